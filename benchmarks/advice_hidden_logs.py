@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Masks = NDArray[np.bool_]
 Rng = np.random.Generator
 Draw = Callable[[Rng], Masks]
-_REPLICAS, _NOISES = 12, 400
+_REPLICAS, _NOISES = 12, 64
 NAMES = ("fedavg", "fedau", "mifa", "unbiased", "f3ast")
 ALIKE = ("fedar", "mifa", "fedvarp", "scaffold")
 
@@ -148,7 +148,7 @@ class Truth:
         noise, rng = np.zeros((pi.size, _NOISES)), np.random.default_rng(5)
 
         def noisy() -> Iterator[Masks]:
-            for there in self.drawn[:, :1]:
+            for there in self.drawn:
                 noise[:] = rng.standard_normal(noise.shape)
                 yield there
 

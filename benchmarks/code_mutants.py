@@ -276,7 +276,7 @@ SURVIVORS = {
     ),
     "engines/history/jump_limits.py: _dwell: 2 * size -> 3 * size": _ALLOWANCE,
     "theorems/fedar/statements.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
-    "theorems/pac/statements.py: offset_constants: system.split(value)[0] -> "
+    "theorems/pac/statements.py: growth_of_offset: system.split(value)[0] -> "
     "system.split(value)[1]": "killed by test_sa_fl_pac.py",
     "engines/moments/many_sets/summed_maps.py: SummedMaps: np.isfinite(slopes).all() and "
     "np.isfinite(pulls).all() -> np.isfinite(slopes).all() or np.isfinite(pulls).all()": (
@@ -309,7 +309,7 @@ SURVIVORS = {
     "nothing": "equivalent when run: annotations alone name it, and mypy refuses that",
     "engines/moments/moment_recursion.py: _stacked_advance: "
     "return _certain_advance(mean, law.still_inflow) -> nothing": _SHORTCUT,
-    "numbers/enclosed_step_sums.py: delayed_sums: 2 -> 3": (
+    "numbers/step_sums.py: delayed_sums: 2 -> 3": (
         "equivalent: how many terms are added one by one before the rest is enclosed"
     ),
     "engines/enclosure/enclosed.py: ExactRun: self._rounds.clear() -> nothing": (

@@ -34,6 +34,22 @@ DOCS = Path(__file__).parent
 BASELINE = DOCS.parent / "verification" / "baseline.csv"
 
 
+# Pages made of modules have every word of theirs: written ones answer a question first, and of
+# those the pages that one begins with.
+_BOOSTS = {
+    "tutorial": 9.0,
+    "how-to/conformance": 8.0,
+    "how-to/refutation": 9.0,
+    "training": 4.0,
+    "how-to/": 4.0,
+    "add-": 4.0,
+    "verdicts": 4.0,
+    "correlated": 4.0,
+    "papers/": 0.001,
+    "reference/": 0.001,
+}
+
+
 class _Starred(InlineProcessor):
     """Stars of formulas, which are no emphasis: ``h^*``, ``4*L**2*(a + b)``."""
 
@@ -90,6 +106,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+_GREEK = (
+    "alpha|beta|gamma|delta|epsilon|theta|kappa|lambda|mu|nu|pi|rho|sigma|tau|phi|chi|psi|omega|"
+    "eta|Gamma|Delta|Sigma|Omega"
+)
+# What is left alone (code, headings, tags, targets of links); a formula, between one or two
+# dollars as GitHub reads them; in a sentence a Greek letter's name, and a letter with an exponent.
+_FORMULA = re.compile(
+    r"(?P<left>^```[\s\S]*?^```$|`+[^`\n]+`+|^ {4}.*$|^#.*$|<[/a-z][^>]*>|\]\([^)]*\))"
+    r"|\$\$(?P<display>[^$]+)\$\$|\$(?P<inline>[^$\s][^$\n]*)\$"
+    rf"|(?<![\w\\-])(?P<name>(?:{_GREEK})(?:_(?P<index>\w+))?(?:\^(?P<power>\w+|\\?\*))?)(?!\w)"
+    r"|(?<![\w\\])(?P<letter>[A-Za-z])(?=[_^])(?:_(?P<sub>\w))?(?:\^(?P<to>\d+|\\?\*))?(?![\w^_])"
+    r"|(?<=[)\]|])\^(?P<of_bracket>\d+)"
+    r"|(?P<sign><=|>=|\+-|\\\|\\\||\|\|(?=\S))",
+    re.MULTILINE,
+)
+_SIGNS = {"<=": "≤", ">=": "≥", "+-": "±"}
 _SOURCE = re.compile(r"\]\((?:\.\./)+fltheory/([\w/]+\.py)(?=[)#])")
 _CORRECTED = re.compile(r"^```latex\n(.*?\\begin\{corrected\}.*?)^```$", re.DOTALL | re.MULTILINE)
 _CONDITION = re.compile(r"^  \\item (.*?): \$(.*)\$[,.]$", re.MULTILINE)
@@ -108,7 +140,33 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         lambda found: f"]({'../' * page.file.src_uri.count('/')}{generated_page(found[1])}",
         markdown,
     )
+    markdown = _FORMULA.sub(_typeset_formula, markdown)
     return _CORRECTED.sub(lambda found: f"{_typeset(found[1])}\n{found[0]}", markdown)
+
+
+def _typeset_formula(found: re.Match[str]) -> str:
+    if found["left"]:
+        return found[0]
+    if found["display"]:
+        return _formula(found["display"])
+    if found["sign"]:
+        return _SIGNS.get(found["sign"], "‖")
+    if found["of_bracket"]:
+        return f"<sup>{found['of_bracket']}</sup>"
+    latex = found["inline"]
+    if found["name"]:
+        latex = _indexed(
+            "\\" + found["name"].split("_")[0].split("^")[0], found["index"], found["power"]
+        )
+    elif found["letter"]:
+        latex = _indexed(found["letter"], found["sub"], found["to"])
+    return str(mathml(latex, latex)).replace(' displaystyle="true"', "")
+
+
+def _indexed(letter: str, index: str | None, power: str | None) -> str:
+    below = rf"_{{{index}}}" if index else ""
+    above = rf"^{{{power.lstrip(chr(92))}}}" if power else ""
+    return f"{letter}{below}{above}"
 
 
 def generated_page(source: str) -> str:
@@ -152,9 +210,22 @@ def _formula(latex: str) -> str:
     return f'<span class="formula">{"<wbr>".join(pieces)}</span>'
 
 
+_CODE = re.compile(r"(?<=<code>).*?(?=</code></pre>)", re.DOTALL)
+_ROW = re.compile(r"^.*[│┃┏┡└─].*$", re.MULTILINE)
+_FIGURE = re.compile(r'<p>(<img [^>]*src="([^"]*)"[^>]*>)</p>')
+
+
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Mark the cells of tables that hold sentences: the style sheet keeps them legible."""
-    return re.sub(r"<td>(?=(?:(?!</td>).){70})", '<td class="sentence">', html)
+    """Mark what the style sheet keeps legible; link each figure to its file, to be enlarged.
+
+    Marked are cells of tables that hold sentences, and rows of tables in outputs: other lines of
+    code and outputs may break.
+    """
+    boosts = (boost for start, boost in _BOOSTS.items() if page.file.src_uri.startswith(start))
+    page.meta["search"] = {"boost": next(boosts, 1.0)}
+    html = re.sub(r"<td>(?=(?:(?!</td>).){70})", '<td class="sentence">', html)
+    html = _CODE.sub(lambda code: _ROW.sub(r'<span class="row">\g<0></span>', code[0]), html)
+    return _FIGURE.sub(r'<p><a class="figure" href="\2">\1</a></p>', html)
 
 
 def on_post_build(config: MkDocsConfig) -> None:

@@ -15,8 +15,8 @@ from fltheory.commands.shared.former_names import add_hidden, with_new_options
 from fltheory.commands.shared.preparation import prepare
 from fltheory.commands.shared.written_files import with_inputs_kept
 
-# Who asks; the words of each command, in the order of the help; what one types for example. The
-# command's file has the name of its words.
+# Who asks; the words of each command, in the order of the help; what one types for example. A
+# command's file has the name of its first word.
 PANELS = {
     "A theorem": {
         "theorems": "fedau",
@@ -76,16 +76,16 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
     for panel, commands in PANELS.items():
         for words, arguments in commands.items():
             *family, name = words.split()
-            module = import_module(f"fltheory.commands.{module_name(words)}")
+            command = command_of(words)
             add = partial(
                 (families[family[0]] if family else root).command,
                 name,
-                context_settings=getattr(module, "CONTEXT", None),
+                context_settings=getattr(sys.modules[command.__module__], "CONTEXT", None),
                 epilog=f"For example: fltheory {words} {arguments}".rstrip(),
             )
             is_typed = typed is None or words.split()[0] in typed
-            command = (with_inputs_kept if is_typed else _without_options)(module.command)
-            (add() if family else add(rich_help_panel=panel))(command)
+            shown = (with_inputs_kept if is_typed else _without_options)(command)
+            (add() if family else add(rich_help_panel=panel))(shown)
         for name in dict.fromkeys(words.split()[0] for words in commands):
             if name in families:
                 root.add_typer(families[name], name=name, rich_help_panel=panel)
@@ -101,15 +101,13 @@ def _without_options(command: Callable[..., None]) -> Callable[[], None]:
     return shown_only
 
 
-def module_name(words: str) -> str:
-    """Return the name of the file in `fltheory.commands` that has a command.
-
-    Examples
-    --------
-    >>> module_name("trace fit")
-    'trace.fit'
-    """
-    return words.replace(" ", ".").replace("-", "_")
+def command_of(words: str) -> Callable[..., None]:
+    """Return the function that is a command, or one of a family: ``trace.fit`` is "trace fit"."""
+    file, _, name = words.partition(" ")
+    found: Callable[..., None] = getattr(
+        import_module(f"fltheory.commands.{file}"), name or "command"
+    )
+    return found
 
 
 app = assembled()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
+from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
 
@@ -13,9 +15,6 @@ from tests.test_floors import FLOORS
 DOCS = Path(__file__).parents[1] / "docs"
 PACKAGE = Path(fltheory.__file__).parent
 AGAIN = "python docs/examples/house.py fltheory docs/house.svg"
-
-
-# One file per algorithm and per command; and what is still to be sorted.
 
 
 def drawing() -> ModuleType:
@@ -47,3 +46,14 @@ def test_the_files_that_the_page_names_are_there() -> None:
     assert len(named) > 20
     homes = (PACKAGE, PACKAGE.parent)
     assert [name for name in named if not any((home / name).is_file() for home in homes)] == []
+
+
+def test_a_class_name_is_one_thing() -> None:
+    """Names that begin with an underscore are their module's alone."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(PACKAGE)))
+    assert len(places) > 400
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -17,12 +17,12 @@ from fltheory.participation import MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.ca_fed.regimes import four_clients
 from fltheory.worst_case import ClientClass
+from fltheory.worst_case.audits.run_audit import audit_run
 from fltheory.worst_case.correlated.bound import (
     best_correlated_bound,
     best_step,
     correlated_certificate,
 )
-from fltheory.worst_case.correlated.mean_model import audit_mean_model
 from fltheory.worst_case.rounds.averaging_round import (
     AvailabilityGroup,
     Averaging,
@@ -123,8 +123,9 @@ def ca_fed() -> Iterator[tuple[str, ...]]:
         setting = four_clients(
             [0.5] * 4, correlation, steps=Constant(step), local_steps=local_steps, rounds=rounds
         )
-        found = audit_mean_model("ca-fed/2", setting)
-        proved = f"{found.proved:.4g}" if found.certificate else f"({found.proved:.4g})"
+        found = audit_run("ca-fed/2", setting)
+        value = found.proved.value
+        proved = f"{value:.4g}" if found.proved.proofs else f"({value:.4g})"
         yield (
             f"{correlation:g}",
             str(local_steps),
@@ -133,7 +134,7 @@ def ca_fed() -> Iterator[tuple[str, ...]]:
             f"{found.paper:,.0f}",
             proved,
             f"{found.truth:.4g}",
-            f"{found.paper / found.proved:,.0f}",
+            f"{found.paper / value:,.0f}",
         )
 
 

@@ -34,6 +34,7 @@ from fltheory.worst_case import (
     threshold,
 )
 from fltheory.worst_case.audits.audit import Audit, Parameter, judge
+from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
 from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
@@ -221,6 +222,18 @@ def table_4() -> str:
         rows.append([name, *verdicts(found), without.outcome.name, *residuals, *others])
     names = "setting, one round, all rounds, no condition, residual, no condition, floor, rounds"
     return lines(names.split(", "), rows)
+
+
+def runs_table() -> str:
+    """Bounds on whole runs, each on the setting that `fltheory prove` takes by itself."""
+    rows = []
+    for name in sorted(RUN_AUDITS):
+        found = audit_run(name)
+        values = [f"{value:.4g}" for value in (found.paper, found.proved.value, found.truth)]
+        values[1] = values[1] if found.proved.proofs else f"({values[1]})"
+        ratio = f"{found.paper / found.proved.value:.3g}"
+        rows.append([f"`{name}`", str(found.setting.rounds), *values, ratio])
+    return lines(["theorem", "rounds", "printed", "proved", "truth", "printed over proved"], rows)
 
 
 def averaged(share: float) -> AveragingRound:
@@ -414,7 +427,7 @@ def main() -> None:
     weights, marked = table_of_weights()
     texts = {"table": table(), "readings": table_of_readings(), "table 4": table_4()}
     texts |= {"thresholds": table_of_thresholds(), "weights": weights}
-    texts |= {"memory": memory_table(), "settings": settings_table()}
+    texts |= {"memory": memory_table(), "settings": settings_table(), "runs": runs_table()}
     for name, text in texts.items():
         begin, end = (mark.format(name) for mark in MARKS)
         before, rest = page.split(begin)

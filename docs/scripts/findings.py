@@ -16,8 +16,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.claims.shared.statement_units import unit_flags
-from fltheory.claims.statement import Statement
+from fltheory.claims.statement import Statement, unit_flags
 from fltheory.cli import run_script
 from fltheory.commands.shared.kept_cells import kept_in, tell_kept
 from fltheory.commands.shared.options import (
@@ -36,7 +35,7 @@ from fltheory.derivations.derivation_check import check_derivation
 from fltheory.evidence.truths import Sampling
 from fltheory.files.whole_file import write_whole
 from fltheory.grammar.assertion import Relation
-from fltheory.grammar.printed_form import printed_text
+from fltheory.grammar.printed_form import printed_latex
 from fltheory.long_work.parallel import as_they_come
 from fltheory.long_work.progress import Progress, shown_progress
 from fltheory.report.files.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
@@ -80,7 +79,6 @@ class Work(Task):
         begun = time.perf_counter()
         statement = get(self.cells[0].statement, self.cells[0].reading)
         if self.kind == VERDICT:
-            statement.check_quantities()
             return [_verdict_row(cell, statement) for cell in self.cells]
         found = _SEARCHES[self.kind](statement, self.budget)
         return [row_of(self.cells[0], found, time.perf_counter() - begun)]
@@ -359,7 +357,7 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
     }
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in ids()]
-    yield from (f"- {line}" for line in what_is_refuted(statements, broken))
+    yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
     yield ""
     yield "| statement | what it is | weight | why it is refuted | fixed by |"
     yield "|---|---|---|---|---|"
@@ -507,13 +505,14 @@ def _claim_lines(theorem: Statement) -> Iterator[str]:
     yield from _heading_lines(theorem)
     for assertion in theorem.assertions:
         words = _WORDS[assertion.relation].format(variable=assertion.variable)
-        yield f"**Claim.** If all conditions hold, `{assertion.left}` {words}"
+        left = f"${assertion.left_latex}$" if assertion.left_latex else f"`{assertion.left}`"
+        yield f"**Claim.** If all conditions hold, {left} {words}"
         yield ""
-        yield f"    {printed_text(assertion.right)}"
+        yield f"$${printed_latex(assertion.right)}$$"
         yield ""
         conditions = (*theorem.basis.hypotheses, *assertion.hypotheses)
         for hypothesis in conditions:
-            yield f"- {hypothesis.name}: `{printed_text(hypothesis.condition)}`"
+            yield f"- {hypothesis.name}: ${printed_latex(hypothesis.condition)}$"
         if conditions:
             yield ""
 

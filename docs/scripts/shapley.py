@@ -31,7 +31,7 @@ from fltheory.commands.shared.written_files import (
     tell_written,
 )
 from fltheory.engines import Setting
-from fltheory.engines.history.histories import Chances, follow
+from fltheory.engines.history.histories import PathWays, follow, until_read
 from fltheory.engines.history.history_rounds import AffineRounds
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import Progress, shown_progress
@@ -206,8 +206,8 @@ def last_round(plan: StalePlan, staleness: int) -> tuple[FloatArray, FloatArray]
     algorithm = Mifa(plan.client_lr, plan.local_steps, start="zero")
     x0 = problem.x_star + plan.distance / np.sqrt(plan.dim)
     setting = Setting(algorithm, problem, Trace(present, start=0), plan.rounds, x0)
-    rounds = AffineRounds(setting, problem)
-    *_, (last, _) = follow(setting, rounds, Chances.of(setting.participation))
+    rounds = AffineRounds(setting, problem, PathWays(present[None]))
+    last, _ = until_read(lambda random: list(follow(rounds, random))[-1])
     # Moments of the model's offset from x* and of everybody's updates, in this order.
     second, offset = last.moments[0, :-1, :-1], last.moments[0, :-1, -1]
     back = _before_the_step(plan)

@@ -16,7 +16,7 @@ from fltheory import validation
 from fltheory.advice.algorithm_advice import (
     AlgorithmAdvice,
     Bias,
-    Task,
+    FollowedAlgorithm,
     bias_of,
     grouped_limit_weights,
 )
@@ -297,12 +297,16 @@ def advise(
     best = best_cutoff(log).best.cutoff
     considered = _options(population, best if math.isinf(best) else int(best))
     kept = Kept(store, population, within, seed)
-    first = kept.followed([Task("fedavg", considered["fedavg"], population, within, seed)])
+    first = kept.followed(
+        [FollowedAlgorithm("fedavg", considered["fedavg"], population, within, seed)]
+    )
     halvings = round(math.log2(population.training.step / first["fedavg"].step))
     # CA-Fed takes longest, so it begins first. It is FedAvg of those it keeps, at FedAvg's step.
     step = {"ca-fed": first["fedavg"].step}
     tasks = [
-        Task(name, considered[name], population, within, seed, step.get(name), halvings)
+        FollowedAlgorithm(
+            name, considered[name], population, within, seed, step.get(name), halvings
+        )
         for name in reversed(considered)
         if name != "fedavg"
     ]
@@ -314,7 +318,7 @@ def advise(
     compared |= {one.name for one in ordered if one.error <= _NEAR * advice.best.error}
     again = kept.followed(
         [
-            Task(name, considered[name], others, within, seed, found[name].step)
+            FollowedAlgorithm(name, considered[name], others, within, seed, found[name].step)
             for name in considered
             if name in compared
         ],

@@ -153,7 +153,7 @@ def _made(
 
 
 @dataclass(frozen=True)
-class Task:
+class FollowedAlgorithm:
     """An algorithm to be followed: at a step that is given, or at the best, sought from one on."""
 
     name: str
@@ -165,7 +165,7 @@ class Task:
     halvings: int = FIRST_HALVINGS
 
 
-def advice_on(task: Task) -> AlgorithmAdvice:
+def advice_on(task: FollowedAlgorithm) -> AlgorithmAdvice:
     """Return what to expect of an algorithm."""
     name, options, population, seed = task.name, task.options, task.population, task.seed
     if options.keys() & {"client_weights"} or "target_weights" in ALGORITHMS[name].told:

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias, Task, advice_on
+from fltheory import __version__
+from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias, FollowedAlgorithm, advice_on
 from fltheory.advice.needs import Needs
 from fltheory.advice.population import ClientPopulation
+from fltheory.content import attributes_of
 from fltheory.files.read_file import text_of
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.parallel import as_they_come
@@ -45,11 +47,8 @@ class Kept:
         self, path: Path | None, population: ClientPopulation, within: float, seed: int
     ) -> None:
         self._path, self._found = path, dict[str, AlgorithmAdvice]()
-        log, training = population.log, population.training
-        arrays = (log.who, log.first, log.stop, population.importance, population.curvatures)
-        told = [log.clients, log.n_rounds, asdict(training), population.most_groups, within, seed]
-        told.append([hashlib.sha256(array.tobytes()).hexdigest() for array in arrays])
-        self._of = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        told = json.dumps([__version__, population, within, seed], default=_parts)
+        self._of = hashlib.sha256(told.encode()).hexdigest()
         if path is not None and path.exists():
             try:
                 said = json.loads(text_of("store must be an existing file", path))
@@ -59,7 +58,7 @@ class Kept:
                 raise ValueError(f"store must be one of `fltheory advise`, got {path}") from error
 
     def followed(
-        self, tasks: Sequence[Task], progress: Progress | None = None
+        self, tasks: Sequence[FollowedAlgorithm], progress: Progress | None = None
     ) -> dict[str, AlgorithmAdvice]:
         """Return what to expect of each algorithm, by name; what is kept is not done again."""
         keys = {task.name: f"{task.name}, {task.population.training.condition:g}" for task in tasks}
@@ -73,6 +72,13 @@ class Kept:
             if progress is not None:
                 progress(len(self._found), 2 * _ALGORITHMS, f"{one.title}: error {one.error:.2g}")
         return {name: self._found[key] for name, key in keys.items()}
+
+
+def _parts(thing: Any) -> Any:
+    """Return what JSON can say of an array, or of what has attributes: all that it holds."""
+    if isinstance(thing, np.ndarray):
+        return hashlib.sha256(thing.tobytes()).hexdigest()
+    return attributes_of(thing)
 
 
 def _written(found: AlgorithmAdvice) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fltheory.weights.deployment import Training
 
 MOST_GROUPS = 200
 _MOST_ENTRIES = 2**18
-_MOST_ROUNDS = 4096
+_MOST_ROUNDS = 8192
 
 
 @dataclass(frozen=True, eq=False)

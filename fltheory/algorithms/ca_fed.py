@@ -10,8 +10,8 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.algorithms import ca_fed
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
-from fltheory.algorithms.shared import availability_estimate
 from fltheory.algorithms.shared.client_constants import (
     check_n_clients,
     checked_availability,
@@ -19,11 +19,147 @@ from fltheory.algorithms.shared.client_constants import (
     checked_importance,
     on_backend,
 )
-from fltheory.algorithms.shared.exclusion import kept_after_exclusion
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
+
+
+def first_counts(like: Array, n_clients: int) -> State:
+    """Return the counts before the first round, for as many replicas as ``like`` has rows.
+
+    ``present`` and ``absent`` count rounds, ``stayed`` and ``waited`` the rounds that repeat
+    presence and absence; ``last`` is 1 for clients present in the last round. All are
+    (replicas, n_clients).
+    """
+    xp = array_namespace(like)
+    zeros = xp.tile(xp.zeros_like(like[:, :1]), (1, n_clients))
+    return dict.fromkeys(("present", "absent", "stayed", "waited", "last"), zeros)
+
+
+def counted(counts: State, who: Array) -> State:
+    """Return the counts after one more round, with ``who`` present."""
+    xp = array_namespace(who)
+    here = xp.astype(who, counts["present"].dtype)
+    seen = counts["present"] + counts["absent"]
+    was_away = xp.where(seen > 0, 1 - counts["last"], xp.zeros_like(seen))
+    return {
+        "present": counts["present"] + here,
+        "absent": counts["absent"] + (1 - here),
+        "stayed": counts["stayed"] + counts["last"] * here,
+        "waited": counts["waited"] + was_away * (1 - here),
+        "last": here,
+    }
+
+
+def estimated_availability(counts: State, prior: tuple[float, float]) -> Array:
+    """Return pi_hat: ``(rounds present + n) / (rounds + n + m)`` for the prior (n, m)."""
+    present, absent = counts["present"], counts["absent"]
+    return (present + prior[0]) / (present + absent + sum(prior))
+
+
+def estimated_correlation(counts: State, prior: tuple[float, float]) -> Array:
+    """Return lambda_hat, the second eigenvalue of the estimated 2 by 2 transition matrix.
+
+    It is the matrix's trace less one. Each row has the prior of pi_hat, (n, m), so that
+    rounds count as independent until transitions say otherwise.
+    """
+    was_present = counts["present"] - counts["last"]
+    seen = counts["present"] + counts["absent"]
+    xp = array_namespace(seen)
+    was_absent = counts["absent"] - xp.where(seen > 0, 1 - counts["last"], xp.zeros_like(seen))
+    stays = (counts["stayed"] + prior[0]) / (was_present + sum(prior))
+    waits = (counts["waited"] + prior[1]) / (was_absent + sum(prior))
+    return stays + waits - 1
+
+
+def kept_after_exclusion(
+    kept: Array,
+    alpha: Array,
+    gap: Array,
+    order_by: Array,
+    *,
+    threshold: float,
+    kappa_bar: float,
+) -> Array:
+    """Return who is left once clients are tried for exclusion in descending ``order_by``.
+
+    With ``q_k = alpha_k / pi_k`` for those kept and 0 for the others, the importance
+    ``pi_k q_k / sum_h pi_h q_h`` is alpha conditioned on those kept: with S their share of
+    alpha, the total variation from alpha is 1 - S, and
+
+    ``epsilon = sum_kept alpha_k gap_k / S + kappa_bar^2 (1 - S)^2 max_k gap_k``.
+
+    A client goes where this lowers epsilon by at least ``threshold``, and is then gone for
+    those tried after it.
+
+    Parameters
+    ----------
+    kept : array of bool, (replicas, N)
+        Who is still kept.
+    alpha : array, (1, N)
+        Target weights.
+    gap : array, (replicas, N)
+        ``F_hat_k - F_hat_k^*``.
+    order_by : array, (replicas, N)
+        rho; of equals, the client of lower index is tried first.
+    threshold : float
+        tau.
+    kappa_bar : float
+        Its square weighs the bias.
+
+    Notes
+    -----
+    Follows lines 16 to 27 of Algorithm 1; differs in three ways, where the lines as printed
+    cannot be meant. ``q^+`` is q with the tried client's entry set to zero (the lines never
+    say what it starts from, or that a refused trial is taken back). A client that alone is
+    left stays, since no importance is defined without any. And where no gap is above zero
+    nobody goes: in a first round, where all are zero, epsilon is 0 whoever is kept, and with
+    tau = 0 the lines would exclude everybody.
+    """
+    xp = array_namespace(gap)
+    order = xp.argsort(-order_by, axis=1, stable=True)
+    weight = xp.take_along_axis(alpha + xp.zeros_like(gap), order, axis=1)
+    weighted_gap = weight * xp.take_along_axis(gap, order, axis=1)
+    largest = xp.max(gap, axis=1, keepdims=True)
+    is_in = xp.astype(xp.take_along_axis(kept, order, axis=1), gap.dtype)
+    inside = (is_in > 0) & (largest > 0)
+    own = [of * is_in for of in (weight, weighted_gap, xp.ones_like(weight))]
+    # Whoever is left weighs at least that much; where nobody is, nothing is decided by it.
+    least_weight = xp.min(weight, axis=1, keepdims=True)
+
+    def epsilon(share: Array, loss: Array) -> Array:
+        return loss / share + kappa_bar**2 * largest * (1 - share) ** 2
+
+    # A client's trial depends on those who went before it. All are tried at once, given a guess of
+    # who goes, and again with what came out, until it is the guess: then each trial is the one
+    # that comes in its turn. Each time at least one more of them is, counted from the first; in
+    # practice a few times are enough.
+    goes = xp.zeros_like(inside)
+    while True:
+        stays = 1 - xp.astype(goes, gap.dtype)
+        share, loss, count = (_left_of_others(of, stays) for of in own)
+        without = epsilon(xp.maximum(share, least_weight), loss)
+        lower = epsilon(share + weight, loss + weighted_gap) - without
+        tried = inside & (count > 0) & (lower >= threshold)
+        if bool(xp.all(tried == goes)):
+            break
+        goes = tried
+    back = xp.argsort(order, axis=1, stable=True)
+    return xp.take_along_axis(is_in * stays, back, axis=1) > 0
+
+
+def _left_of_others(own: Array, stays: Array) -> Array:
+    """Return what those before each place who stay, and all after it, have together.
+
+    Nothing is subtracted from a total: where no gap is left, their sum is zero to the last bit,
+    and a tie is a tie.
+    """
+    xp = array_namespace(own)
+    nothing = xp.zeros_like(own[:, :1])
+    before = xp.cumulative_sum(xp.concat([nothing, (own * stays)[:, :-1]], axis=1), axis=1)
+    after = xp.concat([nothing, xp.flip(own[:, 1:], axis=1)], axis=1)
+    return before + xp.flip(xp.cumulative_sum(after, axis=1), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +301,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
         state = {"x": x0, "loss": zeros, "minimum": zeros, "reported": zeros}
         state["kept"] = zeros + 1
         if self.availability is None:
-            state |= availability_estimate.first_counts(x0, n_clients)
+            state |= ca_fed.first_counts(x0, n_clients)
         return state
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
@@ -203,11 +339,11 @@ class CAFed(ReadOnlyArrays, Algorithm):
         if self.availability is not None and self.correlation is not None:
             x = state["x"]
             return {}, on_backend(self.availability, x), on_backend(self.correlation, x)
-        counts = availability_estimate.counted(state, who)
+        counts = ca_fed.counted(state, who)
         return (
             counts,
-            availability_estimate.estimated_availability(counts, self.prior),
-            availability_estimate.estimated_correlation(counts, self.prior),
+            ca_fed.estimated_availability(counts, self.prior),
+            ca_fed.estimated_correlation(counts, self.prior),
         )
 
     def _kept(self, losses: State, alpha: Array, pi: Array, correlation: Array) -> Array:

@@ -9,8 +9,7 @@ from array_api_compat import array_namespace
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
-from fltheory.algorithms.shared.memory import blank, renewed
-from fltheory.algorithms.shared.own_models import after_own_steps
+from fltheory.algorithms.shared.memory import after_own_steps, blank, renewed
 
 AVERAGE = "average"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import sympy as sp
@@ -26,7 +26,6 @@ from fltheory.claims.shared.curve_samples import (
     sampled_run,
 )
 from fltheory.claims.statement import Inequality, of_runs
-from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.engines.observables import Observable
@@ -52,14 +51,11 @@ from fltheory.evidence.truths import (
     truth,
 )
 from fltheory.evidence.verdict import Grade, Verdict
-from fltheory.grammar.family import Family, SearchSpace
-from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis, with_signs
+from fltheory.grammar.family import SearchSpace
+from fltheory.grammar.fields import Check, must_be
+from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
-from fltheory.grammar.refutation import Refutation, Repair, StatementKind
-from fltheory.grammar.regime import Regime
-from fltheory.grammar.symbols import NO_NUMBERS, whole_setting
-from fltheory.grammar.units import Unit
+from fltheory.grammar.refutation import Repair
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
 
@@ -67,7 +63,7 @@ _POINTS = 24
 _NAMES_OF_ROUNDS = ("T", "R")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Theorem(Inequality):
     """One reading of a theorem: if all hypotheses hold, ``quantity <= bound``.
 
@@ -97,50 +93,19 @@ class Theorem(Inequality):
         Its faults, where it is refuted: why, how much each weighs, and what mends it.
     repair : Repair or None
         For a repaired reading: the changes that make it.
-    units : mapping
-        The unit of each symbol; none where units are not to be checked.
+    symbols : tuple of Symbol
+        Those that stand in no formula of its own, but in its texts.
+    read_as : mapping
+        Symbols that stand for something else in this reading, each with a symbol that says what.
     tightest : mapping
-        Where a paper leaves constants open, as `read_as`: symbols with which the bound is least.
+        Where a paper leaves constants open, as ``read_as``: symbols with which the bound is least.
         What holds has to hold with them, too.
-    quantities : mapping
-        Which number of a setting each symbol is, as a formula in those below, which the checker of
-        certificates works out itself: ``{D: "sqrt(excess_loss)"}``.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     family : Family, optional
         Settings to search for a refutation and to map the theorem over.
     search_space : SearchSpace, optional
         Settings with a search of their own, where the theorem speaks of those.
-
-    Notes
-    -----
-    ``quantities`` are formulas with ``sqrt``, ``log``, ``Min`` and ``Max`` in these numbers of a
-    setting:
-
-    - problem: ``L``, ``mu``, ``sigma``, ``least_sigma``, ``server_sigma``, ``sigma_G``,
-      ``n_clients``, and ``Gamma``, max_k F_k(x*) - F_k*;
-    - start: ``squared_distance``, ||x_0 - x*||^2, and ``excess_loss``, F(x_0) - F*;
-    - algorithm: ``client_lr``, ``server_lr``, ``assist_lr``, ``local_steps``, ``q``, ``cutoff``,
-      ``option``, ``is_warm``, and ``rounds``;
-    - participation: ``participants`` (expected in a round), ``least_availability`` and
-      ``largest_availability`` (a client's probability to take part), ``distance_from_uniform``,
-      ``has_memory`` (1 if rounds depend on the past, else 0), ``dependence``, and of chains
-      ``chain_states``, ``chain_rate``, ``chain_factor``, ``cited_chain_factor``, ``chain_onset``;
-    - aggregation weights: ``total_weight``, ``least_weight``, ``mean_weight``,
-      ``mean_squared_weight``, and of the biased objective ``biased_squared_distance``,
-      ``biased_Gamma``, ``chi_square``, ``total_variation``, ``tightest_excess``,
-      ``tightest_biased_excess``; ``weight_convexity``, ``summand_curvature``,
-      ``share_curvature``, ``weight_inversion``, ``weight_multiplier``; FedAU's
-      ``weight_error_ratio``, ``late_weight_error_ratio``, ``weight_error_share``,
-      ``mean_weight_error``, ``mean_absence``, ``mean_squared_absence``,
-      ``mean_lasting_absence``, ``harmonic_sum``; and ``chance_of_absence``;
-    - step sizes that change: ``first_step``, ``step_decay``, ``step_sum``, ``step_square_sum``,
-      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``,
-      ``cited_delayed_square_sum``, ``cited_delayed_log_sum``, ``run_square_sum``,
-      ``run_unmixed_sum``, ``run_delay_sum``;
-    - SCAFFOLD's ``control_gap``, and of a ball that models are projected onto ``radius``,
-      ``start_distance``, ``reach_of_start``, ``reach_of_optima``, ``reach_of_minimisers``,
-      ``largest_gradient``, ``largest_loss_change``.
 
     Examples
     --------
@@ -149,9 +114,11 @@ class Theorem(Inequality):
     >>> from fltheory.algorithms import FedAvg
     >>> from fltheory.participation import UniformSubset
     >>> from fltheory.problems import QuadraticProblem
-    >>> from fltheory.theorems import RoundRange
+    >>> from fltheory.theorems import RoundRange, symbol
     >>> from fltheory.verify import check
-    >>> eta, R, D = sp.symbols("eta R D", positive=True)
+    >>> eta = symbol("eta", "step size", number="client_lr", positive=True)
+    >>> R = symbol("R", "rounds", number="rounds", positive=True, integer=True)
+    >>> D = symbol("D", "||x_0||^2", number="squared_distance", positive=True)
     >>> descent = Theorem(
     ...     id="own/descent",
     ...     reading="printed",
@@ -160,10 +127,6 @@ class Theorem(Inequality):
     ...     quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "||x_R||^2", ""),
     ...     bound=(1 - eta) ** R * D,
     ...     hypotheses=(Hypothesis("a short step", sp.Le(eta, 1), "there"),),
-    ...     meanings={eta: "step size", R: "rounds", D: "||x_0||^2"},
-    ...     constants=lambda run: {
-    ...         eta: run.algorithm.client_lr, R: run.rounds, D: float(run.x0[0]) ** 2
-    ...     },
     ... )
     >>> bowl, alone = QuadraticProblem([[1.0]], [[0.0]]), UniformSubset(1, 1)
     >>> check(descent, Setting(FedAvg(0.5, 1), bowl, alone, 5, [1.0])).outcome.name
@@ -172,42 +135,17 @@ class Theorem(Inequality):
     'INAPPLICABLE'
     """
 
-    id: str
-    reading: str
-    title: str
-    source: str
     quantity: BoundedQuantity
-    bound: sp.Expr
-    hypotheses: tuple[Hypothesis, ...]
-    domain: Callable[[Setting], Setting] = whole_setting
-    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
     round_symbols: tuple[RoundSymbol, ...] = ()
     observe: Callable[[Setting], Sequence[Observable]] = lambda setting: ()
-    regimes: Mapping[str, Regime] = field(default_factory=dict)
-    note: str = ""
-    kind: StatementKind = StatementKind.THEOREM
-    refutations: tuple[Refutation, ...] = ()
     repair: Repair[Theorem] | None = None
-    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
-    quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    derivation: Derivation | None = None
-    symbols: tuple[sp.Symbol, ...] = ()
-    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
-    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    constants: Callable[[Setting], Mapping[sp.Symbol, float]] = NO_NUMBERS
-    tightest: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
-    family: Family | None = None
     search_space: SearchSpace | None = None
 
-    def __post_init__(self) -> None:
-        check_fields(
-            self,
-            f"the theorem {self.id!r}",
-            quantity=must_be(BoundedQuantity),
-            round_symbols=partial(validation.tuple_of, kind=RoundSymbol),
-            regimes=regimes_of(Regime),
-        )
-        object.__setattr__(self, "hypotheses", with_signs(self.hypotheses))
+    noun: ClassVar[str] = "theorem"
+    checks: ClassVar[Mapping[str, Check]] = {
+        "quantity": must_be(BoundedQuantity),
+        "round_symbols": partial(validation.tuple_of, kind=RoundSymbol),
+    }
 
     def compared(
         self,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-import sympy as sp
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.claims.shared.comparison import Comparison
@@ -18,7 +16,6 @@ from fltheory.claims.shared.curve_samples import (
     parts_of,
 )
 from fltheory.claims.statement import Inequality
-from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides, enclosed_at_point
 from fltheory.evidence.evaluation import (
@@ -29,18 +26,13 @@ from fltheory.evidence.evaluation import (
 )
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Evidence, Grade
-from fltheory.grammar.family import Family
-from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis, with_signs
+from fltheory.grammar.fields import Check, must_be
+from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import PointQuantity
-from fltheory.grammar.refutation import Refutation, StatementKind
-from fltheory.grammar.regime import Regime
-from fltheory.grammar.symbols import NO_NUMBERS, whole_setting
-from fltheory.grammar.units import Unit
 from fltheory.validation import FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PointClaim(Inequality):
     """An inequality between numbers that a setting has by itself: no run, no rounds.
 
@@ -55,37 +47,8 @@ class PointClaim(Inequality):
     'F(w) - F* at the w where the bound is tightest'
     """
 
-    id: str
-    reading: str
-    title: str
-    source: str
     quantity: PointQuantity
-    bound: sp.Expr
-    hypotheses: tuple[Hypothesis, ...]
-    domain: Callable[[Setting], Setting] = whole_setting
-    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
-    regimes: Mapping[str, Regime] = field(default_factory=dict)
-    note: str = ""
-    kind: StatementKind = StatementKind.THEOREM
-    refutations: tuple[Refutation, ...] = ()
-    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
-    quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    derivation: Derivation | None = None
-    symbols: tuple[sp.Symbol, ...] = ()
-    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
-    tightest: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
-    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    constants: Callable[[Setting], Mapping[sp.Symbol, float]] = NO_NUMBERS
-    family: Family | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(
-            self,
-            f"the claim {self.id!r}",
-            quantity=must_be(PointQuantity),
-            regimes=regimes_of(Regime),
-        )
-        object.__setattr__(self, "hypotheses", with_signs(self.hypotheses))
+    checks: ClassVar[Mapping[str, Check]] = {"quantity": must_be(PointQuantity)}
 
     def compared(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,12 +13,10 @@ import sympy as sp
 
 from fltheory.claims.learning import LearningRegime, of_learning, point_hypotheses
 from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.shared.comparison import decided
+from fltheory.claims.shared.comparison import Trial, decided
 from fltheory.claims.shared.curve_samples import Drawing, drawn_at, of_errors
-from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import Basis, lost_in
 from fltheory.content import cached_by_content
-from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.truths import Sampling
@@ -31,11 +29,7 @@ from fltheory.evidence.verdict import (
     Verdict,
 )
 from fltheory.grammar.assertion import Assertion, Relation
-from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.grammar.refutation import Refutation, StatementKind
-from fltheory.grammar.symbols import NO_NUMBERS, whole_setting
-from fltheory.grammar.units import Unit
+from fltheory.grammar.fields import Check, must_be, regimes_of
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
 
@@ -107,7 +101,7 @@ class DecayQuantity:
         return None if self.known_decay is None else self.known_decay(problem)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DecayClaim(Basis):
     """A claim that a quantity is of some order in a number of samples.
 
@@ -126,35 +120,13 @@ class DecayClaim(Basis):
     search_raises: ClassVar[str] = "growth over the claimed order in a decade"
     search_budget: ClassVar[int] = 100
 
-    id: str
-    reading: str
-    title: str
-    source: str
     quantity: DecayQuantity
     variable: sp.Symbol
     order: sp.Expr
-    hypotheses: tuple[Hypothesis, ...]
-    domain: Callable[[Any], Any] = whole_setting
-    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
-    regimes: Mapping[str, LearningRegime] = field(default_factory=dict)
-    note: str = ""
-    kind: StatementKind = StatementKind.THEOREM
-    refutations: tuple[Refutation, ...] = ()
-    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
-    quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    derivation: Derivation | None = None
-    symbols: tuple[sp.Symbol, ...] = ()
-    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
-    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    constants: Callable[[Any], Mapping[sp.Symbol, Any]] = NO_NUMBERS
-
-    def __post_init__(self) -> None:
-        check_fields(
-            self,
-            f"the claim {self.id!r}",
-            quantity=must_be(DecayQuantity),
-            regimes=regimes_of(LearningRegime),
-        )
+    checks: ClassVar[Mapping[str, Check]] = {
+        "quantity": must_be(DecayQuantity),
+        "regimes": regimes_of(LearningRegime),
+    }
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
         return (self.order, *super()._formulas())

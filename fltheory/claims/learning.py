@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,21 +12,15 @@ import numpy as np
 import sympy as sp
 
 from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import BOUND_ROUNDING, decided
+from fltheory.claims.shared.comparison import BOUND_ROUNDING, Trial, decided
 from fltheory.claims.shared.curve_samples import Drawing, drawn_at, judged_curve
-from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import Basis, lost_in
-from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import check_point_hypothesis, evaluate
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
 from fltheory.grammar.assertion import Assertion, Relation
-from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.grammar.refutation import Refutation, StatementKind
-from fltheory.grammar.symbols import NO_NUMBERS, whole_setting
-from fltheory.grammar.units import Unit
+from fltheory.grammar.fields import Check, must_be, regimes_of
 from fltheory.learnability.system import LearningSetting, exact_effort
 from fltheory.validation import FloatArray
 
@@ -81,7 +75,7 @@ class LearningQuantity:
     latex: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LearningClaim(Basis):
     """A claim ``quantity <= bound``, or with another relation, without sampling.
 
@@ -89,43 +83,19 @@ class LearningClaim(Basis):
     ----------
     relation : Relation
         How the quantity is claimed to compare with the bound.
-    constants : callable
-        Values of the symbols for a problem; raises ValueError for another kind of problem.
 
     The other attributes are those of `Statement` and `Basis`.
     """
 
     why_not_certified: ClassVar[str] = "it is about samples, and no algorithm runs"
-    id: str
-    reading: str
-    title: str
-    source: str
     quantity: LearningQuantity
     relation: Relation
     bound: sp.Expr
-    hypotheses: tuple[Hypothesis, ...]
-    domain: Callable[[Any], Any] = whole_setting
-    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
-    regimes: Mapping[str, LearningRegime] = field(default_factory=dict)
-    note: str = ""
-    kind: StatementKind = StatementKind.THEOREM
-    refutations: tuple[Refutation, ...] = ()
-    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
-    quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    derivation: Derivation | None = None
-    symbols: tuple[sp.Symbol, ...] = ()
-    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
-    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    constants: Callable[[Any], Mapping[sp.Symbol, Any]] = NO_NUMBERS
-
-    def __post_init__(self) -> None:
-        check_fields(
-            self,
-            f"the claim {self.id!r}",
-            quantity=must_be(LearningQuantity),
-            relation=must_be(Relation),
-            regimes=regimes_of(LearningRegime),
-        )
+    checks: ClassVar[Mapping[str, Check]] = {
+        "quantity": must_be(LearningQuantity),
+        "relation": must_be(Relation),
+        "regimes": regimes_of(LearningRegime),
+    }
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
         return (self.bound, *super()._formulas())

@@ -13,9 +13,8 @@ import sympy as sp
 
 from fltheory import validation
 from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.shared.comparison import Comparison
+from fltheory.claims.shared.comparison import Comparison, Trial, ratio_of
 from fltheory.claims.shared.curve_samples import Drawing, plain_curve, sides_of
-from fltheory.claims.shared.known_limit import known_limit, vanishes
 from fltheory.claims.shared.rate_axis import (
     AxisReading,
     EnclosedSlopes,
@@ -26,10 +25,9 @@ from fltheory.claims.shared.rate_axis import (
     worst_hypotheses,
     worst_of,
 )
-from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.claims.statement import Inequality, Statement, lost_in, of_runs
 from fltheory.derivations.derivation import Derivation
-from fltheory.engines import Setting
+from fltheory.engines import Setting, stationary
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.enclosed_check import AFFORDABLE, enclosed_on
 from fltheory.evidence.evaluation import constants_of, evaluate, theorem_values
@@ -43,10 +41,64 @@ from fltheory.evidence.verdict import (
 )
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
+from fltheory.grammar.quantities import BoundedQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
+
+_FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
+
+
+def known_limit(quantity: Any, settings: Sequence[Setting]) -> float | None:
+    """Return what a quantity's limit is at least, if a run has one; None where none is known.
+
+    Parameters
+    ----------
+    quantity : BoundedQuantity, or what needs no run
+        Its last value, or a plain mean over the rounds, which has the same limit.
+    settings : sequence of Setting
+        Along a variable: runs that differ in their numbers of rounds alone.
+    """
+    if not isinstance(quantity, BoundedQuantity) or quantity.field not in _FIELDS:
+        return None
+    if quantity.reduction not in ("last", "mean") or quantity.weights is not None:
+        return None
+    first = settings[0]
+    if not all(_differ_in_rounds_alone(first, other) for other in settings):
+        return None
+    try:
+        limit = stationary(first)
+    except (ValueError, ArithmeticError):
+        return None
+    value = float(getattr(limit, quantity.field)) - limit.rounding_error.get(quantity.field, 0.0)
+    return max(value, 0.0) if limit.converges and math.isfinite(value) else None
+
+
+def _differ_in_rounds_alone(one: Setting, other: Setting) -> bool:
+    return (
+        one.algorithm is other.algorithm
+        and one.problem is other.problem
+        and one.participation is other.participation
+    )
+
+
+def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, float]) -> bool:
+    """Tell whether a claimed order tends to zero as its variable grows, all else as it is.
+
+    False, too, where SymPy cannot find its limit, as of some maxima and cases: nothing is then
+    known of it, and slopes decide.
+    """
+    known: dict[Any, Any] = {
+        symbol: value
+        for symbol, value in values.items()
+        if symbol != variable and symbol in order.free_symbols
+    }
+    try:
+        return bool(sp.limit(order.subs(known), variable, sp.oo) == 0)
+    except (NotImplementedError, TypeError, ValueError):
+        return False
+
 
 _MOST_ROUNDS_AT_A_POINT = 500
 _WORK_A_VALUE = AFFORDABLE / 40
@@ -387,8 +439,9 @@ def _enclosed(
         raise NotEnclosedError(
             f"a quantity that needs no run, over more than {_MOST_ROUNDS_AT_A_POINT} rounds"
         )
-    sides = [theorem.enclosed(one, _WORK_A_VALUE) for one in settings]
     orders = [enclosed_on(theorem, one, axis.order) for one in settings]
+    # All of them or none: the last value's run, the dearest, is the first to be found too dear.
+    sides = [theorem.enclosed(one, _WORK_A_VALUE) for one in reversed(settings)][::-1]
     slopes = EnclosedSlopes.of(grid, sides, orders)
     if slopes is None:
         raise NotEnclosedError("the slope of what is not surely above zero and finite")

@@ -15,16 +15,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import sympy as sp
 
 from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison
+from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
 from fltheory.claims.shared.curve_samples import CurveSample, Drawing
-from fltheory.claims.shared.named_numbers import check_quantities
-from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
@@ -39,11 +38,13 @@ from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import HypothesisCheck, Outcome, Verdict
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.family import Family, SearchSpace
-from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.fields import Check, check_fields, regimes_of
+from fltheory.grammar.hypothesis import Hypothesis, with_signs
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
-from fltheory.grammar.symbols import NumbersOfSymbols, Symbol, declared_in
-from fltheory.grammar.units import Unit
+from fltheory.grammar.regime import Regime
+from fltheory.grammar.symbols import NumbersOfSymbols, Symbol, declared_in, whole_setting
+from fltheory.grammar.units import Unit, UnitFlag, Units, unit_of
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
 
@@ -67,6 +68,8 @@ class Statement(ABC):
         The last steps of the proof of this very reading.
     axes : tuple of RateAxis
         The variables in which an order or a direction is claimed; none for an inequality.
+    round_symbols : tuple of RoundSymbol
+        Symbols whose values depend on the trajectory.
     family : Family, optional
         Settings to search for a refutation and to map the statement over.
     search_space : SearchSpace, optional
@@ -92,6 +95,7 @@ class Statement(ABC):
     derivation: Derivation | None
 
     axes: tuple[Any, ...] = ()
+    round_symbols: tuple[RoundSymbol, ...] = ()
     family: Family | None = None
     search_space: SearchSpace | None = None
     repair: Repair[Any] | None = None
@@ -169,16 +173,6 @@ class Statement(ABC):
         """
         raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
 
-    def check_quantities(self) -> None:
-        """Check that its ``quantities`` are what its ``constants`` are; other claims have none.
-
-        Raises
-        ------
-        ValueError
-            If they differ in a regime or beside one, or a constant is no number there.
-        """
-        return
-
     def constants_not_finite(self, regime: str) -> str:
         """Return which constants are infinite or undefined in a regime, in words; "" for none."""
         return ""
@@ -214,6 +208,7 @@ class Statement(ABC):
         return f"{self.id} ({self.reading})"
 
 
+@dataclass(frozen=True, kw_only=True)
 class Basis(Statement):
     """A statement with symbols and hypotheses of its own.
 
@@ -225,57 +220,71 @@ class Basis(Statement):
         statement does not speak of at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
-    round_symbols : tuple of RoundSymbol
-        Symbols whose values depend on the trajectory.
     symbols : tuple of Symbol
         Those that stand in no formula of its own: its texts, or a corollary's orders, have them.
     read_as : mapping
         Symbols that stand for something else in this reading, each with a symbol that says what.
-    meanings, units, quantities : mapping
-        What each symbol stands for, its unit (none where one of them has no unit), and which
-        number of a setting it is, where that is a formula: what `symbol` was told.
-    constants : callable
-        Values of the symbols for a setting.
+
+    The other attributes are those of `Statement`.
     """
 
+    id: str
+    reading: str
+    title: str
+    source: str
     quantity: Any
-    hypotheses: tuple[Hypothesis, ...]
-    meanings: Mapping[sp.Symbol, str]
-    constants: Callable[[Any], Mapping[sp.Symbol, Any]]
-    definitions: Mapping[sp.Symbol, sp.Expr]
-    units: Mapping[sp.Symbol, Unit]
-    quantities: Mapping[sp.Symbol, str]
-    domain: Callable[[Any], Any]
-    symbols: tuple[sp.Symbol, ...]
-    read_as: Mapping[sp.Symbol, Any]
-    round_symbols: tuple[RoundSymbol, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
+    domain: Callable[[Any], Any] = whole_setting
+    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    regimes: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    kind: StatementKind = StatementKind.THEOREM
+    refutations: tuple[Refutation, ...] = ()
+    derivation: Derivation | None = None
+    symbols: tuple[sp.Symbol, ...] = ()
+    read_as: Mapping[sp.Symbol, Any] = field(default_factory=dict)
+
+    noun: ClassVar[str] = "claim"
+    checks: ClassVar[Mapping[str, Check]] = {}
+    """Of fields that are its kind's own, by name."""
+
+    def __post_init__(self) -> None:
+        of = f"the {self.noun} {self.id!r}"
+        check_fields(self, of, **{"regimes": regimes_of(Regime), **self.checks})
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
         """Return the formulas whose symbols are its own."""
         conditions = (item.condition for item in self.hypotheses)
         return (*conditions, *self.definitions, *self.definitions.values(), *self.symbols)
 
-    def read_symbols(self) -> None:
-        """Fill the tables of what is known of its symbols from the symbols themselves.
+    @cached_property
+    def _said(self) -> tuple[tuple[Symbol, Any], ...]:
+        """Its symbols, each with the one that says what it stands for in this reading."""
+        return tuple((one, self.read_as.get(one, one)) for one in declared_in(self._formulas()))
 
-        What was filled in before, for the statement that this one was made from by ``replace``, is
-        left out: symbols that are no longer its own would stand beside others of the same name.
-        """
-        own = [(one, self.read_as.get(one, one)) for one in declared_in(self._formulas())]
-        known: dict[str, Mapping[sp.Symbol, Any]] = {
-            "meanings": {one: as_.meaning for one, as_ in own if as_.meaning},
-            "units": {one: as_.unit for one, as_ in own if as_.unit is not None},
-            "quantities": {one: as_.number for one, as_ in own if isinstance(as_.number, str)},
+    @cached_property
+    def meanings(self) -> Mapping[sp.Symbol, str]:
+        """What each symbol stands for."""
+        return {one: as_.meaning for one, as_ in self._said if as_.meaning}
+
+    @cached_property
+    def units(self) -> Mapping[sp.Symbol, Unit]:
+        """The unit of each symbol; none where one of them has no unit."""
+        known: dict[sp.Symbol, Unit] = {
+            one: as_.unit for one, as_ in self._said if as_.unit is not None
         }
-        if len(known["units"]) < len(own):
-            known["units"] = {}
-        for name, table in known.items():
-            given = getattr(self, name)
-            other = {key: said for key, said in given.items() if not isinstance(key, Symbol)}
-            object.__setattr__(self, name, {**table, **other})
-        if isinstance(self.constants, NumbersOfSymbols):
-            numbers = tuple((one, as_.number) for one, as_ in own if as_.number is not None)
-            object.__setattr__(self, "constants", NumbersOfSymbols(numbers, self.domain))
+        return known if len(known) == len(self._said) else {}
+
+    @cached_property
+    def quantities(self) -> Mapping[sp.Symbol, str]:
+        """Which number of a setting each symbol is, where that is a formula."""
+        return {one: as_.number for one, as_ in self._said if isinstance(as_.number, str)}
+
+    @cached_property
+    def constants(self) -> NumbersOfSymbols:
+        """The values of its symbols on a setting."""
+        numbers = tuple((one, as_.number) for one, as_ in self._said if as_.number is not None)
+        return NumbersOfSymbols(numbers, self.domain)
 
     @property
     def basis(self) -> Self:
@@ -285,17 +294,18 @@ class Basis(Statement):
     def with_symbols_of(self, formulas: Sequence[sp.Basic]) -> Self:
         """Return it with the symbols of further formulas, itself if it has them."""
         further = set(declared_in(formulas)) - set(declared_in(self._formulas()))
-        if not further:
-            return self
-        return replace(cast(Any, self), symbols=(*self.symbols, *declared_in(further)))
+        return replace(self, symbols=(*self.symbols, *declared_in(further))) if further else self
 
     def constants_not_finite(self, regime: str) -> str:
-        """Return which constants are infinite or undefined in a regime, and who says so."""
+        """Return which constants are infinite or undefined in a regime, in words."""
         given = constants_of(self.constants, self.regimes[regime].setting)
-        found = [f"{s} = {float(v):g}" for s, v in given.items() if not math.isfinite(v)]
-        return f"constants give {', '.join(found)}{place_of(self.constants)}" if found else ""
+        made = dict(self.constants.numbers)
+        infinite = (s for s, value in given.items() if not math.isfinite(value))
+        found = [f"{s} = {float(given[s]):g}{place_of(made[s])}" for s in infinite]
+        return f"its symbols give {', '.join(found)}" if found else ""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Inequality(Basis):
     """An inequality that one setting can refute.
 
@@ -308,7 +318,12 @@ class Inequality(Basis):
     """
 
     bound: sp.Expr
-    tightest: Mapping[sp.Symbol, sp.Symbol]
+    tightest: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
+    family: Family | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "hypotheses", with_signs(self.hypotheses))
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
         return (self.bound, *super()._formulas())
@@ -342,10 +357,6 @@ class Inequality(Basis):
     def for_certificate(self) -> Self:
         """Return itself."""
         return self
-
-    def check_quantities(self) -> None:
-        """Compare them in every regime, and in a setting beside it."""
-        check_quantities(self)
 
     @abstractmethod
     def compared(
@@ -409,7 +420,7 @@ class Inequality(Basis):
         if not self.tightest or found.outcome is not Outcome.HOLDS:
             return found
         read_as = {**self.read_as, **self.tightest}
-        strict = replace(cast(Any, self), read_as=read_as, tightest={})
+        strict = replace(self, read_as=read_as, tightest={})
         least = strict.verdict(setting, sampling)
         if least.outcome is Outcome.HOLDS:
             return found
@@ -467,3 +478,35 @@ def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting
     if not isinstance(setting, Setting):
         raise ValueError(f"setting must be a Setting for {statement.id}, got {setting!r}")
     return setting
+
+
+@dataclass(frozen=True)
+class StatementFlag:
+    """Where in a statement units do not fit, and how."""
+
+    place: str
+    flag: UnitFlag
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.flag}"
+
+
+def unit_flags(statement: Statement) -> tuple[StatementFlag, ...]:
+    """Return what does not fit in a theorem, or in the conditions of a corollary's own.
+
+    Statements on learnability are about probabilities and counts, which have no unit.
+
+    Raises
+    ------
+    ValueError
+        Where the theorem gives no unit for a symbol.
+    """
+    units, formulas = statement.unit_formulas()
+    return tuple(
+        StatementFlag(place, flag) for place, formula in formulas for flag in _flags(formula, units)
+    )
+
+
+def _flags(formula: sp.Basic, units: Units) -> tuple[UnitFlag, ...]:
+    found = unit_of(formula, units)
+    return found if isinstance(found, tuple) else ()

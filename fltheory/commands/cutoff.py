@@ -32,7 +32,7 @@ def command(
     columns: Columns = None,
     figure: FigureFile = None,
 ) -> None:
-    """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
+    """Find the cut-off K that is best for FedAU's weights, beside the paper's choices."""
     from fltheory.fedau import best_cutoff
     from fltheory.report.terminal.deployments.cutoff_report import cutoff_table, write_cutoffs
 

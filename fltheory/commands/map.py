@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,20 +22,13 @@ from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
-if TYPE_CHECKING:
-    from fltheory.claims.statement import Statement
-    from fltheory.engines import Setting
-    from fltheory.theorems import Family
-
-_USUAL_REGIME = "biased minority excluded"
-
 
 def command(
     theorem: TheoremId,
     x: Annotated[
         str | None,
         typer.Option(
-            help="Parameter along the x axis, say problem.sigma; by default q, client_lr, or a "
+            help="Parameter along the x axis, e.g. problem.sigma; by default q, client_lr, or a "
             "family's first."
         ),
     ] = None,
@@ -46,7 +39,7 @@ def command(
     reading: Annotated[
         str | None,
         typer.Option(
-            help="Which reading, say printed or derived; by default the first inequality."
+            help="Which reading, e.g. printed or derived; by default the first inequality."
         ),
     ] = None,
     regime: Annotated[
@@ -68,12 +61,17 @@ def command(
     from fltheory.sweep.kept import map_into
     from fltheory.theorems import registry
     from fltheory.verify import map_region
-    from fltheory.verify.region_map import default_axis, default_axis_names, with_parameters
+    from fltheory.verify.region_map import (
+        default_axis,
+        default_axis_names,
+        starting_point,
+        with_parameters,
+    )
 
     check_figures(figure=figure)
     theorem = the_id(theorem)
     statement = registry.get(theorem, _mapped_reading(theorem) if reading is None else reading)
-    start = with_parameters(_starting_point(statement, regime), _numbers(changes or ()))
+    start = with_parameters(starting_point(statement, regime), _numbers(changes or ()))
     first, second = default_axis_names(start)
     axes = [default_axis(start, name) for name in (x or first, y or second)]
     if points is not None:
@@ -107,28 +105,3 @@ def _mapped_reading(theorem: str) -> str:
 
     known = registry.readings(theorem)
     return next((one for one in known if not registry.get(theorem, one).axes), "printed")
-
-
-def _starting_point(statement: Statement, regime: str | None) -> Setting | Family:
-    """Return what a map varies: a regime's setting, or the statement's family."""
-    from fltheory.engines import Setting
-
-    if regime is None and statement.family:
-        return statement.family
-    if not statement.regimes:
-        raise ValueError(
-            f"theorem must have a regime or a family to be mapped, got {statement.id}, which has "
-            "neither"
-        )
-    first = next(iter(statement.regimes))
-    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
-    name = usual if regime is None else regime
-    if name not in statement.regimes:
-        known = ", ".join(statement.regimes)
-        raise ValueError(f"regime must be one of {known}, got {name!r}")
-    setting = statement.regimes[name].setting
-    if not isinstance(setting, Setting):
-        raise ValueError(
-            f"theorem must be about runs of an algorithm to be mapped, got {statement.id}"
-        )
-    return setting

@@ -15,6 +15,7 @@ from fltheory.commands.shared.written_files import check_places, tell_written, w
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
+    from fltheory.engines import Setting
     from fltheory.worst_case.proof.proof_file import ProofFile
 
 
@@ -86,39 +87,47 @@ def command(
     rounds: Annotated[
         int | None, typer.Option(help="Rounds of a run, T in ca-fed/1 and /2; 300.")
     ] = None,
+    regime: Annotated[
+        str | None,
+        typer.Option(help="A theorem's setting to prove it on, where it is about whole runs."),
+    ] = None,
     out: Annotated[
         Path | None, WRITTEN, typer.Option(help="Where to write the certificate.")
     ] = None,
     rocq: Rocq = None,
 ) -> None:
-    """Prove a theorem's bound for every client loss of a class, and say how far it is from best."""
+    """Prove a theorem's bound for every client loss in a class, beside the best provable one."""
     from fltheory import theorems as registry
     from fltheory.report.terminal.proof_text import audit_text
     from fltheory.worst_case import SafariRound, audit
+    from fltheory.worst_case.audits.run_audit import RUN_AUDITS
     from fltheory.worst_case.audits.theorem_form import form_of
-    from fltheory.worst_case.correlated.mean_model import MEAN_MODEL
 
     check_places(".json", out=out)
     check_places(".v", rocq=rocq)
-    statement = registry.get(the_id(theorem), reading)
-    chain = {
+    name = the_id(theorem)
+    chain: dict[str, object] = {
         "--availability": availability,
         "--correlation": correlation,
         "--weights": weights,
         "--rounds": rounds,
     }
-    if statement.id in MEAN_MODEL:
-        drawn = {
-            "--participants": participants,
-            "--q": q,
-            "--assist-lr": assist_lr,
-            "--mu": convexity,
-            "--rocq": rocq,
-        }
-        _refuse(drawn, statement.id)
-        _prove_mean_model(statement.id, chain, local_steps, client_lr, sigma, out)
+    drawn: dict[str, object] = {
+        "--participants": participants,
+        "--q": q,
+        "--assist-lr": assist_lr,
+        "--mu": convexity,
+        "--rocq": rocq,
+    }
+    of_round = {"--local-steps": local_steps, "--client-lr": client_lr, "--sigma": sigma}
+    if name in RUN_AUDITS:
+        of_clients = name in ("ca-fed/1", "ca-fed/2")
+        _refuse(drawn | ({"--regime": regime} if of_clients else chain | of_round), name)
+        setting = _four_clients(chain, local_steps, client_lr, sigma) if of_clients else None
+        _prove_run(name, setting, regime, out)
         return
-    _refuse(chain, statement.id)
+    _refuse(chain | {"--regime": regime}, name)
+    statement = registry.get(name, reading)
     form = form_of(statement)
     # Without noise, a floor of noise alone would be left out of the proof.
     noise = sigma or ("1" if form.floor_is_noise(statement) else "0")
@@ -160,25 +169,33 @@ def _refuse(options: Mapping[str, object], theorem: str) -> None:
             raise ValueError(f"{name} must be left out for {theorem}, which has no such number")
 
 
-def _prove_mean_model(
-    theorem: str,
-    chain: Mapping[str, Any],
-    local_steps: int | None,
-    client_lr: str | None,
-    sigma: str | None,
-    out: Path | None,
-) -> None:
-    """Compare CA-Fed's bound on its own four clients with what is proved and with the truth."""
+def _prove_run(theorem: str, setting: Setting | None, regime: str | None, out: Path | None) -> None:
+    """Compare a bound on a run with what is proved and with the truth, on one setting."""
+    from fltheory.report.terminal.proof_text import run_text
+    from fltheory.worst_case.audits.run_audit import audit_run
+
+    with shown_progress("proving in fractions"):
+        found = audit_run(theorem, setting, regime=regime)
+    print(run_text(found))
+    proofs = found.proved.proofs
+    if len(proofs) < 2:
+        _write(proofs[0] if proofs else None, out, True)
+        return
+    for number, proof in enumerate(proofs if out is not None else (), 1):
+        _write(proof, out.with_stem(f"{out.stem}-{number}"), False)  # type: ignore[union-attr]
+
+
+def _four_clients(
+    chain: Mapping[str, Any], local_steps: int | None, client_lr: str | None, sigma: str | None
+) -> Setting:
+    """Return CA-Fed's own four clients."""
     from fltheory.algorithms import Constant
-    from fltheory.report.terminal.proof_text import mean_model_text
     from fltheory.theorems.ca_fed.regimes import four_clients
-    from fltheory.worst_case.correlated.mean_model import audit_mean_model
     from fltheory.worst_case.rounds.client_class import exact
 
-    there = _four("--availability", chain["--availability"] or "1/2")
     given = chain["--weights"]
-    setting = four_clients(
-        there,
+    return four_clients(
+        _four("--availability", chain["--availability"] or "1/2"),
         float(exact("--correlation", chain["--correlation"] or "9/10")),
         steps=Constant(float(exact("--client-lr", client_lr or "1/10", above=0))),
         local_steps=local_steps or 1,
@@ -186,10 +203,6 @@ def _prove_mean_model(
         sigma=float(exact("--sigma", sigma or "0")),
         q=None if given is None else _four("--weights", given),
     )
-    with shown_progress("proving in fractions"):
-        found = audit_mean_model(theorem, setting)
-    print(mean_model_text(found))
-    _write(found.certificate, out, True)
 
 
 def _four(name: str, text: str) -> list[float]:

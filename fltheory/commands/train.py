@@ -44,7 +44,7 @@ def command(
     checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
     page: FurtherPage = None,
 ) -> None:
-    """Train the models of a paper's table, and print it beside the paper's figures."""
+    """Train the models of a paper's table, and print the results beside the paper's."""
     from fltheory import validation
     from fltheory.files.whole_file import write_whole
     from fltheory.report.terminal.deployments.training_report import (

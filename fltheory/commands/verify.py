@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,6 +62,20 @@ def command(
             help="With --html: folder of certificates to report; those of verification/ by default."
         ),
     ] = None,
+    search: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="With --html: search this many settings per statement for a refutation."
+        ),
+    ] = None,
+    maps: Annotated[
+        bool, typer.Option("--map", help="With --html: map where each statement applies.")
+    ] = False,
+    proof: Annotated[
+        list[Path] | None,
+        READ,
+        typer.Option(help="With --html: a proof to check and report; may be repeated."),
+    ] = None,
     baseline: Annotated[
         Path | None,
         FileUse(reads=True, writes="record"),
@@ -79,7 +93,8 @@ def command(
     ] = None,
     seed: Seed = 0,
     durations: Annotated[
-        int | None, typer.Option(min=1, help="Say which cells took most processor time, so many.")
+        int | None,
+        typer.Option(min=1, help="List this many of the slowest cells, by processor time."),
     ] = None,
     on: Annotated[
         Path | None,
@@ -90,7 +105,7 @@ def command(
         Path | None, READ, typer.Option(help="With --on: folder of the data set's files.")
     ] = None,
 ) -> None:
-    """Check theorems over their regimes; exit status 1 where one departs from its record."""
+    """Check theorems on their test settings; exit status 1 if a verdict differs from its record."""
     if on is not None:
         if any((json, csv, html, baseline, record, fail_on, witnesses, durations)):
             raise ValueError(
@@ -99,11 +114,12 @@ def command(
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
         _verify_on(on, registered_in(reading, theorems or ["sa-fl/5"]), runs, seed, data)
         return
-    _check_partners(data, witnesses, html)
+    beside = {"witnesses": witnesses, "search": search, "map": maps, "proof": proof}
+    _check_partners(data, beside, html)
     replicas = _REPLICAS if replicas is None else replicas
     from fltheory.report.files.verdict_file import MadeBy
     from fltheory.report.files.verdict_outputs import VerdictOutputs
-    from fltheory.report.html.html_report import certificates_in, kept_in
+    from fltheory.report.html.html_report import certificates_in, kept_in, mapped, proved, searched
     from fltheory.verify import check_regimes
 
     _check_record(baseline, record, fail_on or ())
@@ -129,8 +145,14 @@ def command(
             progress=advance,
             curves=html is not None,
         )
+        views = [proved(path) for path in proof or ()]
+        for statement in statements:
+            views += [searched(statement, search, seed, advance)] if search else []
+            views += [mapped(statement, advance)] if maps else []
         made_by = MadeBy(seed, replicas)
-        outputs.write(statements, cells, certificates, made_by, kept=kept, progress=advance)
+        outputs.write(
+            statements, cells, certificates, made_by, kept=kept, beside=views, progress=advance
+        )
     console = table_console()
     _report(console, statements, cells, durations)
     for path in outputs.files.values():
@@ -163,7 +185,7 @@ def _report(
     for line in (
         *why_no_bound(statements, cells),
         *why_not_exact(cells),
-        *what_is_refuted(statements, refuted),
+        *what_is_refuted(statements, refuted, cells),
         *reasons(statements, cells),
     ):
         console.print(line, soft_wrap=True, markup=False)
@@ -184,12 +206,13 @@ def _fails(cells: Sequence[Cell], changed: bool, fail_on: Sequence[FailOn]) -> b
     return any(changed if what is FailOn.CHANGED else what.value in outcomes for what in fail_on)
 
 
-def _check_partners(data: Path | None, witnesses: list[Path] | None, html: Path | None) -> None:
+def _check_partners(data: Path | None, reported: Mapping[str, object], html: Path | None) -> None:
     """Refuse options that would go unused."""
     if data is not None:
         raise ValueError(f"data must be left out without --on, got {str(data)!r}")
-    if witnesses and html is None:
-        raise ValueError("witnesses must be left out without --html, which reports them")
+    for name, value in reported.items():
+        if value and html is None:
+            raise ValueError(f"{name} must be left out without --html, which reports it")
 
 
 def _verify_on(

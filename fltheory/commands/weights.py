@@ -70,7 +70,7 @@ def command(
     )
     from fltheory.weights.client_weights import for_clients, of_problem
     from fltheory.weights.deployment import Training
-    from fltheory.weights.problem_file import read_trade_off
+    from fltheory.weights.sizes_file import read_trade_off
 
     check_places(".csv", ".png", ".svg", out=out)
     check_figures(figure=figure)

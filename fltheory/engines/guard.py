@@ -579,12 +579,12 @@ class _RealRounds:
                 index, algorithm, branch, before, who, after, len(who)
             )
         way = self._way(before, random, rng)
-        both = {
-            name: np.concatenate([array + way.get(name, 0), array - way.get(name, 0)])
-            for name, array in before.items()
-        }
         beyond: State = {}
         if random:
+            both = {
+                name: np.concatenate([array + way.get(name, 0), array - way.get(name, 0)])
+                for name, array in before.items()
+            }
             try:
                 beyond = self._round(index, algorithm, branch, both, np.tile(who, (2, 1)))
             except ValueError as error:
@@ -780,7 +780,9 @@ def _check_state(made_by: str, state: Any, rows: int, before: Mapping[str, Any] 
     if set(state) != names:
         raise refused(f"{made_by} made the entries {sorted(state)} in place of {sorted(names)}")
     for name, array in state.items():
-        got = np.shape(array)
+        got, kind = np.shape(array), np.asarray(array).dtype
+        if kind.kind in "SUMm":
+            raise refused(f"{made_by} made {name!r} of type {kind}, which is no number")
         must_be = (rows, *got[1:]) if before is None else before[name].shape
         if got != must_be:
             raise refused(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fltheory import validation
 from fltheory.engines.trajectory import Trajectory
 from fltheory.problems import MultinomialProblem
-from fltheory.problems.regression.multinomial_curvature import curvature_at, curvature_bound
 from fltheory.problems.regression.multinomial_losses import ClientSums
+from fltheory.problems.regression.multinomial_problem import curvature_at, curvature_bound
 from fltheory.validation import ClientIndices, FloatArray
 
 
@@ -38,7 +38,7 @@ class Bracket:
 
 
 @dataclass(frozen=True)
-class Sampling:
+class BatchSampling:
     """How stochastic gradients are drawn.
 
     Parameters
@@ -77,7 +77,7 @@ class Server:
     """
 
     data: MultinomialProblem
-    sampling: Sampling
+    sampling: BatchSampling
     is_unbiased: bool
 
 
@@ -116,7 +116,7 @@ def measure_run(
     models: Iterable[FloatArray],
     *,
     inclusion: FloatArray,
-    sampling: Sampling,
+    sampling: BatchSampling,
     server: Server | None = None,
 ) -> MeasuredRun:
     """Follow runs, and measure at every model that a round begins with.
@@ -130,7 +130,7 @@ def measure_run(
         is held in memory.
     inclusion : array, (N,)
         Each client's probability to take part in a round, whatever its model.
-    sampling : Sampling
+    sampling : BatchSampling
         Of the clients' gradients.
     server : Server, optional
 
@@ -183,7 +183,7 @@ class _Seen:
         problem: MultinomialProblem,
         share: FloatArray,
         best_losses: FloatArray,
-        sampling: Sampling,
+        sampling: BatchSampling,
         server: Server | None,
     ) -> None:
         self._problem = problem
@@ -276,7 +276,7 @@ def dissimilarity_bound(
     return float(np.minimum(on_ball, everywhere).max())
 
 
-def _noise_bound(problem: MultinomialProblem, sampling: Sampling) -> float:
+def _noise_bound(problem: MultinomialProblem, sampling: BatchSampling) -> float:
     """Bound the noise everywhere: a sample's gradient has norm sqrt(2) ||(a, 1)|| at most."""
     squares = [2 * float(np.trace(problem.gram(client))) for client in range(problem.n_clients)]
     return math.sqrt(sampling.largest_variance(np.array(squares), problem.sizes).max())

@@ -26,8 +26,7 @@ from fltheory.engines.clients.pulls import Pulls
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation.base import Masks, Participation
-from fltheory.problems.base import Problem
-from fltheory.problems.gradient_split import HasGradientSplit
+from fltheory.problems.base import HasGradientSplit, Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.read_only import ReadOnlyArrays

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,6 +68,8 @@ _BITS = (128, 512)
 _MOST_ROUNDS = 5_000
 AFFORDABLE = 2e6
 _FOR_FRACTIONS = 1e5
+
+_PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -325,7 +330,25 @@ def _given_constants(
     constants: Callable[[Setting], Mapping[sp.Symbol, Any]], setting: Setting, bits: int
 ) -> Mapping[sp.Symbol, Any]:
     with Balls(bits).in_use():
-        return constants(_twin(setting, bits))
+        twin = _twin(setting, bits)
+        try:
+            return constants(twin)
+        except InexactRoundError as error:
+            raise InexactRoundError(_float_among_constants(error)) from error
+
+
+def _float_among_constants(error: InexactRoundError) -> str:
+    """Say in whose line a float meets an exact number; it is the statement's, not the round's."""
+    libraries = (str(_PACKAGE), *sysconfig.get_paths().values())
+    lines = extract_tb(error.__traceback__)
+    own = [line for line in lines if not line.filename.startswith((*libraries, "<"))]
+    if not own:
+        return str(error)
+    place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}"
+    return (
+        f"a symbol's number is a float ({place}): avoid float() and math.sqrt() there; NumPy's "
+        "norm and sqrt keep exact numbers exact"
+    )
 
 
 def enclosed_on(claim: WithConstants, setting: Setting, expression: sp.Basic) -> Value:

@@ -11,14 +11,15 @@ from typing import Any, Protocol
 import numpy as np
 import sympy as sp
 
-from fltheory import validation
 from fltheory.content import cached_by_content
 from fltheory.evidence.truths import Truth
 from fltheory.evidence.verdict import HypothesisCheck
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import RoundSymbol, reduced
+from fltheory.grammar.symbols import NumbersOfSymbols
 from fltheory.validation import FloatArray
 
+# Each side of an equation is a few operations on decimals that were rounded to half a place before.
 _LAST_PLACES = 4 * float(np.finfo(np.float64).eps)
 
 
@@ -36,7 +37,7 @@ class WithConstants(Protocol):
         ...
 
     @property
-    def constants(self) -> Callable[[Any], Mapping[sp.Symbol, Any]]:
+    def constants(self) -> NumbersOfSymbols:
         """Values of the other symbols for a setting."""
         ...
 
@@ -62,7 +63,7 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
     missing = [str(symbol) for symbol in symbols if symbol not in values]
     if missing:
         raise ValueError(
-            f"constants must have a value for every symbol, got none for {', '.join(missing)}; "
+            f"symbols must each have a number of a setting, got none for {', '.join(missing)}; "
             "a symbol of the same name with other assumptions is another symbol"
         )
     with np.errstate(all="ignore"):
@@ -86,28 +87,16 @@ def constants_of(
     return constants(setting)
 
 
-def check_constants(
-    statement: WithConstants, constants: Mapping[sp.Symbol, Any], where: str = ""
-) -> None:
-    """Raise ValueError for constants that are no real numbers, with the function that gave them.
+def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]) -> None:
+    """Raise ValueError for a symbol's number that is no real number, with where it is made.
 
     NaN and infinity are numbers here: a theorem may have none of a kind in some setting.
-
-    Parameters
-    ----------
-    statement : WithConstants
-    constants : mapping
-        What its ``constants`` returned.
-    where : str
-        In which setting, for the message.
     """
-    name = f"constants of {statement.id!r}"
-    validation.mapping_of(name, constants, sp.Symbol, object)
     for symbol, value in constants.items():
         if not _is_number(value):
             raise ValueError(
-                f"{name} must be real numbers, got {symbol} = {value!r:.60}{where}"
-                f"{place_of(statement.constants)}"
+                f"number of {symbol} of {statement.id!r} must be a real number, got {value!r:.60}"
+                f"{place_of(dict(statement.constants.numbers).get(symbol))}"
             )
 
 
@@ -124,7 +113,7 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def place_of(function: Callable[..., Any]) -> str:
+def place_of(function: Any) -> str:
     """Return the file and line where a function begins, in brackets; nothing if it has none."""
     code = getattr(function, "__code__", None)
     return f" ({code.co_filename}, line {code.co_firstlineno})" if code is not None else ""

@@ -87,7 +87,7 @@ def symbol(
     unit : Unit, optional
         Formulas are checked for units where all of their symbols have one.
     number : str or callable, optional
-        Its value on a setting: a formula in the names of `fltheory.numbers`, such as
+        Its value on a setting: a formula in the names below, such as
         ``"sqrt(squared_distance)"``, which certificates can check as well, or a function of the
         setting, which they cannot. None for what a statement's definitions or a run's course say.
     **assumptions : bool
@@ -97,6 +97,32 @@ def symbol(
     ------
     ValueError
         If one of them is something else, or ``number`` has an unknown name in it.
+
+    Notes
+    -----
+    A number is a formula with ``sqrt``, ``log``, ``Min`` and ``Max`` in these numbers of a setting:
+
+    - problem: ``L``, ``mu``, ``sigma``, ``least_sigma``, ``server_sigma``, ``sigma_G``,
+      ``n_clients``, and ``Gamma``, max_k F_k(x*) - F_k*;
+    - start: ``squared_distance``, ||x_0 - x*||^2, and ``excess_loss``, F(x_0) - F*;
+    - algorithm: ``client_lr``, ``server_lr``, ``assist_lr``, ``local_steps``, ``q``, ``cutoff``,
+      ``option``, ``is_warm``, and ``rounds``;
+    - participation: ``participants`` (expected in a round), ``least_availability`` and
+      ``largest_availability`` (a client's probability to take part), ``distance_from_uniform``,
+      ``has_memory`` (1 if rounds depend on the past, else 0), ``dependence``, and of chains
+      ``chain_states``, ``chain_rate``, ``chain_factor``, ``cited_chain_factor``, ``chain_onset``;
+    - aggregation weights: ``total_weight``, ``least_weight``, ``mean_weight``,
+      ``mean_squared_weight``, ``weight_multiplier``, and of the biased objective
+      ``biased_squared_distance``, ``biased_Gamma``, ``chi_square``, ``total_variation``,
+      ``tightest_biased_excess``; FedAU's ``mean_absence``, ``mean_squared_absence``,
+      ``mean_lasting_absence`` and ``harmonic_sum``;
+    - step sizes that change: ``first_step``, ``step_decay``, ``step_sum``, ``step_square_sum``,
+      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``,
+      ``cited_delayed_square_sum``, ``cited_delayed_log_sum``, ``run_square_sum``,
+      ``run_unmixed_sum``, ``run_delay_sum``;
+    - SCAFFOLD's ``control_gap``, and of a ball that models are projected onto ``radius``,
+      ``start_distance``, ``reach_of_start``, ``reach_of_optima``, ``reach_of_minimisers``,
+      ``largest_gradient``, ``largest_loss_change``.
 
     Examples
     --------
@@ -152,7 +178,3 @@ class NumbersOfSymbols:
             one: number(within) if callable(number) else value_in(number, view)
             for one, number in self.numbers
         }
-
-
-NO_NUMBERS = NumbersOfSymbols()
-"""The ``constants`` of a statement whose symbols say their numbers themselves."""

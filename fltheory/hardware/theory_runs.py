@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.engines.measured_run import MeasuredRun, Sampling, Server, measure_run
+from fltheory.engines.measured_run import BatchSampling, MeasuredRun, Server, measure_run
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.partitions import Indices
 from fltheory.hardware.training.prepared import Prepared, prepared
@@ -131,7 +131,7 @@ def theory_run(
         problem,
         _models(ready, training.rounds, replicas, seed, round_done),
         inclusion=np.asarray(ready.participation.marginals),
-        sampling=Sampling(training.batch_size, training.sampling == "replacement"),
+        sampling=BatchSampling(training.batch_size, training.sampling == "replacement"),
         server=_server(settings, data),
     )
     return TheoryRun(
@@ -216,7 +216,7 @@ def _server(settings: RunSettings, data: _Samples) -> Server | None:
     if settings.server is None:
         return None
     replacement = settings.training.sampling == "replacement"
-    sampling = Sampling(settings.server.batch_size, replacement)
+    sampling = BatchSampling(settings.server.batch_size, replacement)
     return Server(data.server_problem(), sampling, data.server_is_everybody)
 
 

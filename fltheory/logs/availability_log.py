@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,9 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 Rounds = NDArray[np.int64]
+
+# Control characters, ends of lines and of paragraphs, halves of surrogate pairs.
+_NO_NAME = frozenset({"Cc", "Zl", "Zp", "Cs"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +187,11 @@ def _names(clients: Sequence[str]) -> tuple[str, ...]:
     names = tuple(clients)
     for name in names:
         validation.text("clients", name)
-        if name != name.strip() or len(name.splitlines()) != 1 or "\0" in name:
+        # A byte order mark comes from files that were put together.
+        if name != name.strip().strip("\ufeff") or not _NO_NAME.isdisjoint(map(category, name)):
             raise ValueError(
-                f"clients must be names of one line without spaces around them, got {name!r}"
+                "clients must be names of one line of printable signs without spaces around them, "
+                f"got {name!a}"
             )
     if not names:
         raise ValueError("clients must be at least one name, got none")

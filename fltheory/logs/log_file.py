@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from io import BufferedIOBase
 from operator import itemgetter
 from pathlib import Path
@@ -48,16 +49,16 @@ _FORMS = "client,time,present; client,from,to; or round and a column per client"
 _TRUE, _FALSE = ("1", "1.0", "true", "True"), ("0", "0.0", "false", "False")
 # Below the header it would be a client of this name.
 _REMARK = re.compile(rb"\n#[^,\r\n]*(?=[\r\n]|\Z)")
-_SAID = re.compile(
-    rb"^[^\S\n]*#[^\S\n]*(start|rounds|round_length)[^\S\n]*:([^\n]*)", re.MULTILINE | re.IGNORECASE
-)
+_SAID = re.compile(rb"^[^\S\n]*#[^\S\n]*([\w-]+)[^\S\n]*:([^\n]*)", re.MULTILINE)
+_CLOCK = ("start", "rounds", "round_length")
 _IN_UTC = re.compile(r"\s*(UTC|GMT)\s*$")
 _FIRST_OF_HEADER = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
 # What is read at a time; the header ends in the first of them.
 _PART = 8 * 1024**2
-# Times that nobody counts in rounds of one: in seconds since 1970, 1973 and later; in milliseconds;
-# and whole minutes.
-_SINCE_1970, _MILLISECONDS, _A_MINUTE, _SEVERAL = 1e8, 1e11, 60, 8
+# Times that nobody counts in rounds of one: in seconds since 1970, 1973 and later, in milliseconds
+# and so on; and whole minutes.
+_SINCE_1970 = {1e17: "nano", 1e14: "micro", 1e11: "milli", 1e8: ""}
+_A_MINUTE, _SEVERAL = 60, 8
 # A time this close to a round's beginning, in rounds, is its beginning: 0.3/0.1 is 3 then.
 _ROUNDING = 1e-9
 
@@ -224,12 +225,22 @@ def _table(
         raise ValueError(
             f"{path}: line {line}: a line with # must stand in front of the header, got {text!r}"
         )
-    said = {
-        name.decode().lower(): value.strip().decode("utf-8", "replace")
-        for name, value in _SAID.findall(content, 0, begin)
-    }
     header_line = content.count(b"\n", 0, begin) + 1
-    return _csv(path, content, begin, header_line), said, header_line
+    return _csv(path, content, begin, header_line), _said(path, content[:begin]), header_line
+
+
+def _said(path: Path, front: bytes) -> dict[str, str]:
+    """Return what the lines in front of a header say of rounds, by name."""
+    said = dict[str, str]()
+    for found in _SAID.findall(front):
+        written, value = (part.strip().decode("utf-8", "replace") for part in found)
+        name = written.lower().replace("-", "_")
+        if name in _CLOCK and said.setdefault(name, value) != value:
+            raise ValueError(f"{path}: # {name} must be said once, got {said[name]} and {value}")
+        meant = get_close_matches(name, _CLOCK, 1, 0.8)
+        if meant and name not in _CLOCK:
+            raise ValueError(f"{path}: # {written} must be # {meant[0]}, if that is meant")
+    return said
 
 
 def _content(
@@ -299,18 +310,18 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
     header = stream.readline()
     separator = next((mark for mark in b",;\t" if mark in header), ord(","))
     names = _header(path, header, chr(separator))
-    too_long = f"{path}: line {{}}: a row must have {len(names)} fields as the header, got {{}}"
+    fields = f"{path}: line {{}}: a row must have {len(names)} fields as the header, got {{}}"
     in_first = header_line + 1, stream.readline().count(separator) + 1
     if in_first[1] > MOST_COLUMNS:
         # pandas would make a column of each.
-        raise ValueError(too_long.format(*in_first))
+        raise ValueError(fields.format(*in_first))
     stream.seek(begin)
     with warnings.catch_warnings():
         # Where the first row has a field too many, pandas only warns.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
             # Blank lines stay, so that a row's number is its line's.
-            return pd.read_csv(
+            table = pd.read_csv(
                 stream,
                 header=None,
                 sep=chr(separator),
@@ -326,14 +337,34 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be text in UTF-8, got: {error}") from error
         except pd.errors.ParserWarning as error:
-            raise ValueError(too_long.format(*in_first)) from error
+            raise ValueError(fields.format(*in_first)) from error
         except pd.errors.ParserError as error:
             if found := re.search(r"in line (\d+), saw (\d+)", str(error)):
                 line = int(found[1]) + header_line - 1
-                raise ValueError(too_long.format(line, found[2])) from error
+                raise ValueError(fields.format(line, found[2])) from error
             raise ValueError(
                 f"{path}: quotation marks must be closed, got a file that ends within a pair"
             ) from error
+    # A field that is not there is read as an empty one.
+    if (suspects := np.flatnonzero(table.iloc[:, -1] == "")).size:
+        stream.seek(begin)
+        stream.readline()
+        lines = io.TextIOWrapper(stream, "utf-8", newline="")
+        rows = csv.reader(lines, delimiter=chr(separator), skipinitialspace=True)
+        if short := _short_row(rows, set(suspects.tolist()), len(names)):
+            raise ValueError(fields.format(short[0] + header_line, short[1]))
+    return table
+
+
+def _short_row(rows: Any, suspects: set[int], fields: int) -> tuple[int, object] | None:
+    """Return the line of the first suspect that has too few fields, and how many; or None."""
+    try:
+        for place, row in enumerate(rows):
+            if place in suspects and any(row) and len(row) < fields:
+                return rows.line_num, len(row)
+    except csv.Error:
+        return rows.line_num, f"one of more than {csv.field_size_limit()} characters"
+    return None
 
 
 def _header(path: Path, line: bytes, separator: str) -> list[str]:
@@ -343,12 +374,12 @@ def _header(path: Path, line: bytes, separator: str) -> list[str]:
             f"{path}: a log must have at most {MOST_COLUMNS} columns, got {count}; "
             "client,from,to is a form for any number of clients"
         )
-    text = line.decode("utf-8", "replace")
+    text = line.decode("utf-8", "replace").rstrip("\r\n")
+    if "\r" in text:
+        raise ValueError(f"{path}: lines must end in \\n or \\r\\n, got \\r alone")
+    read = csv.reader([text], delimiter=separator, skipinitialspace=True)
     try:
-        names = [
-            name.strip()
-            for name in next(csv.reader([text], delimiter=separator, skipinitialspace=True))
-        ]
+        names = [name.strip() for name in next(read)]
     except csv.Error as error:
         raise ValueError(f"{path}: the header must be one line, got: {error}") from error
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
@@ -391,11 +422,11 @@ def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
             "round_length must be said where times are dates, in seconds: 3600 for rounds of an "
             f"hour, say; the log spans {(last - first) / 86400:.3g} days"
         )
-    if first >= _SINCE_1970:
-        hour, unit = (3600, "seconds") if first < _MILLISECONDS else (3_600_000, "milliseconds")
+    if since := next((least for least in _SINCE_1970 if first >= least), None):
+        hour = round(3600 * since / 1e8)
         raise ValueError(
-            f"round_length must be said where times look like {unit} since 1970: {hour} for "
-            f"rounds of an hour, say; got times from {first:.15g} to {last:.15g}"
+            f"round_length must be said where times look like {_SINCE_1970[since]}seconds since "
+            f"1970: {hour} for rounds of an hour, say; got times from {first:.15g} to {last:.15g}"
         )
     several = np.unique(times)
     whole = several.size >= _SEVERAL and (several == np.round(several)).all()
@@ -423,6 +454,9 @@ def _reader(table: pd.DataFrame, header_line: int) -> Reader:
     """Return what reads a table of this header."""
     columns = table.columns.tolist()
     lines = _Lines(header_line)
+    if "" in columns:
+        at = columns.index("") + 1
+        raise ValueError(f"{lines.header}: columns must have a name each, got none for column {at}")
     for form, reader in ((EVENTS, _events), (INTERVALS, _intervals)):
         if set(columns) == set(form):
             return lambda table, clock: reader(_without_blanks(table), clock, lines)

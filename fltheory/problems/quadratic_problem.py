@@ -19,11 +19,16 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.problems.ball import Ball, largest_affine_norm
-from fltheory.problems.gradient_split import GradientSplit
-from fltheory.problems.weights import checked_target_weights, weighted_mean, weights_or_uniform
+from fltheory.problems.base import (
+    GradientSplit,
+    checked_target_weights,
+    weighted_mean,
+    weights_or_uniform,
+)
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import ClientIndices, FloatArray
 
+# Q D Q' in floats is symmetric up to some dozens of roundings of its largest entry.
 _SYMMETRY_TOLERANCE = 64 * np.finfo(np.float64).eps
 _CLIENTS_AT_ONCE = 1 << 14
 

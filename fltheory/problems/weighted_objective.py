@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.exact_or_float import is_exact, solve
+from fltheory.problems.base import weighted_mean
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.problems.weights import weighted_mean
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

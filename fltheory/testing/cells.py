@@ -68,9 +68,6 @@ def checked(statement: Statement, regime: str) -> Cell:
     from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, cell_of
 
     n_cells = sum(len(one.regimes) for one in theorems.registered())
-    # Once for all regimes, which is what it compares.
-    if regime == next(iter(statement.regimes)):
-        statement.check_quantities()
     found = statement.regimes[regime]
     verdict = check(
         statement,

@@ -38,7 +38,7 @@ def read_kept_witness(path: Path) -> KeptWitness:
     ------
     ValueError
         If the file is no setting, does not say what it refutes, or names a statement that is
-        neither registered nor loaded, or whose ``quantities`` are not what its ``constants`` are.
+        neither registered nor loaded.
     """
     setting, refutes = read_witness(path)
     if refutes is None:
@@ -47,5 +47,4 @@ def read_kept_witness(path: Path) -> KeptWitness:
             "witness, got a setting alone: fltheory compare checks every statement on it"
         )
     statement = registry.get(refutes.theorem, refutes.reading)
-    statement.check_quantities()
     return KeptWitness(setting, check(statement, setting))

@@ -164,6 +164,35 @@ def default_axis(setting: Setting | Family, name: str) -> MapAxis:
     return MapAxis(name, tuple(v for v in dict.fromkeys(values) if _makes(setting, name, v)))
 
 
+def starting_point(statement: Statement, regime: str | None = None) -> Setting | Family:
+    """Return what a map varies: the statement's family, or a regime's setting.
+
+    Raises
+    ------
+    ValueError
+        If there is neither, no regime of that name, or none about runs.
+    """
+    if regime is None and statement.family:
+        return statement.family
+    if not statement.regimes:
+        raise ValueError(
+            f"theorem must have a regime or a family to be mapped, got {statement.id}, which has "
+            "neither"
+        )
+    first = next(iter(statement.regimes))
+    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
+    name = usual if regime is None else regime
+    if name not in statement.regimes:
+        known = ", ".join(statement.regimes)
+        raise ValueError(f"regime must be one of {known}, got {name!r}")
+    setting = statement.regimes[name].setting
+    if not isinstance(setting, Setting):
+        raise ValueError(
+            f"theorem must be about runs of an algorithm to be mapped, got {statement.id}"
+        )
+    return setting
+
+
 def default_axis_names(start: Setting | Family) -> tuple[str, str]:
     """Return what a map is over where nothing else is asked for.
 
@@ -270,6 +299,7 @@ _PARAMETERS: Mapping[
 }
 
 _ALMOST_NOWHERE = 0.05
+_USUAL_REGIME = "biased minority excluded"
 # Over a wider range values are spaced by factors.
 _BY_FACTORS = 50
 

@@ -157,8 +157,7 @@ def check_regimes(
     Raises
     ------
     ValueError
-        If a statement's ``quantities`` are not what its ``constants`` are, or a constant is no
-        number.
+        If the number of a symbol is none.
 
     Examples
     --------
@@ -172,7 +171,6 @@ def check_regimes(
     validation.tuple_of("statements", statements, Statement)
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
     sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))
-    _check_quantities(statements, len(pairs), progress)
     cells: dict[CellKey, Cell] = {}
     if processes == 1 and executor is None:
         for statement, name in shared_settings_together(pairs):
@@ -192,15 +190,6 @@ def check_regimes(
     if progress is not None:
         progress(len(cells), len(pairs), "done")
     return [cells[statement.id, statement.reading, name] for statement, name in pairs]
-
-
-def _check_quantities(
-    statements: Sequence[Statement], n_cells: int, progress: Progress | None
-) -> None:
-    for statement in statements:
-        if progress is not None:
-            progress(0, n_cells, f"{statement.name}: its symbols")
-        statement.check_quantities()
 
 
 def _label(identifier: str, reading: str, name: str) -> str:

@@ -3,7 +3,7 @@
 from fltheory.weights.client_weights import for_clients
 from fltheory.weights.deployment import Training
 from fltheory.weights.optimum import optimal
-from fltheory.weights.setting_trade_off import for_setting
+from fltheory.weights.trade_off import for_setting
 
 __all__ = [
     "Training",

@@ -11,9 +11,11 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.files.csv_text import read_text
-from fltheory.files.read_file import text_of
+from fltheory.files.read_file import text_of, toml_of
+from fltheory.files.tables import check_names
 from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.validation import FloatArray
+from fltheory.weights.trade_off import TradeOff
 
 _HEADER = ["client", "size"]
 _MOST_NAMED = 3
@@ -88,3 +90,26 @@ def _size(here: str, text: str) -> float:
     if not 0 < size < math.inf:
         raise ValueError(f"{here}: size must be a positive number, got {text!r}")
     return size
+
+
+_REQUIRED = ("availability", "a", "b", "bias")
+_DEFAULTED = ("target_weights", "total")
+
+
+def read_trade_off(path: Path) -> TradeOff:
+    """Read a problem: ``availability``, ``a``, ``b``, ``bias``, and what has a default.
+
+    ``target_weights`` are equal and ``total`` is 1 unless the file says otherwise.
+
+    Raises
+    ------
+    ValueError
+        If the file is not TOML, lacks a field or has an unknown one, or for what `TradeOff`
+        refuses.
+    """
+    fields = toml_of("file must be an existing file", path)
+    check_names("the file", fields, (*_REQUIRED, *_DEFAULTED), _REQUIRED)
+    if "target_weights" not in fields:
+        n_clients = validation.real_array("availability", fields["availability"], shape="(N,)").size
+        fields["target_weights"] = np.full(n_clients, 1.0 / max(n_clients, 1))
+    return TradeOff(**fields)

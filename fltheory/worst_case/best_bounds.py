@@ -16,6 +16,7 @@ from fltheory import validation
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.argument_kinds import checks_kinds
+from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
 from fltheory.worst_case.correlated.bound import (
@@ -72,7 +73,8 @@ def best_bound(
     - FedAvg, Unbiased or WeightedFedAvg with `MarkovOnOff`, clients that come and go in bursts: the
       mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
       + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
-      0. The measure "loss" bounds ``E F`` of the mean model instead.
+      0. The measure "loss" bounds ``E F`` of the mean model instead. The same with a small
+      `FiniteChain` of sets.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client a round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
@@ -81,7 +83,7 @@ def best_bound(
     ----------
     algorithm : Algorithm
         Its step sizes are taken as fractions.
-    participation : UniformSubset, Bernoulli or MarkovOnOff
+    participation : UniformSubset, Bernoulli, MarkovOnOff or FiniteChain
     client_class : ClientClass or SmoothClass
     rate : number, optional
         The rate at which the residual is to be least. By default the rate of the least floor,
@@ -164,7 +166,8 @@ def best_bound(
             )
         a_memory = MemoryRound.of(algorithm, participation)
         return lyapunov_bound_of(a_memory, _convex(client_class), rate)
-    if process_of(participation).client_chains is not None:
+    chained = isinstance(participation, FiniteChain)
+    if chained or process_of(participation).client_chains is not None:
         averaged = AveragingRound.of(algorithm, participation, target_weights)
         horizon = (rounds, start_distance)
         return _of_averaging(

@@ -37,7 +37,7 @@ The columns, (unknowns, n, n), and what is fixed, (n, n).
 
 
 @dataclass(frozen=True, eq=False)
-class Optimum(ReadOnlyArrays):
+class ProgramOptimum(ReadOnlyArrays):
     """Where a program's objective is least.
 
     Attributes
@@ -60,7 +60,7 @@ def optimum(
     equal: tuple[FloatArray, FloatArray],
     nonnegative: tuple[FloatArray, FloatArray],
     blocks: Sequence[Block],
-) -> Optimum | None:
+) -> ProgramOptimum | None:
     """Minimize ``costs @ unknowns`` as precisely as can be, and return None if no point is found.
 
     Parameters
@@ -88,7 +88,7 @@ def optimum(
         return None
     ends = np.cumsum([part.shape[1] for part in packed])
     parts = np.split(np.array(found.z)[len(bounds) - ends[-1] :], ends[:-1])
-    return Optimum(float(found.obj_val), np.array(found.x), [*map(_unpacked, parts)])
+    return ProgramOptimum(float(found.obj_val), np.array(found.x), [*map(_unpacked, parts)])
 
 
 def _solved(*program: Any) -> Any:

@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 from fltheory.advice import Advice, Bias, advise
+from fltheory.advice.algorithm_advice import FollowedAlgorithm
+from fltheory.advice.kept_advice import Kept
+from fltheory.advice.population import ClientPopulation
 from fltheory.advice.rounds import LogRounds
 from fltheory.algorithms import CAFed
 from fltheory.algorithms.table import ALGORITHMS
@@ -178,6 +181,29 @@ def test_what_was_stopped_is_resumed(log: AvailabilityLog, found: Advice, tmp_pa
     assert json.loads(store.read_text())["of"]
     other = advise(AvailabilityLog.from_masks(log.present()[:50]), SIZES, store=store)
     assert other.population.log.n_rounds == 50
+
+
+def test_an_answer_that_was_kept_is_for_the_same_question(found: Advice, tmp_path: Path) -> None:
+    asked, store = found.population, tmp_path / "kept.json"
+
+    def done_anew(population: ClientPopulation, seed: int = 0) -> bool:
+        done = list[str]()
+        task = FollowedAlgorithm("fedavg", {}, population, 0.3, seed, step=0.1)
+        kept = Kept(store, population, 0.3, seed)
+        kept.followed([task], lambda _, __, what: done.append(what))
+        return bool(done)
+
+    assert done_anew(asked)
+    assert not done_anew(asked)
+    others = (
+        {"drifts": True},
+        {"period": 24.0},
+        {"weighted": False},
+        {"importance": np.full(8, 1 / 8)},
+    )
+    for other in others:
+        assert done_anew(replace(asked, **other)), other
+    assert done_anew(asked, seed=1)
 
 
 def test_clients_never_there_are_what_no_weights_mend(found: Advice) -> None:

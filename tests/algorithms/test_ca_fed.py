@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fltheory.algorithms import CAFed, Unbiased
+from fltheory.algorithms import ca_fed as estimate
+from fltheory.algorithms.ca_fed import kept_after_exclusion
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.algorithms.shared import availability_estimate as estimate
-from fltheory.algorithms.shared.exclusion import kept_after_exclusion
 from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate

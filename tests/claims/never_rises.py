@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,36 +14,23 @@ from fltheory.engines import Setting
 from fltheory.evidence.evaluation import check_point_hypothesis
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.refutation import StatementKind
-from fltheory.grammar.units import Unit
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import BoundedQuantity, Hypothesis, Regime, RoundRange
 from fltheory.verify import Outcome, Sampling, Verdict, truth
 
-ETA = sp.Symbol("eta", positive=True)
+ETA = symbol("eta", "step size", number="client_lr", positive=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NeverRises(Basis):
     """A claim that a quantity is, after every round, at most what it was before."""
 
     why_not_certified: ClassVar[str] = "a course is not one number"
 
-    id: str
-    reading: str
-    title: str
-    source: str
     quantity: BoundedQuantity
-    constants: Callable[[Setting], Mapping[sp.Symbol, Any]]
-    hypotheses: tuple[Hypothesis, ...] = ()
-    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
-    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
-    regimes: Mapping[str, Regime] = field(default_factory=dict)
-    note: str = ""
     kind: StatementKind = StatementKind.REMARK
-    refutations: tuple[()] = ()
-    derivation: None = None
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
@@ -82,9 +68,7 @@ STATEMENTS = (
         title="Gradient descent never moves away",
         source="a textbook, without its condition",
         quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "||x||^2", ""),
-        constants=lambda setting: {ETA: setting.algorithm.client_lr},
         hypotheses=(Hypothesis("a step", sp.Lt(ETA, 4), "textbook"),),
-        meanings={ETA: "step size"},
         regimes={
             "small": Regime("contracts by 1/2", lambda: descent(0.5)),
             "large": Regime("|1 - 3| = 2, so distances grow by 4", lambda: descent(3.0)),

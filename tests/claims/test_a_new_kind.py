@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fltheory import verify
-from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import unit_flags
 from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.html_report import html_report
 from fltheory.report.pages.paper_page import paper_page

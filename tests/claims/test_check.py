@@ -20,6 +20,7 @@ from fltheory.claims.shared.comparison import Comparison
 from fltheory.claims.shared.rate_axis import AxisReading, slope_ends, slope_of_last_decade
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Evidence, Grade
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
 from fltheory.theorems import (
@@ -33,8 +34,11 @@ from fltheory.theorems import (
 )
 from fltheory.verify import Outcome, check
 
-c, s, g, R = sp.symbols("c s g R", nonnegative=True)
-WIDE = sp.Symbol("w", extended_nonnegative=True)
+c = symbol("c", number=lambda setting: 2.0, nonnegative=True)
+s = symbol("s", number="client_lr", nonnegative=True)
+g = sp.Symbol("g", nonnegative=True)
+R = symbol("R", number="rounds", nonnegative=True)
+WIDE = symbol("w", number=lambda setting: math.inf, extended_nonnegative=True)
 CURVATURE, STEP, ROUNDS, START = 0.5, 0.25, 12, 3.0
 DECAY = 1 - STEP * CURVATURE
 TRUTH = DECAY ** (2 * ROUNDS) * START**2
@@ -57,13 +61,6 @@ def theorem(bound: float | sp.Expr, *hypotheses: sp.Basic, **changes) -> Theorem
             Hypothesis(f"condition {index}", condition, "here", any_sign=True)
             for index, condition in enumerate(hypotheses)
         ),
-        meanings={},
-        constants=lambda setting: {
-            c: 2.0,
-            s: setting.algorithm.client_lr,
-            WIDE: math.inf,
-            R: setting.rounds,
-        },
     )
     return replace(made, **changes)
 

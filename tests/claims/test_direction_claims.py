@@ -9,6 +9,7 @@ import sympy as sp
 
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import (
@@ -22,7 +23,7 @@ from fltheory.theorems import (
 from fltheory.theorems.fedar import statements as fedar
 from fltheory.verify import Outcome, Sampling, check, falsify
 
-R, LIMIT = sp.symbols("R c", positive=True)
+R, LIMIT = symbol("R", number="rounds", positive=True), sp.Symbol("c", positive=True)
 PROBLEM = QuadraticProblem([[1.0]], [[0.0]])
 
 
@@ -38,8 +39,6 @@ THEOREM = Theorem(
     quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "", ""),
     bound=sp.Integer(1),
     hypotheses=(Hypothesis("not too long", sp.Le(R, 100), ""),),
-    meanings={},
-    constants=lambda setting: {R: setting.rounds},
 )
 FALLS = DirectionClaim(
     id="test/falls",

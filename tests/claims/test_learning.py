@@ -16,13 +16,14 @@ from fltheory.claims.decay import DecayClaim, DecayQuantity, KnownDecay, Measure
 from fltheory.claims.learning import LearningClaim, LearningQuantity
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
+from fltheory.grammar.symbols import symbol
 from fltheory.learnability import FederatedSystem
 from fltheory.theorems import Hypothesis
 from fltheory.verify import Outcome, Sampling, check, check_regimes
 from fltheory.verify.baseline import Baseline
 from tests.fewer_regimes import with_regimes
 
-x, n = sp.symbols("x n", positive=True)
+x, n = symbol("x", positive=True), symbol("n", positive=True)
 SYSTEM = FederatedSystem(3, 2, 1)
 
 
@@ -37,8 +38,7 @@ def claim(value, relation: str = "<=", bound=Fraction(1, 3), limit: int = 5) -> 
         relation=Relation(relation),
         bound=x,
         hypotheses=(Hypothesis("small", sp.Le(x, limit, evaluate=False), "here"),),
-        meanings={x: "a bound"},
-        constants=lambda system: {x: bound},
+        read_as={x: symbol("x", number=lambda system: bound)},
     )
 
 
@@ -109,8 +109,6 @@ def decay(measure: Callable[[int], Measurement], *, sampled: bool = False) -> De
         variable=n,
         order=1 / n,
         hypotheses=(),
-        meanings={n: "samples"},
-        constants=lambda system: {},
     )
 
 

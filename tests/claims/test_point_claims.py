@@ -9,17 +9,18 @@ import pytest
 import sympy as sp
 
 from fltheory.algorithms import FedAvg
-from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import unit_flags
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Grade
+from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Hypothesis, PointClaim, PointQuantity, RateAxis, RateClaim
 from fltheory.verify import Outcome, check
 
-h = sp.Symbol("h", positive=True)
+h = symbol("h", "curvature", LOSS / LENGTH**2, "L", positive=True)
 SETTING = Setting(FedAvg(0.1, 1), QuadraticProblem([[2.0]], [[0.0]]), UniformSubset(1, 1), 1, [3.0])
 
 
@@ -33,9 +34,6 @@ def claim(bound, value: float = 9.0, error: float = 0.0, limit: int = 5) -> Poin
         quantity=PointQuantity(lambda setting: (value, error), "F(x0)", LOSS),
         bound=sp.sympify(bound),
         hypotheses=(Hypothesis("flat", sp.Le(h, limit), "here"),),
-        meanings={h: "curvature"},
-        constants=lambda setting: {h: setting.problem.L},
-        units={h: LOSS / LENGTH**2},
     )
 
 
@@ -65,11 +63,11 @@ def test_hypotheses_and_both_sides_share_the_constants() -> None:
     """What a search asks of each setting, one after the other; another setting has its own."""
     ASKED.clear()
 
-    def constants(setting: Setting) -> dict[sp.Symbol, float]:
+    def times_rounds(setting: Setting) -> float:
         ASKED.append(setting.rounds)
-        return {h: setting.problem.L * setting.rounds}
+        return setting.problem.L * setting.rounds
 
-    counted = replace(claim(5 * h), constants=constants)
+    counted = replace(claim(5 * h), read_as={h: symbol("h", number=times_rounds)})
     for rounds in (1, 2):
         setting = replace(SETTING, rounds=rounds)
         (flat,) = counted.hypotheses_without_run(setting)
@@ -90,12 +88,11 @@ def test_definitions_enter_the_bound() -> None:
 )
 def test_an_order_of_a_claim_without_a_run(power: float, outcome: Outcome) -> None:
     """F(x0) = R^power on R = 1 .. 1000, claimed to be of order 1/R, its bound 1/(1000 R)."""
-    rounds = sp.Symbol("R", positive=True)
+    rounds = symbol("R", number="rounds", positive=True)
     of = replace(
         claim(1),
         bound=1 / (1000 * rounds),
         quantity=PointQuantity(lambda setting: (setting.rounds**power, 0.0), "F(x0)", LOSS),
-        constants=lambda setting: {h: setting.problem.L, rounds: setting.rounds},
     )
 
     def longer(setting: Setting, value: int) -> Setting:

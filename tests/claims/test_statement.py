@@ -27,7 +27,6 @@ from fltheory.theorems import (
     Theorem,
 )
 from fltheory.theorems.registry import readings
-from fltheory.verify import check
 from tests.theorems import own
 
 ROUNDS = np.array([5.0, 1.0, 4.0, 2.0])
@@ -176,16 +175,15 @@ def test_bad_hypotheses(arguments: Any, message: str) -> None:
             {"hypotheses": (own.ETA < 2,)},
             "hypotheses .* must be a tuple of Hypothesis, got eta < 2",
         ),
-        ({"meanings": {"eta": "step"}}, "meanings .* mapping of Symbol to str, got 'eta': 'step'"),
-        ({"constants": {own.ETA: 1.0}}, "constants of the theorem 'own/true' must be callable"),
-        ({"constants": lambda: {}}, "constants of the theorem 'own/true' must take 1 argument,"),
+        ({"domain": {own.ETA: 1.0}}, "domain of the theorem 'own/true' must be callable"),
+        ({"domain": lambda: {}}, "domain of the theorem 'own/true' must take 1 argument,"),
         ({"definitions": {own.R: 1}}, "definitions .* mapping of Symbol to Expr, got R: 1 in it"),
         ({"round_symbols": (own.R,)}, "round_symbols .* must be a tuple of RoundSymbol, got R"),
         ({"observe": ()}, r"observe .* must be callable, got \(\)"),
         ({"regimes": [("a", None)]}, "regimes .* must be a mapping of str to Regime, got"),
         ({"regimes": {"a": SETTING}}, "regimes .* must be a mapping of str to Regime, got 'a'"),
         ({"regimes": {"": own.TRUE.regimes["usual"]}}, "a name in regimes .* not empty, got ''"),
-        ({"units": {own.R: "m"}}, "units .* must be a mapping of Symbol to Unit, got R: 'm' in it"),
+        ({"read_as": {own.R: "m"}}, "read_as .* a mapping of Symbol to Symbol, got R: 'm' in it"),
         ({"family": own.make}, "family .* must be Family or None, got"),
     ],
 )
@@ -228,13 +226,6 @@ def test_bad_axes() -> None:
     rounds = sp.Symbol("R")
     with pytest.raises(ValueError, match="grid of the axis of R must be callable, got"):
         RateAxis(rounds, 1 / rounds, (1, 2), lambda setting, value: setting)  # type: ignore[arg-type]
-
-
-def test_constants_must_be_those_of_symbols() -> None:
-    for wrong in ({"eta": 1.0}, None):
-        theorem = replace(own.TRUE, constants=lambda setting, wrong=wrong: wrong)
-        with pytest.raises(ValueError, match="constants of 'own/true' must be a mapping of Symbol"):
-            check(theorem, own.FAMILY.setting())
 
 
 def test_every_registered_statement_can_be_made_again() -> None:

@@ -61,13 +61,13 @@ def test_rounds_that_the_theorem_does_not_speak_of_are_left_out() -> None:
     theorem = theorems.get("sa-fl/5")
     assert isinstance(theorem, Theorem)
 
-    def constants(setting: Setting):
+    def domain(setting: Setting) -> Setting:
         if setting.rounds < 10:
             raise ValueError("too short")
-        return theorem.constants(setting)
+        return theorem.domain(setting)
 
     setting = shorter(theorem.regimes["q small"].setting, 30)
-    curve = over_rounds(replace(theorem, constants=constants), setting, SAMPLING)
+    curve = over_rounds(replace(theorem, domain=domain), setting, SAMPLING)
     assert curve.values[0] >= 10
     assert curve.values[-1] == 30
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from inspect import signature
 from itertools import combinations, product
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from fltheory.cli import COMMANDS, module_name
+from fltheory.cli import COMMANDS, command_of
 from fltheory.commands.shared import written_files
 from fltheory.commands.shared.resumption import resumed
 from fltheory.commands.shared.written_files import file_uses, with_inputs_kept
@@ -23,11 +22,6 @@ from tests.commands.shared.test_resumption import Square, read, squares, write
 
 Command = Callable[..., None]
 Run = Callable[..., tuple[int, str, str]]
-
-
-def command_of(words: str) -> Command:
-    found: Command = import_module(f"fltheory.commands.{module_name(words)}").command
-    return found
 
 
 def clashes() -> Iterator[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_bad_input_is_one_line(fltheory_command) -> None:
         (("sa-fl/5", "--mu", "0"), "mu must be above 0 for sa-fl/5, whose bound is for strongly"),
         (("sa-fl/5", "--q", "half"), "q must be a fraction at least 0"),
         (("sa-fl/5", "--local-steps", "0"), "local_steps must be a whole number of at least 1"),
-        (("sa-fl/corollary-1",), "theorem must bound E||x_R - x*||^2"),
+        (("fedprox/4",), "theorem must bound E||x_R - x*||^2"),
         (("sa-fl/4", "--heterogeneity", "optimum"), "client_class must be of heterogeneity"),
         (("sa-fl/5", "--heterogeneity", "none"), "heterogeneity must be one of"),
         (("sa-fl/5", "--mu", "2"), "mu must be below L = 1"),
@@ -128,11 +129,40 @@ def test_prove_puts_ca_feds_value_the_proved_one_and_the_truth_side_by_side(
     path = tmp_path / "proof.json"
     status, out, _ = fltheory_command("prove", "ca-fed/2", "--out", str(path))
     assert status == 0
-    assert "derived reading, HOLDS): 288259" in out
+    assert "derived reading, HOLDS here): 288259" in out
     assert "PROVED: 15.18" in out
-    assert "exact truth of the paper's four clients: 1.04218" in out
+    assert "exact truth of this setting's clients: 1.04218" in out
     assert "any chain with a limit" in out
     assert fltheory_command("certify", str(path))[0] == 0
+
+
+def test_prove_of_falling_steps_writes_a_proof_for_each(fltheory_command, tmp_path: Path) -> None:
+    """Nine steps of size 2/(mu (gamma + t)), gamma = 8 kappa = 32, so that the first is 2/8.25."""
+    status, out, _ = fltheory_command("prove", "fedavg-li/1", "--out", str(tmp_path / "proof.json"))
+    assert status == 0
+    assert "PROVED: 0.1831" in out
+    assert "of 9 for rounds that differ the first" in out
+    for number in range(1, 10):
+        assert fltheory_command("certify", str(tmp_path / f"proof-{number}.json"))[0] == 0
+    first = json.loads((tmp_path / "proof-1.json").read_text())
+    assert Fraction(first["boxes"][0]["client_lr"][0]) == Fraction("0.24242424242424243")
+
+
+def test_prove_of_a_run_takes_a_regime_and_refuses_what_it_cannot_prove(fltheory_command) -> None:
+    status, out, _ = fltheory_command("prove", "fedau/2-option-1", "--regime", "equal weights")
+    assert (status, "INAPPLICABLE here" in out, "PROVED: " in out) == (0, True, True)
+    for arguments, message in (
+        (("fedau/2-option-1", "--regime", "Markov"), "a_round must be of clients without corr"),
+        (("fedau/2-option-1", "--regime", "FedAU"), "algorithm must be WeightedFedAvg, Unbiased"),
+        (("local-gd/1", "--regime", "usual"), "local_steps must be 1 for LocalSgd"),
+        (("local-gd/1", "--regime", "none"), "regime must be one of"),
+        (("local-gd/1", "--client-lr", "1/2"), "--client-lr must be left out for local-gd/1"),
+        (("ca-fed/2", "--regime", "usual"), "--regime must be left out for ca-fed/2"),
+    ):
+        status, out, err = fltheory_command("prove", *arguments)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"fltheory: {message}")
+        assert err.count("\n") == 1
 
 
 def test_prove_refuses_options_of_other_theorems(fltheory_command) -> None:

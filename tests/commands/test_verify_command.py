@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 import fltheory.verify
 from fltheory import theorems
 from fltheory.long_work import parallel
+from fltheory.report.html import html_report
 from fltheory.theorems import registry
-from fltheory.verify import check, runs
+from fltheory.verify import MapAxis, check, runs
 from tests.fewer_regimes import with_regimes
 
 
@@ -175,7 +177,67 @@ def test_certificates_are_those_of_the_folder_given(
     )
     monkeypatch.chdir(tmp_path)
     assert fltheory_command("verify", "--html", str(page))[0] == 0
-    assert "0 of 1 printed theorems, corollaries and lemmas refuted." in page.read_text()
+    assert "<h1>sa-fl/5 holds on 0 of 1 settings; does not apply to 1.</h1>" in page.read_text()
+
+
+def test_a_report_on_a_theorem_of_ones_own_has_search_map_and_proof(
+    fltheory_command, monkeypatch, tmp_path: Path
+) -> None:
+    """The template's theorem holds where it applies; SGD on F itself, so that it is provable."""
+    monkeypatch.chdir(tmp_path)
+    assert fltheory_command("new", "theorem", "mine.py")[0] == 0
+    own = ("--load", "mine.py")
+    assert fltheory_command(*own, "prove", "my/1", "--out", "proof.json")[0] == 0
+    whole = html_report.default_axis
+    monkeypatch.setattr(
+        html_report,
+        "default_axis",
+        lambda start, name: MapAxis(name, whole(start, name).values[:2]),
+    )
+    options = ("--html", "report.html", "--search", "20", "--map", "--proof", "proof.json")
+    status, out, _ = fltheory_command(*own, "verify", "my/1", *options)
+    assert status == 0
+    assert "my/1 holds on 3 of 4 settings; does not apply to 1; 2.86 to " in out
+    page = Path("report.html").read_text()
+    (head,) = re.findall("<h1>(.*)</h1>", page)
+    assert "; 20 more searched, none refutes it; 2.86 to " in head
+    beside = page.partition('id="beside"')[2].partition('id="overview"')[0]
+    assert "no refutation found; 20 settings tried" in beside
+    assert "data:image/svg+xml;base64," in beside
+    assert "for all clients that are 1-smooth and 1/10 = 0.1-strongly convex" in beside
+    Path("proof.json").write_text(Path("proof.json").read_text().replace("1/8", "1/4"))
+    status, _, err = fltheory_command(*own, "verify", "my/1", *options)
+    assert status == 2
+    assert err.startswith("fltheory: ")
+
+
+def test_a_search_that_refutes_is_in_the_headline(fltheory_command, monkeypatch, tmp_path) -> None:
+    """Halving the template's bound leaves its regimes, and a search finds it broken."""
+    monkeypatch.chdir(tmp_path)
+    assert fltheory_command("new", "theorem", "mine.py")[0] == 0
+    text = Path("mine.py").read_text()
+    assert "bound=RATE**R * D_0**2" in text
+    Path("mine.py").write_text(text.replace("bound=RATE**R * D_0**2", "bound=RATE**R * D_0**2 / 2"))
+    options = ("--html", "report.html", "--search", "100")
+    assert fltheory_command("--load", "mine.py", "verify", "my/1", *options)[0] == 0
+    (head,) = re.findall("<h1>(.*)</h1>", Path("report.html").read_text())
+    assert head.startswith("1 of 1 printed theorems, corollaries and lemmas refuted")
+
+
+def test_a_float_among_a_theorems_numbers_is_named_by_its_line(
+    fltheory_command, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fltheory_command("new", "theorem", "mine.py")[0] == 0
+    text = Path("mine.py").read_text()
+    own = 'number="sqrt(squared_distance)"'
+    assert own in text
+    rounded = "number=lambda s: 0.5 * np.linalg.norm(2 * (s.x0 - s.problem.x_star))"
+    Path("mine.py").write_text(text.replace(own, rounded))
+    line = 1 + text[: text.index(own)].count("\n")
+    status, out, _ = fltheory_command("--load", "mine.py", "verify", "my/1")
+    assert status == 0
+    assert f"a symbol's number is a float (mine.py, line {line}): avoid float()" in out
 
 
 def test_verify_shows_rational_verdicts_and_writes_them(fltheory_command, tmp_path: Path) -> None:
@@ -200,5 +262,5 @@ def test_an_option_without_its_partner_is_refused(fltheory_command, tmp_path) ->
     status, _, err = fltheory_command("verify", "lemmas", "--witnesses", str(tmp_path))
     assert (status, err) == (
         2,
-        "fltheory: witnesses must be left out without --html, which reports them\n",
+        "fltheory: witnesses must be left out without --html, which reports it\n",
     )

@@ -20,8 +20,12 @@ from fltheory.derivations.derivation import (
     StepResult,
     deferred,
 )
-from fltheory.derivations.derivation_check import check_derivation, check_step
-from fltheory.derivations.exact_points import holds_at, rational_points
+from fltheory.derivations.derivation_check import (
+    check_derivation,
+    check_step,
+    holds_at,
+    rational_points,
+)
 from fltheory.derivations.nonnegativity import (
     factored,
     manifestly_nonnegative,

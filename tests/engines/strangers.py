@@ -19,11 +19,13 @@ A kind's ``clean`` is a plain round of the same look, which must stay as exact a
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import os
 import pickle
 import random
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -36,7 +38,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import combinations, count, product
 from math import prod
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -2000,3 +2002,386 @@ for _name, _function in FUNCTIONS.items():
     KINDS[_name] = Kind(
         _name, "pure", partial(Through, _function), "Plain", ("far", "noisy"), (), ""
     )
+
+
+# ---------------------------------------------------------------- who is there, in other ways
+
+
+@kind("plain")
+class StepByParity(Algorithm):
+    """An even number of participants makes half a step."""
+
+    def round(self, state, clients, who, branch):
+        xp = array_namespace(state["x"])
+        odd = xp.astype(who.sum(axis=1, keepdims=True) % 2, state["x"].dtype)
+        return {"x": state["x"] + (1 + odd) / 2 * mean_update(clients, state["x"], who)}
+
+
+@kind("plain", on="long some unequal chains noisy_some")
+class Quorum(Algorithm):
+    """Fewer than two are nobody."""
+
+    def round(self, state, clients, who, branch):
+        enough = who.sum(axis=1, keepdims=True) >= 2
+        return stepped(state, clients, who & enough)
+
+
+@kind("plain", on="long some unequal chains cycle noisy_some")
+class FirstTwoOnly(Algorithm):
+    """Who comes third, by number, comes too late."""
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who & (np.cumsum(who, axis=1) <= 2))
+
+
+@kind("plain", answers="exact paths truth check", on="long some unequal chains cycle noisy_some")
+class NeighboursTogether(Algorithm):
+    """A client counts twice if the next one is there as well."""
+
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        weights = (who * 1 + who * np.roll(who, 1, axis=1)) / 8
+        return {"x": x + clients.summed_local_sgd(x, who, weights, steps=1, lr=0.25)}
+
+
+@kind("pure", on="long some unequal chains cycle noisy_some")
+class WeightsByPattern(Algorithm):
+    """The participants as a number in binary, and what it leaves when divided by three."""
+
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        rest = (who @ 2 ** np.arange(clients.n_clients)) % 3
+        weights = who * (1 + rest[:, None]) / 12
+        return {"x": x + clients.summed_local_sgd(x, who, weights, steps=1, lr=0.25)}
+
+
+# ---------------------------------------------------------------- memory, in other ways
+
+
+@kind("plain")
+class TwoRoundsLate(Algorithm):
+    def init(self, x0, n_clients):
+        return {"x": x0, "late": 0 * x0, "later": 0 * x0}
+
+    def round(self, state, clients, who, branch):
+        update = mean_update(clients, state["x"], who)
+        return {"x": state["x"] + state["later"], "late": update, "later": state["late"]}
+
+
+@kind("plain")
+class DecaysStaleUpdates(Algorithm):
+    """An update is worth half as much in each round in which its client is away."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "c": nothing(x0, n_clients, x0.shape[1])}
+
+    def round(self, state, clients, who, branch):
+        xp = array_namespace(state["x"])
+        c = xp.where(who[:, :, None], per_client(clients, state["x"], who), state["c"] / 2)
+        return {"x": state["x"] + xp.sum(c, axis=1) / clients.n_clients, "c": c}
+
+
+@kind("plain")
+class MomentumOfClients(Algorithm):
+    """Each client has a momentum of its own, which rests while it is away."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "m": nothing(x0, n_clients, x0.shape[1])}
+
+    def round(self, state, clients, who, branch):
+        xp = array_namespace(state["x"])
+        there, m = who[:, :, None], state["m"]
+        m = xp.where(there, m / 2 + per_client(clients, state["x"], who), m)
+        return {"x": state["x"] + xp.sum(m * there, axis=1) / clients.n_clients, "m": m}
+
+
+@kind("plain")
+class SwapsModels(Algorithm):
+    """Two models take turns: one is shown, the other trained."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "y": x0}
+
+    def round(self, state, clients, who, branch):
+        return {"x": stepped({"x": state["y"]}, clients, who)["x"], "y": state["x"]}
+
+
+@kind("plain")
+class RollsARing(Algorithm):
+    """The last three models in one array, the newest first."""
+
+    def init(self, x0, n_clients):
+        xp = array_namespace(x0)
+        return {"x": x0, "ring": xp.stack([x0, x0, x0], axis=1)}
+
+    def round(self, state, clients, who, branch):
+        xp = array_namespace(state["x"])
+        new = stepped(state, clients, who)["x"]
+        ring = xp.concat([new[:, None], state["ring"][:, :2]], axis=1)
+        return {"x": xp.sum(ring, axis=1) / 3, "ring": ring}
+
+
+@kind("pure")
+class Preconditioned(Algorithm):
+    """A matrix of its own, solved for the mean update."""
+
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        matrix = np.eye(x.shape[1]) + np.ones((x.shape[1], x.shape[1]))
+        return {"x": x + np.linalg.solve(matrix, mean_update(clients, x, who)[:, :, None])[:, :, 0]}
+
+
+@kind("pure", on="long far some noisy")
+class HalvesWhenWorse(Algorithm):
+    """A step size that halves, for ever, when a step leads away from zero."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "lr": nothing(x0, 1) + 1.0}
+
+    def round(self, state, clients, who, branch):
+        x, lr = state["x"], state["lr"]
+        new = x + lr * mean_update(clients, x, who)
+        worse = (new**2).sum(axis=1, keepdims=True) > (x**2).sum(axis=1, keepdims=True)
+        return {"x": new, "lr": np.where(worse, lr / 2, lr)}
+
+
+@kind("pure", on="long some noisy")
+class ExactlyOneModel(Algorithm):
+    """One float alone is treated in another way: no run of numbers comes by it."""
+
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        return {"x": np.where(x == 0.5, -x, x) + mean_update(clients, x, who)}
+
+
+# ---------------------------------------------------------------- counts, in other ways
+
+
+@kind("plain", answers="enclosed paths truth check", on="long some chains cycle noisy")
+class OneOverVisits(Algorithm):
+    """A client's update counts for less each time that it comes."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "visits": nothing(x0, n_clients)}
+
+    def round(self, state, clients, who, branch):
+        x, visits = state["x"], state["visits"] + who
+        weights = who / (1 + visits)
+        return {
+            "x": x + clients.summed_local_sgd(x, who, weights, steps=1, lr=0.25),
+            "visits": visits,
+        }
+
+
+@kind("plain", answers="enclosed paths truth check", on="long some chains cycle noisy_some")
+class Streaks(Algorithm):
+    """A client counts for more after three rounds on end."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "streak": nothing(x0, n_clients)}
+
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        xp = array_namespace(x)
+        streak = (state["streak"] + 1) * who
+        weights = xp.where(streak >= 3, 2 * who, who) / 8
+        return {
+            "x": x + clients.summed_local_sgd(x, who, weights, steps=1, lr=0.25),
+            "streak": streak,
+        }
+
+
+@kind("plain", answers="enclosed paths truth check", on="long some chains noisy")
+class RestartsEveryFourth(Algorithm):
+    """Back to where it began, with half of what was learnt."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "begun": x0, "t": nothing(x0, 1)}
+
+    def round(self, state, clients, who, branch):
+        xp = array_namespace(state["x"])
+        t, new = state["t"] + 1, stepped(state, clients, who)["x"]
+        return {
+            "x": xp.where(t % 4 == 0, (new + state["begun"]) / 2, new),
+            "begun": state["begun"],
+            "t": t,
+        }
+
+
+@kind("pure", on="long grid some noisy")
+class CountsInAByte(Algorithm):
+    """After 127 comes -128, and steps go the other way."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "t": np.zeros((x0.shape[0], 1), dtype=np.int8)}
+
+    def round(self, state, clients, who, branch):
+        t = state["t"] + np.int8(1)
+        step = np.where(t > 0, 0.1, -0.001)
+        return {"x": state["x"] + step * mean_update(clients, state["x"], who), "t": t}
+
+
+@kind("pure", on="long grid some noisy")
+class RoundsLeftInAByte(Algorithm):
+    """From 40 rounds down to none, and then to 255."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "left": np.full((x0.shape[0], 1), 40, dtype=np.uint8)}
+
+    def round(self, state, clients, who, branch):
+        left = state["left"] - np.uint8(1)
+        return {"x": state["x"] + left / 1024 * mean_update(clients, state["x"], who), "left": left}
+
+
+@kind("pure", on="long some chains noisy")
+class TimeInSinglePrecision(Algorithm):
+    """A tenth of a second a round, in a number of 24 bits."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "time": np.zeros((x0.shape[0], 1), dtype=np.float32)}
+
+    def round(self, state, clients, who, branch):
+        time = state["time"] + np.float32(0.1)
+        return {
+            "x": state["x"] + mean_update(clients, state["x"], who) / (1 + time),
+            "time": time,
+        }
+
+
+@kind("pure", on="long grid some noisy")
+class Fibonacci(Algorithm):
+    """Steps by the remainder of numbers that soon have more digits than a float."""
+
+    def init(self, x0, n_clients):
+        ones = np.ones((x0.shape[0], 1), dtype=np.int64)
+        return {"x": x0, "a": ones, "b": ones}
+
+    def round(self, state, clients, who, branch):
+        a, b = state["b"], state["a"] + state["b"]
+        return {
+            "x": state["x"] + (a % 7 + 1) / 32 * mean_update(clients, state["x"], who),
+            "a": a,
+            "b": b,
+        }
+
+
+@kind("pure", on="long some chains noisy")
+class CongruentialSteps(Algorithm):
+    """Steps by a generator that is part of the state, whose products take 62 bits."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "seed": np.full((x0.shape[0], 1), 123456789, dtype=np.int64)}
+
+    def round(self, state, clients, who, branch):
+        seed = (state["seed"] * 1103515245 + 12345) % 2**31
+        step = 0.5 * seed / 2**31
+        return {"x": state["x"] + step * mean_update(clients, state["x"], who), "seed": seed}
+
+
+@kind("pure", on="long some chains noisy")
+class Toggles(Algorithm):
+    def init(self, x0, n_clients):
+        return {"x": x0, "on": np.zeros((x0.shape[0], 1), dtype=bool)}
+
+    def round(self, state, clients, who, branch):
+        on = ~state["on"]
+        step = np.where(on, 1.0, 0.25)
+        return {"x": state["x"] + step * mean_update(clients, state["x"], who), "on": on}
+
+
+@kind("pure", on="long some chains noisy")
+class NamedStages(Algorithm):
+    """What comes next is written in words."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "stage": np.full((x0.shape[0], 1), "warm")}
+
+    def round(self, state, clients, who, branch):
+        step = np.where(state["stage"] == "warm", 0.25, 1.0)
+        stage = np.where(state["stage"] == "warm", "cold", "warm")
+        return {"x": state["x"] + step * mean_update(clients, state["x"], who), "stage": stage}
+
+
+@kind("pure", on="long some chains noisy")
+class TurningPhase(Algorithm):
+    """A step that goes round a circle."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "z": np.full((x0.shape[0], 1), 1 + 0j)}
+
+    def round(self, state, clients, who, branch):
+        z = state["z"] * (0.6 + 0.8j)
+        step = 0.5 + z.real / 4
+        return {"x": state["x"] + step * mean_update(clients, state["x"], who), "z": z}
+
+
+# ---------------------------------------------------------------- hidden in other ways
+
+
+@kind("plain", answers="exact paths truth check")
+class InAnEventLoop(Algorithm):
+    def round(self, state, clients, who, branch):
+        async def step():
+            return stepped(state, clients, who)
+
+        return asyncio.run(step())
+
+
+@kind("plain", on="long some unequal noisy")
+class ReadOnlyState(Algorithm):
+    def round(self, state, clients, who, branch):
+        return MappingProxyType(stepped(state, clients, who))
+
+
+@kind("plain", on="alone some noisy noisy_some")
+class BranchThatNeverComes(Algorithm):
+    branches = (("never", 0.0), ("always", 1.0))
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who, 0.25 if branch == "always" else 1e9)
+
+
+class _Token:
+    def __init__(self, owner):
+        self.owner = owner
+
+    def __del__(self):
+        self.owner.t += 1
+
+
+@kind("impure", clean=Plain)
+class CountsWhatIsCollected(Algorithm):
+    """The count goes up when an object of the round before is thrown away."""
+
+    def __init__(self):
+        self.t = 1
+
+    def round(self, state, clients, who, branch):
+        lr = 0.5 / self.t
+        _Token(self)
+        return stepped(state, clients, who, lr)
+
+
+@kind("impure", clean=Plain)
+class CountsInAFile(Algorithm):
+    def __init__(self):
+        handle, self.path = tempfile.mkstemp()
+        os.close(handle)
+
+    def round(self, state, clients, who, branch):
+        with open(self.path, "a") as counted:
+            counted.write(".")
+        return stepped(state, clients, who, 0.5 / os.path.getsize(self.path))
+
+    def __del__(self):
+        with suppress(OSError):
+            os.remove(self.path)
+
+
+@kind("chance", clean=Plain)
+class StepByTheAddress(Algorithm):
+    """Where memory happens to lie decides."""
+
+    def round(self, state, clients, who, branch):
+        kept = [object() for _ in range(1 + time.perf_counter_ns() % 7)]
+        return stepped(state, clients, who, 0.25 if id(kept[-1]) // 16 % 2 else 0.125)

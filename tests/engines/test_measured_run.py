@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.engines.measured_run import (
+    BatchSampling,
     MeasuredProblem,
-    Sampling,
     Server,
     dissimilarity_bound,
     measure_run,
@@ -41,7 +41,7 @@ def models(it, rounds=3, replicas=4, seed=1, scale=1.0):
 
 def measured(it, visited, server=None, sampling=None):
     return measure_run(
-        it, visited, inclusion=INCLUSION, sampling=sampling or Sampling(2, True), server=server
+        it, visited, inclusion=INCLUSION, sampling=sampling or BatchSampling(2, True), server=server
     )
 
 
@@ -84,18 +84,18 @@ def test_variance_of_a_batch_by_enumeration(batch, replacement):
     values = np.array([0.0, 1.0, 5.0, 6.0])
     draws = product(values, repeat=batch) if replacement else combinations(values, batch)
     means = np.array([np.mean(draw) for draw in draws])
-    found = Sampling(batch, replacement).variance(np.array([values.var()]), np.array([4]))
+    found = BatchSampling(batch, replacement).variance(np.array([values.var()]), np.array([4]))
     assert found[0] == pytest.approx(np.square(means - values.mean()).mean())
 
 
 def test_the_smallest_batch_is_what_a_pass_leaves():
     """Five samples in batches of 2 leave one alone; of 5 or more, nothing is random."""
     one, sizes = np.array([3.0]), np.array([5])
-    assert Sampling(2, False).largest_variance(one, sizes)[0] == pytest.approx(3.0)
-    assert Sampling(2, False).variance(one, sizes)[0] == pytest.approx(3.0 / 2 * 3 / 4)
-    assert Sampling(5, False).largest_variance(one, sizes)[0] == 0
-    assert Sampling(9, False).variance(one, sizes)[0] == 0
-    assert Sampling(2, True).largest_variance(one, sizes)[0] == pytest.approx(1.5)
+    assert BatchSampling(2, False).largest_variance(one, sizes)[0] == pytest.approx(3.0)
+    assert BatchSampling(2, False).variance(one, sizes)[0] == pytest.approx(3.0 / 2 * 3 / 4)
+    assert BatchSampling(5, False).largest_variance(one, sizes)[0] == 0
+    assert BatchSampling(9, False).variance(one, sizes)[0] == 0
+    assert BatchSampling(2, True).largest_variance(one, sizes)[0] == pytest.approx(1.5)
 
 
 @given(
@@ -125,7 +125,7 @@ def test_the_noise_bound_is_attained_up_to_the_mean():
     gradients = [[-3.0, 0.0, 3.0, 0.0, -1.0, 1.0], [0.0, 3.0, 0.0, -3.0, 1.0, -1.0]]
     noise = np.square(np.array(gradients) - np.mean(gradients, axis=0)).sum(axis=1).mean()
     found = measure_run(
-        it, [np.stack([mistaken, mistaken])], inclusion=[1.0], sampling=Sampling(1, True)
+        it, [np.stack([mistaken, mistaken])], inclusion=[1.0], sampling=BatchSampling(1, True)
     )
     assert found.sigma.low**2 == pytest.approx(noise, rel=1e-9)
     assert found.sigma.high**2 == pytest.approx(20.0, rel=1e-12)
@@ -156,7 +156,7 @@ def test_server_noise_and_bias():
     points = np.concatenate(visited)
     sums = own.client_sums(points)
     bias = np.linalg.norm(sums.gradients[:, 0] - it.gradient(points), axis=1)
-    found = measured(it, visited, Server(own, Sampling(3, True), is_unbiased=False))
+    found = measured(it, visited, Server(own, BatchSampling(3, True), is_unbiased=False))
     assert found.server_bias == pytest.approx(bias.max())
     expected = np.sqrt((sums.variances[:, 0] / 3 + bias**2).max())
     assert found.server_sigma.low == pytest.approx(expected)
@@ -172,11 +172,11 @@ def test_a_server_with_everybodys_samples_is_unbiased():
         *parts, n_classes=3, ridge=its.ridge, target_weights=its.sizes / its.sizes.sum()
     )
     visited = models(it)
-    found = measured(it, visited, Server(own, Sampling(3, True), is_unbiased=True))
+    found = measured(it, visited, Server(own, BatchSampling(3, True), is_unbiased=True))
     assert found.server_bias == 0
     expected = np.sqrt(own.client_sums(np.concatenate(visited)).variances.max() / 3)
     assert found.server_sigma.low == pytest.approx(expected)
-    biased = measured(it, visited, Server(own, Sampling(3, True), is_unbiased=False))
+    biased = measured(it, visited, Server(own, BatchSampling(3, True), is_unbiased=False))
     assert biased.server_bias < 1e-12
     assert biased.server_sigma.low == pytest.approx(expected)
     assert expected <= found.server_sigma.high < biased.server_sigma.high
@@ -196,7 +196,7 @@ def test_a_server_with_everybodys_samples_is_unbiased():
 def test_bad_input(change, message):
     arguments = {"models": models(problem()), "inclusion": INCLUSION} | change
     with pytest.raises(ValueError, match=message):
-        measure_run(problem(), sampling=Sampling(2, True), **arguments)
+        measure_run(problem(), sampling=BatchSampling(2, True), **arguments)
 
 
 def test_measured_problem_is_its_data_with_other_constants():

@@ -30,6 +30,7 @@ from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Grade, Outcome
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import BoundedQuantity, Hypothesis, RoundRange, Theorem
@@ -136,8 +137,6 @@ def claim(bound: float) -> Theorem:
         quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "text", "latex"),
         bound=sp.Rational(repr(float(bound))),
         hypotheses=(),
-        meanings={},
-        constants=lambda setting: {},
     )
 
 
@@ -268,12 +267,9 @@ FUNCTIONS_OF_CONSTANTS: dict[str, Callable[[float], Any]] = {
 
 @pytest.mark.parametrize("name", FUNCTIONS_OF_CONSTANTS)
 def test_a_constant_may_be_any_function_of_the_setting(name: str) -> None:
-    function, symbol = FUNCTIONS_OF_CONSTANTS[name], sp.Symbol("c")
-    theorem = replace(
-        claim(0.0),
-        bound=100 + symbol,
-        constants=lambda setting: {symbol: function(setting.algorithm.client_lr)},
-    )
+    function = FUNCTIONS_OF_CONSTANTS[name]
+    c = symbol("c", number=lambda setting: function(setting.algorithm.client_lr))
+    theorem = replace(claim(0.0), bound=100 + c)
     verdict = check(theorem, alone(FedAvg(0.375, 1)))
     assert verdict.outcome is Outcome.HOLDS
     assert verdict.bound == pytest.approx(100 + function(0.375), rel=1e-12)
@@ -291,8 +287,7 @@ def test_a_bound_beyond_floats_holds(bound: sp.Expr) -> None:
 
 
 def test_a_constant_beyond_floats_holds() -> None:
-    symbol = sp.Symbol("c")
-    huge = replace(claim(0.0), bound=symbol, constants=lambda setting: {symbol: 10**400})
+    huge = replace(claim(0.0), bound=symbol("c", number=lambda setting: 10**400))
     assert check(huge, alone(FedAvg(0.5, 1))).outcome is Outcome.HOLDS
 
 
@@ -301,17 +296,11 @@ def test_an_equation_that_rounding_misses_is_met(mu: float, L: float) -> None:
     """gamma = 8 kappa, as the user computes it, is off by a few units in the last place."""
     problem = QuadraticProblem([[[mu]], [[L]]], [[0.0], [1.0]])
     steps = Harmonic(2 / problem.mu, offset=8 * problem.L / problem.mu)
-    symbols = gamma, smooth, convex = sp.symbols("gamma L mu", positive=True)
+    gamma = symbol("gamma", number=lambda run: run.algorithm.step_sizes.offset, positive=True)
+    smooth, convex = (symbol(one, number=one, positive=True) for one in ("L", "mu"))
     theorem = replace(
         claim(100.0),
         hypotheses=(Hypothesis("offset", sp.Eq(gamma, 8 * smooth / convex), "here"),),
-        constants=lambda setting: dict(
-            zip(
-                symbols,
-                (setting.algorithm.step_sizes.offset, setting.problem.L, setting.problem.mu),
-                strict=True,
-            )
-        ),
     )
     run = Setting(Scheduled(FedAvg(0.1, 1), steps), problem, UniformSubset(2, 2), 5, [1.0])
     assert check(theorem, run).outcome is Outcome.HOLDS

@@ -23,6 +23,7 @@ from fltheory.engines.enclosure.enclosed import (
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.sa_fl import statements as sa_fl
@@ -85,8 +86,9 @@ def test_a_tenth_and_a_fifth_are_three_tenths() -> None:
 def test_constants_that_were_floats_make_a_verdict_of_floats() -> None:
     rounded = replace(
         THEOREM,
-        constants=lambda setting: {
-            symbol: float(value) for symbol, value in THEOREM.constants(setting).items()
+        read_as={
+            one: symbol(one.name, number=lambda run, one=one: float(one.on(run)))
+            for one, _ in THEOREM.constants.numbers
         },
     )
     verdict = check(rounded, _setting())
@@ -134,10 +136,8 @@ def test_what_would_go_beyond_the_limit_is_refused_at_once(
 ) -> None:
     """Histories that stay the same cost the same: 16 of them for 1,501 rounds, 5e6 units."""
     applied = []
-    after = ExactRun._after
-    monkeypatch.setattr(
-        ExactRun, "_after", lambda *given: applied.append(given[2]) or after(*given)
-    )
+    moved = ExactRun.moved
+    monkeypatch.setattr(ExactRun, "moved", lambda *given: applied.append(1) or moved(*given))
     setting = theorems.get("scaffold/nonconvex").regimes["long stretches"].setting
     with pytest.raises(NotEnclosedError, match="costs more"):
         enclosed_trajectory(setting, (), Work(limit))
@@ -149,10 +149,8 @@ def test_what_would_go_beyond_the_limit_is_refused_at_once(
 def test_histories_that_become_too_many_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """FedAU's counts of three clients: 8, 64, 343, ... histories, for 100 rounds."""
     applied = []
-    after = ExactRun._after
-    monkeypatch.setattr(
-        ExactRun, "_after", lambda *given: applied.append(given[2]) or after(*given)
-    )
+    moved = ExactRun.moved
+    monkeypatch.setattr(ExactRun, "moved", lambda *given: applied.append(1) or moved(*given))
     setting = theorems.get("fedau/2-option-2", "derived").regimes["noisy gradients"].setting
     with pytest.raises(NotEnclosedError, match="costs more than 2e\\+06 units"):
         enclosed_trajectory(setting, (), Work(2e6))
@@ -161,14 +159,14 @@ def test_histories_that_become_too_many_are_foreseen(monkeypatch: pytest.MonkeyP
 
 
 def test_what_a_function_refuses_of_exact_numbers_is_asked_in_floats() -> None:
-    def constants(setting: Setting) -> dict[sp.Symbol, Any]:
+    def domain(setting: Setting) -> Setting:
         if not isinstance(setting.algorithm.client_lr, float) or setting.rounds == 4:
             raise ValueError(
                 f"client_lr must be one we speak of, got {setting.algorithm.client_lr}"
             )
-        return THEOREM.constants(setting)
+        return THEOREM.domain(setting)
 
-    picky = replace(THEOREM, constants=constants)
+    picky = replace(THEOREM, domain=domain)
     evidence = check(picky, _setting()).evidence
     assert (evidence.grade, "we speak of" in evidence.why_not_exact) == (Grade.FLOAT64, True)
     with pytest.raises(ValueError, match=r"we speak of, got 0\.1$"):
@@ -199,8 +197,9 @@ def test_a_constant_that_was_rounded_costs_no_run(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("fltheory.evidence.enclosed_check.enclosed_run", run)
 
-    def rounded(setting: Setting) -> dict[sp.Symbol, Any]:
-        return {**THEOREM.constants(setting), eta_s: float(setting.algorithm.assist_lr) * 0.5}
+    def rounded(setting: Setting) -> float:
+        return float(setting.algorithm.assist_lr) * 0.5
 
-    verdict = check(replace(THEOREM, constants=rounded), _setting())
+    read_as = {eta_s: symbol("eta_s", number=rounded)}
+    verdict = check(replace(THEOREM, read_as=read_as), _setting())
     assert verdict.evidence.grade is Grade.FLOAT64

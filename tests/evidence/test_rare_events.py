@@ -185,8 +185,6 @@ def last_distance(bound: float) -> Theorem:
         quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "E", "E"),
         bound=sp.Float(bound),
         hypotheses=(),
-        meanings={},
-        constants=lambda setting: {},
         regimes={},
     )
 

@@ -13,12 +13,15 @@ from fltheory.claims.along_run import Theorem
 from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis, with_signs
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.verify import Outcome, certificate, check, falsify
 
-x, y, z, R = sp.symbols("x y z R", positive=True)
-D = sp.Symbol("D", positive=True)
+x = symbol("x", number="client_lr", positive=True)
+y = symbol("y", number="1", positive=True)
+z, R = sp.symbols("z R", positive=True)
+D = symbol("D", number="squared_distance", positive=True)
 
 
 def names(*hypotheses: Hypothesis) -> list[str]:
@@ -71,9 +74,6 @@ HALF_STEPS = Theorem(
     quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "||x_R||^2", ""),
     bound=D,
     hypotheses=(Hypothesis("a step", sp.Ge(1, y / (2 - x) + y), "there"),),
-    meanings={x: "step size", y: "1", D: "||x_0||^2"},
-    constants=lambda run: {x: run.algorithm.client_lr, y: 1, D: float(run.x0[0]) ** 2},
-    quantities={x: "client_lr", y: "1", D: "squared_distance"},
 )
 
 

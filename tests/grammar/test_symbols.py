@@ -28,7 +28,8 @@ SETTING = Setting(
 
 
 def own(bound: sp.Expr, **changes) -> Theorem:
-    return Theorem("own/1", "printed", "", "", DISTANCE, bound, (), **changes)
+    known = {"id": "own/1", "reading": "printed", "title": "", "source": ""}
+    return Theorem(**known, quantity=DISTANCE, bound=bound, **changes)
 
 
 def test_symbols_of_one_name_and_other_meanings_stay_apart() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory import theorems
-from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import unit_flags
 from fltheory.evidence.evaluation import evaluate
 from fltheory.grammar.units import LENGTH, LOSS, PURE, Unit, UnitFlag, unit_of
 from fltheory.theorems.sa_fl import statements as sa_fl

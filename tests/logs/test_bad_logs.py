@@ -104,6 +104,22 @@ BAD: dict[str, Callable[[Rng], str]] = {
     "another header": lambda rng: text(stays(rng), "user,login,logout"),
     "a column twice": lambda rng: text(stays(rng), "client,from,from"),
     "a field too many": lambda rng: text(stays(rng)) + "c0,900,901,902\n",
+    "a field too few": lambda rng: text([*stays(rng), ["c0", "900"]]),
+    "a field of text too few": lambda rng: (
+        text([[c, a, b, "x"] for c, a, b in stays(rng)], "client,from,to,note") + "c0,900,901\n"
+    ),
+    "a total below": lambda rng: text(stays(rng)) + "Total: 7\n",
+    "fields between other marks": lambda rng: text(stays(rng), "client;from;to"),
+    "a column without a name": lambda rng: text(
+        [[str(n), *row] for n, row in enumerate(stays(rng))], ",client,from,to"
+    ),
+    "two files, with their marks of order": lambda rng: text(stays(rng)) + "\ufeffc1,900,901\n",
+    "a bell": changed(0, "c\a0"),
+    "microseconds since 1970": with_times(lambda t: str(1_789_000_000_000_000 + t)),
+    "rounds said twice": lambda rng: "# rounds: 600\n# Rounds: 601\n" + text(stays(rng)),
+    "rounds in the singular": lambda rng: "# round: 600\n" + text(stays(rng)),
+    "no length by the option's name": lambda rng: "# round-length: 0\n" + text(stays(rng)),
+    "ends of lines of the last century": lambda rng: text(stays(rng)).replace("\n", "\r"),
     "an open quotation": lambda rng: text(stays(rng)) + '"c0,900,901\n',
     "a zero byte": lambda rng: text(stays(rng)) + "c0,900,90\0\n",
     "beyond all rounds": changed(2, "1e15"),
@@ -136,6 +152,8 @@ def test_the_same_logs_without_the_fault_are_read(tmp_path: Path) -> None:
         assert read_log(path).n_rounds > 2
     path.write_text(text(matrix(rng), "round,a,b,c,d"))
     assert read_log(path).n_rounds == 30
+    path.write_text("# round-length: 2\nclient,from,to\nc0,0,8\nc1,2,\n\n")
+    assert read_log(path).present().astype(int).tolist() == [[1, 0], [1, 1], [1, 1], [1, 1]]
     path.write_text(BAD["dates in UTC"](rng))
     assert read_log(path, round_length=3600).n_rounds < 600
     path.write_text(BAD["another header"](rng))

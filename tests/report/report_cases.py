@@ -15,6 +15,7 @@ from fltheory.claims.statement import Statement
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import PURE
 from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.html_report import certificates_in
@@ -66,7 +67,7 @@ def _of_regimes(identifier: str, reading: str, *names: str) -> Statement:
 def _attacking() -> Statement:
     """Return a point claim all of whose texts try to run a script."""
     known = theorems.get("ca-fed/appendix-e")
-    regime = replace(known.regimes["two clients"], about=ATTACK)
+    regime, attack = replace(known.regimes["two clients"], about=ATTACK), symbol(ATTACK, ATTACK)
     return replace(
         known,
         id=f"attack/{ATTACK}",
@@ -74,10 +75,9 @@ def _attacking() -> Statement:
         source=ATTACK,
         note=ATTACK,
         quantity=PointQuantity(lambda setting: (3.0, 0.0), ATTACK, PURE),
-        bound=sp.Symbol(ATTACK),
-        hypotheses=(Hypothesis(ATTACK, sp.Gt(sp.Symbol(ATTACK), 0), ATTACK),),
-        meanings={sp.Symbol(ATTACK): ATTACK},
-        definitions={sp.Symbol(ATTACK): sp.Symbol(ATTACK) + 1},
+        bound=attack,
+        hypotheses=(Hypothesis(ATTACK, sp.Gt(attack, 0), ATTACK),),
+        definitions={attack: attack + 1},
         regimes={ATTACK: regime},
         refutations=(replace(known.refutations[0], regimes=(ATTACK,), change=ATTACK),),
     )

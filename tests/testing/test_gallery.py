@@ -22,7 +22,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.testing import check_algorithm
 from fltheory.testing.conformance.cases import case as conformance
 from fltheory.testing.conformance.cases.clients import QuadraticClient
-from fltheory.testing.conformance.report import Outcome
+from fltheory.testing.conformance.report import LawOutcome
 from fltheory.testing.conformance.slips.diagnosis import ALIKE
 from fltheory.testing.conformance.slips.table import played, slips_of
 from fltheory.testing.conformance.suite import laws_of
@@ -136,7 +136,7 @@ def _shows(case: Case, right: np.ndarray, wrong: np.ndarray) -> bool:
 def test_right_ones_conform(name: str) -> None:
     report = check_algorithm(GALLERY[name].run, name)
     assert [one.law for one in report.findings] == [law.name for law in laws_of(name)]
-    assert all(one.outcome is Outcome.PASSED for one in report.findings)
+    assert all(one.outcome is LawOutcome.PASSED for one in report.findings)
 
 
 def test_what_the_paper_leaves_open_is_no_fault() -> None:

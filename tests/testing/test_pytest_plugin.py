@@ -23,16 +23,17 @@ from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems import BoundedQuantity, Hypothesis, Regime, RoundRange, Theorem
+from fltheory.theorems import BoundedQuantity, Hypothesis, Regime, RoundRange, Theorem, symbol
 
-D, R, eta = sp.symbols("D R eta", positive=True)
+D = symbol("D", "||x_0||", number="sqrt(squared_distance)", positive=True)
+R = symbol("R", "rounds", number="rounds", positive=True)
+eta = symbol("eta", "step", number="client_lr", positive=True)
 
-def constants(setting):
+def descent(setting):
     algorithm, problem = setting.algorithm, setting.problem
     if (problem.L, problem.sigma, algorithm.local_steps, algorithm.server_lr) != (1, 0, 1, 1):
         raise ValueError("the theorem is about gradient descent where L = 1")
-    distance = abs(float(setting.x0[0] - problem.x_star[0]))
-    return {{D: distance, R: setting.rounds, eta: algorithm.client_lr}}
+    return setting
 
 def setting(rounds, start, step=0.5):
     problem = QuadraticProblem([[1.0]], [[0.0]])
@@ -49,9 +50,7 @@ STATEMENTS = (
         ),
         bound={slack} * D**2 / 4**R,
         hypotheses=(Hypothesis("half a step", sp.Eq(eta, sp.Rational(1, 2)), "(1)"),),
-        meanings={{D: "||x_0||", R: "rounds", eta: "step"}},
-        definitions={{}},
-        constants=constants,
+        domain=descent,
         regimes={{
             "three rounds": Regime("R = 3", lambda: setting(3, 2.0)),
             "one round": Regime("R = 1", lambda: setting(1, 5.0)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,10 +21,12 @@ from fltheory.theorems import (
     Regime,
     RoundRange,
     Theorem,
+    symbol,
 )
 
-ETA, D_0 = sp.symbols("eta D_0", positive=True)
-R = sp.Symbol("R", positive=True, integer=True)
+ETA = symbol("eta", "step size", number=lambda run: run.algorithm.client_lr, positive=True)
+R = symbol("R", "rounds", number=lambda run: run.rounds, positive=True, integer=True)
+D_0 = symbol("D_0", "||x_0||", number=lambda run: float(np.linalg.norm(run.x0)), positive=True)
 
 
 def make(step: float, rounds: float, distance: float) -> Setting:
@@ -45,15 +46,6 @@ FAMILY = Family(
 )
 
 
-def constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    assert isinstance(setting.algorithm, FedAvg)
-    return {
-        ETA: setting.algorithm.client_lr,
-        R: setting.rounds,
-        D_0: float(np.linalg.norm(setting.x0)),
-    }
-
-
 def contraction(factor: sp.Expr, identifier: str) -> Theorem:
     """Return ``||x_R||^2 <= factor^(2R) D_0^2`` for steps below 2; with |1 - eta| it is true."""
     return Theorem(
@@ -66,8 +58,6 @@ def contraction(factor: sp.Expr, identifier: str) -> Theorem:
         ),
         bound=factor ** (2 * R) * D_0**2,
         hypotheses=(Hypothesis("small steps", sp.Lt(ETA, 2), "textbook"),),
-        meanings={ETA: "step size", R: "rounds", D_0: "||x_0||"},
-        constants=constants,
         regimes={"usual": Regime("eta = 1/2", FAMILY.setting)},
         family=FAMILY,
     )
@@ -78,13 +68,13 @@ FALSE = contraction(sp.Max(1 - ETA, 0) + sp.Rational(1, 10), "own/false")
 STATEMENTS = (TRUE, FALSE)
 
 
-def constants_of_one_bowl(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the constants where ||x_R||^2 is (1 - eta)^(2R) D_0^2, and refuse all else."""
+def one_bowl(setting: Setting) -> Setting:
+    """Return a setting where ||x_R||^2 is (1 - eta)^(2R) D_0^2, and refuse all else."""
     algorithm, problem = setting.algorithm, setting.problem
     made = algorithm.local_steps, algorithm.server_lr, problem.L, problem.sigma
     if made != (1, 1.0, 1.0, 0.0) or problem.x_star.any():
         raise ValueError("setting must be gradient descent on x^2/2")
-    return constants(setting)
+    return setting
 
 
 def order(identifier: str, bound: sp.Expr) -> RateClaim:
@@ -98,7 +88,7 @@ def order(identifier: str, bound: sp.Expr) -> RateClaim:
         contracts,
         bound=bound,
         hypotheses=(Hypothesis("steps", ETA < 2, "here"),),
-        constants=constants_of_one_bowl,
+        domain=one_bowl,
     )
     axis = RateAxis(
         R, 1 / R, lambda setting: (3, 30, 300, 3000), lambda setting, r: replace(setting, rounds=r)

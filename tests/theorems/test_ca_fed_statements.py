@@ -18,7 +18,7 @@ from fltheory.algorithms import (
     Scheduled,
     WeightedFedAvg,
 )
-from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import unit_flags
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation
 from fltheory.engines import Setting

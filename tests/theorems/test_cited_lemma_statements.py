@@ -9,7 +9,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg
-from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import unit_flags
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import UniformSubset

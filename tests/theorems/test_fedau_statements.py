@@ -11,7 +11,7 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.algorithms import FedAU, FedAvg, WeightedFedAvg
-from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import unit_flags
 from fltheory.engines import Setting, stationary
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.evidence.evaluation import evaluate, theorem_values

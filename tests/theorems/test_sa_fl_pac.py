@@ -13,7 +13,6 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.verdict import Grade
-from fltheory.learnability.complexity import cited_complexity, printed_complexity
 from fltheory.learnability.system import ServerAssistedSystem, TailCase, UniformPair
 from fltheory.theorems.pac import statements as pac
 from fltheory.theorems.pac.regimes import FOUR_DECADES, REMARK_2, THEOREM_2, THEOREM_3
@@ -41,8 +40,7 @@ def test_claimed_order_of_theorem_2(beta: float, beta_q: float, exponent: float)
 )
 def test_assumptions_are_computed(regime, expected: dict) -> None:
     """alpha = n_S/n_T = 9 where D misses the middle; powers r and r^2 have beta = 1/2."""
-    constants = pac.relation_constants(regime.setting)
-    assert {symbol: constants[symbol] for symbol in expected} == pytest.approx(expected)
+    assert {one: one.on(regime.setting) for one in expected} == pytest.approx(expected)
 
 
 def test_the_servers_target_is_where_the_regime_says() -> None:
@@ -54,9 +52,9 @@ def test_the_servers_target_is_where_the_regime_says() -> None:
 
 def test_alpha_grows_with_the_clients_samples() -> None:
     """n_T = 10 fixed: alpha = n_S/10, slope 1 in logarithms."""
-    constants = pac.relation_constants(THEOREM_2["ten server samples"].setting)
-    assert constants[pac.alpha_growth] == pytest.approx(1.0, abs=0.02)
-    assert constants[pac.alpha] == pytest.approx((10**6 - 10) / 10)
+    setting = THEOREM_2["ten server samples"].setting
+    assert pac.alpha_growth.on(setting) == pytest.approx(1.0, abs=0.02)
+    assert pac.alpha.on(setting) == pytest.approx((10**6 - 10) / 10)
 
 
 def test_sizes_span_four_decades() -> None:
@@ -78,9 +76,9 @@ def test_theorem_2_without_an_exact_law_is_statistical() -> None:
 
 def test_conditions_of_theorem_3_are_evaluated() -> None:
     """2/n_T over A(n_T) falls as 1/log; a tenth over A(n_T) grows nearly as n_T."""
-    for complexity in (printed_complexity, cited_complexity):
+    for growth in (pac.offset_growth, pac.cited_offset_growth):
         near, far = (
-            pac.offset_constants(THEOREM_3[name].setting, complexity)[pac.offset_growth]
+            growth.on(THEOREM_3[name].setting)
             for name in ("clients' target within 2/n_T", "clients' target apart")
         )
         assert -0.25 < near < 0
@@ -96,9 +94,9 @@ def test_what_is_over_a_of_the_servers_samples() -> None:
         asked.append((samples, delta))
         return samples**-0.5
 
-    constants = pac.offset_constants(system, complexity)
+    growth = pac.growth_of_offset(complexity)(system)
     assert asked == [(value, 0.05) for value in system.sizes]
-    assert constants[pac.offset_growth] == pytest.approx(-0.5)
+    assert growth == pytest.approx(-0.5)
 
 
 def test_lemma_1_in_fractions() -> None:

@@ -18,8 +18,7 @@ from fltheory.derivations.derivation import (
     StepOutcome,
     StepResult,
 )
-from fltheory.derivations.derivation_check import check_derivation, check_step, gap
-from fltheory.derivations.exact_points import rational_points
+from fltheory.derivations.derivation_check import check_derivation, check_step, gap, rational_points
 from fltheory.theorems.sa_fl import (
     proof_4 as sa_fl_proof_4,
 )

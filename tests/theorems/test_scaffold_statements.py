@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, Scaffold, WarmStarted
-from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import unit_flags
 from fltheory.derivations import derivation_check
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation, check_step

@@ -102,12 +102,12 @@ def test_a_claim_without_a_run_can_be_swept() -> None:
 
 
 def test_rounds_of_which_the_theorem_does_not_speak_are_left_out() -> None:
-    def only_long(setting: Setting) -> dict[object, float]:
+    def only_long(setting: Setting) -> Setting:
         if setting.rounds < 4:
             raise ValueError("rounds must be at least 4")
-        return dict(THEOREM.constants(setting))
+        return THEOREM.domain(setting)
 
-    late = replace(THEOREM, constants=only_long)
+    late = replace(THEOREM, domain=only_long)
     assert verify.curve(late, server_alone(), points=4, replicas=0).values.tolist() == [6.0, 16.0]
     with pytest.raises(ValueError, match=r"setting must be one of which sa-fl/5 speaks"):
         verify.curve(late, server_alone(rounds=3), replicas=0)

@@ -54,13 +54,6 @@ def test_a_mended_theorem_is_refuted_no_more(folder: Path) -> None:
         kept_in(folder, theorems.registered("own"))
 
 
-def test_a_statement_whose_quantities_are_not_its_constants_is_refused(folder: Path) -> None:
-    slip = {own.ETA: "server_lr"}
-    theorems.load([replace(own.FALSE, id="own/false", quantities=slip)])
-    with pytest.raises(ValueError, match="quantities of own/false must be what its constants are"):
-        read_kept_witness(folder / "found.toml")
-
-
 def test_what_is_no_witness_is_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match=r"must have a table \[refutes\]"):
         read_kept_witness(folder / "other.toml")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fltheory.weights.problem_file import read_trade_off
+from fltheory.weights.sizes_file import read_trade_off
 
 WHOLE = "availability = [0.5, 0.25]\na = [1.0, 2.0]\nb = 3.0\nbias = 4.0\n"
 

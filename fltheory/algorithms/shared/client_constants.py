@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
 from fltheory.algorithms.contract import Array
-from fltheory.problems.weights import checked_target_weights
+from fltheory.problems.base import checked_target_weights
 from fltheory.validation import FloatArray
 
 

@@ -18,7 +18,7 @@ from fltheory.engines.affine.probe import (
     noise_covariance,
 )
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import AffineArray, Space
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.observables import QuadraticForm
 from fltheory.participation.base import Masks
@@ -52,6 +52,12 @@ class StateLayout:
     def of(cls, algorithm: Algorithm, problem: QuadraticProblem) -> StateLayout:
         """Return the layout of an algorithm's state."""
         state = algorithm.init(problem.x_star[None], problem.n_clients)
+        for name, array in state.items():
+            if np.asarray(array).dtype.itemsize < 8 and np.asarray(array).dtype.kind in "iuf":
+                raise NotAffineError(
+                    f"the state's {name!r} must be of 64 bits for exact moments, got "
+                    f"{array.dtype}: use engines.paths, or engines.monte_carlo"
+                )
         shapes = {name: np.shape(state[name])[1:] for name in _model_first(state)}
         origin = _flat(state)[0]
         plain = cls(origin, shapes, np.ones(origin.size))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fltheory.problems.gradient_split import GradientSplit
+from fltheory.problems.base import GradientSplit
 from fltheory.validation import FloatArray
 
 

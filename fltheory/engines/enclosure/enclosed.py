@@ -1,7 +1,7 @@
 """Exact moments in fractions or in balls: every rounding accounted for.
 
-The same recursion as in `histories`, on the algorithm's own round, with the setting's numbers as
-the decimals that they were written as. Balls that are multiplied again and again wrap: a rotation
+The recursion of `histories`, on the algorithm's own round, with the setting's numbers as the
+decimals that they were written as. Balls that are multiplied again and again wrap: a rotation
 of a box is put into a larger box. That costs some bits a round, so the run is repeated with more
 bits until every number is known to a relative 1e-12. Where rounds are alike, all of them are had
 from a few powers of one matrix (baby steps and giant steps), in a time that grows like the root of
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -21,7 +21,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq_mat
 from numpy.typing import NDArray
 
-from fltheory.algorithms.contract import Algorithm, Schedule, in_round
+from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.content import content
 from fltheory.decimals import as_fraction
 from fltheory.engines.affine.numbers import (
@@ -41,6 +41,20 @@ from fltheory.engines.affine.symbolic.clients import ClientNumbers
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.engines.guard import guard_affine, guard_in_fractions
+from fltheory.engines.history.histories import (
+    Arrivals,
+    ComingRound,
+    Histories,
+    Image,
+    Numbers,
+    Rounds,
+    Rows,
+    TooManyHistoriesError,
+    Ways,
+    WidenedError,
+    check_ranges,
+    ranges_of,
+)
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
@@ -50,17 +64,26 @@ from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
+# Balls of these bits are tried one after another until results are known so sharply: twice as many
+# digits as any verdict prints. Most runs take the first.
 RELATIVE_RADIUS = 1e-12
 _BITS = (128, 320, 1024, 4096)
 _LARGEST_POWERED = 160
 _FEWEST_POWERED = 2
-_MOST_ROWS = 5_000
+_MOST_HISTORIES = 5_000
+_MOST_CONTINUED = 1 << 22
 _MOST_SETS = 1 << 16
 _READ_TOGETHER = 256
+_MOST_CLOSED = 64
+_MOST_TWINS = 2
+_NO_ERRORS = np.zeros((0, 3))
+# T^(2^20): what contracts by less than about 1e-6 a round has not fallen below one by then.
 _MOST_SQUARINGS = 20
 
 T = TypeVar("T")
-_Counts: TypeAlias = tuple[tuple[Any, ...], ...]
+_Key: TypeAlias = tuple[int, int]
+"""Of a history: the state of the chain, and the number that its counts have in this run."""
+_COUNTED = "counted"
 
 
 class NotEnclosedError(NotAffineError):
@@ -119,41 +142,43 @@ class Work:
 
 
 @dataclass(frozen=True, eq=False)
-class _Row:
-    """A history: a state of the participants' chain, and what the algorithm has counted.
-
-    A run has one object for each, so that to look one up is to compare no fractions.
-    """
-
-    place: int
-    counts: _Counts
-    known: Mapping[str, Entries]
-
-
-@dataclass(frozen=True, eq=False)
-class _Continued:
-    """What part of a history becomes: ``share chance (T M T' + w N)`` of each that may follow."""
+class _Together:
+    """What a history becomes with participants who do the same: ``chance (T M T' + w N)``."""
 
     map: Any
     noise: Any
-    share: Any
-    ahead: Sequence[tuple[Any, _Row]]
+    chance: Any
+    counted: int
 
 
 @dataclass(frozen=True, eq=False)
-class _Image:
-    """A round with one participant set: ``slope s + offset + noise``, and its counts."""
+class _Set:
+    """A round with one participant set: ``slope s + offset + noise``, and its counts' number."""
 
     slope: Entries
     offset: Entries
     noise: Entries
-    known: Mapping[str, Entries]
-    counts: _Counts
-    chance: Fraction
+    counted: int
+    chance: Any
 
 
-class ExactRun:
+@dataclass(frozen=True, eq=False)
+class _Twin:
+    """An algorithm in the run's numbers, and in fractions, with what is known of its rounds.
+
+    That is by state of the chain and number of the counts.
+    """
+
+    own: Algorithm
+    exact: Algorithm
+    fractional: Algorithm
+    together: dict[_Key, Sequence[_Together]] = field(default_factory=dict)
+
+
+class ExactRun(Rounds):
     """A setting's recursion in one arithmetic.
+
+    Counts are fractions, which take long to be told apart: each combination of them has a number.
 
     Parameters
     ----------
@@ -165,6 +190,8 @@ class ExactRun:
     work : Work, optional
         What the run may cost.
     """
+
+    most = _MOST_CONTINUED
 
     def __init__(
         self,
@@ -189,25 +216,26 @@ class ExactRun:
                 f"participation must have at most {_MOST_SETS} outcomes or states for a run to be "
                 f"enclosed, got {counted(count)}: use arithmetic='float64'"
             )
-        self._setting = without_idle_projection(setting, problem, exact_setting)
-        guard_affine(self._setting)
-        guard_in_fractions(self._setting)
+        setting = without_idle_projection(setting, problem, exact_setting)
+        guard_affine(setting)
+        guard_in_fractions(setting)
         self._problem = problem
         self._arithmetic = arithmetic
         self._law = participation.law()
         self._observe = observe
+        super().__init__(setting, Ways(participation, self._law, RATIONAL.entry, self.most))
         self._read_with(arithmetic)
 
     def _read_with(self, reading: Arithmetic, random: tuple[str, ...] = ("x",)) -> None:
         self._reading = reading
         self._random = random
         self._numbers = ClientNumbers(self._problem, reading)
-        self._algorithm = with_parameters(self._setting.algorithm, reading)
-        self._fractional = with_parameters(self._setting.algorithm, RATIONAL)
-        self._rows: dict[tuple[int, _Counts], _Row] = {}
-        self._held_ahead: dict[tuple[int, _Counts], list[tuple[Any, _Row]]] = {}
-        self._continued: dict[tuple[int, _Row], list[_Continued]] = {}
-        self._rounds: dict[int, tuple[Any, Algorithm, Algorithm]] = {}
+        self._algorithm = with_parameters(self.setting.algorithm, reading)
+        self._fractional = with_parameters(self.setting.algorithm, RATIONAL)
+        self._twins: dict[int, _Twin] = {}
+        self._counts: list[Mapping[str, Entries]] = []
+        self._number_of: dict[Any, int] = {}
+        self._held.clear()
         self._held_forms: dict[int, Any] = {}
         self.__dict__.pop("x_star", None)
 
@@ -244,8 +272,10 @@ class ExactRun:
         while True:
             try:
                 return compute()
-            except _WidenedError as widened:
+            except WidenedError as widened:
                 self._read_with(self._reading, widened.random)
+            except TooManyHistoriesError as error:
+                raise NotEnclosedError(str(error)) from error
             except (_CountingError, InexactRoundError):
                 if self._reading is RATIONAL:
                     raise
@@ -254,25 +284,29 @@ class ExactRun:
 
     def _run(self) -> tuple[Entries, _Powers | None]:
         """Return the values one by one, and the rest of them, if any, as powers."""
-        rows = self._initial()
-        found: list[list[Any]] = []
+        now, coming = self.begun(self._random)
+        rounds, found = self.setting.rounds, list[list[Any]]()
         alike_from = self._alike_from
-        for index in range(self._setting.rounds):
+        for index in range(rounds):
             if index == self._alike_from:
-                powers = self._powered(rows, index)
+                powers = self._powered(now, coming, index)
                 if powers is not None:
                     return _table(found, self._n_values), powers
-            found.append(self._read_off(rows))
-            after = self._after(rows, index)
-            if alike_from is not None and index >= alike_from and after.keys() == rows.keys():
+            found.append(self._read_off(now))
+            before, was = coming, len(now.place)
+            now, _ = coming.taken(now, index)
+            if index + 1 == rounds:
+                break
+            coming = self.coming(index + 1, now.place, now.known, now.random)
+            if alike_from is not None and index >= alike_from and _same(before, coming):
                 alike_from = None
-                self._foresee(after, index + 1)
-            elif len(after) > len(rows):
+                # Rounds of the same histories, which may cost too much together.
+                self._work.foresee(self._cost_of(coming, index + 1) * (rounds - index - 1))
+            elif len(now.place) > was:
                 # Histories that have become more seldom become fewer again.
-                more = len(after) / len(rows) * (self._setting.rounds - index - 1)
-                self._work.foresee(more * self._cost_of(rows, index))
-            rows = after
-        return _table([*found, self._read_off(rows)], self._n_values), None
+                more = len(now.place) / was * (rounds - index - 1)
+                self._work.foresee(more * self._cost_of(before, index))
+        return _table([*found, self._read_off(now)], self._n_values), None
 
     @property
     def _n_values(self) -> int:
@@ -281,40 +315,54 @@ class ExactRun:
     @cached_property
     def _alike_from(self) -> int | None:
         """The round, counted from 0, from which on all are alike: 0, 1 (a warm start) or None."""
-        if not isinstance(self._algorithm, Schedule):
+        if not self.scheduled:
             return 0
-        rounds = self._setting.rounds
+        rounds = self.setting.rounds
         if rounds < 3:
             return None
-        second = content(in_round(self._setting.algorithm, 2))
-        later = (in_round(self._setting.algorithm, index + 1) for index in range(2, rounds))
+        second = content(in_round(self.setting.algorithm, 2))
+        later = (in_round(self.setting.algorithm, index + 1) for index in range(2, rounds))
         return 1 if all(content(each) == second for each in later) else None
 
-    def _initial(self) -> dict[_Row, Any]:
+    def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], Mapping[str, Any], Any]:
+        """Return the one beginning; a copy of the model is random as well.
+
+        Were it counted, without noise each path were a history.
+        """
         dim = self._problem.dim
-        x0 = entries(self._reading, self._setting.x0)
+        x0 = entries(self._reading, self.setting.x0)
         space = Space(self._reading, dim)
         identity = entries(self._reading, np.eye(dim, dtype=np.int64))
         x = AffineArray(space, np.concatenate([x0[:, None], identity], axis=1)[None])
         state = in_round(self._algorithm, 1).init(x, self._problem.n_clients)
+        self._count_ranges = ranges_of(state, 2**63)
         start = {name: space.forms(array) for name, array in state.items()}
-        # A copy of the model is one: were it counted, without noise each path were a history.
         copies = sorted(name for name, array in start.items() if not array.is_constant)
-        self._random += tuple(name for name in copies if name not in self._random)
+        self._random = (*random, *(name for name in copies if name not in random))
         self._shapes = {name: start[name].shape[1:] for name in self._random}
         flat = space.namespace.concat([start[n].reshape(1, -1) for n in self._random], axis=1)
         vector = np.append(flat.constant[0] - self._origin(flat.shape[1]), self._one)
-        known = {n: array.constant for n, array in start.items() if n not in self._random}
-        counts = _counts(known)
+        counts = {n: array.constant for n, array in start.items() if n not in self._random}
         column = _matrix(self._arithmetic, vector[:, None])
-        square = column * column.transpose()
-        return {
-            self._row(place, counts, known): square * self._number(chance)
-            for place, chance in self._law.first
-        }
+        known = {_COUNTED: np.array([[self._counted(counts)]])}
+        return self._random, known, column * column.transpose()
 
-    def _row(self, place: int, counts: _Counts, known: Mapping[str, Entries]) -> _Row:
-        return self._rows.setdefault((place, counts), _Row(place, counts, known))
+    def chances(self, chances: Numbers) -> Numbers:
+        """Return fractions in the run's arithmetic."""
+        return np.array([self._number(p) for p in chances.tolist()])
+
+    def shares(self, moments: Sequence[Any], chances: Numbers) -> list[Any]:
+        """Return moments times chances."""
+        return [each * p for each, p in zip(moments, self.chances(chances), strict=True)]
+
+    def _counted(self, counts: Mapping[str, Entries]) -> int:
+        """Return the number of some counts: no two histories are merged that differ."""
+        key = tuple((name, *map(identity_of, counts[name].flat)) for name in sorted(counts))
+        if key not in self._number_of:
+            check_ranges(self._count_ranges, counts)
+            self._number_of[key] = len(self._counts)
+            self._counts.append(counts)
+        return self._number_of[key]
 
     @property
     def _one(self) -> Any:
@@ -327,93 +375,132 @@ class ExactRun:
         rest = np.full(width - self._problem.dim, self._reading.entry(0))
         return np.concatenate([self.x_star, rest])
 
-    def _after(self, rows: Mapping[_Row, Any], index: int) -> dict[_Row, Any]:
-        after: dict[_Row, Any] = {}
-        continued = self._continuations(list(rows), index)
-        for row, moments in rows.items():
-            size = moments.nrows()
-            weight = moments[size - 1, size - 1]
-            self._work.spend(self._cost(size, continued[row]))
-            for part in continued[row]:
-                image = part.map * moments * part.map.transpose() + part.noise * weight
-                image = image * part.share
-                for chance, ahead in part.ahead:
-                    share = image * chance
-                    after[ahead] = after[ahead] + share if ahead in after else share
-        if len(after) > _MOST_ROWS:
+    def moved(
+        self, before: Histories, image: Image, rows: Rows, arrivals: Arrivals
+    ) -> tuple[list[Any], None]:
+        """Return the moments after a round, by new history; None where there were none before."""
+        if len(arrivals.place) > _MOST_HISTORIES:
             raise NotEnclosedError(
-                f"at most {_MOST_ROWS} histories can be enclosed, got {len(after)}"
+                f"at most {_MOST_HISTORIES} histories can be enclosed, got {len(arrivals.place)}"
             )
-        return after
+        there = [before.moments[row] for row in rows.tolist()]
+        onward, n_products = arrivals.onward.tolist(), len(arrivals.onward)
+        if None in before.moments:
+            n_products = sum(there[place] is not None for place in onward)
+        self._work.spend(self._cost(len(there) - there.count(None), n_products))
+        last = image.maps[0].nrows() - 1
+        images = [
+            None if each is None else map_ * each * map_.transpose() + noise * each[last, last]
+            for each, map_, noise in zip(there, image.maps, image.noises, strict=True)
+        ]
+        after: list[Any] = [None] * len(arrivals.place)
+        targets, chances = arrivals.targets.tolist(), arrivals.chances.tolist()
+        for place, target, chance in zip(onward, targets, chances, strict=True):
+            if images[place] is not None:
+                share = images[place] * chance
+                after[target] = share if after[target] is None else after[target] + share
+        return after, None
 
-    def _foresee(self, rows: Mapping[_Row, Any], index: int) -> None:
-        """Give up now if the rounds from one on, of the same histories, cost too much together."""
-        self._work.foresee(self._cost_of(rows, index) * (self._setting.rounds - index))
-
-    def _cost_of(self, rows: Mapping[_Row, Any], index: int) -> float:
+    def _cost_of(self, coming: ComingRound, index: int) -> float:
         """Return what it costs to take the moments of all histories a round on."""
-        continued = self._continuations(list(rows), index)
-        return sum(self._cost(rows[row].nrows(), parts) for row, parts in continued.items())
+        image, _ = coming.image(index)
+        return self._cost(len(image.maps), len(coming.leads_to(image.known, image.ways).onward))
 
-    def _cost(self, size: int, parts: Sequence[_Continued]) -> float:
-        """Return what it costs to take the moments of a history a round on."""
-        bits = getattr(self._arithmetic, "bits", 512)
-        return sum(self._work.of_map(size, len(part.ahead), bits) for part in parts)
+    def _cost(self, maps: int, ahead: int) -> float:
+        """Return what it costs to apply some maps, and to add up what so many of them lead to."""
+        size, bits = 1 + self._width, getattr(self._arithmetic, "bits", 512)
+        alone, followed = (self._work.of_map(size, count, bits) for count in (0, 1))
+        return maps * alone + ahead * (followed - alone)
 
-    def _round(self, index: int) -> tuple[int, Algorithm, Algorithm]:
-        """Return a number for rounds that are alike, and the algorithm, also in fractions."""
-        if not isinstance(self._algorithm, Schedule):
-            return 0, self._algorithm, self._fractional
-        now = content(in_round(self._setting.algorithm, index + 1))
-        for number, (known, exact, fractional) in self._rounds.items():
-            if known == now:
-                return number, exact, fractional
-        if len(self._rounds) >= 2:
-            self._rounds.clear()
-            self._continued.clear()
-        exact, fractional = (
-            in_round(each, index + 1) for each in (self._algorithm, self._fractional)
-        )
-        self._rounds[index] = now, exact, fractional
-        return index, exact, fractional
+    @property
+    def _width(self) -> int:
+        return sum(math.prod(shape) for shape in self._shapes.values())
 
-    def _continuations(
-        self, rows: Sequence[_Row], index: int
-    ) -> Mapping[_Row, Sequence[_Continued]]:
+    def algorithm_in(self, index: int) -> Algorithm:
+        """Return a round's algorithm, and know it in the run's numbers."""
+        algorithm = super().algorithm_in(index)
+        twin = self._twins.get(id(algorithm))
+        if twin is None or twin.own is not algorithm:
+            if len(self._twins) >= _MOST_TWINS:
+                self._twins.clear()
+            exact, fractional = (
+                in_round(each, index + 1) for each in (self._algorithm, self._fractional)
+            )
+            self._twins[id(algorithm)] = _Twin(algorithm, exact, fractional)
+        return algorithm
+
+    def branches(self, algorithm: Algorithm) -> Sequence[tuple[str, Any]]:
+        """Return the branches with their probabilities, in fractions that sum to one."""
+        named = self._twins[id(algorithm)].fractional.branches
+        chances = [as_fraction(getattr(p, "value", p)) for _, p in named]
+        return [
+            (name, RATIONAL.entry(p / sum(chances)))
+            for (name, _), p in zip(named, chances, strict=True)
+        ]
+
+    def image(self, coming: ComingRound, index: int) -> Image:
         """Return what histories become, read off together: a round takes any number of states."""
-        number, algorithm, fractional = self._round(index)
-        new = [row for row in rows if (number, row) not in self._continued]
-        for some in _batches(new, lambda row: len(self._law.who(row.place))):
-            images: dict[_Row, list[_Image]] = {row: [] for row in some}
-            for branch, share in _branches(fractional):
-                for row, image in self._images(some, algorithm, branch, share):
-                    images[row].append(image)
-            for row, each in images.items():
-                self._continued[number, row] = list(self._continue(row, each))
-        return {row: self._continued[number, row] for row in rows}
+        twin = self._twins[id(coming.algorithm)]
+        keys = _keys(coming)
+        new = np.array([key not in twin.together for key in keys])
+        masks = coming.continued.rows
+        for some in _batches(np.flatnonzero(new[masks]), masks):
+            self._read(coming, twin, some)
+        each = [twin.together[key] for key in keys]
+        flat = [one for parts in each for one in parts]
+        return Image(
+            coming.random,
+            {_COUNTED: np.array([[one.counted] for one in flat])},
+            [one.map for one in flat],
+            [one.noise for one in flat],
+            _NO_ERRORS,
+            (
+                np.repeat(np.arange(len(each)), [len(parts) for parts in each]),
+                np.array([one.chance for one in flat]),
+            ),
+        )
 
-    def _continue(self, row: _Row, images: Sequence[_Image]) -> Iterator[_Continued]:
+    def _read(self, coming: ComingRound, twin: _Twin, places: Rows) -> None:
+        """Read what the histories become that are continued at some places."""
+        continued, keys, sets = coming.continued, _keys(coming), dict[_Key, list[_Set]]()
+        for branch, name in enumerate(continued.branches):
+            chosen = places[continued.drawn[places] == branch]
+            own = [keys[row] for row in continued.rows[chosen].tolist()]
+            counts = [self._counts[number] for _, number in own]
+            self._work.read(len(own), self._problem.n_clients, self._width)
+            made = read_round(
+                twin.exact,
+                name,
+                self._numbers,
+                continued.masks[chosen],
+                {n: np.concatenate([each[n] for each in counts]) for n in counts[0]},
+                self._shapes,
+                self._origin(self._width),
+            )
+            if made.widened:
+                raise WidenedError((*self._random, *made.widened))
+            if counts[0] and self._reading is not RATIONAL:
+                raise _CountingError
+            chances = continued.chances[chosen].tolist()
+            maps = zip(own, made.slopes, made.offsets, made.noises, chances, strict=True)
+            for place, (key, slope, offset, noise, chance) in enumerate(maps):
+                after = {n: array[place : place + 1] for n, array in made.known.items()}
+                one = _Set(slope, offset, noise, self._counted(after), chance)
+                sets.setdefault(key, []).append(one)
+        for key, each in sets.items():
+            twin.together[key] = list(self._together(each))
+
+    def _together(self, sets: Sequence[_Set]) -> Iterator[_Together]:
         """Yield what a history becomes, participants with the same slope and counts together."""
-        groups: dict[tuple[Any, ...], list[_Image]] = {}
-        for image in images:
-            slope = tuple(map(identity_of, image.slope.flat)) if len(images) > 1 else ()
-            groups.setdefault((image.counts, slope), []).append(image)
+        groups: dict[tuple[Any, ...], list[_Set]] = {}
+        for one in sets:
+            slope = tuple(map(identity_of, one.slope.flat)) if len(sets) > 1 else ()
+            groups.setdefault((one.counted, slope), []).append(one)
         for members in groups.values():
-            weight = sum((image.chance for image in members), Fraction(0))
-            ahead = self._ahead(row.place, members[0])
-            yield _Continued(*self._joined(members, weight), self._number(weight), ahead)
+            weight = sum((one.chance for one in members[1:]), members[0].chance)
+            yield _Together(*self._joined(members, weight), weight, members[0].counted)
 
-    def _ahead(self, place: int, image: _Image) -> Sequence[tuple[Any, _Row]]:
-        """Return the histories that may follow a state with an image's counts, and how likely."""
-        key = place, image.counts
-        if key not in self._held_ahead:
-            self._held_ahead[key] = [
-                (self._number(chance), self._row(to, image.counts, image.known))
-                for to, chance in self._law.following(place)
-            ]
-        return self._held_ahead[key]
-
-    def _joined(self, members: Sequence[_Image], weight: Fraction) -> tuple[Any, Any]:
+    def _joined(self, members: Sequence[_Set], weight: Any) -> tuple[Any, Any]:
         """Return one map, and the noise that offsets make that differ, for sets of one slope."""
         slope, mean, spread = members[0].slope, members[0].offset, members[0].noise
         size = len(slope)
@@ -432,34 +519,9 @@ class ExactRun:
         whole[size, size] = self._one
         return _matrix(self._arithmetic, whole), _matrix(self._arithmetic, noise)
 
-    def _images(
-        self, rows: Sequence[_Row], algorithm: Algorithm, branch: str, share: Fraction
-    ) -> Iterator[tuple[_Row, _Image]]:
-        """Yield a branch of a round from each history with each of its participant sets."""
-        drawn = [(row, chance, mask) for row in rows for chance, mask in self._law.who(row.place)]
-        width = sum(int(np.prod(shape)) for shape in self._shapes.values())
-        self._work.read(len(drawn), self._problem.n_clients, width)
-        made = read_round(
-            algorithm,
-            branch,
-            self._numbers,
-            np.array([mask for _, _, mask in drawn]),
-            {n: np.concatenate([row.known[n] for row, _, _ in drawn]) for n in rows[0].known},
-            self._shapes,
-            self._origin(width),
-        )
-        if made.widened:
-            raise _WidenedError((*self._random, *made.widened))
-        if rows[0].known and self._reading is not RATIONAL:
-            raise _CountingError
-        maps = zip(drawn, made.slopes, made.offsets, made.noises, strict=True)
-        for place, ((row, chance, _), slope, offset, noise) in enumerate(maps):
-            own = {name: array[place : place + 1] for name, array in made.known.items()}
-            yield row, _Image(slope, offset, noise, own, _counts(own), chance * share)
-
-    def _forms(self, row: _Row) -> Any:
-        """Return each quantity's quadratic form in (s, 1) on a history, a row of a matrix each."""
-        dim, size = self._problem.dim, 1 + sum(int(np.prod(s)) for s in self._shapes.values())
+    def _forms(self, place: int) -> Any:
+        """Return each quantity's quadratic form in (s, 1) in a state, a row of a matrix each."""
+        dim, size = self._problem.dim, 1 + self._width
         hessian = self._numbers.mean_hessian
         zero = self._reading.entry(0)
         identity = entries(self._reading, np.eye(dim, dtype=np.int64))
@@ -469,82 +531,81 @@ class ExactRun:
             form[:dim, :dim] = block
             made.append(form.ravel())
         for item in self._observe:
-            own = item.exact_form(self._numbers, self.x_star, self._law.who(row.place))
+            own = item.exact_form(self._numbers, self.x_star, self._law.who(place))
             form = np.full((size, size), zero)
             places = np.append(np.arange(dim), size - 1)
             form[np.ix_(places, places)] = own
             made.append(form.ravel())
         return _matrix(self._arithmetic, np.stack(made))
 
-    def _read_off(self, rows: Mapping[_Row, Any]) -> list[Any]:
+    def _read_off(self, now: Histories) -> list[Any]:
         totals = None
-        for row, moments in rows.items():
+        for place, moments in zip(now.place.tolist(), now.moments, strict=True):
             column = self._kind(moments.nrows() ** 2, 1, moments.entries())
-            own = self._forms_of_place(row) * column
+            own = self._forms_of_place(place) * column
             totals = own if totals is None else totals + own
         return [] if totals is None else totals.entries()
 
-    def _forms_of_place(self, row: _Row) -> Any:
-        key = row.place if self._observe else 0
+    def _forms_of_place(self, place: int) -> Any:
+        key = place if self._observe else 0
         if key not in self._held_forms:
-            self._held_forms[key] = self._forms(row)
+            self._held_forms[key] = self._forms(place)
         return self._held_forms[key]
 
-    def _powered(self, rows: Mapping[_Row, Any], index: int) -> _Powers | None:
+    def _powered(self, now: Histories, coming: ComingRound, index: int) -> _Powers | None:
         """Return the rounds from one on from powers of one matrix; None where they are few."""
-        rounds = self._setting.rounds - index
+        rounds = self.setting.rounds - index
         if self._arithmetic is RATIONAL:
             return None
-        closed = self._closed(rows, index)
+        closed = self._closed(coming, index)
         if closed is None:
             return None
-        n = next(iter(rows.values())).nrows()
+        n = 1 + self._width
         size = len(closed) * n * (n + 1) // 2
         if size > _LARGEST_POWERED or rounds < _FEWEST_POWERED * size:
             return None
         return _Powers.of(
             self._transition(closed, n, index),
-            self._start_vector(closed, rows, n),
+            self._start_vector(closed, dict(zip(_keys(now), now.moments, strict=True)), n),
             self._functional(closed, n),
             rounds,
         )
 
-    def _closed(self, rows: Mapping[_Row, Any], index: int) -> list[_Row] | None:
+    def _closed(self, coming: ComingRound, index: int) -> list[_Key] | None:
         """Return all histories that may come, if they are few and counts never change."""
-        found, waiting = list(rows), list(rows)
-        while waiting:
-            ahead = [
-                (row, after)
-                for row, parts in self._continuations(waiting, index).items()
-                for part in parts
-                for _, after in part.ahead
-            ]
-            waiting = []
-            for row, after in ahead:
-                if after not in found:
-                    if after.counts != row.counts or len(found) >= 64:
-                        return None
-                    found.append(after)
-                    waiting.append(after)
-        return found
+        found = dict.fromkeys(_keys(coming))
+        while True:
+            image, rows = coming.image(index)
+            arrivals = coming.leads_to(image.known, image.ways)
+            before = coming.known[_COUNTED][rows[arrivals.onward], 0]
+            change = before != arrivals.known[_COUNTED][arrivals.targets, 0]
+            fresh = [key not in found for key in _keys(arrivals)]
+            if (change & np.array(fresh)[arrivals.targets]).any():
+                return None
+            if not any(fresh):
+                return list(found)
+            found.update(dict.fromkeys(_keys(arrivals)))
+            if len(found) > _MOST_CLOSED:
+                return None
+            known = {_COUNTED: arrivals.known[_COUNTED][fresh]}
+            coming = self.coming(index, arrivals.place[fresh], known, coming.random)
 
-    def _transition(self, closed: Sequence[_Row], n: int, index: int) -> Any:
+    def _transition(self, closed: Sequence[_Key], n: int, index: int) -> Any:
         """Return the matrix of a round on the upper triangles of all histories' moments."""
         pairs = [(a, b) for a in range(n) for b in range(a, n)]
-        zero = _matrix(self._arithmetic, np.full((n, n), self._reading.entry(0)))
+        empty = _matrix(self._arithmetic, np.full((n, n), self._reading.entry(0)))
+        place, counted = np.array(closed).T
+        coming = self.coming(index, place, {_COUNTED: counted[:, None]}, self._random)
         columns = []
-        for row in closed:
+        for row in range(len(closed)):
             for a, b in pairs:
-                unit = zero * 1
+                unit = empty * 1
                 unit[a, b] = unit[b, a] = self._number(1)
-                image = self._after({row: unit}, index)
-                columns.append(
-                    [
-                        image[other][i, j] if other in image else self._number(0)
-                        for other in closed
-                        for i, j in pairs
-                    ]
-                )
+                alone = [unit if other == row else None for other in range(len(closed))]
+                after, _ = coming.taken(Histories(place, coming.known, self._random, alone), index)
+                reached = dict(zip(_keys(after), after.moments, strict=True))
+                images = [reached[key] if reached.get(key) is not None else empty for key in closed]
+                columns.append([image[i, j] for image in images for i, j in pairs])
         flat = [item for line in zip(*columns, strict=True) for item in line]
         return self._kind(len(columns), len(columns), flat)
 
@@ -559,14 +620,14 @@ class ExactRun:
         histories do not come back, or the start is not surely forgotten. That participation has a
         limit law is for the caller to know.
         """
-        return None if isinstance(self._algorithm, Schedule) else self._until_read(self._limits)
+        return None if self.scheduled else self._until_read(self._limits)
 
     def _limits(self) -> list[Any] | None:
-        rows = self._initial()
-        closed = self._closed(rows, 0)
+        _, coming = self.begun(self._random)
+        closed = self._closed(coming, 0)
         if closed is None:
             return None
-        n = next(iter(rows.values())).nrows()
+        n = 1 + self._width
         transition = self._transition(closed, n, 0)
         if not _forgets(transition, len(closed), n):
             return None
@@ -581,7 +642,7 @@ class ExactRun:
         solution = self._functional(closed, n) * system.solve(right)
         return [solution[k, 0] for k in range(solution.nrows())]
 
-    def _start_vector(self, closed: Sequence[_Row], rows: Mapping[_Row, Any], n: int) -> Any:
+    def _start_vector(self, closed: Sequence[_Key], rows: Mapping[_Key, Any], n: int) -> Any:
         return arb_mat(
             [
                 [rows[row][a, b] if row in rows else self._number(0)]
@@ -591,11 +652,11 @@ class ExactRun:
             ]
         )
 
-    def _functional(self, closed: Sequence[_Row], n: int) -> Any:
+    def _functional(self, closed: Sequence[_Key], n: int) -> Any:
         """Return the forms as rows that act on the upper triangles."""
         lines: list[list[Any]] = [[] for _ in range(self._n_values)]
-        for row in closed:
-            forms = self._forms_of_place(row)
+        for state, _ in closed:
+            forms = self._forms_of_place(state)
             for place, line in enumerate(lines):
                 line += [
                     forms[place, a * n + b] + (forms[place, b * n + a] if b > a else 0)
@@ -609,37 +670,25 @@ class _CountingError(Exception):
     """The algorithm counts: its counts must be fractions, to be told apart."""
 
 
-class _WidenedError(Exception):
-    """An entry of the state turned out to be random."""
-
-    def __init__(self, random: tuple[str, ...]) -> None:
-        self.random = random
-
-
-def _branches(algorithm: Algorithm) -> list[tuple[str, Fraction]]:
-    """Return the branches with their probabilities, in fractions that sum to one."""
-    named = [(name, as_fraction(getattr(p, "value", p))) for name, p in algorithm.branches]
-    total = sum((chance for _, chance in named), Fraction(0))
-    return [(name, chance / total) for name, chance in named if chance > 0]
+def _keys(histories: Histories | ComingRound | Arrivals) -> list[_Key]:
+    """Return each history's state of the chain, and the number of its counts."""
+    return list(
+        zip(histories.place.tolist(), histories.known[_COUNTED][:, 0].tolist(), strict=True)
+    )
 
 
-def _counts(known: Mapping[str, Entries]) -> _Counts:
-    """Return counts as a key: no two histories are merged that differ."""
-    return tuple((name, *map(identity_of, known[name].flat)) for name in sorted(known))
+def _same(one: ComingRound, other: ComingRound) -> bool:
+    """Whether two rounds begin with the same histories."""
+    return one is other or set(_keys(one)) == set(_keys(other))
 
 
-def _batches(rows: Sequence[_Row], size: Callable[[_Row], int]) -> Iterator[list[_Row]]:
-    """Yield some rows at a time, so that their sizes add up to little more than one limit."""
-    some: list[_Row] = []
-    total = 0
-    for row in rows:
-        some.append(row)
-        total += size(row)
-        if total >= _READ_TOGETHER:
-            yield some
-            some, total = [], 0
-    if some:
-        yield some
+def _batches(places: Rows, rows: Rows) -> Iterator[Rows]:
+    """Yield some places at a time, whole histories, so that they are little more than one limit."""
+    while places.size:
+        own = rows[places]
+        end = int(np.searchsorted(own, own[min(_READ_TOGETHER, len(own)) - 1], side="right"))
+        yield places[:end]
+        places = places[end:]
 
 
 def _forgets(transition: Any, rows: int, n: int) -> bool:

@@ -10,27 +10,30 @@ random if the algorithm's own round, run on affine forms, makes it depend on a s
 With ``w``, ``m`` and ``M`` the probability of a history and the first two moments of the random
 entries s on it (measured from x*), write the three as one matrix ``[[M, m], [m', w]]``, the second
 moment of (s, 1). An affine round is then a congruence by ``[[A, b], [0, 1]]`` plus the noise.
+
+All of this is told once, for floats, fractions and balls. What differs are chances, which are
+numbers of one kind or another, how maps are read, and how moments are moved by them (`Rounds`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fltheory.algorithms.contract import Algorithm, in_round
+from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.content import content
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.state_layout import joined
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.process import States, process_of
+from fltheory.participation.process import Law, States, process_of
 from fltheory.validation import FloatArray
 
 MOST_HISTORIES = 50_000
@@ -39,13 +42,35 @@ _NUMBERS_AT_ONCE = 1 << 22
 _OPERATIONS = 8.0
 _MOST_NUMBERS = 1 << 22
 _SMALL_TABLE = 1 << 14
+_MOST_ALIKE = 8
+_LARGEST_COUNT = 2**53
 
+T = TypeVar("T")
 Rows = NDArray[np.intp]
+Numbers: TypeAlias = NDArray[Any]
+"""Floats, or fractions and balls as objects."""
 RoundKey: TypeAlias = tuple[tuple[str, ...], tuple[int, ...], bytes]
 
 
 class TooManyHistoriesError(NotAffineError):
     """There is more to keep apart than can be followed."""
+
+
+class WidenedError(Exception):
+    """An entry turned out to be random: begin again with it among the random ones."""
+
+    def __init__(self, random: tuple[str, ...]) -> None:
+        self.random = random
+
+
+def until_read(run: Callable[[tuple[str, ...]], T]) -> T:
+    """Return what a function makes of the names of random entries, once all of them are known."""
+    random: tuple[str, ...] = ("x",)
+    while True:
+        try:
+            return run(random)
+        except WidenedError as widened:
+            random = widened.random
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,31 +85,31 @@ class Histories:
         The algorithm's counts, and whatever else is a number once the history is given.
     random : tuple of str
         The entries of the state that are random given the history, ``"x"`` first.
-    moments : array, (P, n + 1, n + 1)
+    moments : array, (P, n + 1, n + 1), or a list of FLINT's matrices
         ``E[(s, 1)(s, 1)' 1{history}]`` of those entries.
     """
 
     place: Rows
     known: Mapping[str, FloatArray]
     random: tuple[str, ...]
-    moments: FloatArray
+    moments: Any
 
     @property
     def weights(self) -> FloatArray:
         """(P,) probability of each history."""
-        return self.moments[:, -1, -1]
+        return np.asarray(self.moments[:, -1, -1])
 
     @property
     def scale(self) -> FloatArray:
         """(P, n + 1) roots of the entries' mean squares, given the history."""
         squares = np.maximum(np.diagonal(self.moments, axis1=1, axis2=2), 0.0)
         weights = np.where(self.weights > 0, self.weights, 1.0)
-        return np.sqrt(squares / weights[:, None])
+        return np.asarray(np.sqrt(squares / weights[:, None]))
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """A round's affine maps, one for each continued history, and where each leads.
+class HistoryStep:
+    """A round's affine maps in floats, one for each continued history, and where each leads.
 
     Attributes
     ----------
@@ -116,13 +141,18 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """What a round makes of some histories, a row each."""
+    """What a round makes of the continued histories, a row each.
+
+    Participants who do the same may have one row together: ``ways`` then says of which history
+    each is, (Q,), and how probable it is, (Q,).
+    """
 
     random: tuple[str, ...]
     known: Mapping[str, FloatArray]
-    maps: FloatArray
-    noises: FloatArray
+    maps: Any
+    noises: Any
     errors: FloatArray
+    ways: tuple[Rows, Numbers] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,54 +163,47 @@ class Continuation:
     masks: Masks
     branches: tuple[str, ...]
     drawn: Rows
-    chances: FloatArray
+    chances: Numbers
 
 
-class Rounds(Protocol):
-    """How rounds are run on histories."""
+class Ways:
+    """Who may take part next, given where a chain is, and where it may go: many states at once.
 
-    def initial(self, names: tuple[str, ...]) -> Histories:
-        """Return the one history before the first round, some entries of which are random."""
-        ...
-
-    def image(self, coming: ComingRound) -> Image:
-        """Return what a round makes of the continued histories."""
-        ...
-
-
-Following = Callable[[int], tuple[tuple[int, float], ...]]
-
-
-def _stays(state: int) -> tuple[tuple[int, float], ...]:
-    return ((state, 1.0),)
-
-
-@dataclass(frozen=True, eq=False)
-class Chances:
-    """Who may take part next, given where a chain is, and where it may go.
-
-    Attributes
+    Parameters
     ----------
     participation : Participation
-    initial : array, (M,)
-        Law of the first round's state.
-    chances : array, (M, k)
-        Of a state's participant sets.
-    sets : callable
-        Of states (Q,) and a round from 0: their participant sets, (Q, k, N).
-    following : callable
-        The states that may follow a state, with their probabilities.
+    law : Law
+        In floats, or in fractions.
+    number : callable
+        What a chance is in the run's numbers.
+    most : int
+        How many histories there may be.
     """
 
-    participation: Participation
-    initial: FloatArray
-    chances: FloatArray
-    sets: Callable[[Rows, int], Masks]
-    following: Following = _stays
+    def __init__(
+        self,
+        participation: Participation,
+        law: Law,
+        number: Callable[[Any], Any] = float,
+        most: int = MOST_HISTORIES,
+    ) -> None:
+        self._participation, self._most = participation, most
+
+        def columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[Numbers, NDArray[Any]]:
+            chances, ways = zip(*pairs, strict=True)
+            return np.array([number(chance) for chance in chances]), np.array(ways)
+
+        def turned(pairs: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
+            return [(chance, state) for state, chance in pairs]
+
+        self._who = cache(lambda state: columns(law.who(state)))
+        self._following = cache(lambda state: columns(turned(law.following(state))))
+        chances, self.first = columns(turned(law.first))
+        self.first_chances = chances
 
     @classmethod
-    def of(cls, participation: Participation) -> Chances:
-        """Return how a process goes on: independent rounds have one state, and many sets in it.
+    def of(cls, participation: Participation) -> Ways:
+        """Return how a process goes on, in floats: independent rounds have one state.
 
         Raises
         ------
@@ -192,118 +215,264 @@ class Chances:
         if count is None or count > (MOST_HISTORIES if process.independent else _MOST_STATES):
             raise TooManyHistoriesError(_too_many(participation))
         if process.independent:
-            chances, masks = zip(*process.outcomes(), strict=True)
-            every = np.array(masks)[None]
-            return cls(
-                participation, np.ones(1), np.array([chances]), lambda place, index: every[place]
-            )
+            outcomes: Any = tuple(process.outcomes())
+            return cls(participation, Law(lambda state: outcomes))
         states = process.states()
-        return cls(
-            participation,
-            states.initial,
-            np.ones((count, 1)),
-            lambda place, index: states.masks[place, None],
-            _transitions(states),
-        )
+        first: Any = [(int(i), states.initial[i]) for i in np.flatnonzero(states.initial > 0)]
+        return cls(participation, Law.of_states(states.masks, first, _transitions(states)))
 
-    @classmethod
-    def of_paths(cls, participation: Participation, masks: Masks) -> Chances:
-        """Return given paths of participants (P, rounds, N), each a state of weight one."""
-        ones = np.ones(len(masks))
-        return cls(
-            participation, ones, ones[:, None], lambda place, index: masks[place, None, index]
-        )
+    def who(self, place: Rows) -> tuple[Rows, Masks, Numbers]:
+        """Return which of some states (P,) go on (Q,), with whom (Q, N), and how probably (Q,)."""
+        return self._fanned(place, self._who)
 
-    def start(self, histories: Histories) -> Histories:
-        """Return the one history as one for each state that the chain may begin in."""
-        place = np.flatnonzero(self.initial > 0)
-        rows = np.zeros(place.size, np.intp)
-        return Histories(
-            place,
-            {name: array[rows] for name, array in histories.known.items()},
-            histories.random,
-            histories.moments[rows] * self.initial[place][:, None, None],
-        )
-
-    def continued(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return the histories (Q,) that are continued, with whom (Q, N), and how probably (Q,)."""
-        masks = self.sets(place, index)
-        rows = np.repeat(np.arange(len(place)), masks.shape[1])
-        return rows, masks.reshape(-1, masks.shape[-1]), self.chances[place].ravel()
-
-    def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
+    def onward(self, place: Rows) -> tuple[Rows, Rows, Numbers]:
         """Return which of some states (Q,) go on (T,), to which (T,), and how probably (T,)."""
-        if self.following is _stays:
-            return np.arange(len(place)), place, np.ones(len(place))
-        each: list[tuple[tuple[int, float], ...]] = []
-        for state in place:
-            each.append(self.following(int(state)))
-            if len(each) * len(each[-1]) > MOST_HISTORIES:
-                raise TooManyHistoriesError(_too_many(self.participation))
-        rows = np.repeat(np.arange(len(place)), [len(following) for following in each])
-        following = [pair for pairs in each for pair in pairs]
-        return (
-            rows,
-            np.array([state for state, _ in following], dtype=np.intp),
-            np.array([chance for _, chance in following]),
-        )
+        return self._fanned(place, self._following)
+
+    def _fanned(
+        self, place: Rows, each: Callable[[int], tuple[Numbers, NDArray[Any]]]
+    ) -> tuple[Rows, NDArray[Any], Numbers]:
+        if len(place) == 1:
+            chances, ways = each(int(place[0]))
+            return np.zeros(len(chances), np.intp), ways, chances
+        states, which = np.unique(place, return_inverse=True)
+        parts, total = [], 0
+        for state in states.tolist():
+            parts.append(each(state))
+            total += len(parts[-1][0])
+            if total > self._most:
+                raise TooManyHistoriesError(_too_many(self._participation, self._most))
+        lengths = np.array([len(chances) for chances, _ in parts])
+        begins, own = (np.cumsum(lengths) - lengths)[which], lengths[which]
+        if own.sum() > self._most:
+            raise TooManyHistoriesError(_too_many(self._participation, self._most))
+        chances, ways = (np.concatenate(column) for column in zip(*parts, strict=True))
+        rows = np.repeat(np.arange(len(place)), own)
+        at = np.arange(len(rows)) + (begins - np.cumsum(own) + own)[rows]
+        return rows, ways[at], chances[at]
 
 
-def _transitions(states: States) -> Following:
+class PathWays(Ways):
+    """Given paths of participants (P, rounds, N), each of weight one: a state a round of a path.
+
+    Parameters
+    ----------
+    masks : array of bool, (P, rounds, N)
+    """
+
+    def __init__(self, masks: Masks) -> None:
+        self._masks, self._length = masks, masks.shape[1] + 1
+        self.first = np.arange(len(masks)) * self._length
+        self.first_chances = np.ones(len(masks))
+
+    def who(self, place: Rows) -> tuple[Rows, Masks, Numbers]:
+        """Return everybody's one set."""
+        return np.arange(len(place)), self._masks[divmod(place, self._length)], np.ones(len(place))
+
+    def onward(self, place: Rows) -> tuple[Rows, Rows, Numbers]:
+        """Return the paths' next rounds."""
+        return np.arange(len(place)), place + 1, np.ones(len(place))
+
+
+def _transitions(states: States) -> Callable[[int], Any]:
     """Return a function from a state to those that can follow it, with their probabilities."""
     unit = np.zeros(len(states.masks))
 
-    @cache
-    def following(state: int) -> tuple[tuple[int, float], ...]:
+    def following(state: int) -> Any:
         unit[state] = 1.0
         reached = states.forward(unit)
         unit[state] = 0.0
-        return tuple((int(j), float(reached[j])) for j in np.flatnonzero(reached > 0))
+        return [(int(j), reached[j]) for j in np.flatnonzero(reached > 0)]
 
     return following
 
 
-def _too_many(participation: Any) -> str:
+def _too_many(participation: Any, most: int = MOST_HISTORIES) -> str:
     return (
-        f"participation must have at most {MOST_HISTORIES} histories to follow them all, got "
+        f"participation must have at most {most} histories to follow them all, got "
         f"{participation!r}: give the number of paths to draw, or use engines.monte_carlo"
     )
 
 
-class _WidenedError(Exception):
-    """An entry turned out to be random: begin again with it among the random ones."""
+def ranges_of(
+    state: Mapping[str, Any], largest: int = _LARGEST_COUNT
+) -> dict[str, tuple[int, int]]:
+    """Return within what each entry is the number that it would be without limits, if it has any.
 
-    def __init__(self, random: tuple[str, ...]) -> None:
-        self.random = random
+    Beyond, whole numbers wrap around, and floats do not tell one from the next.
+    """
+    found = {}
+    for name, array in state.items():
+        # Forms have a type of their own.
+        dtype = array.dtype if isinstance(array, np.ndarray) else np.dtype(object)
+        if dtype.kind in ("i", "u"):
+            limits = np.iinfo(dtype)
+            found[name] = max(int(limits.min), -largest), min(int(limits.max), largest)
+        elif dtype.kind == "f" and dtype.itemsize < 8:
+            most = 2 ** (np.finfo(dtype).nmant + 1)
+            found[name] = -most, most
+    return found
+
+
+def check_ranges(ranges: Mapping[str, tuple[int, int]], known: Mapping[str, Any]) -> None:
+    """Raise NotAffineError if something known is not within its range."""
+    for name, (least, most) in ranges.items():
+        if name in known and not all(least <= one <= most for one in _ends(known[name])):
+            raise NotAffineError(
+                f"the state's {name!r} must stay between {least} and {most} for exact moments, as "
+                "numbers of its type are others beyond: use engines.monte_carlo"
+            )
+
+
+def _ends(array: Any) -> tuple[Any, ...]:
+    return (array.min(), array.max()) if array.size else ()
+
+
+class Rounds:
+    """How a setting's rounds are run on histories, in floats unless a subclass says otherwise.
+
+    Parameters
+    ----------
+    setting : Setting
+    ways : Ways
+    """
+
+    most = MOST_HISTORIES
+
+    def __init__(self, setting: Setting, ways: Ways) -> None:
+        self.setting, self.ways = setting, ways
+        # Asked once: isinstance of a protocol takes 20 microseconds.
+        self.scheduled = isinstance(setting.algorithm, Schedule)
+        self.ranges: Mapping[str, tuple[int, int]] = {}
+        self._algorithms: dict[Any, Algorithm] = {}
+        self._held: dict[Any, ComingRound] = {}
+
+    def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], Mapping[str, Any], Any]:
+        """Return what is random, what is known (1, ...), and the moments of the one beginning."""
+        raise NotImplementedError
+
+    def image(self, coming: ComingRound, index: int) -> Image:
+        """Return what a round makes of the continued histories."""
+        raise NotImplementedError
+
+    def branches(self, algorithm: Algorithm) -> Sequence[tuple[str, Any]]:
+        """Return a round's branches, with their chances."""
+        return algorithm.branches
+
+    def chances(self, chances: Numbers) -> Numbers:
+        """Return chances in the numbers that moments are in."""
+        return chances
+
+    def begun(self, random: tuple[str, ...]) -> tuple[Histories, ComingRound]:
+        """Return the histories before the first round, and this."""
+        random, known, square = self.initial(random)
+        self.ranges = ranges_of(known)
+        place, chances = self.ways.first, self.ways.first_chances
+        rows = np.zeros(len(place), np.intp)
+        moments = self.shares([square] * len(place), chances)
+        now = Histories(place, {name: each[rows] for name, each in known.items()}, random, moments)
+        return now, self.coming(0, now.place, now.known, now.random)
+
+    def shares(self, moments: Sequence[Any], chances: Numbers) -> Any:
+        """Return moments times chances."""
+        return np.stack(moments) * chances[:, None, None]
+
+    def algorithm_in(self, index: int) -> Algorithm:
+        """Return a round's algorithm, one object for those that are alike."""
+        now = in_round(self.setting.algorithm, index + 1)
+        # By what they hold: a class may call objects equal that are not.
+        return _kept(self._algorithms, content(now), lambda: now) if self.scheduled else now
+
+    def coming(
+        self, index: int, place: Rows, known: Mapping[str, Any], random: tuple[str, ...]
+    ) -> ComingRound:
+        """Return a round that begins with some histories: the same where it has come before."""
+        algorithm = self.algorithm_in(index)
+        key = id(algorithm), random, _table(place, known).tobytes()
+        return _kept(self._held, key, lambda: ComingRound(self, algorithm, place, known, random))
+
+    def moved(
+        self, before: Histories, image: Image, rows: Rows, arrivals: Arrivals
+    ) -> tuple[Any, HistoryStep | None]:
+        """Return the moments after a round, by new history, and the step that led there."""
+        rows = rows[arrivals.onward]
+        if rows.size * image.maps[0].size > _MOST_NUMBERS:
+            raise TooManyHistoriesError(_too_many(self.setting.participation))
+        maps, noises = image.maps[arrivals.onward], image.noises[arrivals.onward]
+        moments = maps @ before.moments[rows] @ maps.swapaxes(1, 2)
+        n = noises.shape[1]
+        moments[:, :n, :n] += noises * before.weights[rows][:, None, None]
+        moments *= arrivals.chances[:, None, None]
+        # An entry sums n + 1 terms on either side of M, over all rows that go to its target; noise
+        # is a sum over clients. `_OPERATIONS` is for chances, weights and the addition of noise.
+        operations = _OPERATIONS + 2 * (n + 1) + _crowd(arrivals.targets)
+        step = HistoryStep(
+            rows,
+            arrivals.targets,
+            arrivals.chances,
+            maps,
+            noises,
+            image.errors[arrivals.onward],
+            operations + self.setting.problem.n_clients,
+            before.scale,
+            before.weights,
+        )
+        return _gathered(moments, arrivals.targets, len(arrivals.place)), step
+
+
+def _kept(held: dict[Any, T], key: Any, make: Callable[[], T]) -> T:
+    """Return what is held by a key, made where nothing is; the oldest give way."""
+    if key not in held:
+        if len(held) >= _MOST_ALIKE:
+            held.pop(next(iter(held)))
+        held[key] = make()
+    return held[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Where continued histories arrive.
+
+    Attributes
+    ----------
+    onward : array of int, (T,)
+        Which of the continued ones.
+    chances : array, (T,)
+    targets : array of int, (T,)
+        The new history that each becomes part of.
+    place, known
+        Of the new histories.
+    """
+
+    onward: Rows
+    chances: Numbers
+    targets: Rows
+    place: Rows
+    known: Mapping[str, FloatArray]
 
 
 @dataclass(eq=False)
 class ComingRound:
-    """A round that has not been run yet: all that it depends on, and nothing else.
+    """A round that begins with some histories: all that it depends on, but for their moments.
 
-    Where it leads is worked out once for what is said to be known after it: by whoever plans
-    ahead, and then by whoever runs it.
+    What it makes of them and where it leads is worked out once.
 
     Attributes
     ----------
-    setting : Setting
-    chances : Chances
+    rounds : Rounds
     algorithm : Algorithm
         As it is in this round. Rounds that are alike share one object.
-    index : int
-        The first round's is 0.
     place, known, random
         As of the histories before it.
     """
 
-    setting: Setting
-    chances: Chances
+    rounds: Rounds
     algorithm: Algorithm
-    index: int
     place: Rows
     known: Mapping[str, FloatArray]
     random: tuple[str, ...]
-    _led: tuple[Mapping[str, FloatArray], Arrivals, ComingRound | None] | None = None
+    _image: Image | None = field(default=None, init=False)
+    _led: tuple[Any, Arrivals] | None = field(default=None, init=False)
 
     @cached_property
     def continued(self) -> Continuation:
@@ -313,12 +482,14 @@ class ComingRound:
         ------
         TooManyHistoriesError
         """
-        rows, masks, chance = self.chances.continued(self.place, self.index)
-        branches = [(name, p) for name, p in self.algorithm.branches if p > 0]
+        rows, masks, chance = self.rounds.ways.who(self.place)
+        branches = [(name, p) for name, p in self.rounds.branches(self.algorithm) if p > 0]
         names, shares = tuple(name for name, _ in branches), np.array([p for _, p in branches])
         count = len(branches)
-        if len(rows) * count > MOST_HISTORIES:
-            raise TooManyHistoriesError(_too_many(self.setting.participation))
+        if len(rows) * count > self.rounds.most:
+            raise TooManyHistoriesError(
+                _too_many(self.rounds.setting.participation, self.rounds.most)
+            )
         if count == 1:
             return Continuation(rows, masks, names, np.zeros(len(rows), np.intp), chance * shares)
         return Continuation(
@@ -345,146 +516,69 @@ class ComingRound:
         """What tells it from rounds of the same algorithm that have other maps."""
         return self.random, self.table.shape, self.table.tobytes()
 
-    def leads_to(self, known: Mapping[str, FloatArray]) -> tuple[Arrivals, ComingRound | None]:
-        """Return where the histories arrive, and the next round, None after the last.
+    def image(self, index: int) -> tuple[Image, Rows]:
+        """Return what the round, which is that of an index, makes of them; of which histories.
 
-        Parameters
-        ----------
-        known : mapping of str to array (Q, ...)
-            After the round, of each continued history.
+        Raises
+        ------
+        WidenedError
+            If an entry is random that was taken for known.
         """
+        if self._image is None:
+            image = self.rounds.image(self, index)
+            if image.random != self.random:
+                raise WidenedError(image.random)
+            check_ranges(self.rounds.ranges, image.known)
+            self._image = image
+        ways = self._image.ways
+        return self._image, self.continued.rows if ways is None else ways[0]
+
+    def leads_to(
+        self, known: Mapping[str, FloatArray], ways: tuple[Rows, Numbers] | None = None
+    ) -> Arrivals:
+        """Return where the histories arrive, given what is known after it of each continued one."""
         if self._led is None or self._led[0] is not known:
-            arrivals = self._arrivals(known)
-            self._led = known, arrivals, self._next(arrivals)
-        return self._led[1:]
+            rows, chances = ways or (self.continued.rows, self.continued.chances)
+            onward, place, moving = self.rounds.ways.onward(self.place[rows])
+            after = {name: array[onward] for name, array in known.items()}
+            firsts, targets = distinct(_table(place, after))
+            arrivals = Arrivals(
+                onward,
+                self.rounds.chances(chances[onward] * moving),
+                targets,
+                place[firsts],
+                {name: array[firsts] for name, array in after.items()},
+            )
+            self._led = known, arrivals
+        return self._led[1]
 
-    def _arrivals(self, known: Mapping[str, FloatArray]) -> Arrivals:
-        onward, place, moving = self.chances.places(self.place[self.continued.rows])
-        targets, firsts = _merged(place, {name: array[onward] for name, array in known.items()})
-        return Arrivals(
-            onward,
-            self.continued.chances[onward] * moving,
-            targets,
-            place[firsts],
-            {name: array[onward][firsts] for name, array in known.items()},
-        )
-
-    def _next(self, arrivals: Arrivals) -> ComingRound | None:
-        index = self.index + 1
-        if index == self.setting.rounds:
-            return None
-        return ComingRound(
-            self.setting,
-            self.chances,
-            self.following,
-            index,
-            arrivals.place,
-            arrivals.known,
-            self.random,
-        )
-
-    @cached_property
-    def following(self) -> Algorithm:
-        """The next round's algorithm, this one's object where they are alike."""
-        following = in_round(self.setting.algorithm, self.index + 2)
-        # By what they hold: a class may call objects equal that are not.
-        alike = following is self.algorithm or content(following) == content(self.algorithm)
-        return self.algorithm if alike else following
-
-
-@dataclass(frozen=True, eq=False)
-class Arrivals:
-    """Where continued histories arrive.
-
-    Attributes
-    ----------
-    onward : array of int, (T,)
-        Which of the continued ones.
-    chances : array, (T,)
-    targets : array of int, (T,)
-        The new history that each becomes part of.
-    place, known
-        Of the new histories.
-    """
-
-    onward: Rows
-    chances: FloatArray
-    targets: Rows
-    place: Rows
-    known: Mapping[str, FloatArray]
+    def taken(self, now: Histories, index: int) -> tuple[Histories, HistoryStep | None]:
+        """Return the histories after the round, and the step that led there."""
+        image, rows = self.image(index)
+        arrivals = self.leads_to(image.known, image.ways)
+        moments, step = self.rounds.moved(now, image, rows, arrivals)
+        return Histories(arrivals.place, arrivals.known, self.random, moments), step
 
 
 def follow(
-    setting: Setting, rounds: Rounds, chances: Chances
-) -> Iterator[tuple[Histories, Step | None]]:
+    rounds: Rounds, random: tuple[str, ...]
+) -> Iterator[tuple[Histories, HistoryStep | None]]:
     """Yield the histories before the first round and after each, with the step that led there.
 
     Raises
     ------
     NotAffineError
         If a round is not affine given the history, or there are too many histories.
+    WidenedError
+        If more is random than was said (`until_read`).
     """
-    random: tuple[str, ...] = ("x",)
-    found: list[tuple[Histories, Step | None]] = []
-    while True:
-        try:
-            for pair in _followed(setting, rounds, chances, random):
-                found.append(pair)
-                if len(found) > 1 and len(found) == setting.rounds + 1:
-                    break
-            yield from found
-            return
-        except _WidenedError as widened:
-            random, found = widened.random, []
-
-
-def _followed(
-    setting: Setting, rounds: Rounds, chances: Chances, random: tuple[str, ...]
-) -> Iterator[tuple[Histories, Step | None]]:
-    now = chances.start(rounds.initial(random))
+    now, coming = rounds.begun(random)
     yield now, None
-    first = in_round(setting.algorithm, 1)
-    coming: ComingRound | None = ComingRound(
-        setting, chances, first, 0, now.place, now.known, now.random
-    )
-    while coming is not None:
-        image = rounds.image(coming)
-        if image.random != now.random:
-            raise _WidenedError(image.random)
-        arrivals, following = coming.leads_to(image.known)
-        now, step = _after(coming, now, image, arrivals)
+    for index in range(rounds.setting.rounds):
+        now, step = coming.taken(now, index)
         yield now, step
-        coming = following
-
-
-def _after(
-    coming: ComingRound, before: Histories, image: Image, arrivals: Arrivals
-) -> tuple[Histories, Step]:
-    """Return the moments after a round, and the step that led there."""
-    rows = coming.continued.rows[arrivals.onward]
-    if rows.size * image.maps[0].size > _MOST_NUMBERS:
-        raise TooManyHistoriesError(_too_many(coming.setting.participation))
-    maps, noises = image.maps[arrivals.onward], image.noises[arrivals.onward]
-    moments = maps @ before.moments[rows] @ maps.swapaxes(1, 2)
-    n = noises.shape[1]
-    moments[:, :n, :n] += noises * before.weights[rows][:, None, None]
-    moments *= arrivals.chances[:, None, None]
-    # An entry sums n + 1 terms on either side of M, over all rows that go to its target; the noise
-    # added is a sum over clients. `_OPERATIONS` is for chances, weights and that addition.
-    operations = _OPERATIONS + 2 * (n + 1) + _crowd(arrivals.targets)
-    step = Step(
-        rows,
-        arrivals.targets,
-        arrivals.chances,
-        maps,
-        noises,
-        image.errors[arrivals.onward],
-        operations + coming.setting.problem.n_clients,
-        before.scale,
-        before.weights,
-    )
-    total = _gathered(moments, arrivals.targets, len(arrivals.place))
-    return Histories(arrivals.place, arrivals.known, before.random, total), step
+        if index + 1 < rounds.setting.rounds:
+            coming = rounds.coming(index + 1, now.place, now.known, now.random)
 
 
 def _crowd(targets: Rows) -> int:
@@ -511,13 +605,12 @@ def _gathered(stack: FloatArray, targets: Rows, count: int) -> FloatArray:
     return np.asarray(adding @ flat).reshape(count, *stack.shape[1:])
 
 
-def _merged(places: Rows, known: Mapping[str, FloatArray]) -> tuple[Rows, Rows]:
-    """Return the new history that each row belongs to, and one row of each."""
-    count = len(places)
-    parts = [places[:, None].astype(np.float64)]
+def _table(place: Rows, known: Mapping[str, FloatArray]) -> FloatArray:
+    """Return all that tells histories apart, a row each."""
+    count = len(place)
+    parts = [place[:, None].astype(np.float64)]
     parts += [array.reshape(count, -1) for array in known.values()]
-    firsts, targets = distinct(np.concatenate(parts, axis=1))
-    return targets, firsts
+    return np.concatenate(parts, axis=1)
 
 
 def distinct(table: FloatArray) -> tuple[Rows, Rows]:
@@ -541,7 +634,7 @@ def distinct(table: FloatArray) -> tuple[Rows, Rows]:
     return np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1)), which
 
 
-def rounding_of(steps: Sequence[Step], dim: int) -> FloatArray:
+def rounding_of(steps: Sequence[HistoryStep], dim: int) -> FloatArray:
     """Bound, to first order, the error of ``E||x_t - x*||^2`` before and after each round.
 
     A moment's entry errs by at most ``k u`` times what sums of absolute values make of it, and
@@ -568,11 +661,11 @@ def rounding_of(steps: Sequence[Step], dim: int) -> FloatArray:
     return bounds
 
 
-def _w(step: Step) -> FloatArray:
+def _w(step: HistoryStep) -> FloatArray:
     return step.weights[:, None]
 
 
-def _adjoints(steps: Sequence[Step], first: int, last: int, dim: int) -> list[FloatArray]:
+def _adjoints(steps: Sequence[HistoryStep], first: int, last: int, dim: int) -> list[FloatArray]:
     """Return, for the first ``last`` rounds, what follows of each target: X of a window, (T, n+1).
 
     Of X only the roots of its diagonal are kept.
@@ -617,7 +710,7 @@ class _OwnRounding:
     spread: FloatArray
 
     @classmethod
-    def of(cls, steps: Sequence[Step]) -> _OwnRounding:
+    def of(cls, steps: Sequence[HistoryStep]) -> _OwnRounding:
         """Return what these rounds' rounding is made of."""
         counts = [len(step.rows) for step in steps]
         scale = np.concatenate([step.scale[step.rows] for step in steps])

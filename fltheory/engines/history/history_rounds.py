@@ -29,10 +29,11 @@ from fltheory.engines.guard import guarded
 from fltheory.engines.history.histories import (
     ComingRound,
     Continuation,
-    Histories,
     Image,
     RoundKey,
+    Rounds,
     Rows,
+    Ways,
     distinct,
 )
 from fltheory.engines.setting import Setting
@@ -46,17 +47,18 @@ _MOST_IMAGES = 7
 _EVERY = slice(None)
 
 
-class AffineRounds:
+class AffineRounds(Rounds):
     """Rounds on affine forms: the model is random, counts are known.
 
     Parameters
     ----------
     setting : Setting
     problem : QuadraticProblem
+    ways : Ways
     """
 
-    def __init__(self, setting: Setting, problem: QuadraticProblem) -> None:
-        self._setting = setting
+    def __init__(self, setting: Setting, problem: QuadraticProblem, ways: Ways) -> None:
+        super().__init__(setting, ways)
         self._problem = problem
         self._numbers = ClientNumbers(problem, FLOAT64)
         first = in_round(setting.algorithm, 1)
@@ -68,12 +70,12 @@ class AffineRounds:
         self._replicas_alike = not guarded(setting).apart
         self._unused: set[RoundKey] = set()
 
-    def initial(self, names: tuple[str, ...]) -> Histories:
-        """Return the one history before the first round."""
-        offset = joined(self._start, names)[0] - self._origin(names)
+    def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
+        """Return the one beginning."""
+        offset = joined(self._start, random)[0] - self._origin(random)
         vector = np.append(offset, 1.0)
-        known = {name: array for name, array in self._start.items() if name not in names}
-        return Histories(np.zeros(1, np.intp), known, names, np.outer(vector, vector)[None])
+        known = {name: array for name, array in self._start.items() if name not in random}
+        return random, known, np.outer(vector, vector)
 
     def _origin(self, names: tuple[str, ...]) -> FloatArray:
         """Return where random entries are measured from: x*, and zero for what is remembered."""
@@ -83,12 +85,12 @@ class AffineRounds:
             self._origins[names] = np.concatenate([self._problem.x_star, zeros])
         return self._origins[names]
 
-    def image(self, coming: ComingRound) -> Image:
+    def image(self, coming: ComingRound, index: int) -> Image:
         """Return what a round makes of the continued histories, once for those that are alike."""
         images = self._images_of(coming.algorithm)
         key = coming.key
         if key not in images:
-            self._run(coming, images)
+            self._run(coming, index, images)
         self._unused.discard(key)
         return images[key]
 
@@ -103,12 +105,12 @@ class AffineRounds:
         self._images = [*self._images[-_MOST_IMAGES:], (algorithm, {})]
         return self._images[-1][1]
 
-    def _run(self, coming: ComingRound, images: dict[RoundKey, Image]) -> None:
+    def _run(self, coming: ComingRound, index: int, images: dict[RoundKey, Image]) -> None:
         """Work out the image of a round, and of those that it will lead to."""
         # Twice as many as last time, as long as all that was planned was used.
         rounds = self._ahead if self._replicas_alike and not self._unused else 1
         self._ahead = min(2 * rounds, _MOST_ROUNDS_AHEAD)
-        planned, real = self._planned_rounds(coming, images, rounds)
+        planned, real = self._planned_rounds(coming, index, images, rounds)
         made = self._images_together(planned)
         if real:
             # The same numbers, of which it is known already where they lead.
@@ -124,12 +126,12 @@ class AffineRounds:
         return (self._origin(random).size + 1) ** 2 * self._problem.n_clients
 
     def _planned_rounds(
-        self, coming: ComingRound, images: Mapping[RoundKey, Image], rounds: int
+        self, coming: ComingRound, index: int, images: Mapping[RoundKey, Image], rounds: int
     ) -> tuple[list[ComingRound], list[dict[str, FloatArray]]]:
         """Return a round and the next ones, by their real rounds, until they come round again."""
         most = _NUMBERS_AHEAD // self._numbers_of_one(coming.random)
-        alike = coming.following is coming.algorithm
-        if rounds == 1 or not alike or 2 * len(coming.continued.rows) > most:
+        ahead = index + 1
+        if rounds == 1 or 2 * len(coming.continued.rows) > most or not self._alike(coming, ahead):
             return [coming], []
         # Counts do not depend on what is random, which may be anything.
         some = {name: self._start[name] for name in coming.random}
@@ -142,9 +144,11 @@ class AffineRounds:
         keys = {coming.key}
         while len(planned) < rounds:
             latest = planned[-1]
-            _, following = latest.leads_to(real[-1])
-            if following is None or following.algorithm is not coming.algorithm:
+            arrivals = latest.leads_to(real[-1])
+            if not self._alike(coming, ahead):
                 break
+            following = self.coming(ahead, arrivals.place, arrivals.known, coming.random)
+            ahead += 1
             key, rows = following.key, rows + len(following.continued.rows)
             if rows > most or key in images or key in keys:
                 break
@@ -152,6 +156,10 @@ class AffineRounds:
             planned.append(following)
             real.append(counts_after(following))
         return planned, real
+
+    def _alike(self, coming: ComingRound, index: int) -> bool:
+        """Whether there is a round of that index, of the same algorithm."""
+        return index < self.setting.rounds and self.algorithm_in(index) is coming.algorithm
 
     @cached_property
     def _real_clients(self) -> QuadraticClients:
@@ -224,7 +232,7 @@ class AffineRounds:
         )
 
 
-class KnownRounds:
+class KnownRounds(Rounds):
     """Rounds on numbers: without noise the model itself is known once the history is given.
 
     So the algorithm's round may be any function, on any analytic clients.
@@ -232,20 +240,20 @@ class KnownRounds:
     Parameters
     ----------
     setting : Setting
+    ways : Ways
     """
 
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        problem = setting.problem
-        self._clients = analytic_clients(problem, Silence())
+    def __init__(self, setting: Setting, ways: Ways) -> None:
+        super().__init__(setting, ways)
+        self._clients = analytic_clients(setting.problem, Silence())
 
-    def initial(self, names: tuple[str, ...]) -> Histories:
-        """Return the one history before the first round; nothing is random in it."""
-        first = in_round(self._setting.algorithm, 1)
-        known = dict(first.init(self._setting.x0[None], self._setting.problem.n_clients))
-        return Histories(np.zeros(1, np.intp), known, (), np.ones((1, 1, 1)))
+    def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
+        """Return the one beginning; nothing is random in it."""
+        first = in_round(self.setting.algorithm, 1)
+        known = dict(first.init(self.setting.x0[None], self.setting.problem.n_clients))
+        return (), known, np.ones((1, 1))
 
-    def image(self, coming: ComingRound) -> Image:
+    def image(self, coming: ComingRound, index: int) -> Image:
         """Return what a round makes of the continued histories."""
         known, count = _real_round(coming, self._clients, {}), len(coming.continued.rows)
         return Image(
@@ -314,15 +322,13 @@ def _joined_images(parts: Sequence[Image]) -> Image:
     """Join images; what some histories make random is so, and is run again as such."""
     first = parts[0]
     random = {name: None for part in parts for name in part.random}
-    return Image(
-        tuple(random),
-        {
-            name: np.concatenate([part.known[name] for part in parts])
-            for name in first.known
-            if name not in random
-        },
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("maps", "noises", "errors")
-        ),
+    maps, noises, errors = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("maps", "noises", "errors")
     )
+    known = {
+        name: np.concatenate([part.known[name] for part in parts])
+        for name in first.known
+        if name not in random
+    }
+    return Image(tuple(random), known, maps, noises, errors)

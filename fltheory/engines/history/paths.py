@@ -13,12 +13,14 @@ from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import guard_affine, guard_certain
 from fltheory.engines.history.histories import (
-    Chances,
     Histories,
+    PathWays,
     Rounds,
     TooManyHistoriesError,
+    Ways,
     follow,
     rounding_of,
+    until_read,
 )
 from fltheory.engines.history.history_rounds import AffineRounds, KnownRounds
 from fltheory.engines.observables import standard_forms, standard_samples
@@ -75,14 +77,15 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
     """
     setting = in_float64(setting)
     guard_certain(setting)
-    chances = _chances(setting, draws, seed)
+    ways = _ways(setting, draws, seed)
     problem = setting.problem
     quiet = problem.sigma == 0 and problem.server_sigma == 0
     if isinstance(problem, QuadraticProblem):
         try:
             plain = without_idle_projection(setting, problem)
             guard_affine(plain)
-            return _moments(plain, problem, AffineRounds(plain, problem), chances, draws)
+            rounds = AffineRounds(plain, problem, ways)
+            return until_read(lambda random: _moments(rounds, random, problem, draws))
         except NotAffineError:
             if not quiet:
                 raise
@@ -92,17 +95,14 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
             f"round on {type(problem).__name__} is not affine in the model): "
             "use engines.monte_carlo"
         )
-    return _runs(setting, KnownRounds(setting), chances, draws)
+    return _runs(KnownRounds(setting, ways), draws)
 
 
-def _chances(setting: Setting, draws: int | None, seed: int) -> Chances:
+def _ways(setting: Setting, draws: int | None, seed: int) -> Ways:
     if draws is not None:
-        drawn = drawn_paths(setting.participation, setting.rounds, draws, seed)
-        return Chances.of_paths(setting.participation, drawn)
+        return PathWays(drawn_paths(setting.participation, setting.rounds, draws, seed))
     known = process_of(setting.participation).known_path(setting.rounds)
-    if known is None:
-        return Chances.of(setting.participation)
-    return Chances.of_paths(setting.participation, known[None])
+    return Ways.of(setting.participation) if known is None else PathWays(known[None])
 
 
 def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int) -> Masks:
@@ -120,19 +120,21 @@ def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int
 
 
 def _moments(
-    setting: Setting, problem: QuadraticProblem, rounds: Rounds, chances: Chances, draws: int | None
+    rounds: Rounds, random: tuple[str, ...], problem: QuadraticProblem, draws: int | None
 ) -> Trajectory:
     forms = {name: form.matrix for name, form in standard_forms(problem).items()}
     values, steps, held = [], [], 0
     with np.errstate(over="ignore", invalid="ignore"):
-        for histories, step in follow(setting, rounds, chances):
-            values.append(_by_path(_expected(histories, forms, problem.dim), histories, draws))
+        for histories, step in follow(rounds, random):
+            values.append(
+                _by_path(_expected(histories, forms, problem.dim), rounds, histories, draws)
+            )
             steps += [] if step is None or draws is not None else [step]
             held += 0 if step is None or draws is not None else step.maps.size
             if held > _MOST_NUMBERS:
                 raise TooManyHistoriesError(
                     "rounds and histories must leave less to remember for a bound on rounding, got "
-                    f"{setting.rounds} rounds: give the number of paths to draw, or use "
+                    f"{rounds.setting.rounds} rounds: give the number of paths to draw, or use "
                     "engines.monte_carlo"
                 )
         each = np.stack(values, axis=1)
@@ -155,23 +157,27 @@ def _expected(histories: Histories, forms: Mapping[str, FloatArray], dim: int) -
     return np.stack([np.einsum("pab,ab->p", blocks, matrix) for matrix in forms.values()], axis=1)
 
 
-def _runs(setting: Setting, rounds: Rounds, chances: Chances, draws: int | None) -> Trajectory:
+def _runs(rounds: Rounds, draws: int | None) -> Trajectory:
     values = []
     with np.errstate(over="ignore", invalid="ignore"):
-        for histories, _ in follow(setting, rounds, chances):
-            samples = standard_samples(setting.problem, histories.known["x"])
+        for histories, _ in follow(rounds, ()):
+            samples = standard_samples(rounds.setting.problem, histories.known["x"])
             shares = histories.weights[:, None] * np.stack(samples, axis=1)
-            values.append(_by_path(shares, histories, draws))
+            values.append(_by_path(shares, rounds, histories, draws))
     each = np.stack(values, axis=1)
     if draws is not None:
         return _sampled(each, list(FIELDS))
     return exact_trajectory(dict(zip(FIELDS, each[0].T, strict=True)), None)
 
 
-def _by_path(shares: FloatArray, histories: Histories, draws: int | None) -> FloatArray:
+def _by_path(
+    shares: FloatArray, rounds: Rounds, histories: Histories, draws: int | None
+) -> FloatArray:
     """Add shares (P, F) up over the histories of a drawn path, or over all of them."""
     total = np.zeros((draws or 1, shares.shape[1]))
-    path = histories.place if draws is not None else np.zeros_like(histories.place)
+    path = np.zeros_like(histories.place)
+    if draws is not None:
+        path = histories.place // (rounds.setting.rounds + 1)
     np.add.at(total, path, shares)
     return total
 

@@ -19,7 +19,7 @@ from fltheory.engines.observables import Envelope, HasEnvelope, Observable
 from fltheory.engines.sampled.rare_weights import rare_weights
 from fltheory.engines.sampled.reach import Reach, reach
 from fltheory.engines.setting import Setting
-from fltheory.problems.gradient_split import HasGradientSplit
+from fltheory.problems.base import HasGradientSplit
 from fltheory.validation import FloatArray
 
 # How rarely noise exceeds a ceiling, of the share that is left open anyway: what is beyond is then

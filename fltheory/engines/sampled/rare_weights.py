@@ -34,7 +34,7 @@ from fltheory.engines.guard import guarded
 from fltheory.engines.sampled.reach import Reach, followed, speaks_of_its_round
 from fltheory.engines.setting import Setting
 from fltheory.participation.process import ClientChains, process_of
-from fltheory.problems.gradient_split import HasGradientSplit
+from fltheory.problems.base import HasGradientSplit
 from fltheory.validation import FloatArray
 
 # Histories times clients in all rounds together: a second or two.

@@ -36,8 +36,7 @@ from fltheory.content import cached_by_content
 from fltheory.engines.clients.pulls import Pulls
 from fltheory.engines.guard import guarded
 from fltheory.engines.setting import Setting
-from fltheory.problems.base import Problem
-from fltheory.problems.gradient_split import GradientSplit, HasGradientSplit
+from fltheory.problems.base import GradientSplit, HasGradientSplit, Problem
 from fltheory.validation import FloatArray
 
 # Sums of a few numbers in each of some thousand rounds are off by less.

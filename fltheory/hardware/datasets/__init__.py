@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fltheory import validation
-from fltheory.hardware.datasets.cifar_files import cifar10
-from fltheory.hardware.datasets.idx_files import fashion_mnist, mnist
+from fltheory.hardware.datasets.files import cifar10, fashion_mnist, mnist
 from fltheory.hardware.datasets.images import ImageData
 from fltheory.hardware.datasets.sklearn_digits import digits
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fltheory import validation
 from fltheory.files.own_input import check_no_result
-from fltheory.hardware.datasets.images import ImageData, Labelled
+from fltheory.hardware.datasets.images import ImageData, Labelled, check_labels, from_bytes
+from fltheory.read_only import read_only
 
 _NOT_PUBLISHED = "not the published files"
 
@@ -64,3 +70,165 @@ def image_data(
     """Return a data set under a name that says whether its files are the published ones."""
     shown = name if published else f"{name} ({_NOT_PUBLISHED})"
     return ImageData(train, test, n_classes, shown, published)
+
+
+_N_CLASSES = 10
+_UNSIGNED_BYTES = 8
+_TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
+_TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+
+MNIST_MD5 = {
+    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+    "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+    "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+}
+"""Checksums of the unzipped files, so that it does not matter who zipped them."""
+
+FASHION_MNIST_MD5 = {
+    "train-images-idx3-ubyte": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+    "train-labels-idx1-ubyte": "9018921c3c673c538a1fc5bad174d6f9",
+    "t10k-images-idx3-ubyte": "8181f5470baa50b63fa0f6fddb340f0a",
+    "t10k-labels-idx1-ubyte": "15d484375f8d13e6eb1aabb0c3f46965",
+}
+"""Checksums of the unzipped files."""
+
+
+def mnist(folder: str | Path, *, verify: bool = True) -> ImageData:
+    """Read MNIST (LeCun, Cortes, Burges) from its four IDX files, gzipped or not.
+
+    Parameters
+    ----------
+    folder : path
+        Where they lie.
+    verify : bool
+        Whether to refuse files without the published checksums.
+
+    Raises
+    ------
+    ValueError
+        For a missing, truncated or corrupt file, a wrong magic number, labels that are not
+        0 .. 9, or another checksum.
+    """
+    return _read("MNIST", existing_folder(folder), MNIST_MD5, verify)
+
+
+def fashion_mnist(folder: str | Path, *, verify: bool = True) -> ImageData:
+    """Read Fashion-MNIST (Xiao, Rasul, Vollgraf 2017); all else is as for `mnist`."""
+    return _read("Fashion-MNIST", existing_folder(folder), FASHION_MNIST_MD5, verify)
+
+
+def parse_idx(name: str, content: bytes, n_dims: int) -> NDArray[np.uint8]:
+    """Return the unsigned bytes of an IDX file as an array of ``n_dims`` dimensions.
+
+    Raises
+    ------
+    ValueError
+        For another magic number, or more or fewer bytes than the header promises.
+    """
+    magic, wanted = content[:4], bytes([0, 0, _UNSIGNED_BYTES, n_dims])
+    if magic != wanted:
+        raise ValueError(f"{name} must open with 0x{wanted.hex()}, got 0x{magic.hex()}")
+    start = 4 + 4 * n_dims
+    if len(content) < start:
+        raise ValueError(f"{name} must hold a header of {start} bytes, got {len(content)}")
+    shape = tuple(np.frombuffer(content, ">u4", n_dims, offset=4).tolist())
+    if len(content) - start != math.prod(shape):
+        raise ValueError(
+            f"{name} must hold {math.prod(shape)} bytes of data for shape {shape}, "
+            f"got {len(content) - start}: truncated or corrupt"
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def _read(title: str, folder: Path, checksums: Mapping[str, str], verify: bool) -> ImageData:
+    contents = {name: read_file(folder, name) for name in checksums}
+    train, test = _labelled(contents, *_TRAIN), _labelled(contents, *_TEST)
+    published = [
+        is_published(name, contents[name], md5, verify=verify) for name, md5 in checksums.items()
+    ]
+    return image_data(title, train, test, _N_CLASSES, published=all(published))
+
+
+def _labelled(contents: Mapping[str, bytes], images: str, labels: str) -> Labelled:
+    pixels = parse_idx(images, contents[images], 3)
+    classes = parse_idx(labels, contents[labels], 1).astype(np.int64)
+    if len(pixels) != len(classes):
+        raise ValueError(
+            f"{labels} must hold a label for each of the {len(pixels)} images, got {len(classes)}"
+        )
+    check_labels(labels, classes, _N_CLASSES)
+    return Labelled(from_bytes(pixels)[:, None], classes)
+
+
+_SHAPE = (3, 32, 32)
+_RECORD = 1 + 3 * 32 * 32
+_SUBFOLDER = "cifar-10-batches-bin"
+_TEST_BATCH = "test_batch.bin"
+
+CIFAR10_MD5 = {
+    "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+    "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+    "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+    "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+    "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+    "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+}
+"""Checksums of the files in cifar-10-binary.tar.gz, whose own is published."""
+
+
+def cifar10(folder: str | Path, *, verify: bool = True) -> ImageData:
+    """Read CIFAR-10 (Krizhevsky 2009) from its binary version.
+
+    A record is a label and 1024 red, green and blue values each, row by row.
+
+    Parameters
+    ----------
+    folder : path
+        Of the files ``data_batch_1.bin`` to ``data_batch_5.bin`` and ``test_batch.bin``, or
+        the one above, which holds ``cifar-10-batches-bin``.
+    verify : bool
+        Whether to refuse files without the published checksums. If not, other images, say
+        re-encoded ones, are taken, and training batches may be missing; the data set's name
+        then says so.
+
+    Raises
+    ------
+    ValueError
+        For a missing, truncated or corrupt file, labels that are not 0 .. 9, or another
+        checksum.
+    """
+    above = existing_folder(folder)
+    here = above / _SUBFOLDER if (above / _SUBFOLDER).is_dir() else above
+    names = [name for name in CIFAR10_MD5 if verify or name == _TEST_BATCH or _is_there(here, name)]
+    contents = {name: read_file(here, name) for name in names}
+    if list(contents) == [_TEST_BATCH]:
+        raise ValueError(f"folder must hold data_batch_1.bin, got none in {str(here)!r}")
+    parts = {name: _from_batch(name, content) for name, content in contents.items()}
+    published = [
+        is_published(name, content, CIFAR10_MD5[name], verify=verify)
+        for name, content in contents.items()
+    ]
+    test = parts.pop(_TEST_BATCH)
+    train = Labelled(
+        read_only(np.concatenate([part.images for part in parts.values()])),
+        np.concatenate([part.labels for part in parts.values()]),
+    )
+    complete = len(contents) == len(CIFAR10_MD5)
+    return image_data("CIFAR-10", train, test, _N_CLASSES, published=complete and all(published))
+
+
+def _is_there(folder: Path, name: str) -> bool:
+    return (folder / name).is_file() or (folder / f"{name}.gz").is_file()
+
+
+def _from_batch(name: str, content: bytes) -> Labelled:
+    if not content or len(content) % _RECORD:
+        raise ValueError(
+            f"{name} must hold whole records of {_RECORD} bytes, got {len(content)} bytes: "
+            "truncated or corrupt"
+        )
+    records = np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
+    labels = records[:, 0].astype(np.int64)
+    check_labels(name, labels, _N_CLASSES)
+    return Labelled(from_bytes(records[:, 1:]).reshape(-1, *_SHAPE), labels)

@@ -67,7 +67,7 @@ def circumstances(
 
 
 @dataclass(frozen=True)
-class Method:
+class NamedMethod:
     """An algorithm by name with options of its own; step sizes and steps come from outside.
 
     The names are those of `fltheory.algorithms.table`; ``average all`` is FedAvg with weights 1/N

@@ -16,9 +16,13 @@ from torch import Tensor
 import fltheory
 from fltheory.algorithms.contract import State
 from fltheory.engines.simulation import simulate
-from fltheory.hardware.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from fltheory.hardware.training.checkpoint import (
+    Checkpoint,
+    fingerprint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from fltheory.hardware.training.curve import Curve, evaluated
-from fltheory.hardware.training.fingerprint import fingerprint
 from fltheory.hardware.training.prepared import Prepared, images, prepared
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.participation.base import Masks

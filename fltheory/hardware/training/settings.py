@@ -25,7 +25,7 @@ from fltheory.hardware.training.named_parts import (
     DEALINGS,
     PRESENCES,
     Dealing,
-    Method,
+    NamedMethod,
     Presence,
     circumstances,
 )
@@ -205,7 +205,7 @@ class RunSettings:
     model : ModelSettings
     partition : Dealing
     participation : Presence
-    method : Method
+    method : NamedMethod
     training : TrainingSettings
     server : ServerSettings or None
     table : mapping
@@ -216,7 +216,7 @@ class RunSettings:
     model: ModelSettings
     partition: Dealing
     participation: Presence
-    method: Method
+    method: NamedMethod
     training: TrainingSettings
     server: ServerSettings | None
     table: Mapping[str, Any] = field(repr=False)
@@ -241,7 +241,7 @@ def run_settings(table: Table) -> RunSettings:
     """
     check_names("a run", table, (*_SECTIONS, "server"), _SECTIONS)
     options = checked_table(table["algorithm"], "algorithm")
-    method = Method(str(options.pop("name", None)), options)
+    method = NamedMethod(str(options.pop("name", None)), options)
     server = None
     if "server" in table:
         server = made(ServerSettings, checked_table(table["server"], "server"), "server")

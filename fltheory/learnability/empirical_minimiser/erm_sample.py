@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.learnability.populations.arrays import excess_at
-from fltheory.learnability.populations.population import Population, Source
+from fltheory.learnability.populations.population import Population, Source, excess_at
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

@@ -19,11 +19,12 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.learnability.populations.marginal import Rational, rational
-from fltheory.learnability.populations.population import Population
+from fltheory.learnability.populations.population import Population, excess_at
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _NODES = 24
+# Survival (1 - mass)^n may fall within 1/n of the low end: halves go on down to 5e-20.
 _OCTAVES = 64
 _HALVINGS = 200
 
@@ -190,3 +191,57 @@ def _octaves(low: float, high: float) -> Iterator[tuple[float, float]]:
     for step in range(_OCTAVES):
         yield low + width / 2 ** (step + 1), low + width / 2**step
     yield low, low + width / 2**_OCTAVES
+
+
+def sample_noiseless(
+    target: Population,
+    draws: Sequence[tuple[Population, int]],
+    replicas: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Draw the largest excess error on P among all empirical minimisers, (replicas,).
+
+    Parameters
+    ----------
+    target : Population
+        P, without noise.
+    draws : sequence of (Population, int)
+        Where the samples come from, and how many from each; without noise, with P's target.
+    replicas : int
+    rng : numpy Generator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from fltheory.learnability import Source
+    >>> from fltheory.learnability.populations.population import as_population
+    >>> p = as_population(Source.uniform(0, 1, Fraction(1, 2)))
+    >>> bool(sample_noiseless(p, [(p, 10**6)], 5, np.random.default_rng(0)).max() < 1e-4)
+    True
+    """
+    centre = float(target.best)
+    left = np.full(replicas, float(min(target.places)))
+    right = np.full(replicas, float(max(target.places)))
+    for population, count in draws:
+        marginal = population.marginal
+        edges = np.array(marginal.edges, dtype=np.float64)
+        masses = np.cumsum([0.0, *map(float, marginal.masses)])
+        below = float(marginal.below(target.best))
+        lower = rng.binomial(count, below, replicas)
+        for side, share, numbers in ((-1, below, lower), (1, 1 - below, count - lower)):
+            gap = share * _least_of(numbers, rng)
+            places = np.interp(below + side * gap, masses, edges)
+            near = np.where(numbers > 0, places, -np.inf if side < 0 else np.inf)
+            if side < 0:
+                left = np.maximum(left, np.minimum(near, centre))
+            else:
+                right = np.minimum(right, np.maximum(near, centre))
+    return np.maximum(excess_at(target, left), excess_at(target, right))
+
+
+def _least_of(numbers: np.ndarray, rng: np.random.Generator) -> FloatArray:
+    """Draw the least of so many uniform numbers, one where there are none."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(rng.random(numbers.size)) / numbers
+    return np.asarray(-np.expm1(logs))

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.learnability.populations.arrays import excess_at
-from fltheory.learnability.populations.population import Population, mixture
+from fltheory.learnability.populations.population import Population, excess_at, mixture
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

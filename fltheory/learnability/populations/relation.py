@@ -19,9 +19,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from fltheory.learnability.populations.arrays import disagreement_at, excess_at
 from fltheory.learnability.populations.marginal import Rational, rational
-from fltheory.learnability.populations.population import Number, Population, Source
+from fltheory.learnability.populations.population import (
+    Number,
+    Population,
+    Source,
+    disagreement_at,
+    excess_at,
+)
 from fltheory.validation import FloatArray
 
 _PIECES = 1200
@@ -30,7 +35,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Relation:
+class PositiveRelation:
     """How P and Q are related on the class of thresholds.
 
     Attributes
@@ -50,7 +55,7 @@ class Relation:
         return self.broken_at is None
 
 
-def relate(target: Population, training: Population) -> Relation:
+def relate(target: Population, training: Population) -> PositiveRelation:
     """Return the largest beta of Assumption 2, or a threshold at which it fails.
 
     Parameters
@@ -69,9 +74,9 @@ def relate(target: Population, training: Population) -> Relation:
     """
     for place in _places(target, training):
         if training.excess(place) == 0 and target.excess(place) > 0:
-            return Relation(Fraction(0), place)
+            return PositiveRelation(Fraction(0), place)
     sides = [_exponent(target, training, side) for side in (-1, 1)]
-    return Relation(min(sides), None)
+    return PositiveRelation(min(sides), None)
 
 
 def _places(target: Population, training: Population) -> tuple[Fraction, ...]:

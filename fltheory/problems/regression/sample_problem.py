@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
-from fltheory.problems.weights import checked_target_weights, weights_or_uniform
+from fltheory.problems.base import checked_target_weights, weights_or_uniform
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import FloatArray
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.problems.gradient_split import GradientSplit
-from fltheory.problems.weights import checked_target_weights, weights_or_uniform
+from fltheory.problems.base import GradientSplit, checked_target_weights, weights_or_uniform
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 

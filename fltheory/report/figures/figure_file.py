@@ -55,12 +55,17 @@ def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> Non
     path = validation.path("path", path)
     if path.suffix not in _SUFFIXES:
         raise ValueError(f"out must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}")
+    write_whole(path, drawn(figure, path.suffix))
+
+
+def drawn(figure: Figure | Callable[[], Figure], suffix: str) -> bytes:
+    """Return what a figure's file holds."""
     from matplotlib.figure import Figure
 
-    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": "fltheory"}
+    metadata = {"Date": None} if suffix == ".svg" else {"Software": "fltheory"}
     with default_style():
         content = BytesIO()
-        drawn = figure() if callable(figure) else figure
-        validation.instance_of("figure", drawn, Figure, "a figure, or what draws one")
-        drawn.savefig(content, format=path.suffix[1:], dpi=160, metadata=metadata)
-    write_whole(path, content.getvalue())
+        made = figure() if callable(figure) else figure
+        validation.instance_of("figure", made, Figure, "a figure, or what draws one")
+        made.savefig(content, format=suffix[1:], dpi=160, metadata=metadata)
+    return content.getvalue()

@@ -11,7 +11,7 @@ from fltheory.files.whole_file import writable, write_whole
 from fltheory.long_work.progress import Progress
 from fltheory.report.files.verdict_file import MadeBy, verdict_csv, verdict_document, write_verdicts
 from fltheory.report.html.html_report import html_report
-from fltheory.report.html.report_view import CertificateView, KeptView
+from fltheory.report.html.report_view import BesideView, CertificateView, KeptView
 from fltheory.verify.runs import Cell
 
 
@@ -52,6 +52,7 @@ class VerdictOutputs:
         made_by: MadeBy,
         *,
         kept: Sequence[KeptView] = (),
+        beside: Sequence[BesideView] = (),
         progress: Progress | None = None,
     ) -> None:
         """Write every file that was asked for, each whole or not at all."""
@@ -63,4 +64,6 @@ class VerdictOutputs:
             elif name == "csv":
                 write_whole(path, verdict_csv(cells, made_by))
             else:
-                write_whole(path, html_report(statements, cells, certificates, made_by, kept))
+                write_whole(
+                    path, html_report(statements, cells, certificates, made_by, kept, beside)
+                )

@@ -16,9 +16,13 @@ from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
 from fltheory.files.read_file import text_of, toml_of
 from fltheory.grammar.refutation import Weight
+from fltheory.long_work.progress import Progress
+from fltheory.report.figures.figure_file import drawn
+from fltheory.report.figures.region_figure import region_figure
 from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.report_view import (
     MARKS,
+    BesideView,
     CertificateView,
     KeptView,
     ReadingView,
@@ -31,10 +35,12 @@ from fltheory.report.html.report_view import (
 )
 from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.report.terminal.verdict_table import what_is_refuted
-from fltheory.verify import Outcome, check, read_certificate
+from fltheory.verify import Outcome, check, falsify, map_region, read_certificate
 from fltheory.verify.certificates.certificate_checker import parsed
 from fltheory.verify.kept_witness import read_kept_witness
+from fltheory.verify.region_map import default_axis, default_axis_names, starting_point
 from fltheory.verify.runs import Cell
+from fltheory.worst_case import read_proof
 
 _PAGE = files("fltheory.report.html") / "page"
 
@@ -45,6 +51,7 @@ def html_report(
     certificates: Sequence[CertificateView],
     made_by: MadeBy,
     kept: Sequence[KeptView] = (),
+    beside: Sequence[BesideView] = (),
 ) -> str:
     """Return the report on some statements: what is refuted first, then every statement.
 
@@ -61,6 +68,8 @@ def html_report(
         What is said of versions, seed and sampling.
     kept : sequence of KeptView
         Witnesses kept as settings, see `kept_in`.
+    beside : sequence of BesideView
+        Searches, maps and proofs to show, see `searched`, `mapped` and `proved`.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -76,7 +85,8 @@ def html_report(
     return environment.get_template("report.html").render(
         theorems=theorems,
         refuted=list(refuted(theorems)),
-        headline=headline(theorems),
+        headline=headline(theorems, beside),
+        beside=beside,
         counts=counts(_rows(theorems)),
         n_rows=len(_rows(theorems)),
         verdicts=[(MARKS[outcome], outcome) for outcome in MARKS],
@@ -167,11 +177,60 @@ def _about(text: str) -> tuple[Any, Any] | None:
         return None
 
 
-def headline(theorems: Sequence[TheoremView]) -> str:
-    """Return what was found, in a sentence or two: results by weight, other sentences apart."""
+def searched(
+    statement: Statement, budget: int, seed: int, progress: Progress | None = None
+) -> BesideView:
+    """Search for a refutation of a statement."""
+    heading = f"Search: {statement.id} ({statement.reading})"
+    name = statement.id, statement.reading
+    try:
+        found = falsify(statement, budget, seed, progress=progress)
+    except ValueError as error:
+        return BesideView(heading, (f"not searched: {error}",), *name)
+    lines = tuple(str(found).splitlines())
+    if found.witness is not None:
+        return BesideView(heading, lines, *name, refutes=True)
+    return BesideView(heading, lines, *name, tried=found.settings_tried)
+
+
+def mapped(statement: Statement, progress: Progress | None = None) -> BesideView:
+    """Map where a statement applies, over its first two parameters, as ``fltheory map`` does."""
+    heading = f"Map: {statement.id} ({statement.reading})"
+    name = statement.id, statement.reading
+    try:
+        start = starting_point(statement)
+        axes = [default_axis(start, axis) for axis in default_axis_names(start)]
+        region = map_region(statement, start, *axes, progress=progress)
+    except ValueError as error:
+        return BesideView(heading, (f"not mapped: {error}",), *name)
+    picture = drawn(lambda: region_figure(region), ".svg")
+    return BesideView(heading, (region.summary,), *name, picture=picture)
+
+
+def proved(path: Path) -> BesideView:
+    """Check a proof for every client loss of a class.
+
+    Raises
+    ------
+    ValueError
+        If the file holds no proof, or one that fails.
+    """
+    proof = read_proof(path)
+    if proof is None:
+        raise ValueError(f"proof must be a file that fltheory prove wrote, got {str(path)!r}")
+    proof.verify()
+    return BesideView("Proof for every client loss", proof.lines, file=str(path), text=proof.text)
+
+
+def headline(theorems: Sequence[TheoremView], beside: Sequence[BesideView] = ()) -> str:
+    """Return what was found, in a sentence or two."""
     readings = [reading for theorem in theorems for reading in theorem.readings]
     refuted = {(r.statement.id, r.name) for r in readings if r.is_refuted}
-    found = what_is_refuted([reading.statement for reading in readings], refuted)
+    refuted |= {(view.theorem, view.reading) for view in beside if view.refutes}
+    statements = [reading.statement for reading in readings]
+    cells = [row.cell for row in _rows(theorems)]
+    tried = [view.tried for view in beside if view.tried and view.reading == "printed"]
+    found = what_is_refuted(statements, refuted, cells, tried)
     if not found:
         return _of_other_readings(readings)
     return ". ".join(found) + "."
@@ -201,6 +260,7 @@ def _hash(script: str) -> str:
     return base64.b64encode(digest).decode("ascii")
 
 
-def _data_url(text: str, kind: str = "application/json") -> str:
-    encoded = base64.b64encode(text.encode("utf-8")).decode("ascii")
+def _data_url(content: str | bytes, kind: str = "application/json") -> str:
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    encoded = base64.b64encode(data).decode("ascii")
     return f"data:{kind};base64,{encoded}"

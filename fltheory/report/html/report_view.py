@@ -377,6 +377,37 @@ class KeptView:
     text: str
 
 
+@dataclass(frozen=True)
+class BesideView:
+    """What stands beside the verdicts: a search, a map, or a proof that was checked.
+
+    Attributes
+    ----------
+    heading : str
+    lines : tuple of str
+    theorem, reading : str
+        What it is about; empty for a proof, which is about a class of clients.
+    refutes : bool
+        Whether a search has found a refutation.
+    tried : int
+        Settings of a search that found none.
+    picture : bytes
+        A figure as SVG.
+    file, text : str
+        Of a proof: where it is, and all of it.
+    """
+
+    heading: str
+    lines: tuple[str, ...]
+    theorem: str = ""
+    reading: str = ""
+    refutes: bool = False
+    tried: int = 0
+    picture: bytes = b""
+    file: str = ""
+    text: str = ""
+
+
 def _grouped(value: Fraction) -> str:
     return f"{value.numerator:,}" if value.denominator == 1 else fraction_text(value)
 

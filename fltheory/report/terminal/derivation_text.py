@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import sympy as sp
 
-from fltheory.claims.shared.statement_units import unit_flags
-from fltheory.claims.statement import Statement
+from fltheory.claims.statement import Statement, unit_flags
 from fltheory.derivations.derivation import (
     Derivation,
     Equal,

@@ -6,10 +6,14 @@ import math
 from collections.abc import Iterator
 
 from fltheory.decimals import fraction_text
-from fltheory.worst_case.audits.audit import Audit, Finding
-from fltheory.worst_case.correlated.mean_model import MeanModelAudit
-from fltheory.worst_case.proof.outcome import ClassOutcome
-from fltheory.worst_case.proof.proof_file import ProofFile, class_text, heterogeneity_text
+from fltheory.worst_case.audits.audit import Audit, AuditFinding
+from fltheory.worst_case.audits.run_audit import RunAudit
+from fltheory.worst_case.proof.proof_file import (
+    ClassOutcome,
+    ProofFile,
+    class_text,
+    heterogeneity_text,
+)
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.measure import AnyClass
 
@@ -27,33 +31,23 @@ def audit_text(audit: Audit) -> str:
     return "\n".join(_audit_lines(audit))
 
 
-def mean_model_text(audit: MeanModelAudit) -> str:
-    """Return CA-Fed's bound, the proved one and the truth side by side."""
-    clients, setting = audit.bound.client_class, audit.setting
-    proved = audit.certificate is not None
-    name = "F_B" if audit.objective == "biased" else "F"
-    source = "Theorem 2" if audit.objective == "biased" else "Theorems 1 and 2"
-    groups = ", ".join(
-        f"{own.n_clients} with pi = {fraction_text(own.availability)}, lambda = "
-        f"{fraction_text(own.correlation)}, q = {fraction_text(own.weight)}"
-        for own in audit.bound.round.groups
-    )
-    verdict = ClassOutcome.PROVED if proved else ClassOutcome.UNDECIDED
+def run_text(audit: RunAudit) -> str:
+    """Return a printed bound on a run, the proved one and the truth side by side."""
+    theorem, proved = audit.theorem, audit.proved
+    times = f"{audit.paper / proved.value:.4g} times less" if proved.value > 0 else "none at all"
+    name = "PROVED" if proved.proofs else "not proved, a solver says"
     lines = [
-        f"{audit.theorem}: E[{name}(wbar_T) - {name}*] after T = {setting.rounds} rounds",
-        f"  {groups}",
-        f"  K = {audit.bound.round.local_steps}, constant steps of "
-        f"{fraction_text(audit.bound.round.client_lr)}, "
-        f"sigma = {fraction_text(clients.sigma)}",
-        f"  CA-Fed, {source} (derived reading, {audit.verdict.outcome.name}): {audit.paper:.6g}",
-        f"  {verdict.name if proved else 'not proved, a solver says'}: {audit.proved:.6g}, "
-        f"{audit.paper / audit.proved:.4g} times less, for every client loss that is "
-        f"{class_text(clients.L, clients.mu)}, at this setting's start and gradients at the "
-        f"minimiser of {name}",
-        f"  exact truth of the paper's four clients: {audit.truth:.6g}",
-        "  CA-Fed's class is wider than what is proved: any chain with a limit, and projections",
+        f"{theorem.id}: {theorem.title}; {audit.setting.rounds} rounds",
+        f"  printed, {theorem.source} ({theorem.reading} reading, {audit.verdict.outcome.name} "
+        f"here): {audit.paper:.6g}",
+        f"  {name}: {proved.value:.6g}, {times}, at this setting's {proved.at}",
+        f"  exact truth of this setting's clients: {audit.truth:.6g}",
     ]
-    return "\n".join(lines)
+    for proof in proved.proofs[:1]:
+        count = len(proved.proofs)
+        which = "" if count == 1 else f", of {count} for rounds that differ the first"
+        lines += [f"  proof{which}:", *(f"    {line}" for line in proof.lines)]
+    return "\n".join([*lines, *([f"  {audit.note}"] if audit.note else [])])
 
 
 def _audit_lines(audit: Audit) -> Iterator[str]:
@@ -111,7 +105,7 @@ def _verdict(audit: Audit) -> str:
     return "UNDECIDED: not proved without the hypotheses that these numbers do not decide"
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: AuditFinding) -> str:
     return f"{finding.outcome.name}, {finding.outcome.value}"
 
 

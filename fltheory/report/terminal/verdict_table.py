@@ -125,20 +125,30 @@ def why_no_bound(statements: Sequence[Statement], cells: Sequence[Cell]) -> Iter
 
 
 def what_is_refuted(
-    statements: Sequence[Statement], refuted: Collection[tuple[str, str]]
+    statements: Sequence[Statement],
+    refuted: Collection[tuple[str, str]],
+    cells: Sequence[Cell],
+    searched: Sequence[int] = (),
 ) -> tuple[str, ...]:
-    """Return what the refuted printed statements come to, in a line or two.
+    """Return what was found of the printed statements, in a line or two.
 
-    Results of a paper are counted by the weight of their heaviest fault, if its ``refutations``
-    record one, and apart from its other sentences: a refuted remark is no refuted theorem.
+    Of a single one that nothing refutes: where it holds, and how loose it is. Results of a paper
+    are counted by the weight of their heaviest fault, if its ``refutations`` record one, and apart
+    from its other sentences: a refuted remark is no refuted theorem.
 
     Parameters
     ----------
     statements : sequence of Statement
     refuted : collection of (id, reading)
-        Those that some regime or certificate refutes.
+        Those that some regime, certificate or search refutes.
+    cells : sequence of Cell
+    searched : sequence of int
+        Settings tried by searches of the one printed statement that found nothing.
     """
     printed = [one for one in statements if one.reading == "printed"]
+    if len(printed) == 1 and (name := (printed[0].id, "printed")) not in refuted:
+        own = [cell for cell in cells if cell.key[:2] == name]
+        return (_how_it_fares(own, searched),) if own else ()
     results = [one for one in printed if one.kind.is_result]
     others = [one for one in printed if not one.kind.is_result]
     broken = [one for one in results if (one.id, one.reading) in refuted]
@@ -152,6 +162,25 @@ def what_is_refuted(
         names = f" ({kinds})" if kinds else ""
         lines.append(f"{len(beside)} of {len(others)} other printed sentences{names} refuted")
     return tuple(lines)
+
+
+def _how_it_fares(cells: Sequence[Cell], searched: Sequence[int]) -> str:
+    outcomes = [cell.verdict.outcome for cell in cells]
+    held = [c.verdict for c in cells if c.verdict.outcome is Outcome.HOLDS]
+    parts = [f"{cells[0].key[0]} holds on {len(held)} of {len(cells)} settings"]
+    for outcome, says in (
+        (Outcome.INAPPLICABLE, "does not apply to"),
+        (Outcome.UNDECIDED, "is not decided on"),
+    ):
+        if outcome in outcomes:
+            parts.append(f"{says} {outcomes.count(outcome)}")
+    if searched:
+        parts.append(f"{sum(searched)} more searched, none refutes it")
+    loose = [1 / v.ratio for v in held if not v.is_rate and v.ratio > 0 and 1 / v.ratio > 0]
+    if loose:
+        least, most = f"{min(loose):.3g}", f"{max(loose):.3g}"
+        parts.append(f"{least} times loose" if least == most else f"{least} to {most} times loose")
+    return "; ".join(parts)
 
 
 def _by_weight(statements: Sequence[Statement]) -> str:

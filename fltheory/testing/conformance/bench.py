@@ -24,7 +24,7 @@ _SINGLE = 3e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ModelComparison:
     """Expected and actual models, a row per round, and how far they may differ.
 
     Attributes
@@ -92,21 +92,21 @@ class Bench:
             self._ours[case.key] = models
         return self._ours[case.key]
 
-    def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> Comparison:
+    def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> ModelComparison:
         """Return a comparison to `rtol`, of the largest number so far in the case."""
         size = np.maximum.accumulate(np.abs(expected).max(axis=1))
-        return Comparison(expected, actual, self.rtol * (case.scale + size)[:, None])
+        return ModelComparison(expected, actual, self.rtol * (case.scale + size)[:, None])
 
-    def against_ours(self, case: Case) -> Comparison:
+    def against_ours(self, case: Case) -> ModelComparison:
         """Compare with the package's algorithm."""
         return self.compared(case, self.ours(case), self.actual(case))
 
 
-Compare: TypeAlias = Callable[[Bench, Case], Comparison]
+Compare: TypeAlias = Callable[[Bench, Case], ModelComparison]
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class LawTrial:
     """A case that a law tries.
 
     Attributes
@@ -130,8 +130,8 @@ class Trial:
 class Failure:
     """A law that fails: the case, and both models or what the call did wrong."""
 
-    trial: Trial
-    comparison: Comparison | None
+    trial: LawTrial
+    comparison: ModelComparison | None
     misconduct: Misconduct | None = None
 
     @property
@@ -140,7 +140,7 @@ class Failure:
         return self.trial.case
 
 
-def failure_of(bench: Bench, trial: Trial) -> Failure | None:
+def failure_of(bench: Bench, trial: LawTrial) -> Failure | None:
     """Return how a trial fails, None where the law holds.
 
     Raises
@@ -169,9 +169,9 @@ def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed:
     if not failure.trial.shrinks:
         return failure
     found = _cut(bench, failure)
-    going = True
-    while going:
-        going = False
+    shrinking = True
+    while shrinking:
+        shrinking = False
         for case in found.case.smaller(
             fewer_clients=not n_fixed, fewer_steps="local_steps" not in fixed
         ):
@@ -180,7 +180,7 @@ def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed:
             tried += 1
             smaller = _fails_alike(bench, found, case)
             if smaller is not None:
-                found, going = _cut(bench, smaller), True
+                found, shrinking = _cut(bench, smaller), True
                 break
     for case in _simpler(found.case, fixed):
         simpler = _fails_alike(bench, found, case)

@@ -12,7 +12,7 @@ from fltheory.testing.conformance.cases.case import Case, numbers
 from fltheory.validation import FloatArray
 
 
-class Outcome(Enum):
+class LawOutcome(Enum):
     """What came of a law."""
 
     PASSED = "passed"
@@ -24,11 +24,11 @@ class Outcome(Enum):
     @property
     def good(self) -> bool:
         """Whether an implementation with this outcome conforms."""
-        return self not in (Outcome.FAILED, Outcome.UNEXPECTED_PASS)
+        return self not in (LawOutcome.FAILED, LawOutcome.UNEXPECTED_PASS)
 
 
 @dataclass(frozen=True)
-class Finding:
+class LawFinding:
     """What came of one law.
 
     Attributes
@@ -36,7 +36,7 @@ class Finding:
     law : str
     says : str
         The law in a sentence.
-    outcome : Outcome
+    outcome : LawOutcome
     message : str
         Of a failure: the smallest trace that shows it, expected and actual models.
     causes : tuple of str
@@ -53,7 +53,7 @@ class Finding:
 
     law: str
     says: str
-    outcome: Outcome
+    outcome: LawOutcome
     message: str = ""
     causes: tuple[str, ...] = ()
     hint: str = ""
@@ -85,7 +85,7 @@ class ConformanceReport:
     Attributes
     ----------
     algorithm : str
-    findings : tuple of Finding
+    findings : tuple of LawFinding
         One per law, in the order of the laws.
     seed : int
     rtol : float
@@ -100,7 +100,7 @@ class ConformanceReport:
     """
 
     algorithm: str
-    findings: tuple[Finding, ...]
+    findings: tuple[LawFinding, ...]
     seed: int
     rtol: float
     calls: int
@@ -117,10 +117,10 @@ class ConformanceReport:
     @property
     def checked(self) -> bool:
         """Whether anything was: not so where no law applies to what is fixed."""
-        return any(one.outcome is not Outcome.NOT_APPLICABLE for one in self.findings)
+        return any(one.outcome is not LawOutcome.NOT_APPLICABLE for one in self.findings)
 
     @property
-    def failures(self) -> tuple[Finding, ...]:
+    def failures(self) -> tuple[LawFinding, ...]:
         """What is not as it should be: failures, and declared ones that pass."""
         return tuple(one for one in self.findings if not one.outcome.good)
 
@@ -129,7 +129,7 @@ class ConformanceReport:
         """The report for a reader: failures in full, then a line for the rest."""
         counts = {
             outcome: [one.law for one in self.findings if one.outcome is outcome]
-            for outcome in Outcome
+            for outcome in LawOutcome
         }
         verdict = "conforms" if self.conforms else "does not conform"
         verdict = verdict if self.checked else "nothing is checked"
@@ -153,7 +153,7 @@ class ConformanceReport:
                 if one.hint
             ]
         for finding in self.findings:
-            if finding.outcome is Outcome.EXPECTED:
+            if finding.outcome is LawOutcome.EXPECTED:
                 lines += ["", f"{finding.law} failed as declared: {finding.reason}"]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)

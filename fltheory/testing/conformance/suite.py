@@ -16,13 +16,13 @@ from fltheory.testing.conformance.bench import Bench, Failure, failure_of, small
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.guarded_run import GuardedRun
 from fltheory.testing.conformance.hints import hints_of
-from fltheory.testing.conformance.laws.table import IGNORES_TRACE, LAWS, LONGEST, Law
+from fltheory.testing.conformance.laws.table import IGNORES_TRACE, LAWS, LONGEST, ConformanceLaw
 from fltheory.testing.conformance.own_runs import Run, algorithm_of
 from fltheory.testing.conformance.report import (
     ConformanceError,
     ConformanceReport,
-    Finding,
-    Outcome,
+    LawFinding,
+    LawOutcome,
     differences,
 )
 from fltheory.testing.conformance.slips.diagnosis import causes_of
@@ -110,7 +110,7 @@ def check_algorithm(
     guarded = GuardedRun(run)
     bench, begun = Bench(one, guarded, rtol), time.perf_counter()
     inspection = Inspection(bench, fixed, seed)
-    findings: list[Finding] = []
+    findings: list[LawFinding] = []
     for index, law in enumerate(checked):
         if progress is not None:
             progress(index, len(checked), law.name)
@@ -120,7 +120,7 @@ def check_algorithm(
         findings.append(finding)
         if stop_at_first and not finding.outcome.good:
             break
-    failed = [one for one in findings if one.outcome is Outcome.FAILED]
+    failed = [one for one in findings if one.outcome is LawOutcome.FAILED]
     with np.errstate(all="ignore"):
         unexplained = bool(failed) and not any(one.causes for one in failed)
         hints = hints_of(bench, inspection.maker("hints")) if unexplained else ()
@@ -171,7 +171,7 @@ def checked_request(
     return fixed
 
 
-def laws_of(name: str, named: Collection[str] | None = None) -> list[Law]:
+def laws_of(name: str, named: Collection[str] | None = None) -> list[ConformanceLaw]:
     """Return the laws of an algorithm, all or those named.
 
     Raises
@@ -211,7 +211,7 @@ class Inspection:
         rng = np.random.default_rng([self.seed, crc32(words.encode())])
         return CaseMaker(self.bench.specification, self.hyper, rng, self.bench.rtol)
 
-    def finding(self, law: Law) -> Finding:
+    def finding(self, law: ConformanceLaw) -> LawFinding:
         """Return what comes of a law."""
         found, tried = None, False
         for trial in law.trials(self.maker(law.name)):
@@ -220,12 +220,12 @@ class Inspection:
             if found is not None:
                 break
         if not tried:
-            return Finding(law.name, law.says, Outcome.NOT_APPLICABLE)
-        return Finding(law.name, law.says, Outcome.PASSED) if found is None else (
+            return LawFinding(law.name, law.says, LawOutcome.NOT_APPLICABLE)
+        return LawFinding(law.name, law.says, LawOutcome.PASSED) if found is None else (
             self._told(law, found)
         )  # fmt: skip
 
-    def _told(self, law: Law, first: Failure) -> Finding:
+    def _told(self, law: ConformanceLaw, first: Failure) -> LawFinding:
         n_fixed = self.maker("").number_of_clients(1) > 1
         failure = smallest(self.bench, first, fixed=self.hyper.keys(), n_fixed=n_fixed)
         if failure.misconduct is not None:
@@ -234,7 +234,7 @@ class Inspection:
             if failure.misconduct.kind == IGNORES_TRACE:
                 causes = causes_of(self.bench, failure, self.maker)
             # The law's hint explains wrong models; this message already says what is wrong.
-            return Finding(law.name, law.says, Outcome.FAILED, text, causes=causes)
+            return LawFinding(law.name, law.says, LawOutcome.FAILED, text, causes=causes)
         comparison = failure.comparison
         assert comparison is not None
         row = comparison.first_wrong
@@ -250,10 +250,10 @@ class Inspection:
         )
         text = "\n".join([text, *failure.trial.words[:row]])
         causes = causes_of(self.bench, failure, self.maker)
-        return Finding(
+        return LawFinding(
             law.name,
             law.says,
-            Outcome.FAILED,
+            LawOutcome.FAILED,
             text,
             causes=causes,
             hint="" if causes else ROUNDED if law.rounding and comparison.nearly else law.hint,
@@ -263,12 +263,12 @@ class Inspection:
         )
 
 
-def declared(finding: Finding, reason: str | None) -> Finding:
+def declared(finding: LawFinding, reason: str | None) -> LawFinding:
     """Return a finding with its failure declared, if it was: one that passes is reported."""
     if reason is None:
         return finding
-    failed = finding.outcome is Outcome.FAILED
-    outcome = Outcome.EXPECTED if failed else Outcome.UNEXPECTED_PASS
+    failed = finding.outcome is LawOutcome.FAILED
+    outcome = LawOutcome.EXPECTED if failed else LawOutcome.UNEXPECTED_PASS
     return replace(finding, outcome=outcome, reason=reason)
 
 

@@ -7,7 +7,7 @@ readings have the best constants for every M, n, m; docs/pac.md proves them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -19,57 +19,59 @@ from fltheory.claims.learning import LearningClaim, LearningQuantity, LearningRe
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.symbols import symbol
 from fltheory.learnability import FederatedSystem, impossibility
 from fltheory.learnability.clients import alike_clients, split_clients
 from fltheory.validation import FloatArray
 
 PAPER = "SA-FL (ICML 2024)"
 
-omega = sp.Symbol("omega", positive=True)
-M, n, m = sp.symbols("M n m", positive=True, integer=True)
-agree = sp.Symbol("agree", nonnegative=True)
-hidden_alike = sp.Symbol("H_alike", nonnegative=True)
-_WORDS = {
-    sp.Symbol("x_1"): "the point at which two concepts agree, of mass P(x_1) = (1 + omega)/2",
-    sp.Symbol("x_2"): "the point at which two concepts differ, of mass P(x_2) = (1 - omega)/2",
-    sp.Symbol("f_1"): "one of the two concepts",
-    sp.Symbol("f_2"): "the other one",
-    sp.Symbol("h"): "what a learner returns",
-    sp.Symbol("hidden"): "the event that no selected sample is at x_2",
-}
 
-MEANINGS = {
-    M: "clients",
-    n: "samples of each client",
-    m: "clients who take part",
-    omega: "m/M, system capacity",
-    agree: "1 if two concepts agree at a point and differ at another, 0 if not",
-    **_WORDS,
-}
+def about(kind: type) -> Callable[[Any], Any]:
+    """Return the ``domain`` of a statement on one kind of learning problem."""
+
+    def domain(setting: Any) -> Any:
+        if not isinstance(setting, kind):
+            raise ValueError(f"setting must be a {kind.__name__}, got {setting!r}")
+        return setting
+
+    return domain
 
 
-def constants(system: FederatedSystem) -> Mapping[sp.Symbol, Any]:
-    """Return the symbols' values for a system.
-
-    Raises
-    ------
-    ValueError
-        For another kind of problem.
-    """
-    if not isinstance(system, FederatedSystem):
-        raise ValueError(f"setting must be a FederatedSystem, got {system!r}")
-    return {
-        M: system.M,
-        n: system.n,
-        m: system.m,
-        omega: Fraction(system.m, system.M),
-        agree: int(system.agree_somewhere),
-    }
-
-
-def _with_alike(system: FederatedSystem) -> Mapping[sp.Symbol, Any]:
-    figures = alike_clients(system.M, system.n, system.m)
-    return {**constants(system), hidden_alike: figures.hidden_probability}
+M = symbol("M", "clients", number=lambda system: system.M, positive=True, integer=True)
+n = symbol(
+    "n", "samples of each client", number=lambda system: system.n, positive=True, integer=True
+)
+m = symbol(
+    "m", "clients who take part", number=lambda system: system.m, positive=True, integer=True
+)
+omega = symbol(
+    "omega",
+    "m/M, system capacity",
+    number=lambda system: Fraction(system.m, system.M),
+    positive=True,
+)
+agree = symbol(
+    "agree",
+    "1 if two concepts agree at a point and differ at another, 0 if not",
+    number=lambda system: int(system.agree_somewhere),
+    nonnegative=True,
+)
+SYMBOLS = (
+    *(M, n, m, omega, agree),
+    symbol("x_1", "the point at which two concepts agree, of mass P(x_1) = (1 + omega)/2"),
+    symbol("x_2", "the point at which two concepts differ, of mass P(x_2) = (1 - omega)/2"),
+    symbol("f_1", "one of the two concepts"),
+    symbol("f_2", "the other one"),
+    symbol("h", "what a learner returns"),
+    symbol("hidden", "the event that no selected sample is at x_2"),
+)
+hidden_alike = symbol(
+    "H_alike",
+    "P[x_2 can be hidden by choosing clients]",
+    number=lambda system: alike_clients(system.M, system.n, system.m).hidden_probability,
+    nonnegative=True,
+)
 
 
 def _of(function: Callable[[FederatedSystem], Fraction]) -> Callable[[Any], Fraction]:
@@ -187,8 +189,8 @@ THEOREM_1 = LearningClaim(
     relation=Relation.ABOVE,
     bound=sp.Rational(1, 20),
     hypotheses=(_NON_TRIVIAL,),
-    meanings=MEANINGS,
-    constants=constants,
+    symbols=SYMBOLS,
+    domain=about(FederatedSystem),
     regimes={**REGIMES, **_OPPOSITES},
     note=(
         "To the letter: a participation process chooses clients. The M - m clients that hold "
@@ -235,8 +237,8 @@ EQUIVALENCE = LearningClaim(
     relation=Relation.ABOVE,
     bound=sp.Rational(1, 20),
     hypotheses=(_NON_TRIVIAL,),
-    meanings=MEANINGS,
-    constants=constants,
+    symbols=SYMBOLS,
+    domain=about(FederatedSystem),
     regimes=REGIMES,
     kind=StatementKind.SKETCH,
     note=(
@@ -257,8 +259,6 @@ EQUIVALENCE_ON_THE_SAME_DATA = replace(
     relation=Relation.AT_MOST,
     bound=hidden_alike,
     hypotheses=(),
-    meanings={**MEANINGS, hidden_alike: "P[x_2 can be hidden by choosing clients]"},
-    constants=_with_alike,
     note=(
         "A stronger claim than the sentence makes: that whatever can be hidden by choosing "
         "samples can also be hidden by choosing clients, on the data that the proof uses, where "
@@ -319,8 +319,8 @@ CHERNOFF = LearningClaim(
     relation=Relation.AT_MOST,
     bound=sp.Rational(17, 20),
     hypotheses=(),
-    meanings=MEANINGS,
-    constants=constants,
+    symbols=SYMBOLS,
+    domain=about(FederatedSystem),
     regimes=REGIMES,
     note=(
         "Confirmed: exp(-1/6) <= 17/20 as 1 + 1/6 + 1/72 + 1/1296 = 1531/1296 > 20/17, and (1 - "

@@ -13,7 +13,7 @@ that an error is at most a constant. So beta > 0 is asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -28,14 +28,19 @@ from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.symbols import symbol
 from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.empirical_minimiser.noiseless_sample import sample_noiseless
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
 from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
 from fltheory.learnability.populations.population import Population
-from fltheory.learnability.populations.relation import alpha_bounds, bernstein_constant, relate
+from fltheory.learnability.populations.relation import (
+    PositiveRelation,
+    alpha_bounds,
+    bernstein_constant,
+    relate,
+)
 from fltheory.learnability.system import (
     DisagreementCase,
     PowerOfSize,
@@ -45,37 +50,12 @@ from fltheory.learnability.system import (
     UniformPair,
 )
 from fltheory.theorems.pac import regimes as regimes
-from fltheory.theorems.pac.impossibility import PAPER
+from fltheory.theorems.pac.impossibility import PAPER, about
 from fltheory.validation import FloatArray
 
 _ROUNDING = 1e-12
 _MET = "first condition met in {:.0%}"
 _NO_GROWTH = sp.Rational(1, 20)
-
-size = sp.Symbol("n", positive=True)
-n_T = sp.Symbol("n_T", positive=True)
-beta = sp.Symbol("beta", extended_nonnegative=True)
-beta_P, beta_Q = sp.symbols("beta_P beta_Q", nonnegative=True)
-alpha_P, alpha_Q, alpha = sp.symbols("alpha_P alpha_Q alpha", extended_nonnegative=True)
-laws = sp.Symbol("N_Q", positive=True, integer=True)
-alpha_growth, offset_growth = sp.symbols("g_alpha g_offset", extended_real=True)
-delta = sp.Symbol("delta", positive=True)
-
-_SOURCES = {
-    beta: "largest exponent of Assumption 2, for P and Q",
-    beta_P: "Bernstein exponent of P",
-    beta_Q: "Bernstein exponent of Q",
-    alpha_P: "constant of Assumption 1 for P, over all thresholds",
-    alpha_Q: "constant of Assumption 1 for Q, over all thresholds",
-    alpha: "constant of Assumption 2 for min(1, beta), over all thresholds and sizes",
-    alpha_growth: "growth of alpha with n, as a slope in logarithms",
-    laws: "how many laws Q are trained on, over all n",
-}
-
-
-def _checked(setting: Any, kind: type) -> None:
-    if not isinstance(setting, kind):
-        raise ValueError(f"setting must be a {kind.__name__}, got {setting!r}")
 
 
 def _law(population: Population) -> frozenset[tuple[Source, Fraction]]:
@@ -87,54 +67,130 @@ def _law(population: Population) -> frozenset[tuple[Source, Fraction]]:
 
 
 @lru_cache
-def _relation_constants(system: ServerAssistedSystem) -> Mapping[sp.Symbol, Any]:
-    """Compute Assumptions 1 and 2 at all sizes; the worst counts."""
-    trained = [system.training(value) for value in system.sizes]
-    relations = [relate(system.target, training) for training in trained]
-    known: dict[sp.Symbol, Any] = {
-        laws: len({_law(training) for training in trained}),
-        beta_P: float(system.target.beta),
-        beta_Q: float(min(training.beta for training in trained)),
-        beta: min(float(found.beta) for found in relations),
-        alpha_P: bernstein_constant(system.target, system.target.beta),
-        alpha_Q: max(bernstein_constant(training, training.beta) for training in trained),
-    }
+def _trained(system: ServerAssistedSystem) -> tuple[Population, ...]:
+    """Return what is trained on, at each size."""
+    return tuple(system.training(value) for value in system.sizes)
+
+
+@lru_cache
+def _relations(system: ServerAssistedSystem) -> tuple[PositiveRelation, ...]:
+    """Return how it is related to the target, at each size."""
+    return tuple(relate(system.target, training) for training in _trained(system))
+
+
+@lru_cache
+def _needed_alphas(system: ServerAssistedSystem) -> tuple[float, ...]:
+    """Return Assumption 2's alpha for min(1, beta) at each size; none without a relation."""
+    trained, relations = _trained(system), _relations(system)
     if not all(found.holds for found in relations):
-        return {**known, alpha: math.inf, alpha_growth: math.inf}
+        return ()
     used = [
         min(Fraction(1), Fraction(found.beta)) if found.beta < math.inf else Fraction(1)
         for found in relations
     ]
-    needed = [
+    return tuple(
         float(alpha_bounds(system.target, training, exponent).at_most)
         for training, exponent in zip(trained, used, strict=True)
-    ]
-    return {
-        **known,
-        alpha: max(needed),
-        alpha_growth: slope(system.sizes, needed),
-    }
+    )
 
 
-def relation_constants(system: ServerAssistedSystem) -> Mapping[sp.Symbol, Any]:
-    """Return the symbols' values for Theorem 2 and Remark 2.
-
-    Raises
-    ------
-    ValueError
-        For another kind of problem.
-    """
-    _checked(system, ServerAssistedSystem)
-    return _relation_constants(system)
-
-
-def slope(sizes: tuple[int, ...], values: list[float]) -> float:
+def slope(sizes: tuple[int, ...], values: Sequence[float]) -> float:
     """Return the slope of log(value) over log(size); zero where all values are zero."""
     if not any(values):
         return 0.0
     with np.errstate(divide="ignore"):
         heights = np.log(np.array(values))
     return float(np.polyfit(np.log(np.array(sizes, dtype=np.float64)), heights, 1)[0])
+
+
+def _growth_of_alpha(system: ServerAssistedSystem) -> float:
+    needed = _needed_alphas(system)
+    return slope(system.sizes, needed) if needed else math.inf
+
+
+def growth_of_offset(complexity: Callable[[int, float], float]) -> Callable[[Any], float]:
+    """Return a number: how ``eps_P(h_Q*)/A(n_T, delta)`` grows with n, with A as given."""
+
+    def growth(system: ServerAssistedSystem) -> float:
+        offsets = [
+            float(system.target.excess(system.training(value).best))
+            / complexity(system.split(value)[0], system.delta)
+            for value in system.sizes
+        ]
+        return slope(system.sizes, offsets)
+
+    return growth
+
+
+def _growth_of_disagreement(case: DisagreementCase) -> float:
+    """Return the same without noise, where P(h != h_P*) is eps_P(h)."""
+    shares = [case.mass(value) / cited_complexity(value, case.delta) for value in case.sizes]
+    return slope(case.sizes, shares)
+
+
+def _one(_: Any) -> int:
+    """Return d_H, beta_Q, beta_P and the least c of thresholds without noise."""
+    return 1
+
+
+_EXPONENT_OF = "Bernstein exponent of {}"
+_OFFSET_GROWTH = "growth of eps_P(h_Q*)/A(n_T, 1/20) with n_T, as a slope in logarithms"
+
+size = symbol("n", "n_T + n_S, all samples", positive=True)
+beta = symbol(
+    "beta",
+    "largest exponent of Assumption 2, for P and Q",
+    number=lambda system: min(float(found.beta) for found in _relations(system)),
+    extended_nonnegative=True,
+)
+n_T = symbol("n_T", "the server's samples", positive=True)
+beta_P = symbol(
+    "beta_P",
+    _EXPONENT_OF.format("P"),
+    number=lambda system: float(system.target.beta),
+    nonnegative=True,
+)
+beta_Q = symbol(
+    "beta_Q",
+    _EXPONENT_OF.format("Q"),
+    number=lambda system: float(min(training.beta for training in _trained(system))),
+    nonnegative=True,
+)
+alpha_P = symbol(
+    "alpha_P",
+    "constant of Assumption 1 for P, over all thresholds",
+    number=lambda system: bernstein_constant(system.target, system.target.beta),
+    extended_nonnegative=True,
+)
+alpha_Q = symbol(
+    "alpha_Q",
+    "constant of Assumption 1 for Q, over all thresholds",
+    number=lambda system: max(bernstein_constant(q, q.beta) for q in _trained(system)),
+    extended_nonnegative=True,
+)
+alpha = symbol(
+    "alpha",
+    "constant of Assumption 2 for min(1, beta), over all thresholds and sizes",
+    number=lambda system: max(_needed_alphas(system), default=math.inf),
+    extended_nonnegative=True,
+)
+alpha_growth = symbol(
+    "g_alpha",
+    "growth of alpha with n, as a slope in logarithms",
+    number=_growth_of_alpha,
+    extended_real=True,
+)
+offset_growth, cited_offset_growth = (
+    symbol("g_offset", _OFFSET_GROWTH, number=growth_of_offset(complexity), extended_real=True)
+    for complexity in (printed_complexity, cited_complexity)
+)
+laws = symbol(
+    "N_Q",
+    "how many laws Q are trained on, over all n",
+    number=lambda system: len({_law(training) for training in _trained(system)}),
+    positive=True,
+    integer=True,
+)
 
 
 def _measured(values: FloatArray, remark: str = "") -> Measurement:
@@ -232,8 +288,8 @@ THEOREM_2 = DecayClaim(
     variable=size,
     order=size ** (-sp.Min(1, beta) / (2 - beta_Q)),
     hypotheses=(_A1_P, _A2, _A1_Q, _ONE_LAW),
-    meanings={size: "n_T + n_S, all samples", **_SOURCES},
-    constants=relation_constants,
+    symbols=(size, beta, beta_P, beta_Q, alpha_P, alpha_Q, alpha, alpha_growth, laws),
+    domain=about(ServerAssistedSystem),
     regimes=regimes.THEOREM_2,
     note=(
         "To the letter: P and Q are given first, with constants alpha and beta, and samples are "
@@ -284,29 +340,6 @@ REMARK_2 = replace(
 )
 
 
-def offset_constants(
-    system: ServerAssistedSystem, complexity: Callable[[int, float], float] = printed_complexity
-) -> Mapping[sp.Symbol, Any]:
-    """Return the symbols' values for Theorem 3, with A(n_T, delta) as printed by default.
-
-    Raises
-    ------
-    ValueError
-        For another kind of problem.
-    """
-    _checked(system, ServerAssistedSystem)
-    offsets = [
-        float(system.target.excess(system.training(value).best))
-        / complexity(system.split(value)[0], system.delta)
-        for value in system.sizes
-    ]
-    return {
-        beta_P: float(system.target.beta),
-        alpha_P: bernstein_constant(system.target, system.target.beta),
-        offset_growth: slope(system.sizes, offsets),
-    }
-
-
 def _excess_if_no_worse(
     system: ServerAssistedSystem, n: int, replicas: int, rng: np.random.Generator
 ) -> Measurement:
@@ -352,13 +385,7 @@ THEOREM_3 = DecayClaim(
         _A1_P,
         _CLOSE_TARGETS,
     ),
-    meanings={
-        n_T: "the server's samples",
-        beta_P: _SOURCES[beta_P],
-        alpha_P: _SOURCES[alpha_P],
-        offset_growth: "growth of eps_P(h_Q*)/A(n_T, 1/20) with n_T, as a slope in logarithms",
-    },
-    constants=offset_constants,
+    domain=about(ServerAssistedSystem),
     regimes=regimes.THEOREM_3,
     note=(
         "The first condition is an event, and the error is counted only where it occurs. Both "
@@ -371,7 +398,7 @@ THEOREM_3 = DecayClaim(
 THEOREM_3_DERIVED = replace(
     THEOREM_3,
     reading="derived",
-    constants=lambda system: offset_constants(system, cited_complexity),
+    read_as={offset_growth: cited_offset_growth},
     note=(
         "Lemma 2 loses sqrt(P(h_Q* != h_P*) A), which by Assumption 1 and the second condition is "
         "A^((1 + beta_P)/2), not O(A). As (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= "
@@ -381,24 +408,37 @@ THEOREM_3_DERIVED = replace(
 )
 
 
-m, d_H = sp.symbols("m d_H", positive=True, integer=True)
-_ERRORS = {
-    sp.Symbol("eps_P"): "excess error: the probability of an error on P, less that of h_P*",
-    sp.Symbol("eps_Q"): "excess error: the probability of an error on Q, less that of h_Q*",
-    sp.Symbol("Rhat_P"): "share of errors on the server's samples",
-    sp.Symbol("h_P"): "h_P*, the best hypothesis for P",
-    sp.Symbol(
-        "h_Q"
-    ): "h_Q*, the best hypothesis for Q; h_Q^, an empirical minimiser of Q's samples",
-}
-constant = sp.Symbol("c", positive=True)
+a = symbol("a", "P's support from", number=lambda pair: pair.a, real=True)
+b = symbol("b", "P's support to", number=lambda pair: pair.b, real=True)
+c = symbol("c", "Q's support from, a' in the paper", number=lambda pair: pair.c, real=True)
+d = symbol("d", "Q's support to, b' in the paper", number=lambda pair: pair.d, real=True)
+t = symbol("t", "the target t*", number=lambda pair: pair.target, real=True)
+_ERRORS = (
+    symbol("eps_P", "excess error: the probability of an error on P, less that of h_P*"),
+    symbol("eps_Q", "excess error: the probability of an error on Q, less that of h_Q*"),
+    symbol("Rhat_P", "share of errors on the server's samples"),
+    symbol("h_P", "h_P*, the best hypothesis for P"),
+    symbol("h_Q", "h_Q*, the best hypothesis for Q; h_Q^, an empirical minimiser of Q's samples"),
+)
+_SAMPLES = "samples, drawn independently from Q"
+m = symbol(
+    "m",
+    _SAMPLES,
+    number=lambda case: case.m,
+    positive=True,
+    integer=True,
+)
+d_H = symbol("d_H", "VC dimension of the hypotheses", number=_one, positive=True, integer=True)
+beta_1 = symbol("beta_Q", _EXPONENT_OF.format("Q"), number=_one, nonnegative=True)
+delta = symbol("delta", "probability of failure", number=lambda case: case.delta, positive=True)
+constant = symbol(
+    "c",
+    "a constant that depends on Assumption 1's constant and on nothing else",
+    number=_one,
+    positive=True,
+)
 A = sp.Symbol("A", real=True)
-
-
-def _tail_constants(case: TailCase) -> Mapping[sp.Symbol, Any]:
-    """Return the symbols' values: noiseless thresholds have d_H = 1, beta_Q = 1, and c = 1 does."""
-    _checked(case, TailCase)
-    return {delta: case.delta, m: case.m, d_H: 1, beta_Q: 1, constant: 1}
+_OF_LEMMA_1 = (*_ERRORS, m, d_H, beta_1, delta)
 
 
 def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tuple[float, float]]:
@@ -416,14 +456,6 @@ def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tup
 
 _PRINTED_A = as_printed(lambda: d_H / m * sp.log(m / d_H + 1 / m * sp.log(1 / delta)))
 _CITED_A = as_printed(lambda: d_H / m * sp.log(m / d_H) + 1 / m * sp.log(1 / delta))
-_OF_LEMMA_1 = {
-    **_ERRORS,
-    m: "samples, drawn independently from Q",
-    d_H: "VC dimension of the hypotheses",
-    beta_Q: _SOURCES[beta_Q],
-    delta: "probability of failure",
-}
-
 LEMMA_1 = LearningClaim(
     id="pac/lemma-1",
     reading="printed",
@@ -437,9 +469,9 @@ LEMMA_1 = LearningClaim(
     relation=Relation.AT_MOST,
     bound=delta,
     hypotheses=(),
-    meanings=_OF_LEMMA_1,
+    symbols=_OF_LEMMA_1,
     definitions={A: _PRINTED_A},
-    constants=_tail_constants,
+    domain=about(TailCase),
     regimes=regimes.LEMMA_1,
     kind=StatementKind.LEMMA,
     note=(
@@ -466,10 +498,7 @@ LEMMA_1_DERIVED = replace(
     hypotheses=(
         Hypothesis("enough samples", as_printed(lambda: sp.Ge(m, 2 * d_H)), "log(m/d_H) > 0"),
     ),
-    meanings={
-        **_OF_LEMMA_1,
-        constant: "a constant that depends on Assumption 1's constant and on nothing else",
-    },
+    symbols=(*_OF_LEMMA_1, constant),
     definitions={A: _CITED_A},
     note=(
         "A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), the usual term in uniform Bernstein "
@@ -504,11 +533,6 @@ def _kept_by_exponential_delta(family: TailFamily) -> KnownDecay | None:
     return KnownDecay(0.0, f"at least {least:.2g} at every m, as P[eps_Q > u] >= (1-u)^m")
 
 
-def _family_constants(family: TailFamily) -> Mapping[sp.Symbol, Any]:
-    _checked(family, TailFamily)
-    return {d_H: 1, beta_Q: 1}
-
-
 LEMMA_1_ANY_CONSTANT = DecayClaim(
     id="pac/lemma-1",
     reading="any constant",
@@ -522,10 +546,11 @@ LEMMA_1_ANY_CONSTANT = DecayClaim(
         known_decay=_kept_by_exponential_delta,
     ),
     variable=m,
-    order=(d_H / m) ** (1 / (2 - beta_Q)),
+    order=(d_H / m) ** (1 / (2 - beta_1)),
     hypotheses=(),
-    meanings=_OF_LEMMA_1,
-    constants=_family_constants,
+    symbols=_OF_LEMMA_1,
+    read_as={m: symbol("m", _SAMPLES)},
+    domain=about(TailFamily),
     regimes=regimes.LEMMA_1_AT_ALL_SIZES,
     kind=StatementKind.LEMMA,
     note=(
@@ -568,16 +593,12 @@ def _binomial_deviation(case: DisagreementCase) -> KnownDecay | None:
     return KnownDecay(-exponent, f"of order n_T^(-{power}) by the central limit theorem")
 
 
-server_excess = sp.Symbol("r", real=True)
-
-
-def _disagreement_constants(case: DisagreementCase) -> Mapping[sp.Symbol, Any]:
-    """Return the symbols' values at h_Q^ = h_Q*: without noise P(h != h_P*) is eps_P(h)."""
-    _checked(case, DisagreementCase)
-    shares = [case.mass(value) / cited_complexity(value, case.delta) for value in case.sizes]
-    return {server_excess: 0, beta_P: 1, offset_growth: slope(case.sizes, shares)}
-
-
+server_excess = symbol(
+    "r",
+    "Rhat_P(h_Q^) - Rhat_P(h_Q*), shares of errors on the server's samples",
+    number=lambda case: 0,  # at h_Q^ = h_Q*
+    real=True,
+)
 LEMMA_2 = DecayClaim(
     id="pac/lemma-2",
     reading="printed",
@@ -603,15 +624,13 @@ LEMMA_2 = DecayClaim(
             stated="Rhat_P(h_Q^) <= Rhat_P(h_Q*)",
         ),
     ),
-    meanings={
-        **_ERRORS,
-        n_T: "the server's samples, drawn independently from P",
-        d_H: _OF_LEMMA_1[d_H],
-        server_excess: "Rhat_P(h_Q^) - Rhat_P(h_Q*), shares of errors on the server's samples",
-        beta_P: _SOURCES[beta_P],
-        offset_growth: "growth of eps_P(h_Q*)/A(n_T, 1/20) with n_T, as a slope in logarithms",
+    symbols=(*_ERRORS, d_H, beta_P, offset_growth),
+    read_as={
+        n_T: symbol("n_T", "the server's samples, drawn independently from P"),
+        beta_P: symbol("beta_P", _EXPONENT_OF.format("P"), number=_one),
+        offset_growth: symbol("g_offset", _OFFSET_GROWTH, number=_growth_of_disagreement),
     },
-    constants=_disagreement_constants,
+    domain=about(DisagreementCase),
     regimes=regimes.LEMMA_2,
     kind=StatementKind.LEMMA,
     note=(
@@ -635,13 +654,6 @@ LEMMA_2_DERIVED = replace(
         "smaller beta_P the difference is of order A^((1 + beta_P)/2)."
     ),
 )
-
-a, b, c, d, t = sp.symbols("a b c d t", real=True)
-
-
-def _pair_constants(pair: UniformPair) -> Mapping[sp.Symbol, Any]:
-    _checked(pair, UniformPair)
-    return {a: pair.a, b: pair.b, c: pair.c, d: pair.d, t: pair.target}
 
 
 def _needed_everywhere(pair: UniformPair) -> Fraction | tuple[float, float]:
@@ -677,15 +689,8 @@ EXAMPLE = LearningClaim(
     relation=Relation.AT_MOST,
     bound=as_printed(lambda: 1 - (d - c) / (b - a)),
     hypotheses=(Hypothesis("a target in Q's support", sp.Le(c, t), "below Assumption 2"),),
-    meanings={
-        a: "P's support from",
-        b: "P's support to",
-        c: "Q's support from, a' in the paper",
-        d: "Q's support to, b' in the paper",
-        t: "the target t*",
-        **_ERRORS,
-    },
-    constants=_pair_constants,
+    symbols=_ERRORS,
+    domain=about(UniformPair),
     regimes=regimes.EXAMPLE,
     kind=StatementKind.EXAMPLE,
     note=(

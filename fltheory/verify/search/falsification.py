@@ -158,7 +158,7 @@ def falsify(
     ------
     ValueError
         For a statement that no setting can refute, as a hypothesis or its bound is lost, a budget
-        below 1, no setting to go out from, or quantities that are not what the constants are.
+        below 1, or no setting to go out from.
 
     Examples
     --------
@@ -168,7 +168,6 @@ def falsify(
     """
     theorem = statement_of(theorem)
     theorem.check_searchable()
-    theorem.check_quantities()
     search: _Search
     safari: Theorem | None = None
     if settings is None and theorem.family is not None:

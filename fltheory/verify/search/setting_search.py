@@ -6,20 +6,23 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+import sympy as sp
 
 from fltheory import validation
-from fltheory.claims.shared.trial import Trial
-from fltheory.claims.statement import Statement
+from fltheory.claims.shared.comparison import Trial
+from fltheory.claims.statement import Basis, Statement
 from fltheory.engines import Setting
+from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Verdict
 from fltheory.grammar.assertion import Relation
-from fltheory.verify.search.equations import with_equations_met
 from fltheory.verify.search.naturalness import oddities
 from fltheory.verify.search.setting_numbers import (
     AnySetting,
+    SettingNumber,
     changed,
     in_other_units,
     numbers_of,
@@ -28,6 +31,89 @@ from fltheory.verify.search.setting_numbers import (
     with_other_clients,
 )
 from fltheory.verify.search.simplification import simplified
+
+_S = TypeVar("_S", bound=AnySetting)
+_STEPS = 4
+_MET = 1e-14
+# The secant's other point, an eighth away. In logarithms an equation of powers is a line, which
+# two points settle.
+_PROBE = 1.125
+
+
+def with_equations_met(basis: Basis, setting: _S, rng: np.random.Generator) -> _S:
+    """Return the setting with its algorithm's numbers moved until the equations hold.
+
+    Parameters
+    ----------
+    basis : Basis
+        Whose hypotheses are meant; those that are no equations, or need a run, are left alone.
+    setting : Setting, or LearningSetting
+    rng : numpy Generator
+        Chooses the number that is solved for.
+
+    Raises
+    ------
+    ValueError
+        If the statement does not speak of such a setting.
+    """
+    for equation in _equations(basis):
+        logarithm = _log_quotient(basis, equation, setting)
+        if abs(logarithm) <= _MET or not math.isfinite(logarithm):
+            continue
+        candidates = list(_step_sizes(setting))
+        order = rng.permutation(len(candidates))
+        solved = (_solved(basis, equation, setting, candidates[i]) for i in order)
+        setting = next((one for one in solved if one is not None), setting)
+    return setting
+
+
+def _equations(basis: Basis) -> Iterator[sp.Rel]:
+    of_run = {item.symbol for item in basis.round_symbols}
+    for hypothesis in basis.hypotheses:
+        condition = hypothesis.condition
+        is_equation = isinstance(condition, sp.Eq) and hypothesis.is_known
+        if is_equation and not of_run & condition.free_symbols:
+            yield condition
+
+
+def _log_quotient(basis: Basis, equation: sp.Rel, setting: AnySetting) -> float:
+    """Return log(left/right); NaN where one of them is not positive."""
+    values = theorem_values(basis, basis.constants(setting))
+    left, right = float(evaluate(equation.lhs, values)), float(evaluate(equation.rhs, values))
+    return math.log(left / right) if left > 0 and right > 0 else math.nan
+
+
+def _step_sizes(setting: AnySetting) -> Iterator[SettingNumber]:
+    for number in numbers_of(setting):
+        if number.path.startswith("algorithm.") and isinstance(number.value, float):
+            yield number
+
+
+def _solved(basis: Basis, equation: sp.Rel, setting: _S, number: SettingNumber) -> _S | None:
+    """Return the setting with the equation solved for a number; None if it does not depend on it.
+
+    Secant steps in logarithms: the first is exact where both sides are powers of the number.
+    """
+    before, at = _PROBE * number.value, number.value
+    if at <= 0:
+        return None
+    try:
+        changed = with_numbers(setting, {number.place: before})
+        gap_before = _log_quotient(basis, equation, changed)
+        gap = _log_quotient(basis, equation, setting)
+        for _ in range(_STEPS):
+            if abs(gap) <= _MET:
+                break
+            if gap == gap_before:
+                return None
+            step = gap * math.log(at / before) / (gap - gap_before)
+            before, gap_before, at = at, gap, at * math.exp(-step)
+            changed = with_numbers(setting, {number.place: at})
+            gap = _log_quotient(basis, equation, changed)
+    except (ValueError, OverflowError):
+        return None
+    return changed if abs(gap) < 1e-9 else None
+
 
 _CLEARLY = 1.05
 _FRESH_SHARE = 0.2

@@ -16,8 +16,8 @@ from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.audits.statement_numbers import holds
 from fltheory.worst_case.audits.theorem_form import FORMS, TheoremForm, Witness, form_of
-from fltheory.worst_case.proof.outcome import ClassOutcome
-from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of
+from fltheory.worst_case.proof.proof_file import ClassOutcome
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of, bound_of
 from fltheory.worst_case.rounds.certificate import Certificate, proved
 from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import AnyClass, Claim
@@ -27,7 +27,7 @@ _LARGEST_RATIO = 10**10
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """What was found of one inequality.
 
     Attributes
@@ -57,7 +57,7 @@ class Audit:
     client_class : ClientClass or SmoothClass
     claim : Claim
         The one-round inequality whose iteration is the theorem's bound.
-    one_round, all_rounds : Finding
+    one_round, all_rounds : AuditFinding
         Of that inequality, and of the bound for all R and every start.
     hypotheses : mapping of str to bool or None
         By name: whether each of the theorem's holds here; None where a trajectory decides.
@@ -66,7 +66,7 @@ class Audit:
     least_floor : Bound or None
     best_speed : float
         The least rate, or the largest decrease; NaN if the solver finds none.
-    unconditional : Finding or None
+    unconditional : AuditFinding or None
         Of the one-round inequality that the paper's proof gives without its condition on q,
         where that is known; ``unconditional_claim`` is the inequality.
     unconditional_claim : Claim or None
@@ -77,13 +77,13 @@ class Audit:
     round: OneRound
     client_class: AnyClass
     claim: Claim
-    one_round: Finding
-    all_rounds: Finding
+    one_round: AuditFinding
+    all_rounds: AuditFinding
     hypotheses: Mapping[str, bool | None]
     same_speed: Bound | None
     least_floor: Bound | None
     best_speed: float
-    unconditional: Finding | None = None
+    unconditional: AuditFinding | None = None
     unconditional_claim: Claim | None = None
 
     @property
@@ -92,7 +92,7 @@ class Audit:
         return self._bound(self.claim)
 
     def _bound(self, claim: Claim) -> Bound:
-        return self.form.bound(self.round, self.client_class, claim)
+        return bound_of(self.round, self.client_class, claim)
 
     @property
     def residual_ratio(self) -> float:
@@ -251,15 +251,15 @@ def _found(
         return None
 
 
-def judge(a_round: OneRound, clients: AnyClass, claim: Claim) -> Finding:
+def judge(a_round: OneRound, clients: AnyClass, claim: Claim) -> AuditFinding:
     """Prove or refute a one-round inequality."""
     certificate = proved(a_round, clients, claim)
     if certificate is not None:
-        return Finding(ClassOutcome.PROVED, certificate)
+        return AuditFinding(ClassOutcome.PROVED, certificate)
     witness = _form_of_claim(claim).witness(a_round, clients, claim)
     if witness is not None:
-        return Finding(ClassOutcome.REFUTED, witness=witness)
-    return Finding(ClassOutcome.UNDECIDED)
+        return AuditFinding(ClassOutcome.REFUTED, witness=witness)
+    return AuditFinding(ClassOutcome.UNDECIDED)
 
 
 def _form_of_claim(claim: Claim) -> TheoremForm:
@@ -271,9 +271,9 @@ def _all_rounds(
     a_round: OneRound,
     clients: AnyClass,
     claim: Claim,
-    one_round: Finding,
+    one_round: AuditFinding,
     best_speed: float,
-) -> Finding:
+) -> AuditFinding:
     """Prove the bound for all R by an inequality on one round that implies it, or refute it."""
     form = form_of(theorem)
     for enough in form.enough(theorem, claim, best_speed):
@@ -283,11 +283,11 @@ def _all_rounds(
             continue
         certificate = proved(a_round, clients, enough)
         if certificate is not None:
-            return Finding(ClassOutcome.PROVED, certificate)
+            return AuditFinding(ClassOutcome.PROVED, certificate)
     witness = form.rounds_witness(theorem, a_round, clients, claim)
     if witness is not None:
-        return Finding(ClassOutcome.REFUTED, witness=witness)
-    return Finding(ClassOutcome.UNDECIDED)
+        return AuditFinding(ClassOutcome.REFUTED, witness=witness)
+    return AuditFinding(ClassOutcome.UNDECIDED)
 
 
 Parameter: TypeAlias = Literal["q", "client_lr"]
@@ -304,15 +304,15 @@ class Threshold:
         The largest value for which it was proved; None if not even the first is.
     refuted : Fraction or None
         The smallest for which clients were found that break it; None if the last has none.
-    proof, refutation : Finding or None
+    proof, refutation : AuditFinding or None
         At those values.
     """
 
     parameter: Parameter
     proved: Fraction | None
     refuted: Fraction | None
-    proof: Finding | None
-    refutation: Finding | None
+    proof: AuditFinding | None
+    refutation: AuditFinding | None
 
 
 @checks_kinds
@@ -371,9 +371,9 @@ def threshold(
     width = exact("precision", precision, above=0)
     if low >= high:
         raise ValueError(f"first must be below last = {high}, got {first!r}")
-    known: dict[Fraction, Finding] = {}
+    known: dict[Fraction, AuditFinding] = {}
 
-    def found(value: Fraction) -> Finding:
+    def found(value: Fraction) -> AuditFinding:
         if value not in known:
             changed: Any = {parameter: value}
             a_round = replace(played, **changed).coupled(theorem, client_class)

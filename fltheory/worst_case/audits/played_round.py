@@ -12,13 +12,14 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.claims.shared.named_numbers import NUMBERS, formulas_of
 from fltheory.decimals import as_fraction
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Hypothesis, Theorem
 from fltheory.worst_case.audits.statement_numbers import (
+    NUMBERS,
+    formulas_of,
     holds,
     names_in,
     values_in_numbers,
@@ -143,8 +144,8 @@ class SafariRound:
 def _check_speaks_of(theorem: Theorem, a_round: OneRound) -> None:
     """Refuse a round that a theorem says nothing about, whatever its bound would be there.
 
-    ``quantities`` may give a theorem on clients who come independently a bound for clients drawn
-    uniformly, too. Of which settings it speaks, its ``constants`` alone know.
+    The numbers of its symbols may give a theorem on clients who come independently a bound for
+    clients drawn uniformly, too. Of which settings it speaks, its ``domain`` alone knows.
     """
     eligible, excluded = int(a_round.n_eligible or 0), int(a_round.n_excluded or 0)
     n_clients = eligible + excluded

@@ -1,22 +1,57 @@
-"""Values of a statement's symbols in a round and a class, by its ``quantities``."""
+"""Values of a statement's symbols in a round and a class, by the numbers that they are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import sympy as sp
+from sympy.parsing.sympy_parser import parse_expr
 
-from fltheory.claims.shared.named_numbers import NUMBERS, formulas_of
-from fltheory.claims.statement import Statement
+from fltheory.claims.statement import Basis, Statement
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.theorems import Theorem
 from fltheory.worst_case.rounds.measure import AnyClass
 from fltheory.worst_case.rounds.one_round import OneRound
 
 Values = dict[sp.Basic | complex, Any]
+
+_WHOLE = ("local_steps", "participants", "n_clients", "rounds")
+_POSITIVE = ("L", "client_lr", "server_lr")
+_OTHERS = (
+    "mu",
+    "assist_lr",
+    "q",
+    "sigma",
+    "server_sigma",
+    "sigma_G",
+    "squared_distance",
+    "excess_loss",
+    "least_availability",
+    "largest_availability",
+)
+NUMBERS: Mapping[str, sp.Symbol] = (
+    {name: sp.Symbol(name, positive=True, integer=True) for name in _WHOLE}
+    | {name: sp.Symbol(name, positive=True) for name in _POSITIVE}
+    | {name: sp.Symbol(name, nonnegative=True) for name in _OTHERS}
+)
+"""Numbers of a setting that a class and a round have, or that a bound starts from, by name.
+
+They are symbols themselves, so that a form of theorem is found whatever letters its author chose.
+"""
+
+
+def formulas_of(statement: Basis) -> dict[sp.Symbol, sp.Expr]:
+    """Return what each symbol of a statement is, in `NUMBERS` where they have the name."""
+    return {symbol: _formula(text) for symbol, text in statement.quantities.items()}
+
+
+@lru_cache(maxsize=256)
+def _formula(text: str) -> sp.Expr:
+    return parse_expr(text, local_dict=dict(NUMBERS))
 
 
 def names_in(theorem: Theorem, expression: sp.Basic) -> set[str]:
@@ -42,7 +77,7 @@ def bound_in_numbers(theorem: Statement) -> Any:
     """
     assert theorem.bound_on_run is not None
     bound: Any = theorem.bound_on_run[1]
-    formulas: dict[Any, Any] = formulas_of(theorem)  # type: ignore[arg-type]
+    formulas: dict[Any, Any] = formulas_of(theorem.basis)
     for symbol in sorted(bound.free_symbols, key=str):
         if symbol not in formulas:
             raise ValueError(

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import sympy as sp
 
-from fltheory.claims.shared.named_numbers import NUMBERS
 from fltheory.claims.statement import Statement
 from fltheory.decimals import as_fraction
 from fltheory.theorems import BoundedQuantity, Theorem
@@ -29,12 +28,12 @@ from fltheory.worst_case.audits.quadratic_witness import (
     quadratic_witness,
 )
 from fltheory.worst_case.audits.statement_numbers import (
+    NUMBERS,
     Values,
     bound_in_numbers,
     values_in_numbers,
 )
 from fltheory.worst_case.audits.witness import WorstClients, worst_clients_at
-from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Claim, Measure
 from fltheory.worst_case.rounds.one_round import OneRound
 
@@ -123,12 +122,6 @@ class TheoremForm(ABC):
     def enough(self, theorem: Theorem, claim: Any, best_speed: float) -> Iterator[Any]:
         """Yield claims on one round each of which implies the theorem's bound for all R."""
 
-    def bound(self, a_round: OneRound, clients: AnyClass, claim: Claim) -> Bound:
-        """Return a claim as a bound."""
-        residual = {name: float(value) for name, value in claim.residual.items()}
-        found = Bound(a_round, clients, float(claim.speed), **residual)  # type: ignore[arg-type]
-        return replace(found, measure=claim.measure, given_speed=claim.speed)
-
     @abstractmethod
     def slower(self, speed: float, best_speed: float) -> float:
         """Return how many times as many rounds a speed takes as the best."""
@@ -199,14 +192,13 @@ def form_of(theorem: Statement) -> TheoremForm:
     Raises
     ------
     ValueError
-        For a theorem of neither form, or one whose quantities are not what its constants are.
+        For a theorem of neither form.
     """
     claimed = theorem.bound_on_run
     for form in FORMS:
         if claimed is None or not form.bounds(claimed[0]):
             continue
         if form.start_in(claimed[0], bound_in_numbers(theorem)) is not None:
-            theorem.check_quantities()
             return form
     raise ValueError(
         "theorem must bound E||x_R - x*||^2 by rate^R D_0^2 + floor, or the mean of "

@@ -3,7 +3,7 @@
 With `kernel.py` beside it this file is a program of its own: ``python correlated_checker.py FILE``.
 Client i of group c takes part in a round with probability ``stays = correlation + comes`` if it did
 in the one before, else with ``comes = (1 - correlation) availability``, independently of the
-others. A round is
+others; or a chain says which set of clients follows which. A round is
 
     x+ = x - server_lr client_lr sum_{i in S'} w_i D_i,     D_i the sum of i's K local gradients
 
@@ -52,7 +52,7 @@ State = tuple[int, ...]
 Cell = tuple[int, bool, int]
 """A group, whether present, and how many."""
 
-KIND, VERSION = "correlated rounds for every client loss", 1
+KIND, VERSION = "correlated rounds for every client loss", 2
 FIELDS = (
     "kind version claim round class bound below noise_below function multipliers noises orthogonal"
 )
@@ -73,7 +73,7 @@ CLAIMS = {
 
 
 @dataclass(frozen=True)
-class Group:
+class MarkovGroup:
     """Clients that are alike: how many, who is there when, importance and weight."""
 
     n_clients: int
@@ -94,6 +94,15 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Chain:
+    """A chain of sets of participants: who is in each state, where it goes, its stationary law."""
+
+    masks: Sequence[Sequence[bool]]
+    transition: FractionRows
+    law: Fractions
+
+
+@dataclass(frozen=True)
 class Value:
     """W in one state: its form, what the present and all of a group add, and of noise."""
 
@@ -111,7 +120,9 @@ class CorrelatedProof:
     ----------
     measure : str
         "distance" or "loss": what is summed over rounds; "rate": nothing.
-    groups : list of Group
+    groups : list of MarkovGroup
+    chain : Chain or None
+        Who takes part where clients do not come independently; each is a group then.
     averaging : str
         "weights" or "present".
     local_steps : int
@@ -129,7 +140,8 @@ class CorrelatedProof:
     """
 
     measure: str
-    groups: Sequence[Group]
+    groups: Sequence[MarkovGroup]
+    chain: Chain | None
     averaging: str
     local_steps: int
     client_lr: Fraction
@@ -147,7 +159,9 @@ class CorrelatedProof:
 
     @cached_property
     def states(self) -> list[State]:
-        """How many of each group can have been there."""
+        """How many of each group can have been there, or the chain's states."""
+        if self.chain is not None:
+            return [tuple(map(int, mask)) for mask in self.chain.masks]
         return [
             state
             for state in product(*(range(own.n_clients + 1) for own in self.groups))
@@ -189,11 +203,12 @@ def parsed(text: str) -> CorrelatedProof:
     if not measures:
         raise ProofError(f"claim: is none that is known, got {kernel.shown(top['claim'])}")
     played = kernel.fields_of(
-        "round", top["round"], "averaging local_steps client_lr server_lr groups"
+        "round", top["round"], "averaging local_steps client_lr server_lr chain groups"
     )
     clients = kernel.fields_of("class", top["class"], "L mu noise")
     bound = kernel.fields_of("bound", top["bound"], COEFFICIENTS)
     groups = kernel.list_of("round.groups", played["groups"], _group)
+    chain = None if played["chain"] is None else _chain(played["chain"], groups)
     if type(clients["noise"]) is not bool:
         raise ProofError(
             f"class.noise: must be true or false, got {kernel.shown(clients['noise'])}"
@@ -218,6 +233,7 @@ def parsed(text: str) -> CorrelatedProof:
     proof = CorrelatedProof(
         measure=measures[0],
         groups=groups,
+        chain=chain,
         averaging=played["averaging"],
         local_steps=steps,
         client_lr=kernel.fraction("round.client_lr", played["client_lr"]),
@@ -245,7 +261,7 @@ def parsed(text: str) -> CorrelatedProof:
     return proof
 
 
-def _group(place: str, found: Any) -> Group:
+def _group(place: str, found: Any) -> MarkovGroup:
     names = "n_clients availability correlation target_weight weight"
     one = kernel.fields_of(place, found, names)
     numbers = {
@@ -253,7 +269,7 @@ def _group(place: str, found: Any) -> Group:
         for name in names.split()
         if name[0] != "n"
     }
-    group = Group(kernel.whole(f"{place}.n_clients", one["n_clients"]), **numbers)
+    group = MarkovGroup(kernel.whole(f"{place}.n_clients", one["n_clients"]), **numbers)
     kernel.in_range(
         {
             f"{place}.n_clients": 1 <= group.n_clients <= MOST_CLIENTS,
@@ -263,6 +279,38 @@ def _group(place: str, found: Any) -> Group:
         }
     )
     return group
+
+
+def _chain(found: Any, groups: Sequence[MarkovGroup]) -> Chain:
+    place = "round.chain"
+    one = kernel.fields_of(place, found, "masks transition law")
+    law = kernel.row(f"{place}.law", one["law"])
+    size, masks = len(law), one["masks"]
+    rows = kernel.rows_of(f"{place}.transition", one["transition"], size)
+    drawn = isinstance(masks, list) and len(masks) == size
+    kernel.in_range(
+        {
+            f"{place}.law": 1 <= size <= MOST_STATES and min(law) >= 0 and sum(law) == 1,
+            f"{place}.masks": drawn
+            and all(isinstance(mask, list) and len(mask) == len(groups) for mask in masks)
+            and all(type(there) is bool for mask in masks for there in mask),
+            f"{place}.transition": all(min(row) >= 0 and sum(row) == 1 for row in rows),
+        }
+    )
+    after = [sum(p * row[j] for p, row in zip(law, rows, strict=True)) for j in range(size)]
+    there = [
+        sum(p for p, mask in zip(law, masks, strict=True) if mask[i]) for i in range(len(groups))
+    ]
+    kernel.in_range(
+        {
+            f"{place}.law (stationary)": after == law,
+            "round.groups (each a client of the chain)": all(
+                own.n_clients == 1 and own.correlation == 0 and own.availability == p
+                for own, p in zip(groups, there, strict=True)
+            ),
+        }
+    )
+    return Chain(masks, rows, law)
 
 
 def _numbers(place: str, found: Any, size: int) -> Fractions:
@@ -276,7 +324,7 @@ def _of_cells(place: str, found: Any, of: Any) -> list[list[Any]]:
     return kernel.list_of(place, found, lambda p, f: kernel.list_of(p, f, of))
 
 
-def _check_size(groups: Sequence[Group], steps: int) -> None:
+def _check_size(groups: Sequence[MarkovGroup], steps: int) -> None:
     if not 1 <= steps <= MOST_STEPS:
         raise ProofError("round.local_steps: out of range")
     if not groups or math.prod(own.n_clients + 1 for own in groups) > MOST_STATES:
@@ -334,13 +382,19 @@ class Next:
     Parameters
     ----------
     proof : CorrelatedProof
-    state : tuple of int, or None
-        None for the chain's stationary law.
+    place : int or None
+        Of a state; None for the chain's stationary law.
     """
 
-    def __init__(self, proof: CorrelatedProof, state: State | None) -> None:
-        self._proof, self._state = proof, state
+    def __init__(self, proof: CorrelatedProof, place: int | None) -> None:
+        self._proof = proof
+        self._state = None if place is None else proof.states[place]
         self._cache: dict[tuple[int, ...], list[int]] = {}
+        self._of_chain: list[int] | None = None
+        if proof.chain is not None:
+            law = proof.chain.law if place is None else proof.chain.transition[place]
+            self._of_chain, self.denominator = _whole(law)
+            return
         self._wholes = [
             math.lcm(own.availability.denominator, own.correlation.denominator)
             * own.availability.denominator
@@ -368,6 +422,11 @@ class Next:
 
     def chances(self, tags: Sequence[tuple[int, bool]]) -> list[int]:
         """Return, for every next state, its chance with all tagged in it, times `denominator`."""
+        if self._of_chain is not None:
+            return [
+                chance * all(state[c] for c, _ in tags)
+                for chance, state in zip(self._of_chain, self._proof.states, strict=True)
+            ]
         laws = [
             self._of_group(
                 c,
@@ -400,14 +459,14 @@ class Sums:
         self.cells = cells
         self._n_vectors = proof.local_steps + 1
         self._alpha = [proof.groups[c].target_weight for c, _, _ in cells]
-        self._clients = kernel.Clients(
+        self._clients = kernel.Coordinates(
             1,
             [
                 kernel.Group(_name(cell), cell[2], self._n_vectors, self._n_vectors)
                 for cell in cells
             ],
         )
-        self.form = kernel.Form(self._clients)
+        self.form = kernel.SymmetricForm(self._clients)
         self.z = self._clients.shared(0)
 
     def vector(self, k: int, index: int) -> kernel.Vector:
@@ -557,7 +616,7 @@ class Checker:
         proof, state = self.proof, self.proof.states[place]
         sums = Sums(proof, proof.cells(state))
         self.add_now(sums, proof.bound["rate"], place)
-        self.add_expected(sums, Fraction(-1), Next(proof, state), moves=True)
+        self.add_expected(sums, Fraction(-1), Next(proof, place), moves=True)
         sums.add_h(proof.bound["heterogeneity"])
         if proof.measure == "distance":
             sums.add_square(Fraction(-1))
@@ -618,12 +677,12 @@ class Checker:
         l' <= k.
         """
         proof, state = self.proof, self.proof.states[place]
-        law, K, L = Next(proof, state), proof.local_steps, proof.L
+        law, K, L = Next(proof, place), proof.local_steps, proof.L
         total = proof.bound["rate"] * proof.function[place].constant + proof.bound["noise"]
         total -= self._mean_constant(law)
         for k, (c, present, members) in enumerate(proof.cells(state)):
-            clients = kernel.Clients(2 * K, [kernel.Group("a client", 1, 0, K + 1)])
-            form, nothing = kernel.Form(clients), clients.nothing
+            clients = kernel.Coordinates(2 * K, [kernel.Group("a client", 1, 0, K + 1)])
+            form, nothing = kernel.SymmetricForm(clients), clients.nothing
             xi = [clients.shared(K + j) for j in range(K)]
             # The first gradient is at x itself, which the round's noise has not moved.
             h = [nothing, *(clients.shared(j) for j in range(1, K))]

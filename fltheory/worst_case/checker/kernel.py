@@ -7,13 +7,14 @@ this file decide. It has four parts.
 version; `fields_of`, `list_of`, `rows_of`, `fraction`, `whole` and `in_range` check what is in it.
 Each raises `ProofError`, whose message begins with the place: ``"class.mu: out of range"``.
 
-*Vectors of clients that are alike.* A `Clients` has vectors that all share (the model x), and
-groups of clients, each with vectors of its own (gradients). `Clients.shared`, `Clients.own` (one
-client's vector) and `Clients.mean` (a group's mean) return a `Vector`; vectors are added,
-subtracted and multiplied by fractions.
+*Vectors of clients that are alike.* `Coordinates` have vectors that all share (the model x), and
+groups of clients, each with vectors of its own (gradients). `shared`, `own` (one client's vector)
+and `mean` (a group's mean) return a `Vector`; vectors are added, subtracted and multiplied by
+fractions.
 
-*Forms.* A `Form` is a quadratic form that does not change if clients of a group are exchanged, plus
-means of function values. It is put together from what one client does and what two do:
+*Forms.* A `SymmetricForm` is a quadratic form that does not change if clients of a group are
+exchanged, plus means of function values. It is put together from what one client does and what two
+do:
 
     add(w, u, v)                 w <u, v>, of vectors that all share
     add_each(w, group, u, v)     w times the mean of <u_i, v_i> over the group's clients
@@ -22,7 +23,7 @@ means of function values. It is put together from what one client does and what 
     add_conditions(group, weights, points, gradients, mu)
                                  what is at most zero for every 1-smooth, mu-strongly convex f_i
 
-*Deciding.* `Form.check` raises `ProofError` unless function values cancel and the form is a sum of
+*Deciding.* `check` raises `ProofError` unless function values cancel and the form is a sum of
 squares. Why that is decided exactly: write a client's vector as its group's mean plus a difference.
 Mixed products of the two cancel, so the form splits into one block of means and a block of
 differences for each group (Colla and Hendrickx, arXiv 2403.11724), and each must be positive
@@ -263,7 +264,7 @@ class Group:
     points: int
 
 
-class Clients:
+class Coordinates:
     """The coordinates of forms.
 
     Parameters
@@ -308,7 +309,7 @@ def _unit(size: int, index: int) -> tuple[Fraction, ...]:
 # ---------------------------------------------------------------- forms
 
 
-class Form:
+class SymmetricForm:
     """A quadratic form that an exchange of clients does not change, plus means of function values.
 
     Attributes
@@ -321,7 +322,7 @@ class Form:
         Coefficients of the means of function values, one per group and point.
     """
 
-    def __init__(self, clients: Clients) -> None:
+    def __init__(self, clients: Coordinates) -> None:
         self.clients = clients
         self.means = _zeros(clients.n_means)
         self.differences = [_zeros(group.vectors) for group in clients.groups]

@@ -12,7 +12,8 @@ phi_i is the model when client i was last in S. With ``x* = 0``, ``w_i = y_i - g
     V = (x, mean w, mean phi)' P (x, mean w, mean phi) + mean of what clients differ in,
         (w_i, phi_i)' Q (w_i, phi_i) + memory_value mean h_i(phi_i) + model_value (F(x) - F(x*))
 
-Shown is ``V >= ||x||^2``, ``E V+ <= rate V``, and a bound on V at the start. What a round does is
+Shown is ``V >= ||x||^2``, ``E V+ <= rate V``, and a bound on V at the start; or, of a sum of gaps,
+``V >= 0`` and ``E V+ <= rate V - gap (F(x) - F(x*))``. What a round does is
 summed over clients and over pairs of them, by what happens to one and to two: the modelling works
 with means and variances.
 """
@@ -33,14 +34,18 @@ FractionRows = kernel.FractionRows
 ProofError = kernel.ProofError
 Vector = kernel.Vector
 
-KIND, VERSION = "Lyapunov function for every client loss", 2
+KIND, VERSION = "Lyapunov function for every client loss", 3
 FIELDS = "kind version claim method class bound function multipliers"
 MOST_CHARACTERS = 30_000  # of a file
 CLAIM = (
     "E||x_R - x*||^2 <= rate^R (start ||x_0 - x*||^2 + heterogeneity dissimilarity^2), "
     "dissimilarity^2 >= 1/N sum_i ||grad F_i(x*)||^2"
 )
-COEFFICIENTS = ("rate", "start", "heterogeneity")
+GAP_CLAIM = (
+    "gap sum_(r<R) rate^(R-1-r) E[F(x_r) - F*] <= rate^R (start ||x_0 - x*||^2 + heterogeneity "
+    "dissimilarity^2), dissimilarity^2 >= 1/N sum_i ||grad F_i(x*)||^2"
+)
+COEFFICIENTS = ("rate", "gap", "start", "heterogeneity")
 INEQUALITIES = ("positive", "decrease", "begin")
 SAMPLINGS, STARTS = ("drawn", "independent"), ("zero", "gradients")
 MEMORY, MODEL, OPTIMUM = range(3)
@@ -90,7 +95,7 @@ class LyapunovProof:
     @property
     def claim(self) -> str:
         """What it claims."""
-        return CLAIM
+        return GAP_CLAIM if self.bound["gap"] else CLAIM
 
     @property
     def together(self) -> Fraction:
@@ -112,8 +117,10 @@ def parsed(text: str) -> LyapunovProof:
     ProofError
         Naming the field that is missing, is not what it must be, or is out of range.
     """
-    top = kernel.document_of(text, FIELDS, MOST_CHARACTERS, kind=KIND, version=VERSION, claim=CLAIM)
+    top = kernel.document_of(text, FIELDS, MOST_CHARACTERS, kind=KIND, version=VERSION)
     proof = _proof(top)
+    if top["claim"] != proof.claim:
+        raise ProofError(f"claim: must be {proof.claim!r} for this gap")
     _check_ranges(proof)
     return proof
 
@@ -178,7 +185,9 @@ def _check_ranges(proof: LyapunovProof) -> None:
             "method.start": proof.start in STARTS,
             "class.L": proof.L > 0,
             "class.mu": 0 < proof.mu < proof.L,
-            "bound.rate": 0 <= proof.bound["rate"] < 1,
+            "bound.gap": proof.bound["gap"] >= 0,
+            "bound.rate": 0 <= proof.bound["rate"] < 1
+            or (proof.bound["rate"] == 1 and proof.bound["gap"] > 0),
             "bound.heterogeneity": proof.bound["heterogeneity"] >= 0,
             # Of F(x+) there is an upper bound only.
             "function.model_value": proof.model_value >= 0,
@@ -203,7 +212,7 @@ class Fate:
 
 
 @dataclass(frozen=True)
-class Law:
+class FateLaw:
     """Probabilities of one client's fate, and of two clients'."""
 
     of_one: Sequence[tuple[Fraction, Fate]]
@@ -221,18 +230,18 @@ class Method:
     def __init__(self, proof: LyapunovProof) -> None:
         self.proof = proof
         group = kernel.Group("clients", proof.n_clients, vectors=3, points=3)
-        self.clients = kernel.Clients(1, [group])
+        self.clients = kernel.Coordinates(1, [group])
         self.x, self.nothing = self.clients.shared(0), self.clients.nothing
         self.w, self.phi, self.u = (self.clients.own(0, index) for index in range(3))
 
-    def certain(self, *, renewed: bool) -> Law:
+    def certain(self, *, renewed: bool) -> FateLaw:
         """Return the law of a fate that all clients share: memory is kept, or renewed."""
         fate = Fate(self.nothing, self.w, self.phi, MEMORY)
         if renewed:
             fate = Fate(self.nothing, self.u, self.x, MODEL)
-        return Law([(Fraction(1), fate)], [(Fraction(1), fate, fate)])
+        return FateLaw([(Fraction(1), fate)], [(Fraction(1), fate, fate)])
 
-    def a_round(self) -> Law:
+    def a_round(self) -> FateLaw:
         """Return the law of a round."""
         proof = self.proof
         step = proof.step * proof.L
@@ -241,7 +250,7 @@ class Method:
         surprise = (-step * proof.surprise) * (self.u - self.w)
         present = Fate(memory + surprise, self.u, self.x, MODEL)
         one, two = proof.probability, proof.together
-        return Law(
+        return FateLaw(
             [(one, present), (1 - one, absent)],
             [
                 (two, present, present),
@@ -251,7 +260,7 @@ class Method:
             ],
         )
 
-    def add_function(self, form: kernel.Form, factor: Fraction, law: Law) -> None:
+    def add_function(self, form: kernel.SymmetricForm, factor: Fraction, law: FateLaw) -> None:
         """Add ``factor E V`` after what the law says; an upper bound where F(x) is part of V.
 
         ``F(x+) <= F(x) + <grad F(x), x+ - x> + L/2 ||x+ - x||^2``.
@@ -261,7 +270,7 @@ class Method:
         memory, model = proof.memory_value * proof.L, proof.model_value * proof.L
         square = P[0][0] + model / 2
         form.add(factor * P[0][0], x, x)
-        self._add_value(form, factor * model, MODEL)
+        self.add_value(form, factor * model, MODEL)
         for chance, fate in law.of_one:
             weight = factor * chance
             kept = (fate.w, fate.phi)
@@ -271,7 +280,7 @@ class Method:
             form.add_each(2 * weight, 0, fate.moves, mixed)
             form.add_each(weight * n * square, 0, fate.moves, fate.moves)
             form.add_each(weight * model, 0, self.u, fate.moves)
-            self._add_value(form, weight * memory, fate.point)
+            self.add_value(form, weight * memory, fate.point)
             for a in range(2):
                 for b in range(2):
                     own = Q[a][b] + (P[a + 1][b + 1] - Q[a][b]) / n
@@ -296,7 +305,7 @@ class Method:
         size = range(len(rows))
         return [[L ** ((i == w) + (j == w)) * rows[i][j] for j in size] for i in size]
 
-    def _add_value(self, form: kernel.Form, weight: Fraction, point: int) -> None:
+    def add_value(self, form: kernel.SymmetricForm, weight: Fraction, point: int) -> None:
         """Add ``weight`` times the clients' mean of ``h_i`` at a point, which is zero at x*."""
         form.add_value(weight, 0, point)
         form.add_value(-weight, 0, OPTIMUM)
@@ -305,16 +314,19 @@ class Method:
 # ---------------------------------------------------------------- what must be shown
 
 
-def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.Form, list[Vector]]]:
+def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.SymmetricForm, list[Vector]]]:
     """Return what must have no negative value, a form an inequality, and means that are zero."""
     played = Method(proof)
     one, x = Fraction(1), played.x
     kept, renewed = played.certain(renewed=False), played.certain(renewed=True)
-    forms = {name: kernel.Form(played.clients) for name in INEQUALITIES}
+    forms = {name: kernel.SymmetricForm(played.clients) for name in INEQUALITIES}
     played.add_function(forms["positive"], one, kept)
-    forms["positive"].add(-one, x, x)
+    gap = proof.bound["gap"]
+    if gap == 0:
+        forms["positive"].add(-one, x, x)
     played.add_function(forms["decrease"], proof.bound["rate"], kept)
     played.add_function(forms["decrease"], -one, played.a_round())
+    played.add_value(forms["decrease"], -gap * proof.L, MODEL)
     first, zero = renewed, []
     if proof.start == "zero":
         # Memory is zero, the gradient where the client's own loss is smallest. So w_i is minus the

@@ -594,7 +594,7 @@ class _Play:
         self.mu = proof.mu / proof.L
         at_optimum = int(not proof.of_descent)
         steps = [proof.steps_of(own) for own in proof.crowds]
-        self.clients = kernel.Clients(
+        self.clients = kernel.Coordinates(
             at_optimum,
             [
                 kernel.Group(own.name, own.n_clients, count + at_optimum, proof.points_of(own))
@@ -613,7 +613,7 @@ class _Play:
             if at_optimum
             else []
         )
-        self.form = kernel.Form(self.clients)
+        self.form = kernel.SymmetricForm(self.clients)
         for c, own in enumerate(self.along):
             points, gradients = _path(self.x, own, e), list(own)
             optimum = self.at_optimum[c]
@@ -683,12 +683,12 @@ class _Play:
             if not crowd.mean:
                 continue
             points = self.proof.points_of(crowd)
-            one = kernel.Clients(0, [kernel.Group("one client", 1, 2 * count, points)])
+            one = kernel.Coordinates(0, [kernel.Group("one client", 1, 2 * count, points)])
             own = [one.own(0, k) for k in range(2 * count)]
             random, noises = [one.nothing, *own[:count]], own[count:]
             seen = [h + xi for h, xi in zip(random, [*noises, one.nothing], strict=True)]
             moved = _sum(seen, one.nothing)
-            form = kernel.Form(one)
+            form = kernel.SymmetricForm(one)
             reach = self.square * self.proof.q * self.proof.server_lr**2 * self.e
             form.add_each(-reach * crowd.square, 0, moved, moved)
             at = [*_path(one.nothing, seen, self.e), one.nothing][:points]

@@ -21,9 +21,14 @@ from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import correlated_checker
 from fltheory.worst_case.checker.correlated_checker import CorrelatedProof, check_correlated
 from fltheory.worst_case.checker.kernel import ProofError
-from fltheory.worst_case.correlated.program import OnOffProgram, Solution, cells_of, states_of
+from fltheory.worst_case.correlated.program import (
+    CorrelatedSolution,
+    OnOffProgram,
+    cells_of,
+    states_of,
+)
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.averaging_round import AveragingRound, ParticipantChain
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 Measured: TypeAlias = Literal["distance", "loss"]
@@ -139,12 +144,12 @@ class Solved:
     program : OnOffProgram
     unit : Fraction
         Of gradients at x*, over L.
-    solution : Solution
+    solution : CorrelatedSolution
     """
 
     program: OnOffProgram
     unit: Fraction
-    solution: Solution
+    solution: CorrelatedSolution
 
 
 def best_correlated_bound(
@@ -288,7 +293,7 @@ def _check(a_round: AveragingRound, clients: ClientClass) -> None:
     if clients.server_sigma:
         raise ValueError("client_class must have server_sigma = 0: no server's step is averaged")
     states = math.prod(own.n_clients + 1 for own in a_round.groups)
-    if states > _MOST_STATES:
+    if a_round.chain is None and states > _MOST_STATES:
         raise ValueError(
             f"participation must have at most {_MOST_STATES} states, numbers present in each "
             f"group of clients that are alike, got {states}"
@@ -299,8 +304,8 @@ def _guess(a_round: AveragingRound, clients: ClientClass) -> float:
     """Return about the floor, in units with L = 1: the rule for small steps, and local drift."""
     step = float(clients.L * a_round.client_lr * a_round.server_lr) * a_round.local_steps
     spread = 0.0
-    for own in a_round.groups:
-        p, nu = float(own.availability), float(own.correlation)
+    for own, nu in zip(a_round.groups, a_round.correlations, strict=True):
+        p = float(own.availability)
         share = own.n_clients * float(own.target_weight) ** 2
         spread += share * (1 - p) / p * (1 + nu) / (1 - nu)
     return max(step * spread / 2 * float(clients.L / clients.mu), 1e-9)
@@ -403,7 +408,7 @@ def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedC
     return None
 
 
-def _text(request: Request, unit: Fraction, found: Solution, bits: int) -> str:
+def _text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
     """Return a certificate's JSON, numbers rounded to so many bits after the point."""
     a_round, clients = request.round, request.client_class
     units = dict(_units(request, unit))
@@ -438,6 +443,7 @@ def _text(request: Request, unit: Fraction, found: Solution, bits: int) -> str:
             "local_steps": a_round.local_steps,
             "client_lr": str(a_round.client_lr),
             "server_lr": str(a_round.server_lr),
+            "chain": None if a_round.chain is None else _chain_text(a_round.chain),
             "groups": [
                 {
                     "n_clients": own.n_clients,
@@ -483,6 +489,14 @@ def _text(request: Request, unit: Fraction, found: Solution, bits: int) -> str:
         ],
     }
     return json.dumps(document, indent=1) + "\n"
+
+
+def _chain_text(chain: ParticipantChain) -> Mapping[str, Any]:
+    return {
+        "masks": chain.masks,
+        "transition": [[str(p) for p in row] for row in chain.transition],
+        "law": [str(p) for p in chain.law],
+    }
 
 
 def _value(row: FloatArray, constant: float, n_groups: int, written: Any) -> Mapping[str, Any]:
@@ -568,13 +582,30 @@ class CorrelatedCertificate(ProofFile):
             f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
             f"{gradients}, x* of F = sum alpha_i F_i",
             f"K = {proof.local_steps}, eta_c = {proof.client_lr}, x+ = x + {proof.server_lr} times "
-            f"{sums}; clients come and go independently of each other, stationary at first:",
+            f"{sums}; {_WHO[proof.chain is not None]}, stationary at first:",
         ]
+        if proof.chain is not None:
+            lines += [
+                f"  {fraction_text(p)} of rounds: {_members(mask)}"
+                for p, mask in zip(proof.chain.law, proof.chain.masks, strict=True)
+            ]
         for own in proof.groups:
             weight = f", weight {fraction_text(own.weight)}" if weighted else ""
+            correlation = f"correlation {fraction_text(own.correlation)}, "
             lines.append(
                 f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
-                f"correlation {fraction_text(own.correlation)}, "
+                f"{'' if proof.chain is not None else correlation}"
                 f"alpha = {fraction_text(own.target_weight)}{weight}"
             )
         return tuple(lines)
+
+
+_WHO = {
+    False: "clients come and go independently of each other",
+    True: "participants by a chain",
+}
+
+
+def _members(mask: Sequence[bool]) -> str:
+    there = [str(index) for index, one in enumerate(mask) if one]
+    return f"clients {', '.join(there)}" if there else "nobody"

@@ -1,8 +1,9 @@
 """The semidefinite program of weighted averaging where clients come and go in bursts.
 
-The state is S, who took part in the round before, known by how many of each group it has. Clients
-of a group are interchangeable, so that all quadratic forms of ``z = x - x*`` and ``g_i = grad
-F_i(x*)`` that can matter are
+The state is S, who took part in the round before, known by how many of each group it has; where
+sets follow one another by another chain, each client is a group and a state is one of the chain's.
+Clients of a group are interchangeable, so that all quadratic forms of ``z = x - x*`` and ``g_i =
+grad F_i(x*)`` that can matter are
 
     W_S(x) = form(z, u_1..u_C, U_1..U_{C-1})
              + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c}) alpha_i ||g_i||^2
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations_with_replacement, permutations, product
 from typing import TypeAlias
@@ -45,13 +47,15 @@ from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, optimum
 
 IntArray: TypeAlias = NDArray[np.int64]
+Outcomes: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
+"""How many of each cell come, (outcomes, cells), with which probability, and to which state."""
 
 # What is left of a form of length one when it is a combination of others, but for rounding.
 _DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Cell:
+class GroupCell:
     """Clients of a group who were all there in the round before, or all not.
 
     Attributes
@@ -67,7 +71,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Form(ReadOnlyArrays):
+class DifferenceForm(ReadOnlyArrays):
     """Quadratic forms: their mean blocks, and a block of differences for every cell.
 
     Attributes
@@ -82,7 +86,7 @@ class Form(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(ReadOnlyArrays):
+class CorrelatedSolution(ReadOnlyArrays):
     """What the solver found, in the program's units.
 
     Attributes
@@ -151,7 +155,6 @@ class OnOffProgram:
         self.groups = a_round.groups
         self.alpha = np.array([float(own.target_weight) for own in self.groups])
         self.states = states_of(a_round)
-        self._index = {state: place for place, state in enumerate(self.states)}
         self.weights = np.array([_weights(a_round, state) for state in self.states])
         self.cells = [list(cells_of(a_round, state)) for state in self.states]
         gain = sum(own.n_clients * own.weight * own.availability for own in self.groups)
@@ -170,21 +173,21 @@ class OnOffProgram:
         """Coefficients of W in a state: of its form, ``present_c`` and ``all_c``."""
         return len(self._pairs) + 2 * len(self.groups)
 
-    def _means(self, cells: list[Cell]) -> FloatArray:
+    def _means(self, cells: list[GroupCell]) -> FloatArray:
         """Return the cells' means of g as combinations of coordinates: the weighted sum is zero."""
         root = np.sqrt([self.alpha[cell.group] * cell.size for cell in cells])
         basis = np.linalg.qr(root[:, None], mode="complete")[0][:, 1:]
         return np.asarray(basis / root[:, None])
 
-    def _size(self, cells: list[Cell]) -> int:
+    def _size(self, cells: list[GroupCell]) -> int:
         return 1 + len(cells) * self.steps + len(cells) - 1
 
-    def _expected(self, cells: list[Cell], chances: list[float], moves: bool) -> Form:
+    def _expected(self, cells: list[GroupCell], outcomes: Outcomes, moves: bool) -> DifferenceForm:
         """Return what each coefficient of each next state multiplies in E W.
 
         Arrays begin with (states, coefficients).
         """
-        counts, chance, after = self._outcomes(cells, chances)
+        counts, chance, after = outcomes
         n_groups, n = len(self.groups), len(self.states)
         means, size, K = self._means(cells), self._size(cells), self.steps
         first_g = size - means.shape[1]
@@ -224,39 +227,57 @@ class OnOffProgram:
             np.add.at(own[:, of_present, K, K], after, chance * counts[:, place] / cell.size)
             np.add.at(own[:, of_all, K, K], after, chance)
             differences.append(own)
-        return Form(mean, tuple(differences))
+        return DifferenceForm(mean, tuple(differences))
 
-    def _outcomes(
-        self, cells: list[Cell], chances: list[float]
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return how many of each cell may come next, with probability and next state."""
+    def _next(self, state: int) -> Outcomes:
+        """Return how many of each cell may come after a state."""
+        if self.round.chain is not None:
+            return self._by_chain(np.array(self.round.chain.transition[state], dtype=float))
+        cells, groups = self.cells[state], self.groups
+        chances = [
+            groups[cell.group].stays if cell.present else groups[cell.group].comes for cell in cells
+        ]
+        return self._independent(cells, chances)
+
+    @property
+    def _everybody(self) -> list[GroupCell]:
+        return [GroupCell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
+
+    @cached_property
+    def _first(self) -> Outcomes:
+        """How many of each group may be there in the chain's limit."""
+        if self.round.chain is not None:
+            return self._by_chain(np.array(self.round.chain.law, dtype=float))
+        return self._independent(self._everybody, [own.availability for own in self.groups])
+
+    def _by_chain(self, chance: FloatArray) -> Outcomes:
+        after = np.flatnonzero(chance)
+        return np.array(self.states, dtype=float)[after], chance[after], after
+
+    def _independent(self, cells: list[GroupCell], chances: list[Fraction]) -> Outcomes:
         from scipy.stats import binom
 
         counts: FloatArray = np.zeros((1, 0), dtype=int)
         chance: FloatArray = np.ones(1)
         for cell, own in zip(cells, chances, strict=True):
             number = np.arange(cell.size + 1)
-            likely = binom.pmf(number, cell.size, own)
+            likely = binom.pmf(number, cell.size, float(own))
             number, likely = number[likely > 0], likely[likely > 0]
             counts = np.column_stack(
                 [np.repeat(counts, len(number), axis=0), np.tile(number, len(counts))]
             )
             chance = np.outer(chance, likely).ravel()
         groups = np.array([[cell.group == c for c in range(len(self.groups))] for cell in cells])
+        places = {state: place for place, state in enumerate(self.states)}
         following = (counts @ groups).tolist()
-        return counts, chance, np.array([self._index[tuple(row)] for row in following])
+        return counts, chance, np.array([places[tuple(row)] for row in following])
 
-    def _now(self, state: int) -> Form:
+    def _now(self, state: int) -> DifferenceForm:
         """Return what each coefficient multiplies in W of a state."""
         cells = self.cells[state]
-        found = self._expected(cells, [float(cell.present) for cell in cells], False)
-        return Form(found.mean[state], tuple(own[state] for own in found.differences))
-
-    def _chances(self, cells: list[Cell]) -> list[float]:
-        return [
-            float(self.groups[cell.group].stays if cell.present else self.groups[cell.group].comes)
-            for cell in cells
-        ]
+        counts = np.array([[float(cell.size * cell.present) for cell in cells]])
+        found = self._expected(cells, (counts, np.ones(1), np.array([state])), False)
+        return DifferenceForm(found.mean[state], tuple(own[state] for own in found.differences))
 
     def _condition(self, pair: tuple[int, int]) -> FloatArray:
         """Return what is at most zero, function values apart, in (z, delta_0.., g)."""
@@ -383,7 +404,7 @@ class OnOffProgram:
     def _decrease(self, state: int) -> tuple[FloatArray, list[FloatArray]]:
         """Return ``rate W_S - E W_{S'}``: the mean block's columns and those of differences."""
         cells, K = self.cells[state], self.steps
-        after = self._expected(cells, self._chances(cells), True)
+        after = self._expected(cells, self._next(state), True)
         now, rate = self._now_forms[state], 1.0 if self.rate is None else self.rate
         mean = np.zeros((self.n_unknowns, *after.mean.shape[-2:]))
         owns = [np.zeros((self.n_unknowns, K + 1, K + 1)) for _ in cells]
@@ -404,7 +425,7 @@ class OnOffProgram:
     def _fluctuations(self, state: int) -> Iterator[Block]:
         """Yield a client's block of noise in every cell."""
         cells, K = self.cells[state], self.steps
-        counts, chance, after = self._outcomes(cells, self._chances(cells))
+        counts, chance, after = self._next(state)
         everything = np.ones((2 * K - 1, 2 * K - 1))
         for index, cell in enumerate(cells):
             columns = np.zeros((self.n_unknowns, 2 * K - 1, 2 * K - 1))
@@ -433,7 +454,7 @@ class OnOffProgram:
         cells = self.cells[state]
         row, end = np.zeros(self.n_unknowns), np.zeros(self.n_unknowns)
         constants, rate = self._of_constants, 1.0 if self.rate is None else self.rate
-        _, chance, after = self._outcomes(cells, self._chances(cells))
+        _, chance, after = self._next(state)
         np.add.at(row, constants[after], -chance)
         row[constants[state]] += rate
         row[self._of_ends["noise"]] = 1
@@ -455,12 +476,12 @@ class OnOffProgram:
 
     def _start(self) -> Iterator[Block]:
         """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` in the chain's limit."""
-        cells = [Cell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
-        found = self._expected(cells, [float(own.availability) for own in self.groups], False)
+        cells = self._everybody
+        found = self._expected(cells, self._first, False)
         used = [
             (
                 self._of_function[state],
-                Form(-found.mean[state], tuple(-own[state] for own in found.differences)),
+                DifferenceForm(-found.mean[state], tuple(-own[state] for own in found.differences)),
                 self._free[state],
             )
             for state in range(len(self.states))
@@ -472,8 +493,8 @@ class OnOffProgram:
 
     def _ends(
         self,
-        cells: list[Cell],
-        used: list[tuple[slice, Form, list[int]]],
+        cells: list[GroupCell],
+        used: list[tuple[slice, DifferenceForm, list[int]]],
         h: Mapping[str, float],
         square: float,
     ) -> Iterator[Block]:
@@ -519,8 +540,7 @@ class OnOffProgram:
 
     def _start_row(self) -> FloatArray:
         """Return ``noise_once - E constant - noise_below``, which is not negative."""
-        cells = [Cell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
-        _, chance, after = self._outcomes(cells, [float(own.availability) for own in self.groups])
+        _, chance, after = self._first
         row = np.zeros(self.n_unknowns)
         np.add.at(row, self._of_constants[after], -chance)
         row[self._of_ends["noise_once"]] = 1
@@ -532,7 +552,7 @@ class OnOffProgram:
         self,
         costs: Mapping[str, float] | None,
         fixed: Mapping[str, float] | None = None,
-    ) -> Solution | None:
+    ) -> CorrelatedSolution | None:
         """Minimise a sum of ends, the others given or free; without costs, leave most slack.
 
         Parameters
@@ -595,7 +615,7 @@ class OnOffProgram:
         less[self._margin] = -np.eye(columns.shape[-1])
         return less
 
-    def _solution(self, value: float, unknowns: FloatArray) -> Solution:
+    def _solution(self, value: float, unknowns: FloatArray) -> CorrelatedSolution:
         K, function = self.steps, np.zeros((len(self.states), self.n_coefficients))
         for row, free, place in zip(function, self._free, self._of_function, strict=True):
             row[free] = unknowns[place]
@@ -604,7 +624,7 @@ class OnOffProgram:
             for matrix in (matrix for cells in multipliers for matrix in cells):
                 matrix[K, 0] += 1
         noises = [[unknowns[own] for own in cells] for cells in self._of_noises]
-        return Solution(
+        return CorrelatedSolution(
             value,
             {name: float(unknowns[place]) for name, place in self._of_ends.items()},
             function,
@@ -616,7 +636,9 @@ class OnOffProgram:
 
 
 def states_of(a_round: AveragingRound) -> list[tuple[int, ...]]:
-    """Return how many of each group may have been there in the round before."""
+    """Return how many of each group may have been there before, or a chain's sets."""
+    if a_round.chain is not None:
+        return [tuple(int(one) for one in mask) for mask in a_round.chain.masks]
     return list(
         product(
             *(
@@ -627,13 +649,13 @@ def states_of(a_round: AveragingRound) -> list[tuple[int, ...]]:
     )
 
 
-def cells_of(a_round: AveragingRound, state: tuple[int, ...]) -> Iterator[Cell]:
+def cells_of(a_round: AveragingRound, state: tuple[int, ...]) -> Iterator[GroupCell]:
     """Yield a state's cells that have members."""
     for group, (own, number) in enumerate(zip(a_round.groups, state, strict=True)):
         if number:
-            yield Cell(group, True, number)
+            yield GroupCell(group, True, number)
         if number < own.n_clients:
-            yield Cell(group, False, own.n_clients - number)
+            yield GroupCell(group, False, own.n_clients - number)
 
 
 def _weights(a_round: AveragingRound, state: tuple[int, ...]) -> list[float]:
@@ -661,7 +683,7 @@ def _interpolation(
     return np.asarray((moved + moved.T) / 2 + (squares - mu * (mixed + mixed.T)) / (2 * (1 - mu)))
 
 
-def _independent(form: Form, order: list[int]) -> list[int]:
+def _independent(form: DifferenceForm, order: list[int]) -> list[int]:
     """Return the coefficients of W that a state can tell apart, in order of preference."""
     flat = np.column_stack(
         [part.reshape(len(form.mean), -1) for part in (form.mean, *form.differences)]

@@ -24,7 +24,6 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import memory as checker
 from fltheory.worst_case.checker.memory import (
-    COEFFICIENTS,
     INEQUALITIES,
     LyapunovProof,
     ProofError,
@@ -39,8 +38,8 @@ from fltheory.worst_case.methods.memory import (
     checked_class,
     form,
 )
-from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.proof.proof_file import (
+    ClassOutcome,
     ProofFile,
     class_text,
     heterogeneity_text,
@@ -92,8 +91,11 @@ class LyapunovCertificate(ProofFile):
             "gradients": "y_i = grad F_i(x_0) at first, R counted from there",
         }
         level = "" if proof.start == "gradients" else f" + {bound['heterogeneity']} sigma_*^2"
+        left, rate = "E||x_R - x*||^2", bound["rate"]
+        if proof.bound["gap"]:
+            left = f"{bound['gap']} sum_(r<R) {rate}^(R-1-r) E[F(x_r) - F*]"
         return (
-            f"E||x_R - x*||^2 <= {bound['rate']}^R ({bound['start']} ||x_0 - x*||^2{level})",
+            f"{left} <= {rate}^R ({bound['start']} ||x_0 - x*||^2{level})",
             f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, "
             f"{heterogeneity_text('optimum')}, with exact gradients",
             "x+ = x - step (mean of all y_i + surprise sum over those present of (grad F_i(x) - "
@@ -159,8 +161,9 @@ class LyapunovBound:
         squared = validation.nonnegative("distance", distance) ** 2
         if self.certificate is None:
             return math.inf
+        bound = self.certificate.proof.bound
         rate, start, heterogeneity = (
-            float(self.certificate.proof.bound[name]) for name in COEFFICIENTS
+            float(bound[name]) for name in ("rate", "start", "heterogeneity")
         )
         level = float(self.client_class.dissimilarity**2)
         return rate**rounds * (start * squared + heterogeneity * level)
@@ -195,6 +198,26 @@ def lyapunov_bound_of(
         made = None if least is None else _least_proved(program, least, share)
     outcome = ClassOutcome.UNDECIDED if made is None else ClassOutcome.PROVED
     return LyapunovBound(a_round, clients, outcome, made, least, tried)
+
+
+def proved_gap(
+    a_round: MemoryRound, clients: ClientClass, rate: Any, squared: float
+) -> LyapunovCertificate | None:
+    """Return a proof of a bound on a weighted sum of ``E F(x_r) - F*``, None if none is found.
+
+    Parameters
+    ----------
+    a_round : MemoryRound
+    clients : ClientClass
+        Without noise and with mu above 0.
+    rate : number
+        Round r of R counts ``rate^(R-1-r)``; at most 1.
+    squared : float
+        ``||x_0 - x*||^2`` at which, with the class's dissimilarity, the bound is the least.
+    """
+    program = LyapunovProgram(a_round, checked_class(clients), gap=a_round.step)
+    level = float(clients.dissimilarity**2 / clients.L**2)
+    return proved_rate(program, exact("rate", rate), (squared, level))
 
 
 def _least_proved(
@@ -256,10 +279,14 @@ class LyapunovProgram(ReadOnlyArrays):
     ----------
     a_round : MemoryRound
     clients : ClientClass
+    gap : Fraction
+        How much of ``F(x) - F*`` V loses in every round besides.
     """
 
-    def __init__(self, a_round: MemoryRound, clients: ClientClass) -> None:
-        self.round, self.clients = a_round, clients
+    def __init__(
+        self, a_round: MemoryRound, clients: ClientClass, gap: Fraction = Fraction(0)
+    ) -> None:
+        self.round, self.clients, self.gap = a_round, clients, gap
         self.forms = MemoryForms(a_round, clients)
         self._coordinates = self.forms.coordinates()
         self._conditions = self.forms.conditions()
@@ -285,10 +312,19 @@ class LyapunovProgram(ReadOnlyArrays):
             slow, fast = (middle, fast) if found else (slow, middle)
         return 1 - slow
 
-    def solution(self, rate: float) -> LyapunovSolution | None:
-        """Return the function of least ``start + heterogeneity`` at a rate, None for none."""
+    def solution(
+        self, rate: float, prices: tuple[float, float] | None = None
+    ) -> LyapunovSolution | None:
+        """Return the function of the least start at a rate, None for none.
+
+        Parameters
+        ----------
+        rate : float
+        prices : pair of float, optional
+            Of ``start`` and ``heterogeneity``; by default such that both count about as much.
+        """
         costs = np.zeros(len(self._scales))
-        costs[-2:] = 1.0
+        costs[-2:] = 1.0 if prices is None else np.array(prices) * self._scales[-2:] / max(prices)
         return self._solved(rate, costs)
 
     def inner_solution(
@@ -312,12 +348,13 @@ class LyapunovProgram(ReadOnlyArrays):
         if ends is not None:
             rows = np.concatenate([rows, -unit[size - 2 :]])
             offsets = np.append(offsets, ends / scales[size - 2 :])
-        zero, blocks = list[FloatArray](), list[Block]()
+        zero, sums, blocks = list[FloatArray](), list[float](), list[Block]()
         for name in INEQUALITIES:
             columns, constant = self._columns(name, rate), self._constant(name)
             values = np.array([column.values for column in columns]).T * scales
             units = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-300)
             zero += [*((values / units) @ unit)]
+            sums += [*(-constant.values / units[:, 0])]
             for block, basis in self._blocks(name):
                 entries = np.array([basis.T @ getattr(column, block) @ basis for column in columns])
                 fixed = basis.T @ getattr(constant, block) @ basis
@@ -330,7 +367,7 @@ class LyapunovProgram(ReadOnlyArrays):
                 blocks.append((np.array([*(entries / like), *least]), fixed / like))
         found = optimum(
             costs,
-            equal=(np.array(zero), np.zeros(len(zero))),
+            equal=(np.array(zero), np.array(sums)),
             nonnegative=(rows, offsets),
             blocks=blocks,
         )
@@ -403,6 +440,9 @@ class LyapunovProgram(ReadOnlyArrays):
         return item.first * -1.0
 
     def _constant(self, name: str) -> SharedForm:
+        if self.gap:
+            lost = -float(self.gap * self.clients.L) if name == "decrease" else 0.0
+            return form(values=(0.0, lost))
         return self.forms.distance * -1.0 if name == "positive" else form()
 
     def _blocks(self, name: str) -> Iterator[tuple[str, FloatArray]]:
@@ -412,9 +452,11 @@ class LyapunovProgram(ReadOnlyArrays):
             yield "differences", self.forms.first_differences if first else np.eye(3)
 
 
-def proved_rate(program: LyapunovProgram, rate: Fraction) -> LyapunovCertificate | None:
+def proved_rate(
+    program: LyapunovProgram, rate: Fraction, prices: tuple[float, float] | None = None
+) -> LyapunovCertificate | None:
     """Return a certificate of a rate that the checker accepts, None if none is found."""
-    best = program.solution(float(rate))
+    best = program.solution(float(rate), prices)
     if best is None:
         return None
     ends = (1 + _ROOM) * np.array([best.start, best.heterogeneity])
@@ -459,7 +501,7 @@ def _certificate_text(
     document = {
         "kind": checker.KIND,
         "version": checker.VERSION,
-        "claim": checker.CLAIM,
+        "claim": checker.GAP_CLAIM if program.gap else checker.CLAIM,
         "method": {
             "n_clients": a_round.n_clients,
             "sampling": "drawn" if a_round.participants else "independent",
@@ -472,6 +514,7 @@ def _certificate_text(
         "class": {"L": str(clients.L), "mu": str(clients.mu)},
         "bound": {
             "rate": str(rate),
+            "gap": str(program.gap),
             "start": str(start),
             "heterogeneity": str(
                 heterogeneity / clients.L**2 if a_round.start == "zero" else Fraction(0)
@@ -488,7 +531,7 @@ def _certificate_text(
             for name, row, values in zip(
                 INEQUALITIES,
                 solution.multipliers,
-                _values(a_round, rate, memory_value, model_value),
+                _values(a_round, rate, memory_value, model_value, program.gap * clients.L),
                 strict=True,
             )
         },
@@ -501,14 +544,14 @@ def _as_text(rows: list[list[Fraction]]) -> list[list[str]]:
 
 
 def _values(
-    a_round: MemoryRound, rate: Fraction, memory: Fraction, model: Fraction
+    a_round: MemoryRound, rate: Fraction, memory: Fraction, model: Fraction, gap: Fraction
 ) -> list[tuple[Fraction, Fraction]]:
     """Return the coefficients of function values that multipliers have to cancel."""
     p = a_round.probability
     first = (memory, model) if a_round.start == "zero" else (Fraction(0), memory + model)
     return [
         (memory, model),
-        ((rate - 1 + p) * memory, (rate - 1) * model - p * memory),
+        ((rate - 1 + p) * memory, (rate - 1) * model - p * memory - gap),
         (-first[0], -first[1]),
     ]
 

@@ -5,12 +5,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fltheory.decimals import fraction_text
+from fltheory.evidence.verdict import Scope
 from fltheory.files.whole_file import write_whole
+
+
+class ClassOutcome(Enum):
+    """Verdicts about a whole class of clients; the value is what each means."""
+
+    PROVED = "for every client loss of the class, by a certificate that the checker accepts"
+    REFUTED = "broken by clients of the class"
+    UNDECIDED = "neither a proof nor clients that break it were found"
+
+    @property
+    def scope(self) -> Scope:
+        """What it speaks of."""
+        return Scope.CLASS
+
 
 ONE_ROUND = "proof for every client loss"
 

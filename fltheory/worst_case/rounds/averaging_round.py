@@ -20,6 +20,7 @@ from fltheory import validation
 from fltheory.algorithms import CAFed, FedAvg, Projected, Unbiased, WeightedFedAvg
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.decimals import as_fraction
+from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
 from fltheory.validation import FloatArray
@@ -28,6 +29,7 @@ from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.played import ClientKind, WeightMoments
 
 Averaging: TypeAlias = Literal["weights", "present"]
+_MOST_MEMBERS = 200
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,74 @@ class AvailabilityGroup:
 
 
 @dataclass(frozen=True)
+class ParticipantChain:
+    """A chain of sets of participants, which two states may share.
+
+    Attributes
+    ----------
+    masks : tuple of tuples of bool, (M, N)
+    transition : tuple of tuples of Fraction, (M, M)
+        A row for the state one comes from.
+    law : tuple of Fraction, (M,)
+        Its stationary law.
+    """
+
+    masks: tuple[tuple[bool, ...], ...]
+    transition: tuple[tuple[Fraction, ...], ...]
+    law: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, chain: FiniteChain) -> ParticipantChain:
+        """Read a chain in fractions; what rounding left of a row is shared out.
+
+        Raises
+        ------
+        ValueError
+            If it has a start, or more states than are proved of.
+        """
+        if chain.start is not None:
+            raise ValueError("participation must have no start: its first round must be stationary")
+        if chain.n_states * chain.n_clients > _MOST_MEMBERS:
+            raise ValueError(
+                f"participation must have at most {_MOST_MEMBERS} states times clients, got "
+                f"{chain.n_states} states of {chain.n_clients} clients"
+            )
+        rows = [[as_fraction(p) for p in row] for row in chain.transition.tolist()]
+        exact_rows = tuple(tuple(p / sum(row) for p in row) for row in rows)
+        masks = tuple(tuple(bool(one) for one in mask) for mask in chain.state_masks)
+        return cls(masks, exact_rows, _stationary(exact_rows))
+
+    @property
+    def availability(self) -> list[Fraction]:
+        """Each client's share of rounds."""
+        return [
+            sum((p for p, mask in zip(self.law, self.masks, strict=True) if mask[i]), Fraction(0))
+            for i in range(len(self.masks[0]))
+        ]
+
+    @property
+    def correlation(self) -> float:
+        """The size of the second eigenvalue, about."""
+        sizes = np.abs(np.linalg.eigvals(np.array(self.transition, dtype=float)))
+        return min(float(np.sort(sizes)[-2]) if len(sizes) > 1 else 0.0, 0.999)
+
+
+def _stationary(rows: Sequence[Sequence[Fraction]]) -> tuple[Fraction, ...]:
+    """Return the stationary law, by censoring one state after another (GTH)."""
+    P = [list(row) for row in rows]
+    for n in range(len(P) - 1, 0, -1):
+        leaves = sum(P[n][:n], Fraction(0))
+        for i in range(n):
+            P[i][n] /= leaves
+            for j in range(n):
+                P[i][j] += P[i][n] * P[n][j]
+    law = [Fraction(1)]
+    for n in range(1, len(P)):
+        law.append(sum((law[i] * P[i][n] for i in range(n)), Fraction(0)))
+    return tuple(p / sum(law) for p in law)
+
+
+@dataclass(frozen=True)
 class AveragingRound:
     """K local steps of those who are there, summed with weights or averaged.
 
@@ -92,6 +162,8 @@ class AveragingRound:
         "weights": ``x + server_lr sum w_i (y_i - x)``; "present": their mean, and x if nobody is.
     local_steps : int
     client_lr, server_lr : Fraction
+    chain : ParticipantChain or None
+        Who takes part where clients do not come independently; each is a group then.
 
     Raises
     ------
@@ -105,6 +177,7 @@ class AveragingRound:
     local_steps: int
     client_lr: Fraction
     server_lr: Fraction
+    chain: ParticipantChain | None = None
 
     def __post_init__(self) -> None:
         validation.one_of("averaging", self.averaging, get_args(Averaging))
@@ -161,14 +234,17 @@ class AveragingRound:
         ValueError
             For what is not covered, with the reason, and for numbers that are no fractions.
         """
+        chain = (
+            ParticipantChain.of(participation) if isinstance(participation, FiniteChain) else None
+        )
         chains = process_of(participation).client_chains
-        if chains is None or not participation.marginals.all():
+        if (chain is None and chains is None) or not participation.marginals.all():
             raise ValueError(
-                "participation must be Bernoulli or MarkovOnOff, got "
+                "participation must be Bernoulli, MarkovOnOff or a FiniteChain, got "
                 f"{type(participation).__name__}: clients must be there independently of one "
-                "another, each at times"
+                "another or by a chain, each at times"
             )
-        if (chains.first != participation.marginals).any():
+        if chains is not None and (chains.first != participation.marginals).any():
             raise ValueError("participation must have no start: its first round must be stationary")
         if not isinstance(algorithm, (WeightedFedAvg, Unbiased, FedAvg)):
             raise ValueError(
@@ -177,25 +253,38 @@ class AveragingRound:
             )
         n_clients = participation.n_clients
         available = [as_fraction(p) for p in participation.marginals.tolist()]
-        correlated = [
-            as_fraction(nu) if p < 1 else Fraction(0)
-            for p, nu in zip(available, chains.correlation.tolist(), strict=True)
-        ]
+        correlated = [Fraction(0)] * n_clients
+        if chain is not None:
+            available = chain.availability
+        elif chains is not None:
+            correlated = [
+                as_fraction(nu) if p < 1 else Fraction(0)
+                for p, nu in zip(available, chains.correlation.tolist(), strict=True)
+            ]
         targets = _targets(algorithm, n_clients, target_weights)
         weights = _weights(algorithm, available, targets)
-        found = Counter(zip(available, targets, weights, correlated, strict=True))
+        clients = list(zip(available, targets, weights, correlated, strict=True))
+        found = Counter(clients).items() if chain is None else [(one, 1) for one in clients]
         return cls(
-            tuple(AvailabilityGroup(count, *numbers) for numbers, count in found.items()),
+            tuple(AvailabilityGroup(count, *numbers) for numbers, count in found),
             "present" if isinstance(algorithm, FedAvg) else "weights",
             algorithm.local_steps,
             exact("client_lr", algorithm.client_lr, above=0),
             exact("server_lr", algorithm.server_lr, above=0),
+            chain,
         )
 
     @property
     def is_correlated(self) -> bool:
         """Whether who is there depends on who was there in the round before."""
-        return any(own.correlation for own in self.groups)
+        return self.chain is not None or any(own.correlation for own in self.groups)
+
+    @property
+    def correlations(self) -> list[float]:
+        """About how long each group's presence is remembered, from round to round."""
+        if self.chain is not None:
+            return [self.chain.correlation] * len(self.groups)
+        return [float(own.correlation) for own in self.groups]
 
     @property
     def total_weight(self) -> Fraction:

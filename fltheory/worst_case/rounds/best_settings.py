@@ -24,6 +24,7 @@ from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import OneRound
 
 _MOST_ROUNDS = 100_000
+# Of the certificate: the tighter proof is tried first.
 _MARGINS = (1e-6, 1e-4)
 # The least rate itself has no finite residual: multipliers grow without bound towards it.
 _NEAREST = 0.999

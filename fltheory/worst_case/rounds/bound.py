@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fltheory import validation
-from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure
+from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Claim, Measure
 from fltheory.worst_case.rounds.played import Played
 from fltheory.worst_case.rounds.slack import slack_of
 
@@ -109,15 +109,36 @@ class Bound:
         return self.measure.after(self.speed, self.residual, rounds, start)
 
 
+def bound_of(a_round: Played, clients: AnyClass, claim: Claim) -> Bound:
+    """Return a claim on a round as a bound."""
+    residual = {name: float(value) for name, value in claim.residual.items()}
+    return Bound(
+        a_round,
+        clients,
+        float(claim.speed),
+        measure=claim.measure,
+        given_speed=claim.speed,
+        **residual,
+    )
+
+
 def best_speed_of(a_round: Played, clients: AnyClass, measure: Measure = DISTANCE) -> float:
     """Return the least rate, or the largest decrease, that is proved at whatever residual."""
     return Solver(a_round, clients, measure).best_speed()
 
 
 def best_bound_of(
-    a_round: Played, clients: AnyClass, speed: Fraction | None = None, measure: Measure = DISTANCE
+    a_round: Played,
+    clients: AnyClass,
+    speed: Fraction | None = None,
+    measure: Measure = DISTANCE,
+    *,
+    first: float = 0.0,
 ) -> Bound:
     """Return the best bound on a round at a speed, or of the least floor.
+
+    With ``first``, what is measured at the start over the number of rounds, the bound on the mean
+    after those is the least, and not the floor; it is for a gap or a descent of F.
 
     Raises
     ------
@@ -126,7 +147,7 @@ def best_bound_of(
     ArithmeticError
         If no bound is found.
     """
-    return Solver(a_round, clients, measure).best(speed)
+    return Solver(a_round, clients, measure, first).best(speed)
 
 
 def least_residual_solution(a_round: Played, clients: AnyClass, rate: Fraction) -> Solution | None:
@@ -143,10 +164,19 @@ class Solver:
     clients : ClientClass or SmoothClass
     measure : Measure
         Of what the bound is.
+    first : float
+        What is added to the residual before it is divided by the speed.
     """
 
-    def __init__(self, a_round: Played, clients: AnyClass, measure: Measure = DISTANCE) -> None:
+    def __init__(
+        self,
+        a_round: Played,
+        clients: AnyClass,
+        measure: Measure = DISTANCE,
+        first: float = 0.0,
+    ) -> None:
         self._round, self._clients, self._measure = a_round, clients, measure
+        self._first = first
         self._slack = slack_of(a_round, clients, measure)
         self._e = float(clients.L * a_round.client_lr)
         # Prices of the budgets, in units of the larger one.
@@ -251,9 +281,9 @@ class Solver:
 
     @property
     def _fixed_noise(self) -> float:
-        """Residual over e that no multiplier changes: last steps' and the server's noise."""
-        server = float(self._server_noise * self._clients.server_sigma**2 * self._per_e)
-        return self._slack.last_noise * self._noise + server
+        """What over e no multiplier changes: last steps' and the server's noise, and the start."""
+        server = float(self._server_noise * self._clients.server_sigma**2)
+        return self._slack.last_noise * self._noise + (server + self._first) * float(self._per_e)
 
     @property
     def _server_noise(self) -> Fraction:

@@ -27,8 +27,12 @@ from fltheory.worst_case.rounds.measure import AnyClass, Claim, Measure
 from fltheory.worst_case.rounds.played import Played
 from fltheory.worst_case.rounds.slack import Slack, slack_of
 
+# Denominators of rounded multipliers, tried in this order: the first that the checker accepts makes
+# the shortest proof.
 _BITS = (24, 32, 40, 52)
 _DENOMINATORS, _DECIMALS = (100, 1_000, 10_000), (4, 5, 6, 7)
+# How far the slack is from singular as the solver, which is right to about 1e-8, sees it: within
+# `_TIGHT` a claim may be tight, and beyond `_LARGEST_MISS` it is no rounding that it fails by.
 _TIGHT = 1e-6
 _LARGEST_MISS = -1e-3
 _UNIT_MARGIN = 1e-9

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.algorithms import FedAU, FedAvg, Projected, Safari
+from fltheory.algorithms import Constant, FedAU, FedAvg, LocalSgd, Projected, Safari
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
@@ -69,7 +69,7 @@ class OneRound:
             n_clients=participation.n_clients,
             excluded_share=Fraction(len(draw.excluded), participation.n_clients),
             participants=draw.size,
-            **_steps(algorithm),
+            **_steps(algorithm, everybody=draw.size == participation.n_clients),
         )
 
     @property
@@ -149,7 +149,9 @@ class OneRound:
         return replace(self, n_clients=None)
 
 
-def _steps(algorithm: Algorithm | Schedule) -> Mapping[str, Any]:
+def _steps(algorithm: Algorithm | Schedule, everybody: bool) -> Mapping[str, Any]:
+    if isinstance(algorithm, LocalSgd):
+        algorithm = _single_steps(algorithm, everybody)
     if isinstance(algorithm, Safari):
         q = exact("q", algorithm.q)
         return {
@@ -171,6 +173,25 @@ def _steps(algorithm: Algorithm | Schedule) -> Mapping[str, Any]:
         f"algorithm must be FedAvg or Safari, got {type(algorithm).__name__}: "
         f"{_why_not_run(algorithm)}"
     )
+
+
+def _single_steps(method: LocalSgd, everybody: bool) -> FedAvg:
+    """Return local SGD that averages after every step as FedAvg."""
+    if not (method.averages_after(1) and method.averages_after(2)):
+        raise ValueError(
+            "local_steps must be 1 for LocalSgd, whose rounds are single steps, averaged from the "
+            f"first on, got {method!r}"
+        )
+    if not isinstance(method.step_sizes, Constant):
+        raise ValueError(
+            "step_sizes must be Constant for one inequality to hold in every round, got "
+            f"{method.step_sizes!r}"
+        )
+    if len(set(method.aggregation_weights)) > 1 or not (everybody or method.counts_draws):
+        raise ValueError(
+            "aggregation_weights must be equal, and everybody must step, for LocalSgd to be FedAvg"
+        )
+    return FedAvg(method.step_sizes.at(1), 1)
 
 
 def _why_not(participation: Participation) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.slack import Form, Slack
-from fltheory.worst_case.semidefinite import Optimum, optimum
+from fltheory.worst_case.semidefinite import ProgramOptimum, optimum
 
 Limit: TypeAlias = tuple[FloatArray, float]
 """Numbers whose product with the unknowns, plus the last one, must not be negative."""
@@ -158,7 +158,7 @@ class Program:
         *,
         decrease: float = 0.0,
         values: FloatArray | None = None,
-    ) -> Optimum | None:
+    ) -> ProgramOptimum | None:
         """Solve at prices of all unknowns, of which the first has a form if it is there.
 
         Multipliers of pairs make function values cancel with those of a decrease that is given, or
@@ -190,7 +190,7 @@ class Program:
         """The blocks that are not empty."""
         return [block for block, basis in enumerate(self._bases) if basis.shape[1]]
 
-    def _solution(self, found: Optimum, decrease: float, scale: float = 1.0) -> Solution:
+    def _solution(self, found: ProgramOptimum, decrease: float, scale: float = 1.0) -> Solution:
         gram = [np.zeros((size, size)) for size in self._slack.sizes]
         for block, dual in zip(self._filled, found.duals, strict=True):
             gram[block] = self._bases[block] @ dual @ self._bases[block].T

@@ -44,6 +44,7 @@ from fltheory.worst_case.rounds.played import Played
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix per block."""
 
+# A budget of zero is taken for this, so that no coordinate is stretched by more than 10^6.
 _SMALLEST = 1e-12
 
 
@@ -193,10 +194,12 @@ class _Assembly:
     def _directions(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
         bases = [np.eye(size) for size in self.sizes]
         moved_by = [np.zeros(size, dtype=np.intp) for size in self.sizes]
-        moved_by[0][0] = 1
+        start = 0 if self.first else int(self.starts[self.reference])
+        moved_by[0][start] = 1
         if not self.first:
-            # Gradients that are the same for everybody and along the way.
-            bases[0][:, 0] = 1
+            # Gradients that are the same for everybody and along the way, in the reference's place:
+            # the other kinds have places for their own.
+            bases[0][:, start] = 1
         for c in range(len(self.kinds)):
             if c != self.reference:
                 # Gradients that are the same along the way, and at x*.

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.algorithms.contract import State
-from fltheory.algorithms.shared.availability_estimate import (
+from fltheory.algorithms.ca_fed import (
     counted,
     estimated_availability,
     estimated_correlation,
     first_counts,
 )
+from fltheory.algorithms.contract import State
 
 PRIOR = (0.25, 0.5)
 

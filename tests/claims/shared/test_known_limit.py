@@ -9,9 +9,10 @@ import pytest
 import sympy as sp
 
 from fltheory.algorithms import FedAvg, Harmonic, Scheduled
-from fltheory.claims.shared.known_limit import known_limit, vanishes
+from fltheory.claims.order import known_limit, vanishes
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Grade
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import (
@@ -26,7 +27,9 @@ from fltheory.theorems import (
 )
 from fltheory.verify import Outcome, Sampling, check, falsify
 
-R, C, eta = sp.symbols("R C eta", positive=True)
+R = symbol("R", number="rounds", positive=True)
+C = symbol("C", number=lambda setting: math.nan, positive=True)
+eta = symbol("eta", number="client_lr", positive=True)
 LAST = BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "x_R^2", "x_R^2")
 
 
@@ -47,8 +50,6 @@ THEOREM = Theorem(
     quantity=LAST,
     bound=C / R,
     hypotheses=(Hypothesis("steps", eta <= 1, "here"),),
-    meanings={},
-    constants=lambda s: {R: s.rounds, C: math.nan, eta: s.algorithm.client_lr},
 )
 AXIS = RateAxis(R, 1 / R, lambda setting: (1, 10, 100, 1000), with_rounds)
 CLAIM = RateClaim(
@@ -132,7 +133,7 @@ def test_a_limit_refutes_whatever_the_constant() -> None:
 
 def test_a_limit_in_floats_is_no_exact_evidence() -> None:
     """Both sides, the order and the hypotheses can be enclosed at every value; the limit is not."""
-    bounded = replace(THEOREM, constants=lambda s: {**THEOREM.constants(s), C: 10**6})
+    bounded = replace(THEOREM, read_as={C: symbol("C", number="1000000")})
     verdict = check(replace(CLAIM, theorem=bounded), NOISY)
     assert verdict.outcome is Outcome.REFUTED
     assert verdict.evidence.grade is Grade.FLOAT64

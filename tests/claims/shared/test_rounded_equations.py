@@ -8,12 +8,14 @@ import sympy as sp
 from fltheory.algorithms import FedAvg, Harmonic, Scheduled
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Grade, Outcome
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import BoundedQuantity, Hypothesis, RoundRange, Theorem
 from fltheory.verify import check
 
-GAMMA, KAPPA = sp.symbols("gamma kappa", positive=True)
+GAMMA = symbol("gamma", number=lambda setting: setting.algorithm.step_sizes.offset, positive=True)
+KAPPA = symbol("kappa", number=lambda run: run.problem.L / run.problem.mu, positive=True)
 OFFSET = Theorem(
     id="own/offset",
     reading="printed",
@@ -22,11 +24,6 @@ OFFSET = Theorem(
     quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "text", "latex"),
     bound=sp.Integer(4),
     hypotheses=(Hypothesis("offset", sp.Eq(GAMMA, 8 * KAPPA), "this test"),),
-    meanings={GAMMA: "the offset", KAPPA: "the condition number"},
-    constants=lambda setting: {
-        GAMMA: setting.algorithm.step_sizes.offset,
-        KAPPA: setting.problem.L / setting.problem.mu,
-    },
 )
 
 

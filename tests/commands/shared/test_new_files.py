@@ -114,53 +114,6 @@ def test_evidence_is_exact_unless_something_rounds_and_then_says_what(
     assert ("not exact: the constant D_0" in report.read_text()) is (grade == "float64")
 
 
-CONSTANTS = """
-def constants(setting):
-    algorithm, problem = setting.algorithm, setting.problem
-    return {
-        L: problem.L,
-        mu: problem.mu,
-        sigma: problem.sigma,
-        eta_c: algorithm.client_lr,
-        K: algorithm.local_steps,
-        N: problem.n_clients,
-        m: setting.participation.fixed_size,
-        R: setting.rounds,
-        D_0: np.linalg.norm(setting.x0 - problem.x_star),
-    }
-
-
-THEOREM = Theorem(
-    constants=constants,
-"""
-
-
-@pytest.mark.parametrize(
-    "swapped",
-    [
-        {"n_clients": "participants", "participants": "n_clients"},
-        {"L": "L + local_steps - 1"},
-        {"participants": "n_clients"},
-    ],
-)
-@pytest.mark.usefixtures("own_theorems_forgotten")
-def test_quantities_that_only_coincide_in_the_regimes_are_caught(
-    fltheory_command, tmp_path: Path, swapped: dict[str, str]
-) -> None:
-    """Beside constants of a statement's own, which say what its symbols are once more."""
-    path = tmp_path / "mine.py"
-    fltheory_command("new", "theorem", path)
-    text = path.read_text()
-    for old in (*(f'number="{name}"' for name in swapped), "\nTHEOREM = Theorem(\n"):
-        assert text.count(old) == 1
-    text = re.sub(r'number="(\w+)"', lambda m: f'number="{swapped.get(m[1], m[1])}"', text)
-    path.write_text(text.replace("\nTHEOREM = Theorem(\n", CONSTANTS))
-    status, _, err = fltheory_command("--load", path, "prove", "my/1")
-    assert status == 2
-    assert "quantities of my/1 must be what its constants are" in err
-    assert "beside" in err
-
-
 def test_the_setting_is_the_one_of_its_page_and_is_compared(
     fltheory_command, tmp_path: Path
 ) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -16,7 +15,7 @@ import pytest
 import typer
 
 from fltheory import cli
-from fltheory.cli import COMMANDS, module_name
+from fltheory.cli import COMMANDS, command_of
 from fltheory.commands.shared import options, preparation
 
 ROOT = Path(__file__).parents[3]
@@ -29,8 +28,8 @@ def test_there_are_some() -> None:
 
 @pytest.mark.parametrize("name", SHARED)
 def test_several_commands_have_it(name: str) -> None:
-    modules = [import_module(f"fltheory.commands.{module_name(words)}") for words in COMMANDS]
-    having = [module for module in modules if name in module.command.__annotations__.values()]
+    commands = map(command_of, COMMANDS)
+    having = [one for one in commands if name in one.__annotations__.values()]
     # Programs that make this project's pages take options too, and so does what precedes commands.
     parameter = re.compile(rf"^    \w+: {name}( = .*)?,$", re.MULTILINE)
     programs = [
@@ -82,7 +81,7 @@ def every_option() -> Iterator[tuple[str, str, str, Any]]:
         command = root
         for name in words.split():
             command = command.commands[name]
-        hints = get_type_hints(import_module(f"fltheory.commands.{module_name(words)}").command)
+        hints = get_type_hints(command_of(words))
         for parameter in command.params:
             if parameter.param_type_name == "option" and parameter.name in hints:
                 kinds = set(get_args(hints[parameter.name])) - {type(None)}

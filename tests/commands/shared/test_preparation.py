@@ -153,12 +153,12 @@ def test_a_file_in_place_of_an_id_says_how_to_load_it(fltheory_command: Run) -> 
 
 
 def test_a_symbol_without_a_value_is_named(fltheory_command: Run, tmp_path: Path) -> None:
-    text = Path(own.__file__).read_text("utf-8").replace("        R: setting.rounds,\n", "")
+    text = Path(own.__file__).read_text("utf-8").replace(", number=lambda run: run.rounds", "")
     path = tmp_path / "forgotten.py"
     path.write_text(text)
     status, _, err = fltheory_command("--load", str(path), "verify", "own/true")
     assert status == 2
-    assert "constants must have a value for every symbol, got none for R;" in err
+    assert "symbols must each have a number of a setting, got none for R;" in err
     assert err.count("\n") == 1
 
 
@@ -192,11 +192,11 @@ def test_what_follows_can_be_pasted_as_it_stands(fltheory_command: Run, tmp_path
 
 def test_constants_that_leave_no_bound_are_named(fltheory_command: Run, tmp_path: Path) -> None:
     text = Path(FILE).read_text()
-    old = "D_0: float("
+    old = "number=lambda run: float("
     assert text.count(old) == 1
     path = tmp_path / "own.py"
-    path.write_text(text.replace(old, 'D_0: float("inf") * float('))
+    path.write_text(text.replace(old, 'number=lambda run: float("inf") * float('))
     _, out, _ = fltheory_command("--load", path, "verify", "own/true")
     told = " ".join(out.split())
-    assert "own/true / printed / usual has no bound: constants give D_0 = inf (" in told
+    assert "own/true / printed / usual has no bound: its symbols give D_0 = inf (" in told
     assert f"{path}, line " in told

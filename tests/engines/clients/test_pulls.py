@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fltheory.engines.clients.pulls import Pulls
-from fltheory.problems.gradient_split import GradientSplit
+from fltheory.problems.base import GradientSplit
 
 HESSIANS = np.array([np.diag([2.0, 0.5]), [[1.0, 0.3], [0.3, 0.4]]])
 PULL = np.array([[1.0, -2.0], [0.5, 0.25]])

@@ -17,7 +17,7 @@ from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.history import paths as paths_module
 from fltheory.engines.history.histories import (
-    Chances,
+    Ways,
     _OwnRounding,
     follow,
     rounding_of,
@@ -339,17 +339,17 @@ def test_histories_are_merged_where_they_have_the_same_future() -> None:
     """FedAvg counts nothing: two states of a chain are two histories, of 2^12 paths."""
     problem = QuadraticProblem([[1.0]], [[0.5]], sigma=0.5)
     setting = Setting(FedAvg(0.1, 1), problem, MarkovOnOff([0.4], 0.5), 12, [2.0])
-    chances = Chances.of(setting.participation)
-    for histories, _ in follow(setting, AffineRounds(setting, problem), chances):
+    rounds = AffineRounds(setting, problem, Ways.of(setting.participation))
+    for histories, _ in follow(rounds, ("x",)):
         assert len(histories.weights) == 2
         assert histories.weights.sum() == pytest.approx(1, rel=1e-14)
         np.testing.assert_allclose(histories.weights, [0.6, 0.4], rtol=1e-14)
 
 
 def test_transitions_are_the_chains() -> None:
-    chances = Chances.of(MarkovOnOff([0.25], 0.2))
+    ways = Ways.of(MarkovOnOff([0.25], 0.2))
     stays, comes = 0.4, 0.2
-    rows, states, steps = chances.places(np.array([0, 1]))
+    rows, states, steps = ways.onward(np.array([0, 1]))
     found = {
         (int(row), int(state)): float(step)
         for row, state, step in zip(rows, states, steps, strict=True)
@@ -360,10 +360,8 @@ def test_transitions_are_the_chains() -> None:
 
 def test_independent_rounds_draw_every_set() -> None:
     participation = Bernoulli([0.3, 1.0])
-    problem = QuadraticProblem([[1.0]], [[0.0], [1.0]])
-    setting = Setting(FedAvg(0.1, 1), problem, participation, 1, [2.0])
-    start = AffineRounds(setting, problem).initial(("x",))
-    rows, masks, chance = Chances.of(participation).continued(start.place, 0)
+    ways = Ways.of(participation)
+    rows, masks, chance = ways.who(ways.first)
     assert set(rows.tolist()) == {0}
     assert chance.sum() == pytest.approx(1, rel=1e-14)
     np.testing.assert_allclose(chance @ masks, [0.3, 1.0], rtol=1e-14)

@@ -9,8 +9,7 @@ import pytest
 
 from fltheory.files.own_input import Result, results_apart
 from fltheory.hardware import datasets
-from fltheory.hardware.datasets.files import read_file
-from fltheory.hardware.datasets.idx_files import parse_idx
+from fltheory.hardware.datasets.files import parse_idx, read_file
 from tests.hardware.datasets.written_files import idx_bytes, write_idx
 
 

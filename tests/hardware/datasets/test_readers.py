@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fltheory.hardware import datasets
-from fltheory.hardware.datasets import cifar_files, idx_files
+from fltheory.hardware.datasets import files
 from tests.hardware.datasets.written_files import (
     N_TRAIN,
     Written,
@@ -24,9 +24,9 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "cifar10": write_cifar,
 }
 CHECKSUMS = {
-    "mnist": idx_files.MNIST_MD5,
-    "fashion-mnist": idx_files.FASHION_MNIST_MD5,
-    "cifar10": cifar_files.CIFAR10_MD5,
+    "mnist": files.MNIST_MD5,
+    "fashion-mnist": files.FASHION_MNIST_MD5,
+    "cifar10": files.CIFAR10_MD5,
 }
 TITLES = {
     "mnist": "MNIST",

@@ -16,7 +16,7 @@ torch = pytest.importorskip(
 )
 import fltheory  # noqa: E402
 from fltheory.algorithms.table import ALGORITHMS  # noqa: E402
-from fltheory.hardware.training.fingerprint import (  # noqa: E402
+from fltheory.hardware.training.checkpoint import (  # noqa: E402
     computing_files,
     fingerprint,
     fingerprint_of,

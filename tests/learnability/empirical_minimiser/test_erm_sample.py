@@ -17,9 +17,13 @@ from fltheory.learnability import Source
 from fltheory.learnability.empirical_minimiser.erm_sample import _Side, _Walks, sample_erm
 from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
 from fltheory.learnability.empirical_minimiser.server_assisted import draw, worst_minimiser
-from fltheory.learnability.populations.arrays import excess_at
 from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import Population, as_population, mixture
+from fltheory.learnability.populations.population import (
+    Population,
+    as_population,
+    excess_at,
+    mixture,
+)
 
 HALF = Fraction(1, 2)
 GAP = Marginal((0, "2/5", "3/5", 1), (HALF, 0, HALF))

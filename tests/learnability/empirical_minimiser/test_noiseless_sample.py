@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fltheory.learnability import Source
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.empirical_minimiser.noiseless_sample import sample_noiseless
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
 from fltheory.learnability.populations.marginal import Marginal, uniform
 from fltheory.learnability.populations.population import as_population
 

@@ -11,9 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fltheory.learnability import Source
-from fltheory.learnability.populations.arrays import excess_at
 from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import Population, as_population, mixture
+from fltheory.learnability.populations.population import (
+    Population,
+    as_population,
+    excess_at,
+    mixture,
+)
 from fltheory.learnability.populations.relation import alpha_bounds, bernstein_constant, relate
 
 HALF = Fraction(1, 2)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.problems import MultinomialProblem
-from fltheory.problems.regression.multinomial_curvature import curvature_at, curvature_bound
+from fltheory.problems.regression.multinomial_problem import curvature_at, curvature_bound
 from tests.problems.regression.multinomial_cases import hessian, points, problem
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import root
 
-from fltheory.problems.regression import multinomial_optimum
-from fltheory.problems.regression.multinomial_optimum import certify, minimise
+from fltheory.problems.regression import multinomial_problem
+from fltheory.problems.regression.multinomial_problem import certify, minimise
 from tests.problems.regression.multinomial_cases import hessian, points, problem
 
 
@@ -72,9 +72,9 @@ def test_the_gradient_is_bounded_to_a_dozen_digits():
 
 def test_rounding_is_bounded_where_the_gradient_vanishes(monkeypatch):
     """Computed in float64 alone it is mostly rounding there, and mostly comes out too small."""
-    monkeypatch.setattr(multinomial_optimum, "_EXTENDED", np.float64)
+    monkeypatch.setattr(multinomial_problem, "_EXTENDED", np.float64)
     it = problem(ridge=0.3, sizes=(40, 60, 30))
-    nearest = multinomial_optimum._newton(it, goal=1e-17)
+    nearest = multinomial_problem._newton(it, goal=1e-17)
     for x in nearest * (1 + 1e-16 * points(it, k=4)):
         norm = exact_gradient_norm(it, x)
         assert norm < 1e-15
@@ -85,7 +85,7 @@ def test_products_with_the_hessian():
     it = problem()
     (x, v) = points(it)
     expected = sum(a * hessian(it, i, x) for i, a in enumerate(it.alpha)) @ v
-    np.testing.assert_allclose(multinomial_optimum.Hessian(it, x)(v), expected, rtol=1e-12)
+    np.testing.assert_allclose(multinomial_problem.Hessian(it, x)(v), expected, rtol=1e-12)
 
 
 def test_says_so_where_the_ridge_is_too_small():

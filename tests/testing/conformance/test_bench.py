@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from fltheory.testing import run_of
-from fltheory.testing.conformance.bench import Bench, Comparison, Trial, failure_of, smallest
+from fltheory.testing.conformance.bench import (
+    Bench,
+    LawTrial,
+    ModelComparison,
+    failure_of,
+    smallest,
+)
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
@@ -35,15 +41,15 @@ def test_the_first_row_that_is_off_by_more_than_the_tolerance(changes, first) ->
     actual = EXPECTED.copy()
     for place, value in changes.items():
         actual[place] = value
-    assert Comparison(EXPECTED, actual, 0.0625).first_wrong == first
-    assert Comparison(EXPECTED, actual, np.full((3, 2), 0.0625)).first_wrong == first
+    assert ModelComparison(EXPECTED, actual, 0.0625).first_wrong == first
+    assert ModelComparison(EXPECTED, actual, np.full((3, 2), 0.0625)).first_wrong == first
 
 
 @pytest.mark.parametrize(("off", "nearly"), [(0.0, True), (5e-7, True), (1e-3, False)])
 def test_models_nearly_agree_where_single_precision_would(off: float, nearly: bool) -> None:
     """Relative to the largest model: float32 keeps 24 bits, 6e-8."""
     expected = np.array([[4.0, 1.0], [0.5, 0.25]])
-    assert Comparison(expected, expected + off, 1e-9).nearly is nearly
+    assert ModelComparison(expected, expected + off, 1e-9).nearly is nearly
 
 
 def _bench(run: Run) -> tuple[Bench, Case]:
@@ -62,7 +68,7 @@ def test_a_failure_is_shown_where_it_is_smallest(raises: bool) -> None:
         return run_of("fedavg")(x0, clients, trace, **{**given, "server_lr": 3.0})
 
     bench, case = _bench(run)
-    found = failure_of(bench, Trial(case, lambda bench, case: bench.against_ours(case)))
+    found = failure_of(bench, LawTrial(case, lambda bench, case: bench.against_ours(case)))
     assert found is not None
     least = smallest(bench, found, fixed=(), n_fixed=False).case
     assert (least.n_clients, least.rounds, least.dim, least.local_steps) == (1, 1, 1, 1)
@@ -74,7 +80,7 @@ def test_what_shows_in_two_dimensions_alone_stays_there() -> None:
         return run_of("fedavg")(x0, clients, trace, **{**given, "server_lr": rate})
 
     bench, case = _bench(run)
-    found = failure_of(bench, Trial(case, lambda bench, case: bench.against_ours(case)))
+    found = failure_of(bench, LawTrial(case, lambda bench, case: bench.against_ours(case)))
     assert found is not None
     least = smallest(bench, found, fixed=(), n_fixed=False)
     assert least.case.dim == 2

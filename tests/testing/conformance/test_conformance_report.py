@@ -12,24 +12,24 @@ from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.testing.conformance.report import (
     ConformanceError,
     ConformanceReport,
-    Finding,
-    Outcome,
+    LawFinding,
+    LawOutcome,
     differences,
 )
 
 
-def _report(*findings: Finding, notes: tuple[str, ...] = ()) -> ConformanceReport:
+def _report(*findings: LawFinding, notes: tuple[str, ...] = ()) -> ConformanceReport:
     return ConformanceReport("fedavg", findings, 7, 1e-9, 12, 0.25, 1.5, notes)
 
 
-def _of(law: str, outcome: Outcome, **more: object) -> Finding:
-    return Finding(law, f"{law} holds", outcome, **more)  # type: ignore[arg-type]
+def _of(law: str, outcome: LawOutcome, **more: object) -> LawFinding:
+    return LawFinding(law, f"{law} holds", outcome, **more)  # type: ignore[arg-type]
 
 
-PASSED, FAILED = _of("a", Outcome.PASSED), _of("b", Outcome.FAILED, message="one\ntwo")
-EXPECTED = _of("c", Outcome.EXPECTED, reason="as documented")
-UNEXPECTED = _of("d", Outcome.UNEXPECTED_PASS, reason="was wrong")
-NO_CASE = _of("e", Outcome.NOT_APPLICABLE)
+PASSED, FAILED = _of("a", LawOutcome.PASSED), _of("b", LawOutcome.FAILED, message="one\ntwo")
+EXPECTED = _of("c", LawOutcome.EXPECTED, reason="as documented")
+UNEXPECTED = _of("d", LawOutcome.UNEXPECTED_PASS, reason="was wrong")
+NO_CASE = _of("e", LawOutcome.NOT_APPLICABLE)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ NO_CASE = _of("e", Outcome.NOT_APPLICABLE)
         ((), False),
     ],
 )
-def test_what_conforms(findings: tuple[Finding, ...], conforms: bool) -> None:
+def test_what_conforms(findings: tuple[LawFinding, ...], conforms: bool) -> None:
     report = _report(*findings)
     assert report.conforms is conforms
     assert json.loads(report.to_json())["conforms"] is conforms
@@ -61,7 +61,7 @@ def test_the_first_line_counts_what_there_was() -> None:
 
 def test_failures_are_told_in_full_up_to_three() -> None:
     failures = [
-        _of(name, Outcome.FAILED, message=f"m-{name}", hint=f"h-{name}" * (name != "q"))
+        _of(name, LawOutcome.FAILED, message=f"m-{name}", hint=f"h-{name}" * (name != "q"))
         for name in "opqrs"
     ]
     lines = _report(*failures, notes=("by the way",)).text.splitlines()
@@ -80,8 +80,8 @@ def test_failures_are_told_in_full_up_to_three() -> None:
 
 
 def test_the_likeliest_causes_of_all_failures_come_first_and_once() -> None:
-    one = _of("o", Outcome.FAILED, causes=("first", "or second"))
-    other = _of("p", Outcome.FAILED, causes=("first",))
+    one = _of("o", LawOutcome.FAILED, causes=("first", "or second"))
+    other = _of("p", LawOutcome.FAILED, causes=("first",))
     lines = _report(one, other).text.splitlines()
     assert lines[1:3] == ["likely cause: first", ""]
     assert "  likely cause: or second" in lines

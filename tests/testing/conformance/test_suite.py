@@ -9,7 +9,7 @@ import pytest
 from fltheory.testing import check_algorithm, run_of
 from fltheory.testing.conformance.laws.table import LAWS
 from fltheory.testing.conformance.own_runs import Slip
-from fltheory.testing.conformance.report import ConformanceError, Outcome
+from fltheory.testing.conformance.report import ConformanceError, LawOutcome
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from fltheory.testing.conformance.suite import laws_of
 from tests.drawn import a_tenth
@@ -22,7 +22,7 @@ def test_the_package_s_own_algorithms_conform(name: str) -> None:
     report = check_algorithm(run_of(name), name, seed=3)
     assert report.conforms
     assert [one.law for one in report.findings] == [law.name for law in laws_of(name)]
-    assert all(one.outcome is Outcome.PASSED for one in report.findings)
+    assert all(one.outcome is LawOutcome.PASSED for one in report.findings)
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)

@@ -25,6 +25,7 @@ from fltheory.algorithms import (
     LocalSgd,
 )
 from fltheory.engines import Setting
+from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import PURE
 from fltheory.participation import (
     Bernoulli,
@@ -172,8 +173,8 @@ def numbers_in(value: object) -> list[float]:
 
 
 CLIENTS = QuadraticProblem([[1.0]], [[1.0], [-1.0]], sigma=0.5)
-D = sp.Symbol("D", nonnegative=True)
-G = sp.Symbol("G", nonnegative=True)
+D = symbol("D", "distance", number="sqrt(squared_distance)", nonnegative=True)
+G = symbol("G", number=lambda setting: 1.0, nonnegative=True)
 MINE = Theorem(
     id="mine/distance",
     reading="printed",
@@ -182,9 +183,6 @@ MINE = Theorem(
     quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "d", "d"),
     bound=D**2 / 4,
     hypotheses=(Hypothesis("finite", sp.Lt(D, sp.oo, evaluate=False), "here"),),
-    meanings={D: "distance"},
-    constants=lambda setting: {D: float(abs(setting.x0[0]))},
-    quantities={D: "sqrt(squared_distance)"},
 )
 
 
@@ -229,10 +227,11 @@ def test_local_sgd_that_the_checker_does_not_know_is_refused(other) -> None:
 
 def test_what_cannot_be_certified_says_why() -> None:
     run = Setting(FedAvg(0.1, 2), CLIENTS, UniformSubset(2, 1), 2, [2.0])
-    unknown = replace(MINE, bound=D**2 / 4 + G - G**2, constants=lambda s: {D: 2.0, G: 1.0})
+    unknown = replace(MINE, bound=D**2 / 4 + G - G**2)
     with pytest.raises(ValueError, match="number of G must be a formula in numbers"):
         certificate(unknown, run)
-    misread = replace(MINE, quantities={D: "squared_distance + 1 < 2"})
+    read = symbol("D", number="squared_distance + 1 < 2")
+    misread = replace(MINE, read_as={D: read})
     with pytest.raises(ValueError, match="is not a formula in fractions"):
         certificate(misread, run)
     claim = theorems.get("ca-fed/appendix-d")

@@ -12,7 +12,8 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.verify.search.equations import with_equations_met
+from fltheory.grammar.symbols import symbol
+from fltheory.verify.search.setting_search import with_equations_met
 
 THEOREM = theorems.get("sa-fl/5", "derived")
 SETTING = THEOREM.regimes["unbiased sampling"].setting
@@ -45,11 +46,10 @@ def test_what_is_met_already_stays() -> None:
 
 def test_an_equation_that_is_no_power_of_the_number_is_solved_too() -> None:
     """eta exp(eta) = 1 at the omega constant, 0.567143290409783873 (OEIS A030178)."""
-    eta = sp.Symbol("eta", positive=True)
+    eta = symbol("eta", number="client_lr", positive=True)
     lambert = replace(
         THEOREM,
         hypotheses=(Hypothesis("Lambert", sp.Eq(eta * sp.exp(eta), 1), "here"),),
-        constants=lambda setting: {eta: setting.algorithm.client_lr},
         definitions={},
     )
     for seed in range(3):
@@ -59,11 +59,10 @@ def test_an_equation_that_is_no_power_of_the_number_is_solved_too() -> None:
 
 
 def test_without_a_number_that_moves_it_the_setting_is_left_as_it_is() -> None:
-    one = sp.Symbol("one", positive=True)
+    one = symbol("one", number="1", positive=True)
     never = replace(
         THEOREM,
         hypotheses=(Hypothesis("never", sp.Eq(one, 2, evaluate=False), "here"),),
-        constants=lambda setting: {one: 1.0},
         definitions={},
     )
     assert with_equations_met(never, SETTING, np.random.default_rng(0)) is SETTING

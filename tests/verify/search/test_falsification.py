@@ -58,7 +58,7 @@ def test_planted_faults_are_found(plant, seed: int) -> None:
 
 def test_where_a_statement_is_searched_is_its_own_to_say() -> None:
     """Not who reads its symbols: an equal theorem with functions of its own is searched alike."""
-    own = replace(DERIVED, constants=lambda setting: DERIVED.constants(setting))
+    own = replace(DERIVED, domain=lambda setting: DERIVED.domain(setting))
     counts = [falsify(t, budget=300).settings_applicable for t in (DERIVED, own)]
     assert counts[0] == counts[1] > 0
     assert falsify(own, budget=300).best_ratio == falsify(DERIVED, budget=300).best_ratio

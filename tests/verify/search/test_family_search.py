@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import sympy as sp
 
 from fltheory.engines import Setting
 from fltheory.verify import Outcome, check, falsify, map_region
@@ -56,10 +55,10 @@ def test_settings_that_cannot_be_made_count_as_tried() -> None:
 
 
 def test_a_check_that_fails_names_the_setting() -> None:
-    def constants(setting: Setting) -> dict[sp.Symbol, float]:
+    def domain(setting: Setting) -> Setting:
         raise ValueError("algorithm must be another one")
 
-    search = FamilySearch(replace(own.TRUE, constants=constants), own.FAMILY, 10, 0)
+    search = FamilySearch(replace(own.TRUE, domain=domain), own.FAMILY, 10, 0)
     with pytest.raises(
         ValueError, match=r"another one \(in the family's setting with step = 0.5, rounds = 2, "
     ):

@@ -13,6 +13,7 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting
+from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
@@ -33,18 +34,20 @@ from tests.theorems import own
 ONE_CLIENT = Setting(
     FedAvg(0.1, 1), QuadraticProblem([[1.0]], [[0.0]]), UniformSubset(1, 1), 5, [2.0]
 )
-L, eta, R, D = sp.symbols("L eta R D_0", positive=True)
+L = symbol("L", number="L", positive=True)
+eta = symbol("eta", number="client_lr", positive=True)
+R = symbol("R", number="rounds", positive=True)
+D = symbol("D_0", number=lambda run: abs(float(run.x0[0] - run.problem.x_star[0])), positive=True)
 LAST = BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "(x_R)^2", "x_R^2")
 SHORT_STEP = Hypothesis("short step", eta <= 1 / L, "here")
 LONG_STEP = Hypothesis("long step", eta <= 2 / L, "here")
 
 
-def constants(setting: Setting) -> dict[sp.Symbol, float]:
+def plain(setting: Setting) -> Setting:
     algorithm, problem = setting.algorithm, setting.problem
     if (algorithm.local_steps, algorithm.server_lr, problem.sigma) != (1, 1.0, 0.0):
         raise ValueError("this is about plain gradient descent")
-    distance = abs(float(setting.x0[0] - problem.x_star[0]))
-    return {L: problem.L, eta: algorithm.client_lr, R: setting.rounds, D: distance}
+    return setting
 
 
 def gradient_descent(bound: sp.Expr, *hypotheses: Hypothesis) -> Theorem:
@@ -57,8 +60,7 @@ def gradient_descent(bound: sp.Expr, *hypotheses: Hypothesis) -> Theorem:
         quantity=LAST,
         bound=bound,
         hypotheses=hypotheses,
-        meanings={},
-        constants=constants,
+        domain=plain,
         regimes={},
     )
 
@@ -115,7 +117,7 @@ def test_a_witness_shows_every_number_and_where_it_came_from() -> None:
 
 
 def test_claims_without_a_run_are_searched_too() -> None:
-    h = sp.Symbol("h", positive=True)
+    h = symbol("h", number="L", positive=True)
     claim = PointClaim(
         id="own/2",
         reading="printed",
@@ -124,8 +126,6 @@ def test_claims_without_a_run_are_searched_too() -> None:
         quantity=PointQuantity(lambda s: (s.problem.L, 0.0), "L", LOSS / LENGTH**2),
         bound=sp.Integer(5),
         hypotheses=(Hypothesis("flat", h <= 6, "here"),),
-        meanings={},
-        constants=lambda s: {h: s.problem.L},
     )
     found = falsify(claim, settings=STARTS)
     assert found.witness is not None
@@ -190,8 +190,6 @@ def test_steps_that_an_equation_ties_to_the_problem_move_along_with_it() -> None
         quantity=PointQuantity(lambda s: (1 / s.problem.L, 0.0), "1/L", LENGTH**2 / LOSS),
         bound=8 * eta**2,
         hypotheses=(Hypothesis("coupled", sp.Eq(eta * L, sp.Rational(1, 2)), "here"),),
-        meanings={},
-        constants=lambda s: {L: s.problem.L, eta: s.algorithm.client_lr},
     )
     coupled = replace(ONE_CLIENT, algorithm=FedAvg(0.5, 1))
     found = falsify(claim, 30, settings={"L = 1": coupled})

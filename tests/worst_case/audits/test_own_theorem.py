@@ -7,10 +7,8 @@ max(|1 - eta L|, |1 - eta mu|)^2 (Polyak), and noise adds eta^2 sigma^2/N to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import pytest
 import sympy as sp
@@ -20,7 +18,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import symbol
-from fltheory.participation import Bernoulli, UniformSubset
+from fltheory.participation import Bernoulli
 from fltheory.worst_case import ClientClass, SafariRound, audit
 from fltheory.worst_case.audits.audit import Audit, ClassOutcome
 from fltheory.worst_case.audits.quadratic_witness import QuadraticWitness
@@ -109,25 +107,15 @@ def test_rates_are_read_off_however_they_are_written(start: sp.Expr, rate: Fract
 
 def test_the_same_in_other_letters_is_the_same() -> None:
     """D is the squared distance here, and letters are those of other numbers."""
-    D = sp.Symbol("L", nonnegative=True)
-    swapped = {L: sp.Symbol("mu", positive=True), mu: sp.Symbol("beta", positive=True)}
+    D = symbol("L", number="squared_distance", nonnegative=True)
+    swapped = {
+        L: symbol("mu", number="L", positive=True),
+        mu: symbol("beta", number="mu", positive=True),
+    }
     theorem = replace(
         MINE,
         bound=MINE.bound.subs(D_0**2, D).xreplace(swapped),
         hypotheses=(Hypothesis("small steps", sp.Le(eta, 1 / swapped[L]), "Theorem 1"),),
-        meanings={},
-        constants=lambda setting: {
-            **{s: value for s, value in MINE.constants(setting).items() if s not in (L, mu, D_0)},
-            swapped[L]: setting.problem.L,
-            swapped[mu]: setting.problem.mu,
-            D: float(((setting.x0 - setting.problem.x_star) ** 2).sum()),
-        },
-        quantities={
-            **{s: name for s, name in MINE.quantities.items() if s not in (L, mu, D_0)},
-            swapped[L]: "L",
-            swapped[mu]: "mu",
-            D: "squared_distance",
-        },
     )
     clients = ClientClass(2, "1/10", "everywhere", sigma=1)
     played = SafariRound(eligible=3, participants=3, local_steps=1, client_lr="2/5")
@@ -148,19 +136,18 @@ def test_hypotheses_of_the_round_are_checked() -> None:
 
 
 def test_a_theorem_on_other_participation_is_not_audited() -> None:
-    """Its quantities may well be numbers of clients drawn uniformly, too."""
+    """Its numbers may well be numbers of clients drawn uniformly, too."""
 
-    def constants(setting: Setting) -> Mapping[sp.Symbol, Any]:
+    def independent(setting: Setting) -> Setting:
         if not isinstance(setting.participation, Bernoulli):
             raise ValueError(f"participation must be Bernoulli, got {setting.participation!r}")
-        size = setting.participation.marginals.sum()
-        return {**MINE.constants(replace(setting, participation=UniformSubset(4, 4))), m: size}
+        return setting
 
     some = replace(PARTS["FAMILY"].setting(), participation=Bernoulli([0.5] * 4))
     theorem = replace(
         MINE,
         hypotheses=MINE.hypotheses[:-1],
-        constants=constants,
+        domain=independent,
         regimes={"some come": Regime("p = 1/2", lambda: some)},
     )
     with pytest.raises(
@@ -177,13 +164,12 @@ def test_an_unknown_hypothesis_is_left_open() -> None:
 
 def test_a_mean_of_gradients_of_plain_fedavg_is_proved() -> None:
     """Summed over rounds: F(x+) <= F - eta/2 ||grad F||^2 + L eta^2 sigma^2/(2N) at eta <= 1/L."""
-    Delta = sp.Symbol("Delta", nonnegative=True)
+    Delta = symbol("Delta", number="excess_loss", nonnegative=True)
     theorem = replace(
         MINE,
         quantity=BoundedQuantity("squared_gradient", "mean", RoundRange(0, -1), "mean", "mean"),
         bound=2 * Delta / (eta * R) + L * eta * sigma**2 / N,
         hypotheses=MINE.hypotheses[1:],
-        quantities={**MINE.quantities, Delta: "excess_loss"},
     )
     right = audit(theorem, NOISY, TEN)
     assert right.all_rounds.outcome is ClassOutcome.PROVED

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fltheory.worst_case.checker import kernel
-from fltheory.worst_case.checker.kernel import Clients, Form, Group, ProofError, Vector
+from fltheory.worst_case.checker.kernel import Coordinates, Group, ProofError, SymmetricForm, Vector
 
 COUNTS = (3, 2)
 
@@ -31,11 +31,11 @@ class Written:
     def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         groups = [Group(str(c), n, vectors=2, points=2) for c, n in enumerate(COUNTS)]
-        self.clients = Clients(1, groups)
+        self.clients = Coordinates(1, groups)
         self.x = _numbers(rng, 1)[0]
         self.own = [_numbers(rng, n, 2) for n in COUNTS]
 
-    def value(self, form: Form) -> Fraction:
+    def value(self, form: SymmetricForm) -> Fraction:
         means = np.array([self.x, *(v for own in self.own for v in own.mean(axis=0))])
         total = _of(form.means, means)
         for block, own in zip(form.differences, self.own, strict=True):
@@ -63,18 +63,18 @@ def test_forms_are_the_sums_over_clients_and_pairs_that_they_say() -> None:
     left = x + 2 * clients.own(0, 0) - clients.mean(1, 1)
     right = clients.own(0, 1) - 3 * x
     other = clients.own(1, 0) + x
-    form = Form(clients)
+    form = SymmetricForm(clients)
     form.add(w, x, clients.mean(0, 0))
     assert data.value(form) == w * data.x * data.own[0][:, 0].mean()
-    form = Form(clients)
+    form = SymmetricForm(clients)
     form.add_each(w, 0, left, right)
     each = [data.of(left, 0, i) * data.of(right, 0, i) for i in range(3)]
     assert data.value(form) == w * sum(each) / 3
-    form = Form(clients)
+    form = SymmetricForm(clients)
     form.add_two(w, 0, 0, left, right)
     pairs = [data.of(left, 0, i) * data.of(right, 0, j) for i, j in permutations(range(3), 2)]
     assert data.value(form) == w * sum(pairs) / 6
-    form = Form(clients)
+    form = SymmetricForm(clients)
     form.add_two(w, 0, 1, left, other)
     crossed = [data.of(left, 0, i) * data.of(other, 1, j) for i in range(3) for j in range(2)]
     assert data.value(form) == w * sum(crossed) / 6
@@ -91,7 +91,7 @@ def test_conditions_are_the_interpolation_inequalities_pair_by_pair() -> None:
     x = clients.shared(0)
     points, gradients = [x, x - clients.own(0, 0)], [clients.own(0, 0), clients.own(0, 1)]
     weights = [[Fraction(0), Fraction(2)], [Fraction(5, 3), Fraction(0)]]
-    form = Form(clients)
+    form = SymmetricForm(clients)
     form.add_conditions(0, weights, points, gradients, mu)
     total = Fraction(0)
     for a, b in ((0, 1), (1, 0)):
@@ -108,9 +108,9 @@ def test_conditions_are_the_interpolation_inequalities_pair_by_pair() -> None:
 
 
 def test_a_combination_that_is_zero_is_put_in() -> None:
-    clients = Clients(1, [Group("a", 2, 1, 0), Group("b", 2, 1, 0)])
+    clients = Coordinates(1, [Group("a", 2, 1, 0), Group("b", 2, 1, 0)])
     x, a, b = clients.shared(0), clients.mean(0, 0), clients.mean(1, 0)
-    form = Form(clients)
+    form = SymmetricForm(clients)
     form.add(Fraction(1), x, x)
     form.add(Fraction(2), x, b)
     form.add(Fraction(4), b, b)
@@ -121,9 +121,9 @@ def test_a_combination_that_is_zero_is_put_in() -> None:
 
 
 def test_what_has_a_negative_value_is_refused_by_its_block() -> None:
-    clients = Clients(1, [Group("some", 2, 1, 0)])
+    clients = Coordinates(1, [Group("some", 2, 1, 0)])
     own, mean = clients.own(0, 0), clients.mean(0, 0)
-    form = Form(clients)
+    form = SymmetricForm(clients)
     form.add_each(Fraction(1), 0, own, own)
     form.check("it")
     form.add(Fraction(-1), mean, mean)
@@ -139,8 +139,8 @@ def test_what_has_a_negative_value_is_refused_by_its_block() -> None:
 
 
 def test_one_client_has_no_differences_and_no_pairs() -> None:
-    clients = Clients(0, [Group("one", 1, 1, 0)])
-    own, form = clients.own(0, 0), Form(clients)
+    clients = Coordinates(0, [Group("one", 1, 1, 0)])
+    own, form = clients.own(0, 0), SymmetricForm(clients)
     form.add_each(Fraction(1), 0, own, own)
     assert list(form.blocks()) == ["means"]
     with pytest.raises(ValueError, match="no pairs"):
@@ -150,8 +150,8 @@ def test_one_client_has_no_differences_and_no_pairs() -> None:
 
 
 def test_pairs_of_a_group_without_bounds_say_nothing_of_differences() -> None:
-    clients = Clients(0, [Group("many", None, 1, 0)])
-    own, form = clients.own(0, 0), Form(clients)
+    clients = Coordinates(0, [Group("many", None, 1, 0)])
+    own, form = clients.own(0, 0), SymmetricForm(clients)
     form.add_two(Fraction(1), 0, 0, own, own)
     assert form.blocks() == {"means": [[1]], "differences of many": [[0]]}
 

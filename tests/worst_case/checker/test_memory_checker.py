@@ -15,7 +15,7 @@ import pytest
 
 from fltheory.worst_case import ClientClass
 from fltheory.worst_case.checker import memory as memory_checker
-from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
+from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of, proved_gap
 from fltheory.worst_case.methods.memory import MemoryRound
 from tests.drawn import a_tenth
 from tests.worst_case.checker.mutants import mutant_of
@@ -34,6 +34,10 @@ ROUNDS = {
 
 @cache
 def text_of(name: str) -> str:
+    if name == "gap":
+        made = proved_gap(ROUNDS["drawn"], CLIENTS, 1, 1.0)
+        assert made is not None
+        return made.text
     found = lyapunov_bound_of(ROUNDS[name], CLIENTS, margin=Fraction(1, 100))
     assert found.certificate is not None
     return found.certificate.text
@@ -63,7 +67,9 @@ def _random(document: dict[str, Any]) -> None:
         name: [[str(value) for value in row] for row in rng.integers(0, 9, size=(3, 3))]
         for name in ("positive", "decrease", "begin")
     }
-    document["bound"] = {"rate": "4/5", "start": "7/4", "heterogeneity": "2/3"}
+    gap = "3/5" if document["method"]["n_clients"] == 3 else "0"
+    document["bound"] = {"rate": "4/5", "gap": gap, "start": "7/4", "heterogeneity": "2/3"}
+    document["claim"] = memory_checker.CLAIM if gap == "0" else memory_checker.GAP_CLAIM
 
 
 def _sets(proof: Any) -> Iterator[tuple[float, np.ndarray]]:
@@ -106,9 +112,10 @@ def check_identity(checker: Checker, name: str, seed: int) -> None:
     else:
         first = _value(proof, x, u, np.tile(x, (n, 1))) + (c + d) * heights[:, 1].mean()
     level = (w**2).sum() / n if proof.start == "zero" else 0.0
+    gap = 0.6 if n == 3 else 0.0
     targets = {
-        "positive": now - x @ x,
-        "decrease": 0.8 * now - after,
+        "positive": now if gap else now - x @ x,
+        "decrease": 0.8 * now - after - gap * heights[:, 1].mean(),
         "begin": 7 / 4 * x @ x + 2 / 3 * level - first,
     }
     points = np.stack([phi, np.tile(x, (n, 1)), np.zeros((n, 2))])
@@ -200,6 +207,15 @@ def _smaller(document: dict[str, Any]) -> None:
 
 
 REFUSED = {
+    "a closer start of a sum of gaps": ("gap", _times("start", "97/100"), "begin: the slack of"),
+    "a larger gap": ("gap", _times("gap", "21/20"), "decrease: the function values of point 1"),
+    "a gap below zero": ("gap", _times("gap", "-1"), "bound.gap"),
+    "a rate of 1 without a gap": ("drawn", _set("bound.rate", "1"), "bound.rate"),
+    "the claim of another": (
+        "gap",
+        _set("claim", memory_checker.CLAIM),
+        "claim: must be 'gap sum_",
+    ),
     "a faster rate": ("saga", _faster, "decrease: the slack of"),
     "a closer start": ("drawn", _times("start", "97/100"), "begin: the slack of means"),
     "less heterogeneity": (
@@ -261,7 +277,7 @@ REFUSED = {
     "an exponent": ("drawn", _set("class.L", "1e99"), "class.L: must be a fraction"),
     "another kind": ("drawn", _set("kind", "proof"), "kind: must be"),
     "another claim": ("drawn", _set("claim", "x"), "claim: must be"),
-    "version true": ("drawn", _set("version", True), "version: must be 2"),
+    "version true": ("drawn", _set("version", True), "version: must be 3"),
     "another field": ("drawn", _set("more", 1), "more: is not a field"),
     "a start of memory that it has not": (
         "waits",

@@ -17,12 +17,12 @@ def is_proved(text: str) -> bool:
     """Whether every inequality of a certificate holds."""
     document = json.loads(text, parse_float=None)
     proof = _Proof(document)
-    sets = list(product((False, True), repeat=proof.n))
+    places = range(len(proof.sets))
     return (
-        all(proof.values_cancel(S) for S in sets)
-        and all(semidefinite(proof.round_slack(S)) for S in sets)
-        and all(semidefinite(proof.end_slack(S)) for S in sets)
-        and semidefinite(proof.start_slack(sets))
+        all(proof.values_cancel(S) for S in places)
+        and all(semidefinite(proof.round_slack(S)) for S in places)
+        and all(semidefinite(proof.end_slack(S)) for S in places)
+        and semidefinite(proof.start_slack())
     )
 
 
@@ -49,18 +49,25 @@ class _Proof:
         self.kind = document["claim"][:3]
         numbers = product(*(range(own["n_clients"] + 1) for own in self.groups))
         self.states = {state: place for place, state in enumerate(numbers)}
+        self.chain = played["chain"]
+        every = product((False, True), repeat=self.n)
+        self.sets = list(every) if self.chain is None else [*map(tuple, self.chain["masks"])]
 
     def unit(self, place: int) -> list[Fraction]:
         return [Fraction(int(i == place)) for i in range(self.size)]
 
-    def place(self, S: tuple[bool, ...]) -> int:
+    def place(self, number: int) -> int:
+        """Return which of the certificate's states a set is in."""
+        if self.chain is not None:
+            return number
+        S = self.sets[number]
         counts = [0] * len(self.groups)
         for c, there in zip(self.of, S, strict=True):
             counts[c] += there
         return self.states[tuple(counts)]
 
-    def value(self, S: tuple[bool, ...], x: list[Fraction], factor: Fraction, to: Matrix) -> None:
-        own = self.document["function"][self.place(S)]
+    def value(self, number: int, x: list[Fraction], factor: Fraction, to: Matrix) -> None:
+        own, S = self.document["function"][self.place(number)], self.sets[number]
         C = len(self.groups)
         u = [[Fraction(0)] * self.size for _ in range(C)]
         U = [[Fraction(0)] * self.size for _ in range(C)]
@@ -74,18 +81,21 @@ class _Proof:
         for p, q in product(range(2 * C), repeat=2):
             _add(to, factor * Fraction(own["form"][p][q]), vectors[p], vectors[q])
 
-    def chance(self, S: tuple[bool, ...] | None, following: tuple[bool, ...]) -> Fraction:
+    def chance(self, number: int | None, then: int) -> Fraction:
+        if self.chain is not None:
+            law = self.chain["law"] if number is None else self.chain["transition"][number]
+            return Fraction(law[then])
         total = Fraction(1)
-        for i, there in enumerate(following):
+        for i, there in enumerate(self.sets[then]):
             own = self.groups[self.of[i]]
             p, nu = Fraction(own["availability"]), Fraction(own["correlation"])
-            if S is not None:
-                p = (1 - nu) * p + nu * S[i]
+            if number is not None:
+                p = (1 - nu) * p + nu * self.sets[number][i]
             total *= p if there else 1 - p
         return total
 
-    def after(self, following: tuple[bool, ...]) -> list[Fraction]:
-        x = list(self.z)
+    def after(self, then: int) -> list[Fraction]:
+        x, following = list(self.z), self.sets[then]
         for i, there in enumerate(following):
             if there:
                 own = Fraction(self.groups[self.of[i]]["weight"])
@@ -96,9 +106,9 @@ class _Proof:
                     ]
         return x
 
-    def multipliers(self, S: tuple[bool, ...], i: int) -> Matrix:
+    def multipliers(self, number: int, i: int) -> Matrix:
         """Return a client's: of cells that have members, present ones first."""
-        cells, found = 0, None
+        cells, found, S = 0, None, self.sets[number]
         for c in range(len(self.groups)):
             for there in (True, False):
                 members = [j for j in range(self.n) if self.of[j] == c and S[j] == there]
@@ -106,10 +116,10 @@ class _Proof:
                     found = cells
                 cells += bool(members)
         assert found is not None
-        rows = self.document["multipliers"][self.place(S)][found]
+        rows = self.document["multipliers"][self.place(number)][found]
         return [[Fraction(value) for value in row] for row in rows]
 
-    def values_cancel(self, S: tuple[bool, ...]) -> bool:
+    def values_cancel(self, S: int) -> bool:
         for i in range(self.n):
             rows = self.multipliers(S, i)
             if any(value < 0 for row in rows for value in row):
@@ -120,10 +130,10 @@ class _Proof:
                     return False
         return True
 
-    def round_slack(self, S: tuple[bool, ...]) -> Matrix:
+    def round_slack(self, S: int) -> Matrix:
         slack = self.zeros()
         self.value(S, self.z, self.bound["rate"], slack)
-        for following in product((False, True), repeat=self.n):
+        for following in range(len(self.sets)):
             chance = self.chance(S, following)
             if chance:
                 self.value(following, self.after(following), -chance, slack)
@@ -151,7 +161,7 @@ class _Proof:
                 _add(slack, -w / (1 - ratio) * ratio, v, x)
         return slack
 
-    def end_slack(self, S: tuple[bool, ...]) -> Matrix:
+    def end_slack(self, S: int) -> Matrix:
         slack = self.zeros()
         self.value(S, self.z, Fraction(1), slack)
         self.add_h(Fraction(self.document["below"]), slack)
@@ -159,9 +169,9 @@ class _Proof:
             _add(slack, Fraction(-1), self.z, self.z)
         return slack
 
-    def start_slack(self, sets: list[tuple[bool, ...]]) -> Matrix:
+    def start_slack(self) -> Matrix:
         slack = self.zeros()
-        for S in sets:
+        for S in range(len(self.sets)):
             self.value(S, self.z, -self.chance(None, S), slack)
         _add(slack, self.bound["start"], self.z, self.z)
         once = self.bound["start_heterogeneity"] - Fraction(self.document["below"])

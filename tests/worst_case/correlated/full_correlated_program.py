@@ -28,27 +28,23 @@ def least_floor(a_round: AveragingRound, mu: float, rate: float | None = None) -
     g.append(-sum((a * v for a, v in zip(alpha, g, strict=False)), np.zeros(size)) / alpha[-1])
     seen = np.array([z, *g[:-1]])
     h = sum(a * np.outer(v, v) for a, v in zip(alpha, g, strict=True))
-    sets = list(product((False, True), repeat=n))
-    value = {S: cp.Variable((n, n), symmetric=True) for S in sets}
+    states, law = _chain(a_round, clients)
+    value = [cp.Variable((n, n), symmetric=True) for _ in states]
     floor, below = cp.Variable(), cp.Variable()
     theta = 2 * eta * K * mu
     # Near the solver's precision numbers of one size matter.
     unit = 1 / np.sqrt(eta / mu)
     constraints = []
-    for S in sets:
+    for row, own in zip(law, value, strict=True):
         after = 0
-        for following in sets:
-            chance = 1.0
-            for own, was, there in zip(clients, S, following, strict=True):
-                p = float(own.stays if was else own.comes)
-                chance *= p if there else 1 - p
+        for chance, following, then in zip(row, states, value, strict=True):
             weights = _weights(a_round, clients, following)
             end = z.copy()
             for i in range(n):
                 end = end - eta * weights[i] * sum(delta[i][k] + unit * g[i] for k in range(K))
             moved = np.array([end, *g[:-1]])
-            after = after + chance * (moved.T @ value[following] @ moved)
-        now = seen.T @ value[S] @ seen
+            after = after + chance * (moved.T @ then @ moved)
+        now = seen.T @ own @ seen
         slack = (rate or 1.0) * now - after + floor * h
         if rate is None:
             slack = slack - theta * np.outer(z, z)
@@ -65,6 +61,23 @@ def least_floor(a_round: AveragingRound, mu: float, rate: float | None = None) -
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return float(program.value) / (theta if rate is None else 1 - rate) / unit**2
+
+
+def _chain(
+    a_round: AveragingRound, clients: list[AvailabilityGroup]
+) -> tuple[list[tuple[bool, ...]], list[list[float]]]:
+    """Return the sets of participants, or a chain's states, and the chances from one to another."""
+    if a_round.chain is not None:
+        rows = [[float(p) for p in row] for row in a_round.chain.transition]
+        return list(a_round.chain.masks), rows
+    sets = list(product((False, True), repeat=len(clients)))
+    chances = [[1.0] * len(sets) for _ in sets]
+    for row, S in zip(chances, sets, strict=True):
+        for j, following in enumerate(sets):
+            for own, was, there in zip(clients, S, following, strict=True):
+                p = float(own.stays if was else own.comes)
+                row[j] *= p if there else 1 - p
+    return sets, chances
 
 
 def _shrunk(matrix: cp.Expression, n: int, K: int, size: int) -> cp.Expression:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from fltheory import Setting, exact, stationary
 from fltheory.algorithms import FedAvg, Unbiased, WeightedFedAvg
-from fltheory.participation import MarkovOnOff
+from fltheory.participation import FiniteChain, MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass, best_bound
 from fltheory.worst_case.correlated.bound import (
@@ -45,6 +46,17 @@ def on_off(
         weight = Fraction(1) if averaging == "present" else 1 / (n * p)
         groups.append(AvailabilityGroup(size, p, Fraction(1, n), weight, Fraction(correlation)))
     return AveragingRound(tuple(groups), averaging, local_steps, Fraction(client_lr), Fraction(1))
+
+
+def by_chain(seed: int, local_steps: int, averaging: Averaging = "weights") -> AveragingRound:
+    """Return a round of three clients by a random chain, two of whose four states are one set."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(1, 20, size=(4, 4)) * (rng.random((4, 4)) < 0.8) + 10 * np.eye(4)
+    masks = [[True, True, False], [True, True, False], [False, True, True], [False, False, False]]
+    chain = FiniteChain(rows / rows.sum(axis=1, keepdims=True), masks)
+    shares = tuple(1 / (3 * chain.marginals))
+    method = FedAvg if averaging == "present" else partial(WeightedFedAvg, shares)
+    return AveragingRound.of(method(0.1, local_steps), chain)  # type: ignore[operator]
 
 
 # ---------------------------------------------------------------- another program
@@ -117,6 +129,29 @@ def test_floors_are_those_of_a_program_of_other_authors(
     assert best_correlated_bound(played, CLIENTS).floor == pytest.approx(floor, rel=6e-4)
 
 
+@pytest.mark.parametrize(
+    ("local_steps", "rate", "averaging"),
+    [(1, None, "weights"), (2, "0.999", "weights"), (2, None, "present")],
+)
+def test_a_chain_of_sets_has_the_full_programs_value(
+    local_steps: int, rate: str | None, averaging: Averaging
+) -> None:
+    played = by_chain(local_steps, local_steps, averaging)
+    found = best_correlated_bound(played, CLIENTS, rate=rate)
+    full = least_floor(played, 0.1, None if rate is None else float(rate))
+    assert found.floor == pytest.approx(full, rel=1e-6)
+
+
+def test_clients_in_bursts_are_a_chain_of_sets() -> None:
+    """Four clients by how many are there, and by all 16 sets of them."""
+    method, bursts = WeightedFedAvg([0.5] * 4, 0.1, 1), MarkovOnOff([0.5] * 4, 0.9)
+    counted, listed = (
+        best_correlated_bound(AveragingRound.of(method, who), CLIENTS).floor
+        for who in (bursts, bursts.as_chain())
+    )
+    assert listed == pytest.approx(counted, rel=1e-6)
+
+
 @pytest.mark.parametrize(("correlation", "least"), [("0.5", 34.92), ("0.9", 34.94)])
 def test_a_bias_is_part_of_the_floor(correlation: str, least: float) -> None:
     """As the step vanishes the floor tends to ``sup |w_B* - w*|^2 = N sum (p_i - 1/N)^2 / mu^2``.
@@ -180,6 +215,25 @@ def test_no_truth_is_above_a_bound(seed: int, averaging: Averaging) -> None:
             for name in ("mean", "short"):
                 assert means[rounds - 1] <= _bound(bounds[name], rounds, start, h) * (1 + 1e-9)
             assert run.squared_distance[rounds] <= _bound(bounds["rate"], rounds, start, h)
+
+
+@pytest.mark.parametrize("averaging", ["weights", "present"])
+def test_no_limit_is_above_a_chains_floor(averaging: Averaging) -> None:
+    """By the engine along the chain: clients of one curvature, gradients in all directions."""
+    played = by_chain(6, 1, averaging)
+    assert played.chain is not None
+    chain = FiniteChain(np.array(played.chain.transition, dtype=float), played.chain.masks)
+    floor, largest = best_correlated_bound(played, CLIENTS).floor, 0.0
+    weights = [float(own.weight) for own in played.groups]
+    method = FedAvg(0.1, 1) if averaging == "present" else WeightedFedAvg(weights, 0.1, 1)
+    basis = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
+    for curvature in (0.1, 0.4, 1.0):
+        for turn in np.linspace(0, np.pi, 8, endpoint=False):
+            gradients = np.array([np.cos(turn), np.sin(turn)]) @ basis
+            problem = QuadraticProblem([[curvature]], gradients[:, None] / curvature)
+            limit = stationary(Setting(method, problem, chain, 1, problem.x_star))
+            largest = max(largest, 3 * float(limit.squared_distance))
+    assert largest <= floor < 1.15 * largest
 
 
 def _bound(bound: CorrelatedBound, rounds: int, start: float, h: float) -> float:
@@ -249,6 +303,9 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
     [
         (MarkovOnOff([0.5, 0.0], 0.5), CLIENTS, {}, "at times"),
         (MarkovOnOff([0.5, 0.5], 0.5, start=[1, 0]), CLIENTS, {}, "must be stationary"),
+        (FiniteChain([[1.0]], [[True, False]]), CLIENTS, {}, "each at times"),
+        (FiniteChain([[1.0]], [[True, True]], start=0), CLIENTS, {}, "must be stationary"),
+        (MarkovOnOff([0.5] * 6, 0.5).as_chain(), CLIENTS, {}, "at most 200 states times clients"),
         (MarkovOnOff([0.5, 0.5], -0.5), CLIENTS, {}, "correlation must be at least 0"),
         (MarkovOnOff([0.5, 0.5], 0.5), ClientClass(1, 0), {}, "mu must be above 0"),
         (MarkovOnOff([0.5, 0.5], 0.5), ClientClass(1, "0.1", "everywhere"), {}, "'optimum'"),

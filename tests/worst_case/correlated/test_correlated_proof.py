@@ -16,8 +16,9 @@ import pytest
 from fltheory.worst_case import ClientClass, certificate, read_proof
 from fltheory.worst_case.checker import correlated_checker, kernel
 from fltheory.worst_case.correlated.bound import CorrelatedCertificate, best_correlated_bound
+from fltheory.worst_case.rounds.averaging_round import Averaging
 from tests.worst_case.correlated.enumerated_proof import is_proved
-from tests.worst_case.correlated.test_correlated_bound import CLIENTS, on_off
+from tests.worst_case.correlated.test_correlated_bound import CLIENTS, by_chain, on_off
 
 SETTINGS: list[tuple[tuple[int, ...], dict[str, Any], dict[str, Any]]] = [
     ((3,), {"correlation": "0.9"}, {}),
@@ -26,6 +27,7 @@ SETTINGS: list[tuple[tuple[int, ...], dict[str, Any], dict[str, Any]]] = [
     ((2,), {"correlation": "0.9", "local_steps": 2}, {"rate": "0.99"}),
 ]
 NUMBERS = ("round", "class", "bound", "function", "multipliers", "below")
+PLAIN = ("0", 1, 2, 3, False, None)
 NOISY = ClientClass(3, "0.2", sigma=1)
 
 
@@ -52,6 +54,39 @@ def test_a_second_derivation_agrees(
         with pytest.raises(kernel.ProofError):
             CorrelatedCertificate(text).verify()
         assert not is_proved(text)
+
+
+@pytest.mark.parametrize("averaging", ["weights", "present"])
+def test_a_second_derivation_agrees_on_chains_of_sets(averaging: Averaging) -> None:
+    made = certificate(best_correlated_bound(by_chain(1, 1, averaging), CLIENTS))
+    made.verify()
+    assert is_proved(made.text)
+    assert "participants by a chain, stationary at first:" in made.lines[2]
+    assert made.lines[3].endswith("of rounds: clients 0, 1")
+    forged = json.loads(made.text)
+    forged["bound"]["heterogeneity"] = str(
+        Fraction(forged["bound"]["heterogeneity"]) * Fraction(98, 100)
+    )
+    with pytest.raises(kernel.ProofError, match="negative eigenvalue"):
+        CorrelatedCertificate(json.dumps(forged)).verify()
+    assert not is_proved(json.dumps(forged))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("law", ["1/4"] * 4, r"round.chain.law \(stationary\)"),
+        ("law", ["1", "1", "-1", "0"], "round.chain.law: out of range"),
+        ("masks", [[1, 1, 0]] * 4, "round.chain.masks"),
+        ("masks", [[True, True, True]] * 4, "round.groups"),
+        ("transition", [["1/2"] * 4] * 4, "round.chain.transition"),
+    ],
+)
+def test_a_chain_that_is_none_is_refused(field: str, value: Any, message: str) -> None:
+    document = json.loads(certificate(best_correlated_bound(by_chain(1, 1), CLIENTS)).text)
+    document["round"]["chain"][field] = value
+    with pytest.raises(kernel.ProofError, match=message):
+        CorrelatedCertificate(json.dumps(document)).verify()
 
 
 def _falsified(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -117,7 +152,9 @@ def _numbers(found: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         items = found.items() if isinstance(found, dict) else enumerate(found)
         for name, value in items:
             yield from _numbers(value, (*path, name))
-    elif path[0] in NUMBERS and path[-1] != "averaging" and found not in ("0", 1, 2, 3, False):
+    elif (
+        path[0] in NUMBERS and path[-1] != "averaging" and found not in ("0", 1, 2, 3, False, None)
+    ):
         yield path
 
 

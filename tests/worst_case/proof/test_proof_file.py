@@ -7,8 +7,12 @@ from fractions import Fraction
 import pytest
 
 from fltheory.evidence.verdict import Scope
-from fltheory.worst_case.proof.outcome import ClassOutcome
-from fltheory.worst_case.proof.proof_file import class_text, polynomial_text, text_from_above
+from fltheory.worst_case.proof.proof_file import (
+    ClassOutcome,
+    class_text,
+    polynomial_text,
+    text_from_above,
+)
 
 
 @pytest.mark.parametrize(

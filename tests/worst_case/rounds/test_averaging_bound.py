@@ -17,12 +17,12 @@ from fltheory.algorithms import CAFed, FedAU, FedAvg, Mifa, Unbiased, WeightedFe
 from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.worst_case import ClientClass, checker, read_proof
+from fltheory.worst_case import ClientClass, SmoothClass, checker, read_proof
 from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
 from fltheory.worst_case.rounds.best_settings import least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import certificate, proved
-from fltheory.worst_case.rounds.measure import Claim
+from fltheory.worst_case.rounds.measure import DESCENT, Claim
 from tests.drawn import in_turn
 from tests.worst_case.full_averaging_program import least_averaging
 
@@ -91,6 +91,13 @@ def test_one_step_without_bias_in_closed_form() -> None:
     assert there.heterogeneity == pytest.approx(least, rel=1e-4)
 
 
+def test_the_descent_of_F_is_proved_of_several_groups_and_local_steps() -> None:
+    """Whatever the program leaves out is in the checker's matrices, which refuse it then."""
+    groups = (group(1, p, "1/3", w) for p, w in (("9/10", "1/3"), ("3/5", "1/2"), ("3/10", "1")))
+    bound = best_bound_of(played(*groups), SmoothClass(1), None, DESCENT)
+    certificate(bound, 1e-4).verify()
+
+
 def test_what_is_added_in_a_round_grows_with_the_square_of_dissimilarity() -> None:
     """2 x 3^2 = 18 in every round, of which 18 / (1 - 3/4) = 72 stay."""
     clients = ClientClass(1, "0.1", dissimilarity=3)
@@ -120,7 +127,7 @@ def test_chains_without_correlation_are_coins() -> None:
     chains = MarkovOnOff(AVAILABLE, 0.0)
     assert AveragingRound.of(method, chains) == AveragingRound.of(method, Bernoulli(AVAILABLE))
     never = MarkovOnOff([0.0, *AVAILABLE[1:]], 0.0)
-    with pytest.raises(ValueError, match="participation must be Bernoulli or MarkovOnOff, got"):
+    with pytest.raises(ValueError, match="must be Bernoulli, MarkovOnOff or a FiniteChain"):
         AveragingRound.of(method, never)
 
 

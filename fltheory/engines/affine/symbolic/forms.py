@@ -140,8 +140,10 @@ class Space:
         Raises
         ------
         NotAffineError
-            For whole numbers that floats do not tell apart.
+            For whole numbers that floats do not tell apart, and complex numbers.
         """
+        if np.iscomplexobj(values):
+            raise refused("a complex number")
         counts = not self.arithmetic.exact and getattr(values, "dtype", np.bool_) in _COUNTS
         if counts and np.abs(values).max(initial=0) > _LARGEST_COUNT:
             raise refused(f"a count above {_LARGEST_COUNT}, which floats do not tell from others,")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.bench import Bench, Comparison, Trial
+from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
@@ -53,7 +53,7 @@ def everybody(make: CaseMaker, n: int) -> dict[str, Any] | None:
     return known if make.allows(**known) else None
 
 
-def _descent(bench: Bench, case: Case) -> Comparison:
+def _descent(bench: Bench, case: Case) -> ModelComparison:
     """Expect ``x <- x - server_lr sum_k w_k P (x - c_k)``, P shared."""
     one, models = bench.specification, [case.x0]
     shares = weights(one, case)
@@ -66,16 +66,16 @@ def _descent(bench: Bench, case: Case) -> Comparison:
     return bench.compared(case, np.array(models), bench.actual(case))
 
 
-def one_client(make: CaseMaker) -> Iterator[Trial]:
+def one_client(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases with a single client, always present: every algorithm is gradient descent."""
     if make.number_of_clients(1) != 1 or (options := everybody(make, 1)) is None:
         return
     for dim, rounds in ((1, 2), (3, 5)):
         case = make.case(case_maker.full, n=1, dim=dim, rounds=rounds, options=options)
-        yield Trial(case, _descent, shrinks=False)
+        yield LawTrial(case, _descent, shrinks=False)
 
 
-def alike_curvatures(make: CaseMaker) -> Iterator[Trial]:
+def alike_curvatures(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases with everybody present and one Hessian: controls and memories cancel."""
     for n, dim, rounds in ((2, 1, 3), (4, 2, 6)):
         n = make.number_of_clients(n)
@@ -93,7 +93,7 @@ def alike_curvatures(make: CaseMaker) -> Iterator[Trial]:
             hessians=np.array([shared] * n),
             options=options,
         )
-        yield Trial(case, _descent, shrinks=False)
+        yield LawTrial(case, _descent, shrinks=False)
 
 
 def _flat(case: Case) -> Case:
@@ -108,7 +108,7 @@ def _flat(case: Case) -> Case:
     return replace(case, clients=clients, x0=np.zeros(n))
 
 
-def _by_formula(bench: Bench, case: Case) -> Comparison:
+def _by_formula(bench: Bench, case: Case) -> ModelComparison:
     """Expect each round to move coordinate k by -K times the weight of client k.
 
     A proximal term makes it ``-sum_j (1 - lr mu)^j``. Who weighs what by more than who is there
@@ -136,14 +136,14 @@ def _by_formula(bench: Bench, case: Case) -> Comparison:
     return bench.compared(case, expected, bench.actual(case))
 
 
-def shown_weights(make: CaseMaker) -> Iterator[Trial]:
+def shown_weights(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in which the coordinates of a round's change are the clients' weights."""
     for kind, n, rounds in ((case_maker.full, 2, 2), (case_maker.uneven, 3, 8)):
         case = make.case(kind, n=n, dim=1, rounds=rounds, told=_flat)
-        yield Trial(case, _by_formula, shrinks=False)
+        yield LawTrial(case, _by_formula, shrinks=False)
 
 
-def _as_if_all(bench: Bench, case: Case) -> Comparison:
+def _as_if_all(bench: Bench, case: Case) -> ModelComparison:
     """Expect that once all have appeared each round moves as if all were there.
 
     Gradients g_k are constant. SCAFFOLD: the mean of the c_i is c, so that y - x is -K lr c,
@@ -159,22 +159,22 @@ def _as_if_all(bench: Bench, case: Case) -> Comparison:
     expected = np.concatenate([models[n : n + 1], models[n] - np.cumsum(moves, axis=0)])
     found = bench.compared(case, expected, models[n:])
     label = f"{n} rounds and {{row}} more"
-    return Comparison(found.expected, found.actual, found.tolerance, label)
+    return ModelComparison(found.expected, found.actual, found.tolerance, label)
 
 
-def adds_up(make: CaseMaker) -> Iterator[Trial]:
+def adds_up(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in which all appear one by one, and then come and go."""
     for n, rounds in ((2, 5), (4, 12)):
         case = make.case(case_maker.with_empty, n=n, dim=1, rounds=rounds, told=_flat)
         trace = case.trace.copy()
         trace[: case.n_clients] = np.eye(case.n_clients, dtype=bool)
-        yield Trial(case.with_trace(trace), _as_if_all, shrinks=False)
+        yield LawTrial(case.with_trace(trace), _as_if_all, shrinks=False)
 
 
 _ROUNDS = 150
 
 
-def _fixed_point(bench: Bench, case: Case) -> Comparison:
+def _fixed_point(bench: Bench, case: Case) -> ModelComparison:
     """Expect the root of ``sum_k w_k P_k (x - c_k)``, of SCAFFOLD the minimum of the mean loss."""
     one = bench.specification
     matrices = [w * pull(case, k, case.steps[k]) for k, w in enumerate(weights(one, case))]
@@ -187,10 +187,10 @@ def _fixed_point(bench: Bench, case: Case) -> Comparison:
     left_over = float(np.abs(bench.ours(case)[rounds] - expected).max())
     tolerance = max(1e-8, bench.rtol) * case.scale + 10 * left_over
     last = bench.actual(case)[rounds : rounds + 1]
-    return Comparison(expected[None], last, tolerance, f"after {rounds} rounds")
+    return ModelComparison(expected[None], last, tolerance, f"after {rounds} rounds")
 
 
-def fixed_point(make: CaseMaker) -> Iterator[Trial]:
+def fixed_point(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases with everybody present for long, of equal and of unequal sizes."""
     for sizes in ((4, 4, 4), (1, 2, 9)):
         n = make.number_of_clients(3)
@@ -204,4 +204,4 @@ def fixed_point(make: CaseMaker) -> Iterator[Trial]:
             "sizes": sizes,
             "options": options,
         }
-        yield Trial(make.case(case_maker.full, **wanted), _fixed_point, shrinks=False)
+        yield LawTrial(make.case(case_maker.full, **wanted), _fixed_point, shrinks=False)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.bench import Bench, Comparison, Trial
+from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
@@ -79,7 +79,7 @@ def ends_of(options: Collection[str], n: int = 2) -> list[dict[str, Any]]:
     return [one for one in found if one]
 
 
-def at_the_ends(make: CaseMaker) -> Iterator[Trial]:
+def at_the_ends(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases with one option after the other at an end of its range."""
     chooses, left_open = make.specification.chooses, set(make.specification.options)
     n = make.number_of_clients(8 if chooses else 4)
@@ -89,8 +89,8 @@ def at_the_ends(make: CaseMaker) -> Iterator[Trial]:
         case = make.case(case_maker.uneven, n=n, dim=1, rounds=rounds, options=wanted)
         # With kappa_bar and threshold 0, clients that are at their minima go or stay by rounding.
         if steady(make.specification, case, make.rtol):
-            yield Trial(case, _against_ours)
+            yield LawTrial(case, _against_ours)
 
 
-def _against_ours(bench: Bench, case: Case) -> Comparison:
+def _against_ours(bench: Bench, case: Case) -> ModelComparison:
     return bench.against_ours(case)

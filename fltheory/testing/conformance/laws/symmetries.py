@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.bench import Bench, Comparison, Trial
+from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
@@ -44,7 +44,7 @@ def with_losses(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
 
 
 def _back(bench: Bench, case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> (
-    Comparison
+    ModelComparison
 ):  # fmt: skip
     there = bench.actual(moved(case, turn, scale, shift))
     here = (there - shift) @ turn / scale
@@ -53,21 +53,21 @@ def _back(bench: Bench, case: Case, turn: FloatArray, scale: float, shift: Float
     return replace(plain, tolerance=plain.tolerance + slack)
 
 
-def _translated(bench: Bench, case: Case) -> Comparison:
+def _translated(bench: Bench, case: Case) -> ModelComparison:
     return _back(bench, case, np.eye(case.dim), 1.0, np.linspace(5.0, 9.0, case.dim))
 
 
-def _rotated(bench: Bench, case: Case) -> Comparison:
+def _rotated(bench: Bench, case: Case) -> ModelComparison:
     rng = np.random.default_rng(case.dim)
     turn = np.linalg.qr(rng.standard_normal((case.dim, case.dim)))[0]
     return _back(bench, case, np.asarray(turn), 1.0, np.zeros(case.dim))
 
 
-def _scaled(bench: Bench, case: Case) -> Comparison:
+def _scaled(bench: Bench, case: Case) -> ModelComparison:
     return _back(bench, case, np.eye(case.dim), 0.125, np.zeros(case.dim))
 
 
-def _in_other_units(bench: Bench, case: Case) -> Comparison:
+def _in_other_units(bench: Bench, case: Case) -> ModelComparison:
     """Compare with curvatures four times as large and steps a quarter: the same rounds."""
     clients = tuple(replace(client, hessian=4.0 * client.hessian) for client in case.clients)
     options = with_losses(case.options or {}, 4.0)
@@ -78,20 +78,20 @@ def _in_other_units(bench: Bench, case: Case) -> Comparison:
     return bench.compared(case, bench.actual(other), bench.actual(case))
 
 
-def _renamed(bench: Bench, case: Case) -> Comparison:
+def _renamed(bench: Bench, case: Case) -> ModelComparison:
     # Where the last one is the server, it stays.
     last = case.n_clients - bench.specification.server
     order = [*range(last - 1)[::-1], last - 1, *range(last, case.n_clients)]
     return bench.compared(case, bench.actual(case.ordered(order)), bench.actual(case))
 
 
-def _sooner_ended(bench: Bench, case: Case) -> Comparison:
+def _sooner_ended(bench: Bench, case: Case) -> ModelComparison:
     rounds = (case.rounds + 1) // 2
     early = bench.actual(case.first_rounds(rounds))
     return bench.compared(case, early, bench.actual(case)[: rounds + 1])
 
 
-def _others_away(bench: Bench, case: Case) -> Comparison:
+def _others_away(bench: Bench, case: Case) -> ModelComparison:
     """Compare with other losses of the clients who never come."""
     away = np.asarray(~case.trace.any(axis=0))
     clients = tuple(
@@ -104,42 +104,42 @@ def _others_away(bench: Bench, case: Case) -> Comparison:
     return bench.compared(case, bench.actual(other), bench.actual(case))
 
 
-def translated(make: CaseMaker) -> Iterator[Trial]:
+def translated(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases moved to another origin."""
     for n, dim, rounds in _CASES:
-        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _translated)
+        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _translated)
 
 
-def rotated(make: CaseMaker) -> Iterator[Trial]:
+def rotated(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in other axes."""
     for n, dim, rounds in _CASES:
-        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _rotated)
+        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _rotated)
 
 
-def scaled(make: CaseMaker) -> Iterator[Trial]:
+def scaled(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in other units of the model and, where step sizes are free, of the loss."""
     free = "threshold" not in make.hyper and "known_minima" not in make.hyper
     for n, dim, rounds in _CASES if free else ():
-        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _scaled)
+        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _scaled)
         if not {"client_lr", *_UNITS} & set(make.hyper):
-            yield Trial(make.case(n=n, dim=dim, rounds=rounds), _in_other_units)
+            yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _in_other_units)
 
 
-def renamed(make: CaseMaker) -> Iterator[Trial]:
+def renamed(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in which no two clients are alike, their order changed."""
     if make.n_fixed is not None:
         return
     for n, dim, rounds in _CASES:
-        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _renamed)
+        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _renamed)
 
 
-def sooner_ended(make: CaseMaker) -> Iterator[Trial]:
+def sooner_ended(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases to be ended in the middle."""
     for n, dim, rounds in _CASES:
-        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _sooner_ended)
+        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _sooner_ended)
 
 
-def others_away(make: CaseMaker) -> Iterator[Trial]:
+def others_away(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases with somebody who never comes."""
     for n, dim, rounds in _CASES:
-        yield Trial(make.case(case_maker.never, n=n, dim=dim, rounds=rounds), _others_away)
+        yield LawTrial(make.case(case_maker.never, n=n, dim=dim, rounds=rounds), _others_away)

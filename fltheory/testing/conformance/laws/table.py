@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.bench import Bench, Comparison, Trial
+from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker, Kind
@@ -24,11 +24,11 @@ IGNORES_TRACE = "ignores the trace"
 LONGEST = 2000
 """Rounds that a client is away for at most, where a cut-off that is fixed asks for it."""
 
-Trials: TypeAlias = Callable[[CaseMaker], Iterator[Trial]]
+Trials: TypeAlias = Callable[[CaseMaker], Iterator[LawTrial]]
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class ConformanceLaw:
     """Something that an implementation must do.
 
     Attributes
@@ -54,28 +54,28 @@ class Law:
     rounding: bool = True
 
 
-def _models(bench: Bench, case: Case) -> Comparison:
+def _models(bench: Bench, case: Case) -> ModelComparison:
     models = bench.actual(case)
-    return Comparison(models, models, 0.0)
+    return ModelComparison(models, models, 0.0)
 
 
-def _returns_models(make: CaseMaker) -> Iterator[Trial]:
+def _returns_models(make: CaseMaker) -> Iterator[LawTrial]:
     for n, dim, rounds in ((1, 1, 1), (2, 1, 2), (3, 2, 4)):
-        yield Trial(make.case(case_maker.full, n=n, dim=dim, rounds=rounds), _models)
-    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=6), _models)
+        yield LawTrial(make.case(case_maker.full, n=n, dim=dim, rounds=rounds), _models)
+    yield LawTrial(make.case(case_maker.uneven, n=3, dim=2, rounds=6), _models)
 
 
-def _first_row(bench: Bench, case: Case) -> Comparison:
+def _first_row(bench: Bench, case: Case) -> ModelComparison:
     models = bench.actual(case)
     return bench.compared(case, case.x0[None], models[:1])
 
 
-def _starts_at_x0(make: CaseMaker) -> Iterator[Trial]:
-    yield Trial(make.case(case_maker.full, n=1, dim=1, rounds=1), _first_row)
-    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=5), _first_row)
+def _starts_at_x0(make: CaseMaker) -> Iterator[LawTrial]:
+    yield LawTrial(make.case(case_maker.full, n=1, dim=1, rounds=1), _first_row)
+    yield LawTrial(make.case(case_maker.uneven, n=3, dim=2, rounds=5), _first_row)
 
 
-def _again(bench: Bench, case: Case) -> Comparison:
+def _again(bench: Bench, case: Case) -> ModelComparison:
     first = bench.actual(case)
     # Another run in between finds out what is kept from call to call.
     bench.guarded.fresh(replace(case, x0=case.x0 + 1))
@@ -83,12 +83,12 @@ def _again(bench: Bench, case: Case) -> Comparison:
     return bench.compared(case, first, again)
 
 
-def _is_deterministic(make: CaseMaker) -> Iterator[Trial]:
-    yield Trial(make.case(case_maker.full, n=2, dim=1, rounds=2), _again)
-    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=6), _again)
+def _is_deterministic(make: CaseMaker) -> Iterator[LawTrial]:
+    yield LawTrial(make.case(case_maker.full, n=2, dim=1, rounds=2), _again)
+    yield LawTrial(make.case(case_maker.uneven, n=3, dim=2, rounds=6), _again)
 
 
-def _moves_with_trace(bench: Bench, case: Case) -> Comparison:
+def _moves_with_trace(bench: Bench, case: Case) -> ModelComparison:
     traces = (np.ones_like(case.trace), ~case.trace, case.trace[::-1], case.trace[:, ::-1])
     models = bench.actual(case)
     same = all(np.array_equal(models, bench.actual(case.with_trace(trace))) for trace in traces)
@@ -102,85 +102,87 @@ def _moves_with_trace(bench: Bench, case: Case) -> Comparison:
     return _models(bench, case)
 
 
-def _heeds_trace(make: CaseMaker) -> Iterator[Trial]:
+def _heeds_trace(make: CaseMaker) -> Iterator[LawTrial]:
     case = make.case(case_maker.full, n=2, dim=1, rounds=4)
     trace = np.ones_like(case.trace)
     trace[0, 0] = trace[2] = False
-    yield Trial(case.with_trace(trace), _moves_with_trace, shrinks=False)
+    yield LawTrial(case.with_trace(trace), _moves_with_trace, shrinks=False)
 
 
-def _by_hand(make: CaseMaker) -> Iterator[Trial]:
+def _by_hand(make: CaseMaker) -> Iterator[LawTrial]:
     for example in worked(make.specification):
         case = example.case
         if not make.allows(**case.keywords):
             continue
 
-        def compare(bench: Bench, at: Case, models: np.ndarray = example.expected) -> Comparison:
+        def compare(
+            bench: Bench, at: Case, models: np.ndarray = example.expected
+        ) -> ModelComparison:
             return bench.compared(at, models[: at.rounds + 1], bench.actual(at))
 
         words = tuple(f"round {t}: {text}" for t, text in enumerate(example.words, start=1))
         for rounds in dict.fromkeys((1, case.rounds)):
-            yield Trial(case.first_rounds(rounds), compare, shrinks=False, words=words)
+            yield LawTrial(case.first_rounds(rounds), compare, shrinks=False, words=words)
 
 
-def _ours(bench: Bench, case: Case) -> Comparison:
+def _ours(bench: Bench, case: Case) -> ModelComparison:
     return bench.against_ours(case)
 
 
 def _on(kind: Kind, *sizes: tuple[int, int, int]) -> Trials:
     """Return trials against the package's algorithm, of (N, d, rounds)."""
 
-    def trials(make: CaseMaker) -> Iterator[Trial]:
+    def trials(make: CaseMaker) -> Iterator[LawTrial]:
         for n, dim, rounds in sizes or ((2, 1, 4), (3, 2, 8), (5, 3, 16)):
-            yield Trial(make.case(kind, n=n, dim=dim, rounds=rounds), _ours)
+            yield LawTrial(make.case(kind, n=n, dim=dim, rounds=rounds), _ours)
 
     return trials
 
 
-def _long_absences(make: CaseMaker) -> Iterator[Trial]:
+def _long_absences(make: CaseMaker) -> Iterator[LawTrial]:
     yield from _on(case_maker.long_absence, (2, 1, 6), (3, 2, 12), (4, 2, 24))(make)
     lasts = make.specification.lasts(make.hyper)
     if 20 < lasts <= LONGEST:
         # A cut-off that is fixed is passed, whatever it is.
-        yield Trial(make.case(case_maker.long_absence, n=2, dim=1, rounds=int(lasts) + 8), _ours)
+        yield LawTrial(make.case(case_maker.long_absence, n=2, dim=1, rounds=int(lasts) + 8), _ours)
 
 
-def _long_run(make: CaseMaker) -> Iterator[Trial]:
+def _long_run(make: CaseMaker) -> Iterator[LawTrial]:
     # Where clients are chosen, some round of so many is nearly a tie.
     rounds = 60 if make.specification.chooses else 400
     for kind in (case_maker.uneven, case_maker.bursty):
-        yield Trial(make.case(kind, n=3, rounds=rounds, steps=2, server_lr=1.0), _ours)
+        yield LawTrial(make.case(kind, n=3, rounds=rounds, steps=2, server_lr=1.0), _ours)
 
 
-def _local_steps(make: CaseMaker) -> Iterator[Trial]:
+def _local_steps(make: CaseMaker) -> Iterator[LawTrial]:
     for steps in (1, 2, 3, 7):
-        yield Trial(make.case(case_maker.full, n=2, dim=1, rounds=2, steps=steps), _ours)
-    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=6, steps=5), _ours)
+        yield LawTrial(make.case(case_maker.full, n=2, dim=1, rounds=2, steps=steps), _ours)
+    yield LawTrial(make.case(case_maker.uneven, n=3, dim=2, rounds=6, steps=5), _ours)
 
 
-def _client_lr(make: CaseMaker) -> Iterator[Trial]:
+def _client_lr(make: CaseMaker) -> Iterator[LawTrial]:
     for lr in (0.01, 0.25, 2.0):
-        yield Trial(make.case(case_maker.uneven, rounds=4, client_lr=lr), _ours)
+        yield LawTrial(make.case(case_maker.uneven, rounds=4, client_lr=lr), _ours)
 
 
-def _server_lr(make: CaseMaker) -> Iterator[Trial]:
+def _server_lr(make: CaseMaker) -> Iterator[LawTrial]:
     for rate in (1.0, 0.5, 1.5):
-        yield Trial(make.case(case_maker.uneven, rounds=5, server_lr=rate), _ours)
+        yield LawTrial(make.case(case_maker.uneven, rounds=5, server_lr=rate), _ours)
 
 
-def _equal_sizes(make: CaseMaker) -> Iterator[Trial]:
+def _equal_sizes(make: CaseMaker) -> Iterator[LawTrial]:
     for n in (2, 4):
         sizes = (5,) * n
-        yield Trial(make.case(case_maker.uneven, n=n, rounds=5, sizes=sizes), _ours)
+        yield LawTrial(make.case(case_maker.uneven, n=n, rounds=5, sizes=sizes), _ours)
 
 
-def _unequal_sizes(make: CaseMaker) -> Iterator[Trial]:
+def _unequal_sizes(make: CaseMaker) -> Iterator[LawTrial]:
     for kind in (case_maker.full, case_maker.uneven):
         for sizes in ((1, 9), (7, 1, 30)):
-            yield Trial(make.case(kind, n=len(sizes), rounds=6, sizes=sizes), _ours)
+            yield LawTrial(make.case(kind, n=len(sizes), rounds=6, sizes=sizes), _ours)
 
 
-def _large(make: CaseMaker) -> Iterator[Trial]:
+def _large(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases beyond all others in dimension, steps, step sizes and data."""
     sizes = tuple(40 * k + 3 for k in range(12))
     for kind, n, rounds, steps, lr, rate, cutoff in (
@@ -198,31 +200,31 @@ def _large(make: CaseMaker) -> Iterator[Trial]:
             sizes=sizes[:n],
             options={"cutoff": cutoff},
         )
-        yield Trial(case, _ours)
+        yield LawTrial(case, _ours)
 
 
-def _many_clients(make: CaseMaker) -> Iterator[Trial]:
+def _many_clients(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases with all of many clients present: ten a round is a default of many libraries."""
     for kind, n in ((case_maker.full, 14), (case_maker.uneven, 45), (case_maker.full, 40)):
-        yield Trial(make.case(kind, n=n, dim=1, rounds=3, options={"size": (n + 1) // 2}), _ours)
-        yield Trial(make.case(kind, n=n, dim=1, rounds=2, options={"size": n}), _ours)
+        yield LawTrial(make.case(kind, n=n, dim=1, rounds=3, options={"size": (n + 1) // 2}), _ours)
+        yield LawTrial(make.case(kind, n=n, dim=1, rounds=2, options={"size": n}), _ours)
 
 
 # Nothing is cut off or capped, and a rate falls so slowly that it is small on return.
 _UNCAPPED = {"cutoff": 1000, "growth": 0.3, "largest": 1000.0, "smoothing": 0.02}
 
 
-def _far(make: CaseMaker) -> Iterator[Trial]:
+def _far(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases with a client that is away, or first comes, after a hundred rounds or more."""
     for kind in (case_maker.long_absence, case_maker.late):
         for n, rounds in ((2, 120), (3, 200)):
             case = make.case(
                 kind, n=n, dim=1, rounds=rounds, server_lr=0.5, options={**_UNCAPPED, "size": 1}
             )
-            yield Trial(case, _ours)
+            yield LawTrial(case, _ours)
 
 
-def _telling(make: CaseMaker) -> Iterator[Trial]:
+def _telling(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases until each of the algorithm's usual slips would show in one of them."""
     name, shown = make.specification.name, set[int]()
     # What shows in digits alone is for all laws to see.
@@ -250,15 +252,15 @@ def _telling(make: CaseMaker) -> Iterator[Trial]:
         # Where a choice is a tie, implementations without a slip differ, too.
         if telling and steady(make.specification, case, make.rtol):
             shown |= telling
-            yield Trial(case, _ours)
+            yield LawTrial(case, _ours)
 
 
-def _without_data(make: CaseMaker) -> Iterator[Trial]:
+def _without_data(make: CaseMaker) -> Iterator[LawTrial]:
     for sizes in ((3, 0), (0, 4, 2), (0, 5, 0)):
-        yield Trial(make.case(case_maker.uneven, n=len(sizes), rounds=8, sizes=sizes), _ours)
+        yield LawTrial(make.case(case_maker.uneven, n=len(sizes), rounds=8, sizes=sizes), _ours)
     alone = make.case(case_maker.full, n=2, dim=1, rounds=3, sizes=(3, 0))
     if alone.n_clients == 2:
-        yield Trial(alone.with_trace(np.array([[1, 1], [0, 1], [1, 0]], dtype=bool)), _ours)
+        yield LawTrial(alone.with_trace(np.array([[1, 1], [0, 1], [1, 0]], dtype=bool)), _ours)
 
 
 _MOST_TELLING = 160
@@ -271,159 +273,171 @@ _KINDS = (
 )
 
 _LAWS = (
-    Law(
+    ConformanceLaw(
         "returns-models",
         "run returns the models after every round, (rounds + 1, d), without raising or changing "
         "its inputs",
         _returns_models,
     ),
-    Law(
+    ConformanceLaw(
         "starts-at-x0",
         "the first row is x0",
         _starts_at_x0,
         "models are recorded late, or by reference",
     ),
-    Law(
+    ConformanceLaw(
         "deterministic",
         "the same arguments give the same models, whatever was run in between",
         _is_deterministic,
         "something random without a seed, or state that is kept from one call to the next",
         rounding=False,
     ),
-    Law(
+    ConformanceLaw(
         "heeds-the-trace",
         "who is present makes a difference",
         _heeds_trace,
         "everybody takes part: the trace is ignored",
     ),
-    Law("by-hand", "a few rounds worked out by hand", _by_hand),
-    Law(
+    ConformanceLaw("by-hand", "a few rounds worked out by hand", _by_hand),
+    ConformanceLaw(
         "full-participation",
         "with everybody present the models are the paper's",
         _on(case_maker.full, (1, 1, 2), (2, 1, 3), (3, 2, 6), (5, 4, 10)),
     ),
-    Law("uniform-subsets", "with as many clients in every round", _on(case_maker.uniform)),
-    Law("uneven-participation", "with independent uneven clients", _on(case_maker.uneven)),
-    Law("bursty-participation", "with clients that stay and stay away", _on(case_maker.bursty)),
-    Law("empty-rounds", "with rounds in which nobody is present", _on(case_maker.with_empty)),
-    Law("late-appearance", "with a client that first appears late", _on(case_maker.late)),
-    Law(
+    ConformanceLaw(
+        "uniform-subsets", "with as many clients in every round", _on(case_maker.uniform)
+    ),
+    ConformanceLaw(
+        "uneven-participation", "with independent uneven clients", _on(case_maker.uneven)
+    ),
+    ConformanceLaw(
+        "bursty-participation", "with clients that stay and stay away", _on(case_maker.bursty)
+    ),
+    ConformanceLaw(
+        "empty-rounds", "with rounds in which nobody is present", _on(case_maker.with_empty)
+    ),
+    ConformanceLaw(
+        "late-appearance", "with a client that first appears late", _on(case_maker.late)
+    ),
+    ConformanceLaw(
         "long-absence",
         "with a client that is away for long and returns",
         _long_absences,
     ),
-    Law("one-never-comes", "with a client that never comes", _on(case_maker.never)),
-    Law("local-steps", "for several numbers of local steps", _local_steps),
-    Law("client-lr", "for several local step sizes", _client_lr),
-    Law(
+    ConformanceLaw("one-never-comes", "with a client that never comes", _on(case_maker.never)),
+    ConformanceLaw("local-steps", "for several numbers of local steps", _local_steps),
+    ConformanceLaw("client-lr", "for several local step sizes", _client_lr),
+    ConformanceLaw(
         "server-lr",
         "server_lr scales the server's step",
         _server_lr,
         applies=lambda one: one.server_lr,
     ),
-    Law("equal-sizes", "with the same amount of data everywhere", _equal_sizes),
-    Law(
+    ConformanceLaw("equal-sizes", "with the same amount of data everywhere", _equal_sizes),
+    ConformanceLaw(
         "unequal-sizes",
         "data sizes weigh as the paper says, and not at all where it takes plain means",
         _unequal_sizes,
     ),
-    Law(
+    ConformanceLaw(
         "no-data",
         "a client without data weighs as the paper says",
         _without_data,
         applies=lambda one: one.by_size,
     ),
-    Law("usual-slips", "on cases that tell the usual slips apart", _telling),
-    Law("larger", "with more of everything: dimensions, steps, data, step sizes", _large),
-    Law(
+    ConformanceLaw("usual-slips", "on cases that tell the usual slips apart", _telling),
+    ConformanceLaw(
+        "larger", "with more of everything: dimensions, steps, data, step sizes", _large
+    ),
+    ConformanceLaw(
         "many-clients",
         "with 14 to 45 clients, all of them present or most",
         _many_clients,
         "only so many of those present are used, ten for instance",
     ),
-    Law(
+    ConformanceLaw(
         "long-away",
         "with a client that returns, or first comes, after a hundred rounds",
         _far,
         "an age, a weight or the waiting time is capped, where the paper has no cap",
     ),
-    Law(
+    ConformanceLaw(
         "options-at-their-ends",
         "with rare clients, one option after the other at an end of its range",
         ends.at_the_ends,
         "an option is kept within bounds of one's own, or 0 is taken for left out",
         applies=lambda one: bool(ends.ends_of(one.options)),
     ),
-    Law(
+    ConformanceLaw(
         "one-client",
         "a single client that is always there is gradient descent, by formula",
         closed_forms.one_client,
         applies=lambda one: not one.server,
     ),
-    Law(
+    ConformanceLaw(
         "alike-curvatures",
         "with everybody present and one Hessian, gradient descent on the weighted mean, by formula",
         closed_forms.alike_curvatures,
         "weights do not add up to one, or controls and memory do not cancel",
         applies=lambda one: not one.server,
     ),
-    Law(
+    ConformanceLaw(
         "weights",
         "on constant gradients, a coordinate a client, each round shows every client's weight",
         closed_forms.shown_weights,
         "weights are not the paper's",
     ),
-    Law(
+    ConformanceLaw(
         "memory-adds-up",
         "once all have appeared, the memory stands for those absent: the mean of the c_i is c",
         closed_forms.adds_up,
         "the server's memory is not the mean of the clients'",
         applies=lambda one: one.remembers_all,
     ),
-    Law(
+    ConformanceLaw(
         "absent-do-not-matter",
         "losses of clients who never come change nothing",
         symmetries.others_away,
         "absent clients are asked for gradients or losses",
     ),
-    Law(
+    ConformanceLaw(
         "future-does-not-matter",
         "rounds do not depend on later ones",
         symmetries.sooner_ended,
         "something is computed from the whole trace",
     ),
-    Law(
+    ConformanceLaw(
         "translation",
         "another origin moves all models along",
         symmetries.translated,
         "something is pulled to zero, or is not a difference of models",
     ),
-    Law(
+    ConformanceLaw(
         "rotation",
         "other axes turn all models along",
         symmetries.rotated,
         "an entry is singled out",
     ),
-    Law(
+    ConformanceLaw(
         "scaling",
         "other units of the model and of the loss change nothing",
         symmetries.scaled,
         "something is clipped, normalised or kept in fixed units",
     ),
-    Law(
+    ConformanceLaw(
         "permutation",
         "the order of the clients changes nothing",
         symmetries.renamed,
         "memory or options are kept by the place in the round, not by the client",
     ),
-    Law(
+    ConformanceLaw(
         "limit-full",
         "with everybody present for long, the fixed point, by formula",
         closed_forms.fixed_point,
         applies=lambda one: not one.server,
     ),
-    Law("long-run", "with uneven clients that come and go for 400 rounds", _long_run),
+    ConformanceLaw("long-run", "with uneven clients that come and go for 400 rounds", _long_run),
 )
 
-LAWS: dict[str, Law] = {law.name: law for law in _LAWS}
+LAWS: dict[str, ConformanceLaw] = {law.name: law for law in _LAWS}
 """All laws by name: those come first that cost little or tell most faults apart."""

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.report import Finding
+from fltheory.testing.conformance.report import LawFinding
 from fltheory.testing.conformance.slips.diagnosis import ALIKE, ELSEWHERE
 from tests.drawn import a_tenth
 from tests.testing.conformance.wrong_runs import run_with_slip, slip_of
 
 
-def _first(run: Any, name: str, *laws: str) -> Finding:
+def _first(run: Any, name: str, *laws: str) -> LawFinding:
     report = check_algorithm(run, name, laws=laws or None, raises=False, stop_at_first=True)
     return report.failures[0]
 

@@ -1,4 +1,4 @@
-"""Files to start from, written where a user is."""
+"""``fltheory new ...``: files of your own to begin with, written where a user is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,46 @@ import sys
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from fltheory.commands.shared.options import WRITTEN
+from fltheory.commands.shared.preparation import next_command
 from fltheory.commands.shared.written_files import check_places, tell_written
 
 
-def write_new(what: str, place: Path, suffix: str = ".py") -> None:
+def theorem(
+    file: Annotated[
+        Path, WRITTEN, typer.Argument(help="The Python file to write, e.g. my_theorem.py.")
+    ],
+) -> None:
+    """Write a commented theorem of your own to start from; it runs at once."""
+    _write_new("theorem", file)
+    print(f"next: fltheory --load {file} verify my")
+
+
+def algorithm(
+    file: Annotated[
+        Path, WRITTEN, typer.Argument(help="The Python file to write, e.g. my_algorithm.py.")
+    ],
+) -> None:
+    """Write a commented algorithm of your own to start from; it runs at once."""
+    _write_new("algorithm", file)
+    print(f"next: python {file}; pytest {file}")
+
+
+def setting(
+    file: Annotated[
+        Path, WRITTEN, typer.Argument(help="The TOML file to write, e.g. my_setting.toml.")
+    ],
+) -> None:
+    """Write a commented setting to start from; fltheory compare takes it at once."""
+    _write_new("setting", file, ".toml")
+    print(f"next: {next_command('compare', file)}")
+
+
+def _write_new(what: str, place: Path, suffix: str = ".py") -> None:
     """Write a template under a user's name for it.
 
     Raises

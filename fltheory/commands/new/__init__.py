@@ -1,1 +1,0 @@
-"""``fltheory new ...``: files of your own to begin with."""

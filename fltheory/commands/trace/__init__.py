@@ -1,1 +1,0 @@
-"""``fltheory trace ...``: logs of who was online."""

@@ -1,0 +1,71 @@
+"""Printed bounds on runs beside what is proved: closed forms, truths, and checked proofs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from fltheory import theorems
+from fltheory.algorithms import Harmonic
+from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fedau/1",
+        "fedau/2-option-1",
+        "fedavg-li/3",
+        "local-gd/1",
+        "sa-fl/corollary-2",
+        "scaffold/convex",
+        "scaffold/strongly-convex",
+    ],
+)
+def test_what_is_proved_is_between_the_truth_and_the_printed_bound(name: str) -> None:
+    """The truth is an engine's, and a proof is believed by its checker alone."""
+    found = audit_run(name)
+    assert found.verdict.outcome.name == "HOLDS"
+    assert found.proved.proofs
+    for proof in found.proved.proofs:
+        proof.verify()
+    assert found.truth < found.proved.value < found.paper
+
+
+def test_falling_steps_of_everybody_are_gradient_descent() -> None:
+    """By hand: ``L/2 prod (1 - eta_t mu)^2`` with eta_t mu = 2/(gamma + t), a telescoping product.
+
+    Rates are a thousandth of 1 - rate from the least, which has no finite residual as a rule.
+
+    L = 1, gamma = 8 kappa = 32 and t = 1 .. 9, so that it is ``(31 32 / (40 41))^2 / 2``.
+    """
+    exact = (31 * 32 / (40 * 41)) ** 2 / 2
+    assert exact <= audit_run("fedavg-li/1").proved.value < 1.002 * exact
+
+
+def test_equal_clients_have_the_bound_of_gradient_descent_on_the_mean_model() -> None:
+    """At the step 1/L one has ``||x+||^2 <= ||x||^2 - 1/L (F - F*)`` and better, and no floor."""
+    setting = theorems.get("local-gd/1", "derived").regimes["equal clients"].setting
+    method = setting.algorithm
+    single = replace(method.algorithm, local_steps=1, first_average=1)
+    alone = replace(setting, algorithm=replace(method, algorithm=single))
+    step, start = single.step_sizes.at(1), 1.0
+    found = audit_run("local-gd/1", alone)
+    assert found.proved.value <= start / (2 * step * (1 - step / 2) * setting.rounds)
+    assert not math.isnan(found.paper)
+
+
+def test_steps_that_fall_have_no_one_inequality() -> None:
+    setting = theorems.get("local-gd/1", "derived").regimes["one local step"].setting
+    falling = replace(setting.algorithm.algorithm, step_sizes=Harmonic(1.0))
+    changed = replace(setting, algorithm=replace(setting.algorithm, algorithm=falling))
+    with pytest.raises(ValueError, match="step_sizes must be Constant for one inequality"):
+        audit_run("local-gd/1", changed)
+
+
+def test_audits_are_of_eleven_theorems_besides_those_that_are_one_round_iterated() -> None:
+    assert all(theorems.registered(name) for name in RUN_AUDITS)
+    with pytest.raises(ValueError, match="theorem must be one of"):
+        audit_run("sa-fl/5")
