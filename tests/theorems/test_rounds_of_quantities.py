@@ -17,6 +17,7 @@ QUANTITIES = {
     ("sa-fl-submission/4", "repaired"): ("mean", BEFORE_EACH),
     **{("sa-fl/5", reading): ("last", WHOLE) for reading in ("printed", "derived", "repaired")},
     **{("ca-fed/2", reading): ("last", WHOLE) for reading in ("printed", "any C_P", "derived")},
+    **{("ca-fed/lemma-2", reading): ("mean", BEFORE_EACH) for reading in ("printed", "derived")},
     ("fedau/2-option-1", "derived"): ("mean", BEFORE_EACH),
     ("fedau/2-option-2", "derived"): ("mean", BEFORE_EACH),
     **{
