@@ -54,6 +54,8 @@ READINGS = {
     "fedar/maximum-inactivity": ("printed",),
     "fedar/number-of-clients": ("printed",),
     "fedar/weight": ("printed",),
+    "fedar/initial-error": ("printed",),
+    "fedar/variance": ("printed",),
     "fedar/assumption-7": ("printed", "bounded absence", "derived"),
     "pac/1": TIGHT,
     "pac/1-equivalence": ("printed", "same data", "derived"),

@@ -37,7 +37,7 @@ from fltheory.theorems.ca_fed.symbols import N
 # --- VI-A: how many are excluded -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Choice:
     """Who is tried, in both passes, and what a set of clients costs: ``loss + kappa^2 bias``."""
 
