@@ -15,6 +15,8 @@ QUANTITIES = {
     ("sa-fl-submission/4", "printed"): ("mean", AFTER_EACH),
     ("sa-fl-submission/4", "derived"): ("mean", BEFORE_EACH),
     ("sa-fl-submission/4", "repaired"): ("mean", BEFORE_EACH),
+    ("sa-fl/remark-5-bound-4", "printed"): ("mean", AFTER_EACH),
+    ("sa-fl/remark-5-bound-5", "printed"): ("last", WHOLE),
     **{("sa-fl/5", reading): ("last", WHOLE) for reading in ("printed", "derived", "repaired")},
     **{("ca-fed/2", reading): ("last", WHOLE) for reading in ("printed", "any C_P", "derived")},
     **{("ca-fed/lemma-2", reading): ("mean", BEFORE_EACH) for reading in ("printed", "derived")},
