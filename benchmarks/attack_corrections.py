@@ -103,11 +103,11 @@ def _rates(rounds: np.ndarray[Any, Any], times: float) -> Any:
     return times * np.log(rounds) / rounds
 
 
-def _corollary_1(speedup: bool) -> list[Maker]:
+def _corollary_1(speedup: bool, **fixed: Any) -> list[Maker]:
     def schedule(drawn_steps: Any, rounds: Any) -> Any:
         return np.sqrt((drawn_steps if speedup else 1) / rounds)
 
-    return _safari(4, schedule=schedule)
+    return _safari(4, schedule=schedule, **fixed)
 
 
 def _corollary_2() -> list[Maker]:
@@ -194,6 +194,9 @@ SMALL_RUNS: Mapping[tuple[str, str], list[Maker]] = {
     ("sa-fl/5", "repaired"): _safari(5),
     ("sa-fl/corollary-1", "derived"): _corollary_1(speedup=True),
     ("sa-fl/corollary-1", "repaired"): _corollary_1(speedup=False),
+    ("sa-fl-submission/corollary-1", "derived"): _corollary_1(speedup=True, equal_noise=True),
+    ("sa-fl/corollary-1-speedup", "derived"): _corollary_1(speedup=True),
+    ("sa-fl/a1", "derived"): _corollary_1(speedup=True),
     ("sa-fl/corollary-2", "derived"): _corollary_2(),
     ("sa-fl/corollary-2", "repaired"): _corollary_2(),
     ("ca-fed/1", "sharper"): DECOMPOSITIONS,
@@ -215,6 +218,7 @@ SMALL_RUNS: Mapping[tuple[str, str], list[Maker]] = {
     ("fedau/corollary-4", "derived"): _corollary_4(),
     ("fedau/3", "derived"): [small.fedau_weights],
     ("fedau/3-step", "derived"): _then(_late, [small.fedau_weights]),
+    ("fedar/assumption-7", "derived"): [small.absences],
     ("scaffold/strongly-convex", "derived"): CONVEX,
     ("scaffold/convex", "derived"): _then(_of_means, CONVEX),
     ("scaffold/nonconvex", "derived"): _each(small.scaffold, SCAFFOLD_SHAPES, "nonconvex"),

@@ -131,17 +131,18 @@ def main() -> int:
     parser.add_argument("--torch", action="store_true", help="in single precision, in torch")
     arguments = parser.parse_args()
     pairs = product(arguments.names, range(arguments.first, arguments.first + arguments.seeds))
-    seconds: dict[str, float] = {}
+    seconds: dict[str, list[float]] = {}
     failures = []
     check = partial(failure, arguments.laws, arguments.torch)
     with ProcessPoolExecutor(arguments.processes) as pool:
         for name, taken, said in pool.map(check, *zip(*pairs, strict=True), chunksize=1):
-            seconds[name] = seconds.get(name, 0.0) + taken
+            seconds.setdefault(name, []).append(taken)
             if said:
                 failures.append(said)
                 print(said, flush=True)
-    for name, total in seconds.items():
-        print(f"{name}: {arguments.seeds} seeds, {total / arguments.seeds:.2f} s each")
+            if len(seconds[name]) == arguments.seeds:
+                each = sum(seconds[name]) / arguments.seeds
+                print(f"{name}: {arguments.seeds} seeds, {each:.2f} s each", flush=True)
     print(f"{len(failures)} failures in {len(seconds) * arguments.seeds} runs")
     return int(bool(failures))
 

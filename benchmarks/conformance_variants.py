@@ -1,14 +1,17 @@
 """Three hundred wrong implementations that no slip of the suite was written for.
 
-    python benchmarks/conformance_variants.py [--count 300] [--processes 2] [--single] [NAME ...]
+    python benchmarks/conformance_variants.py [--count 300] [--processes 2] [--single] [--faults]
+        [NAME ...]
 
-The plain NumPy implementations of `tests/testing/gallery/` are changed by edits of their own text:
-an operator, a constant, a border, a function, a term left out. That is independent of the suite,
-whose slips change parts of the package's algorithms. A variant that gives the right models on 40
-random cases, to a thousandth, is no fault and is left out. It prints how many of the others are
-caught, how many of those have a cause or a hint, and all that is said, to be read: a cause is right
-if it describes the edit.
-``--single`` runs everything in single precision with ``rtol=1e-4``.
+Half of them are the plain NumPy implementations of `tests/testing/gallery/`, changed by edits of
+their own text: an operator, a constant, a border, a function, a term left out. The others are the
+habits of training code in `conformance_habits.py`, around right implementations of all algorithms.
+Both are independent of the suite, whose slips change parts of the package's algorithms. A variant
+that gives the right models on 48 random cases, to a thousandth, is no fault and is left out. It
+prints how many of the others are caught, how many of those have a cause or a hint, and all that is
+said, to be read: a cause is right if it describes the variant.
+``--single`` runs everything in single precision with ``rtol=1e-4``; ``--faults`` takes the faults
+of the gallery instead.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ import copy
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +33,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.conformance_habits import habits, wrong
 from fltheory.testing import check_algorithm, run_of
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from tests.testing.gallery import GALLERY
 
-CASES = 40
+CASES = 48
 
 
 class Edit(ast.NodeTransformer):
@@ -103,11 +108,15 @@ def _half(node: ast.expr) -> ast.expr:
     return ast.BinOp(ast.Constant(0.5), ast.Mult(), node)
 
 
-def variants(name: str) -> Iterator[tuple[str, int]]:
-    """Yield an algorithm and the number of each edit of its implementation."""
-    tree, counter = _tree(name), Edit(-1)
-    counter.visit(tree)
-    yield from ((name, number) for number in range(counter.seen))
+def variants(name: str, rng: np.random.Generator) -> list[tuple[str, int | str]]:
+    """Return an algorithm and the number of each edit of its implementation, or the habit."""
+    one, counter = SPECIFICATIONS[name], Edit(-1)
+    told = [*one.options, "client_lr", "local_steps", *(["server_lr"] if one.server_lr else [])]
+    around = rng.permutation(list(habits(told))).tolist()
+    if name in GALLERY:
+        counter.visit(_tree(name))
+    pairs = zip_longest(rng.permutation(counter.seen).tolist(), around)
+    return [(name, what) for pair in pairs for what in pair if what is not None]
 
 
 def _tree(name: str) -> ast.Module:
@@ -119,12 +128,16 @@ def _tree(name: str) -> ast.Module:
     return tree
 
 
-def edited(name: str, number: int) -> tuple[Callable[..., Any], str]:
-    """Return a variant, and what was edited."""
-    tree, edit = copy.deepcopy(_tree(name)), Edit(number)
+def made(name: str, what: int | str) -> tuple[Callable[..., Any], str]:
+    """Return a variant, and what was edited: an edit by its number, a habit, or a fault."""
+    if isinstance(what, str):
+        if name in GALLERY and what in GALLERY[name].faults:
+            return partial(GALLERY[name].run, fault=what), GALLERY[name].faults[what].says
+        return wrong(what, GALLERY[name].run if name in GALLERY else run_of(name)), what
+    tree, edit = copy.deepcopy(_tree(name)), Edit(what)
     tree = ast.fix_missing_locations(edit.visit(tree))
     known = dict(sys.modules[GALLERY[name].run.__module__].__dict__)
-    exec(compile(tree, f"<{name} {number}>", "exec"), known)
+    exec(compile(tree, f"<{name} {what}>", "exec"), known)
     return known[tree.body[0].name], edit.says  # type: ignore[attr-defined]
 
 
@@ -133,7 +146,8 @@ def differs(name: str, run: Callable[..., Any]) -> bool:
     make = CaseMaker(SPECIFICATIONS[name], {}, np.random.default_rng(987))
     kinds = (case_maker.bursty, case_maker.with_empty, case_maker.uneven, case_maker.full)
     for draw in range(CASES):
-        case = make.case(kinds[draw % 4], n=2 + draw % 5, dim=1 + draw % 3, rounds=14)
+        n, rounds = {46: (30, 14), 47: (3, 150)}.get(draw, (2 + draw % 5, 14))
+        case = make.case(kinds[draw % 4], n=n, dim=1 + draw % 3, rounds=rounds)
         given = case.x0, case.clients, case.trace
         try:
             with np.errstate(all="ignore"):
@@ -147,10 +161,12 @@ def differs(name: str, run: Callable[..., Any]) -> bool:
     return False
 
 
-def judged(single: bool, which: tuple[str, int]) -> tuple[str, str, bool, tuple[str, ...]] | None:
+def judged(
+    single: bool, which: tuple[str, int | str]
+) -> tuple[str, str, bool, tuple[str, ...]] | None:
     """Return the edit, whether it is caught, and what is said of it; None if it is no fault."""
-    name, number = which
-    run, says = edited(name, number)
+    name, what = which
+    run, says = made(name, what)
     if not differs(name, run):
         return None
     rtol, checked = 1e-9, run
@@ -173,18 +189,25 @@ def _single(run: Callable[..., Any], x0: Any, clients: Any, trace: Any, **given:
 def main() -> int:
     """Check so many variants, drawn with a seed; the exit status is 1 if too many pass."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(GALLERY))
+    parser.add_argument("names", nargs="*", default=list(SPECIFICATIONS))
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--single", action="store_true")
+    parser.add_argument("--faults", action="store_true", help="those of the gallery instead")
     arguments = parser.parse_args()
-    every = [one for name in arguments.names for one in variants(name)]
-    np.random.default_rng(arguments.seed).shuffle(every)
+    rng = np.random.default_rng(arguments.seed)
+    if arguments.faults:
+        every: list[tuple[str, int | str]] = [
+            (name, fault) for name in GALLERY for fault in GALLERY[name].faults
+        ]
+    else:
+        each = [variants(name, rng) for name in arguments.names]
+        every = [one for one in chain(*zip_longest(*each)) if one is not None]
     counts: Counter[str] = Counter()
     with ProcessPoolExecutor(arguments.processes) as pool:
-        jobs = ((name, int(number)) for name, number in every[: 2 * arguments.count])
-        for found in pool.map(partial(judged, arguments.single), jobs, chunksize=2):
+        jobs = every[: 3 * arguments.count]
+        for found in pool.map(partial(judged, arguments.single), jobs, chunksize=1):
             if found is None:
                 counts["no fault"] += 1
                 continue

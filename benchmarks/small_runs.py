@@ -768,3 +768,29 @@ def midpoints(rng: Rng, n: int, *, of: str) -> Batch:
     with np.errstate(all="ignore"):
         ratio = bias((one + other) / 2) / ((bias(one) + bias(other)) / 2)
     return Batch(np.nan_to_num(ratio), {"q_min": np.minimum(one, other).min(axis=1), "N": clients})
+
+
+def absences(rng: Rng, n: int) -> Batch:
+    """Go through schedules that repeat themselves, and see whether an absence exceeds a limit.
+
+    The longest absence is read off the places of a client's presences, around the period; what
+    happens up to round T is counted round by round.
+    """
+    clients, period, rounds = (int(rng.integers(1, high)) for high in (5, 9, 40))
+    masks = rng.random((n, period, clients)) < rng.random((n, 1, 1))
+    masks[::3] |= np.arange(period)[:, None] % clients == np.arange(clients)
+    longest = np.zeros(n)
+    for one in range(n):
+        for client in range(clients):
+            there = np.flatnonzero(masks[one, :, client])
+            gaps = np.diff([*there, there[0] + period]) - 1 if there.size else [np.inf]
+            longest[one] = max(longest[one], *gaps)
+    limit = np.where(np.isfinite(longest), longest, period) + rng.integers(-1, 3, n)
+    limit = np.maximum(limit, 0)
+    away, exceeded = np.zeros((n, clients)), np.zeros(n, dtype=bool)
+    for t in range(rounds):
+        away = np.where(masks[:, t % period], 0, away + 1)
+        exceeded |= (away > limit[:, None]).any(axis=1)
+    return Batch(
+        exceeded.astype(float), {"nu": limit, "r": 0, "ell": longest, "N": clients, "T": rounds}
+    )

@@ -20,7 +20,7 @@ from mkdocs.structure.files import File
 
 from fltheory import theorems
 from fltheory.report.html.mathml import in_words, mathml
-from fltheory.report.latex.sentences import plain_text
+from fltheory.report.latex import plain_text
 from fltheory.report.pages.paper_page import paper_name, paper_page, papers
 from fltheory.report.pages.public_names import description, public_names, undocumented
 from fltheory.verify.baseline import read_baseline
@@ -106,6 +106,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+_GREEK = (
+    "alpha|beta|gamma|delta|epsilon|theta|kappa|lambda|mu|nu|pi|rho|sigma|tau|phi|chi|psi|omega|"
+    "eta|Gamma|Delta|Sigma|Omega"
+)
+# What is left alone (code, headings, tags, targets of links); a formula, between one or two
+# dollars as GitHub reads them; in a sentence a Greek letter's name, and a letter with an exponent.
+_FORMULA = re.compile(
+    r"(?P<left>^```[\s\S]*?^```$|`+[^`\n]+`+|^ {4}.*$|^#.*$|<[/a-z][^>]*>|\]\([^)]*\))"
+    r"|\$\$(?P<display>[^$]+)\$\$|\$(?P<inline>[^$\s][^$\n]*)\$"
+    rf"|(?<![\w\\-])(?P<name>(?:{_GREEK})(?:_(?P<index>\w+))?(?:\^(?P<power>\w+|\\?\*))?)(?!\w)"
+    r"|(?<![\w\\])(?P<letter>[A-Za-z])(?=[_^])(?:_(?P<sub>\w))?(?:\^(?P<to>\d+|\\?\*))?(?![\w^_])"
+    r"|(?<=[)\]|])\^(?P<of_bracket>\d+)"
+    r"|(?P<sign><=|>=|\+-|\\\|\\\||\|\|(?=\S))",
+    re.MULTILINE,
+)
+_SIGNS = {"<=": "≤", ">=": "≥", "+-": "±"}
 _SOURCE = re.compile(r"\]\((?:\.\./)+fltheory/([\w/]+\.py)(?=[)#])")
 _CORRECTED = re.compile(r"^```latex\n(.*?\\begin\{corrected\}.*?)^```$", re.DOTALL | re.MULTILINE)
 _CONDITION = re.compile(r"^  \\item (.*?): \$(.*)\$[,.]$", re.MULTILINE)
@@ -124,7 +140,33 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         lambda found: f"]({'../' * page.file.src_uri.count('/')}{generated_page(found[1])}",
         markdown,
     )
+    markdown = _FORMULA.sub(_typeset_formula, markdown)
     return _CORRECTED.sub(lambda found: f"{_typeset(found[1])}\n{found[0]}", markdown)
+
+
+def _typeset_formula(found: re.Match[str]) -> str:
+    if found["left"]:
+        return found[0]
+    if found["display"]:
+        return _formula(found["display"])
+    if found["sign"]:
+        return _SIGNS.get(found["sign"], "‖")
+    if found["of_bracket"]:
+        return f"<sup>{found['of_bracket']}</sup>"
+    latex = found["inline"]
+    if found["name"]:
+        latex = _indexed(
+            "\\" + found["name"].split("_")[0].split("^")[0], found["index"], found["power"]
+        )
+    elif found["letter"]:
+        latex = _indexed(found["letter"], found["sub"], found["to"])
+    return str(mathml(latex, latex)).replace(' displaystyle="true"', "")
+
+
+def _indexed(letter: str, index: str | None, power: str | None) -> str:
+    below = rf"_{{{index}}}" if index else ""
+    above = rf"^{{{power.lstrip(chr(92))}}}" if power else ""
+    return f"{letter}{below}{above}"
 
 
 def generated_page(source: str) -> str:

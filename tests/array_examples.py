@@ -30,7 +30,6 @@ from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.engines.observables import ParticipantExcessLoss
 from fltheory.evidence.enclosed_values import Intervals
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.grid_law import GridLaw
 from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
 from fltheory.learnability.empirical_minimiser.server_assisted import (
     sample_server_assisted,
@@ -162,7 +161,6 @@ def _learnability() -> Iterator[object]:
     rng = np.random.default_rng(0)
     points = rng.random((2, 3))
     yield UNIFORM
-    yield GridLaw(UNIFORM, UNIFORM, 20, cells=8)
     yield NoiselessLaw(UNIFORM, [(UNIFORM, 5)])
     yield sample_erm(UNIFORM, UNIFORM, 5, 4, rng)
     yield sample_server_assisted(UNIFORM, UNIFORM, 3, 3, 4, rng)

@@ -275,3 +275,19 @@ def test_rows_of_a_table_in_an_output_do_not_break(hooks: ModuleType) -> None:
 def test_a_figure_is_a_link_to_its_file(hooks: ModuleType) -> None:
     html = content(hooks, '<p><img alt="bias" src="bias.svg" /></p>')
     assert html.startswith('<p><a class="figure" href="bias.svg"><img ')
+
+
+def test_formulas_in_sentences_are_typeset_and_code_is_left_alone(hooks: ModuleType) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="index.md"))
+
+    def shown(text: str) -> str:
+        return hooks.on_page_markdown(text, page, None, None)
+
+    letter = "<mi>\N{GREEK SMALL LETTER SIGMA}</mi>"
+    for formula in ("sigma_G^2", r"$\sigma_G^2$"):
+        words = re.sub("</?mrow>", "", shown(f"at most {formula} here"))
+        assert f"<math><msubsup>{letter}<mi>G</mi><mn>2</mn></msubsup></math>" in words
+    assert "<mfrac>" in shown(r"$$\frac{1}{2}$$")
+    assert shown("a||x||^2 <= b") == "a‖x‖<sup>2</sup> ≤ b"
+    for left in ("`sigma_G^2 <= 1`", "# The sigma of it", "```\neta_c <= 1\n```", "x_star", "5 $"):
+        assert shown(left) == left

@@ -7,6 +7,7 @@ moments of the model, from round to round, are all there is to know.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 
 def test_theorem_4_with_maxima_in_its_condition() -> None:
@@ -87,3 +88,181 @@ def test_corollary_2_with_constant_steps() -> None:
     assert second > 0.9 * added / (1 - kept)
     assert shares[1] > 7 * shares[0]
     assert shares[2] > 7 * shares[1]
+
+
+def _safari(
+    R: int, eta_c: float, eta_s: float, q: float, first: float, second: float, **of: float
+) -> tuple[list[float], list[float], float]:
+    """Return E x^2 and E (x - away)^2 of rounds 0 .. R, and E x at the end, for F = h/2 x^2.
+
+    Those who take part have their optimum ``away`` from that of all; noise is E noise^2.
+    """
+    h, away, K, m = of["h"], of["away"], int(of["K"]), of["m"]
+    step = 1 - eta_c * h
+    decay = step**K
+    local = eta_c**2 * of["noise"] / m * sum(step ** (2 * k) for k in range(K))
+    server = 1 - eta_s * h
+    squares, apart = [second], [second - 2 * away * first + away**2]
+    for _ in range(R):
+        by_clients = decay**2 * second + 2 * decay * (1 - decay) * away * first
+        by_clients += (1 - decay) ** 2 * away**2 + local
+        by_server = server**2 * second + eta_s**2 * of["server_noise"]
+        second = q * by_clients + (1 - q) * by_server
+        first = q * (decay * first + (1 - decay) * away) + (1 - q) * server * first
+        squares.append(second)
+        apart.append(second - 2 * away * first + away**2)
+    return squares, apart, first
+
+
+def _limit_of_theorem_4(
+    G_1: float, G_2: float, sigma_G: float, eta_s: float, h: float, *, power: int = 2
+) -> tuple[float, float]:
+    """Return N and D of the condition on q at K = 1; eta_s is not squared in Appendix A.1."""
+    return 4 * sigma_G**2 - 4 * G_2 * (1 / 2 - 2 * h * eta_s**power), (1 - h * eta_s) * G_1
+
+
+def test_corollary_1_with_maxima_in_its_condition() -> None:
+    """Of h = 1/10, K = 1; one of four clients at -15 never there, three at 5, started at -18."""
+    h, q, x_0, shares = 1 / 10, 1 / 2, -18.0, []
+    for R in (10**3, 10**4, 10**5):
+        eta_s = 1 / math.sqrt(R)
+        squares, apart, _ = _safari(
+            R,
+            2 * eta_s,
+            eta_s,
+            q,
+            x_0,
+            x_0**2,
+            h=h,
+            away=5,
+            K=1,
+            m=3,
+            noise=0.01,
+            server_noise=0.01,
+        )
+        above, below = _limit_of_theorem_4(
+            h**2 * max(squares[:-1]), h**2 * max(apart[:-1]), 15 * h, eta_s, h
+        )
+        assert 0 < q <= 1 / (above / below + 1)
+        assert 2 * eta_s <= 1 / (4 * math.sqrt(30 * h))
+        truth = h**2 * sum(squares[1:]) / R
+        shares.append(truth * math.sqrt(R))
+    bound = 2 * (h / 2 * x_0**2) / math.sqrt(R) + h * eta_s * (1 - q) * 0.01
+    bound += 80 * q * h**2 * eta_s**2 * (0.01 + 6 * (15 * h) ** 2) + 8 * h * q * eta_s / 3 * 0.01
+    assert truth > 0.11 > bound
+    assert shares[2] > 2 * shares[1] > 2 * shares[0]
+
+
+def test_corollary_2_with_another_unit_in_its_condition() -> None:
+    """Of h = 20, K = 1, q = 1/2; one of four clients at -3 never there, three at 1, start at 2."""
+    h, q, shares = 20.0, 1 / 2, []
+    for R in (10**3, 10**4, 10**5):
+        bar = 1.05 * math.log(R) / R
+        eta_c, eta_s = 2 * bar / h, bar / h
+        squares, apart, first = _safari(
+            R, eta_c, eta_s, q, 2.0, 4.0, h=h, away=1, K=1, m=2, noise=1.0, server_noise=1.0
+        )
+        for square, other in zip(squares[:-1], apart[:-1], strict=True):
+            G_3, G_4 = h**2 * square, h / 2 * (other - 1)
+            above = 4 * bar * (1 + 30 * bar * (1 + 2 * bar)) / h**2 * G_3 - 4 / h * G_4
+            below = (1 / (2 * h) - bar / h**2) * G_3
+            assert below > 0
+            assert 0 < q <= 1 / (1 + above / below)
+        shares.append(squares[-1] / (math.log(R) / R))
+    assert eta_s <= 2 / (2 * h)
+    assert first > 0.6
+    assert squares[-1] > 0.4
+    assert shares[2] > 7 * shares[1] > 49 * shares[0]
+
+
+def test_corollary_1_of_the_earlier_version_at_half_of_the_rounds() -> None:
+    """Of h = 1/100, K = 1, all of m clients there, at 1.15 and -1.15; eta_s = 1/5, R = 25 m.
+
+    All are equal on average: the start is where E x^2 stays, so that the condition on q is the same
+    in all rounds, with minima as with maxima.
+    """
+    h, q, eta_s, shares = 1 / 100, 1 / 2, 1 / 5, []
+    for m in (2, 20, 200, 2000):
+        R = 25 * m
+        squares, _, _ = _safari(
+            R,
+            2 * eta_s,
+            eta_s,
+            q,
+            1.825,
+            1.825**2,
+            h=h,
+            away=0,
+            K=1,
+            m=m,
+            noise=0.01,
+            server_noise=1,
+        )
+        assert math.isclose(eta_s, math.sqrt(m / R))
+        for reduced in (min, max):
+            G = h**2 * reduced(squares[:-1])
+            above, below = _limit_of_theorem_4(G, G, 1.15 * h, eta_s, h)
+            assert 0 < q <= 1 / (above / below + 1)
+        assert 2 * eta_s <= 1 / (4 * math.sqrt(30 * h))
+        shares.append(h**2 * sum(squares[1:]) / R * math.sqrt(m * R))
+    assert all(9 * low < high for low, high in pairwise(shares))
+
+
+def test_that_speed_up_fails_where_rounds_are_many_as_well() -> None:
+    """R = m^3, q = 1/2: shares grow; they tend to h (x_0^2 + 4 q s^2 + (1-q) m s_s^2)/(2 (1+q))."""
+    h, q, shares = 1 / 10, 1 / 2, []
+    for m in (10, 30, 60):
+        R = m**3
+        eta_s = math.sqrt(m / R)
+        squares, _, _ = _safari(
+            R, 2 * eta_s, eta_s, q, 3.0, 9.0, h=h, away=0, K=1, m=m, noise=0.25, server_noise=1
+        )
+        shares.append(h**2 * sum(squares[1:]) / R * math.sqrt(m * R))
+    assert shares[2] > 1.5 * shares[1] > 2 * shares[0]
+    limit = h * (9 + 4 * q * 0.25 + (1 - q) * 60) / (2 * (1 + q))
+    assert math.isclose(shares[2], limit, rel_tol=0.02)
+
+
+def test_corollary_1_of_icml_without_mK_in_its_step() -> None:
+    """The same clients, eta_s = 1/sqrt(R), R = 10^4, q = 1 - 1/(2m): m changes hardly anything."""
+    h, R, truths = 1 / 100, 10**4, []
+    for m in (2, 20, 200, 2000):
+        q, eta_s = 1 - 1 / (2 * m), 1 / 100
+        squares, _, _ = _safari(
+            R,
+            2 * eta_s,
+            eta_s,
+            q,
+            1.825,
+            1.825**2,
+            h=h,
+            away=0,
+            K=1,
+            m=m,
+            noise=0.01,
+            server_noise=1,
+        )
+        G = h**2 * max(squares[:-1])
+        above, below = _limit_of_theorem_4(G, G, 1.15 * h, eta_s, h)
+        assert 0 < q <= 1 / (above / below + 1)
+        truths.append(h**2 * sum(squares[1:]) / R)
+    assert truths[3] > 0.98 * truths[2] > 0.98 * 0.85 * truths[1]
+
+
+def test_appendix_a1_with_maxima_in_its_ratio() -> None:
+    """Of h = 1/10, K = 1, m = 3; one of four clients at -15 never there, three at 5; x_0 = -20."""
+    h, m, x_0, shares = 1 / 10, 3, -20.0, []
+    q = 1 - 1 / (2 * m)
+    for R in (10**3, 10**4, 10**5):
+        eta_s = math.sqrt(m / R)
+        squares, apart, _ = _safari(
+            R, 2 * eta_s, eta_s, q, x_0, x_0**2, h=h, away=5, K=1, m=m, noise=1.0, server_noise=1.0
+        )
+        above, below = _limit_of_theorem_4(
+            h**2 * max(squares[:-1]), h**2 * max(apart[:-1]), 15 * h, eta_s, h, power=1
+        )
+        assert above / below <= (1 - q) / q <= 1 / (m * (1 - 1 / m))
+        assert 2 * eta_s <= 1 / (4 * math.sqrt(30 * h))
+        shares.append(h**2 * sum(squares[1:]) / R * math.sqrt(m * R))
+    assert squares[-1] * h**2 > 0.2
+    assert shares[2] > 2.5 * shares[1] > 2.5 * shares[0]

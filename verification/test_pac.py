@@ -38,6 +38,8 @@ def test_which_readings_are_refuted(recorded_verdicts: Baseline) -> None:
                 "pac/1-sum",
                 "pac/example",
                 "pac/lemma-1",
+                "pac/lemma-1-disagreements",
+                "pac/lemma-1-errors",
                 "pac/lemma-2",
             )
         ),

@@ -84,6 +84,20 @@ def test_lemma_1_with_any_constant(m: int) -> None:
     assert math.log(m + 1 / 2) / m < 4 * m**-0.9
 
 
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 10), Fraction(1, 1000)])
+def test_lemma_1_on_errors_and_disagreements_with_any_constant(rate: Fraction) -> None:
+    """No one of m points is in an interval of mass u with probability (1 - u)^m, above e^(-rate m).
+
+    A threshold at the other end of the interval then differs from the target in error by u, and
+    agrees with it on the sample; disagreements of mass u, halved, are u/2, and none is seen.
+    """
+    u = rate / (1 + rate)
+    assert math.log1p(-u) > -rate
+    shares = [u / 2 / (math.log(m + rate) / m) for m in (10**5, 10**7, 10**9)]
+    assert shares[0] > rate * 10**3
+    assert shares[2] > 50 * shares[1] > 2500 * shares[0]
+
+
 def test_lemma_2() -> None:
     """19/20-quantiles of binomial numbers less their means: 8 of 100, 82 of 10,000, not 8 again."""
     deviations = []
@@ -124,5 +138,10 @@ def test_these_are_all_refutations(recorded_verdicts: Baseline) -> None:
         ("pac/lemma-1", "most unlikely"),
         ("pac/lemma-1", "exponentially unlikely"),
         ("pac/lemma-1", "delta = exp(-m/2)"),
+        *(
+            (f"pac/lemma-1-{part}", f"delta = exp(-m/{rate})")
+            for part in ("errors", "disagreements")
+            for rate in (2, 10, 1000)
+        ),
         ("pac/lemma-2", "apart"),
     }

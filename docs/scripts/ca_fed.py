@@ -26,9 +26,9 @@ from fltheory import validation
 from fltheory.algorithms import AdaFed, CAFed, F3ast, ServerMomentum, Unbiased
 from fltheory.algorithms.contract import Algorithm, Clients
 from fltheory.cli import run_script
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FurtherPage, ResultsFile
 from fltheory.commands.shared.resumption import resumed
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.engines.simulation import simulate
 from fltheory.files.whole_file import write_whole
@@ -682,19 +682,19 @@ def _on_averages(results: Sequence[Measured]) -> Iterator[str]:
     )
     leads = {
         average: {
-            choice: _mean(_lead(results, "CA-Fed", choice, average), sign="+") for choice in CHOICES
+            choice: _mean(_gain(results, "CA-Fed", choice, average), sign="+") for choice in CHOICES
         }
         for average in _AVERAGES
     }
-    for lead, words in zip(
+    for gain, words in zip(
         leads.values(), ("over all rounds", "over the logged points"), strict=True
     ):
         yield (
-            f"- CA-Fed's time-average less Unbiased's is, {words}, {lead['time-average']} where "
-            f"every method is tuned for the time-average, {lead['maximum']} where tuned for the "
-            f"maximum, {lead['published']} with the scripts' rates, which give CA-Fed more than "
+            f"- CA-Fed's time-average less Unbiased's is, {words}, {gain['time-average']} where "
+            f"every method is tuned for the time-average, {gain['maximum']} where tuned for the "
+            f"maximum, {gain['published']} with the scripts' rates, which give CA-Fed more than "
             "three times the product eta eta_s of Unbiased, and "
-            f"{lead['all as CA-Fed']} with CA-Fed's rates for both. The paper has +0.90."
+            f"{gain['all as CA-Fed']} with CA-Fed's rates for both. The paper has +0.90."
         )
     gaps = {
         (choice, average): _mean(_gap(results, choice, average))
@@ -725,7 +725,7 @@ def _gap(results: Sequence[Measured], choice: str, average: str) -> FloatArray:
     return np.array([getattr(row, highest) - getattr(row, average) for row in rows])
 
 
-def _lead(results: Sequence[Measured], method: str, choice: str, average: str) -> FloatArray:
+def _gain(results: Sequence[Measured], method: str, choice: str, average: str) -> FloatArray:
     """Return a method's average less Unbiased's on each seed that has both."""
     base = {r.seed: getattr(r.figures[choice], average) for r in results if r.method == "Unbiased"}
     return np.array(
@@ -753,8 +753,8 @@ def _rows(results: Sequence[Measured], choice: str) -> Iterator[list[str]]:
                 row.append("" if paper is None else f"{paper[place]:.2f}")
         row.append(_mean(_values(list(by_seed.values()), choice, "deviation_of_average")))
         for average in _AVERAGES:
-            lead = _lead(results, method, choice, average)
-            row.append("" if method == "Unbiased" or not lead.size else _mean(lead, sign="+"))
+            gain = _gain(results, method, choice, average)
+            row.append("" if method == "Unbiased" or not gain.size else _mean(gain, sign="+"))
         row.append(_kept([result.figures[choice] for result in by_seed.values()]))
         row.append(_commonest([result.rates[choice] for result in by_seed.values()]))
         yield row

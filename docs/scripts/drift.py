@@ -9,8 +9,8 @@ import numpy as np
 from rich.table import Table
 
 from fltheory.cli import run_script
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FigureFile
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, tell_written
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems.cited_lemmas.drift_tightness import (

@@ -35,11 +35,11 @@ from fltheory.derivations.derivation_check import check_derivation
 from fltheory.evidence.truths import Sampling
 from fltheory.files.whole_file import write_whole
 from fltheory.grammar.assertion import Relation
-from fltheory.grammar.printed_form import printed_text
+from fltheory.grammar.printed_form import printed_latex
 from fltheory.long_work.parallel import as_they_come
 from fltheory.long_work.progress import Progress, shown_progress
 from fltheory.report.files.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
-from fltheory.report.latex.corrected_latex import corrected_latex
+from fltheory.report.latex import corrected_latex
 from fltheory.report.terminal.corrected_statement import corrected_text
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.sweep.cell import Files, Row, Task, WorkCell, digest, own_files, row_of, rows_of
@@ -57,8 +57,7 @@ from fltheory.verify.safari.natural_witness import (
     NaturalWitness,
     natural_witnesses,
 )
-from fltheory.verify.search.falsification import Falsification
-from fltheory.verify.search.survival import Survival, survival
+from fltheory.verify.search.falsification import Falsification, Survival, survival
 
 SURVIVAL, NATURAL_WITNESS, SEARCH, VERDICT = "survival", "natural witness", "search", "verdict"
 """Kinds of cells: how a repair fares, each fault by itself, a search, and one on one regime."""
@@ -505,13 +504,14 @@ def _claim_lines(theorem: Statement) -> Iterator[str]:
     yield from _heading_lines(theorem)
     for assertion in theorem.assertions:
         words = _WORDS[assertion.relation].format(variable=assertion.variable)
-        yield f"**Claim.** If all conditions hold, `{assertion.left}` {words}"
+        left = f"${assertion.left_latex}$" if assertion.left_latex else f"`{assertion.left}`"
+        yield f"**Claim.** If all conditions hold, {left} {words}"
         yield ""
-        yield f"    {printed_text(assertion.right)}"
+        yield f"$${printed_latex(assertion.right)}$$"
         yield ""
         conditions = (*theorem.basis.hypotheses, *assertion.hypotheses)
         for hypothesis in conditions:
-            yield f"- {hypothesis.name}: `{printed_text(hypothesis.condition)}`"
+            yield f"- {hypothesis.name}: ${printed_latex(hypothesis.condition)}$"
         if conditions:
             yield ""
 

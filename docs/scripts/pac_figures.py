@@ -16,8 +16,8 @@ from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.claims.shared.curve_samples import of_draws
 from fltheory.claims.statement import Statement
 from fltheory.cli import run_script
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FileUse, Seed
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.learnability import FederatedSystem, impossibility
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm

@@ -15,6 +15,7 @@ from fltheory.claims.learning import LearningRegime, of_learning, point_hypothes
 from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.shared.comparison import Trial, decided
 from fltheory.claims.shared.curve_samples import Drawing, drawn_at, of_errors
+from fltheory.claims.shared.rate_axis import KnownDecay
 from fltheory.claims.statement import Basis, lost_in
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
@@ -50,22 +51,6 @@ class Measurement:
     value: float
     standard_error: float = 0.0
     remark: str = ""
-
-
-@dataclass(frozen=True)
-class KnownDecay:
-    """How a quantity is known to decay without end: at least a multiple of a power.
-
-    Attributes
-    ----------
-    exponent : float
-        Of the number of samples; zero where the quantity stays above a positive number.
-    why : str
-        The reason, in a few words.
-    """
-
-    exponent: float
-    why: str
 
 
 @dataclass(frozen=True)

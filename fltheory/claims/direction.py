@@ -59,9 +59,11 @@ class DirectionClaim(RateClaim):
         """Return the claimed course, of which only the ends are compared: any values will do."""
         return [float(evaluate(axis.order, one)) for one in values]
 
-    def limit_along(self, axis: RateAxis, settings: Sequence[Setting]) -> float:
-        """Return zero: what a truth tends to says nothing of where it goes."""
-        return 0.0
+    def known_along(
+        self, axis: RateAxis, settings: Sequence[Setting], claimed_slope: float
+    ) -> None:
+        """Return nothing: what a truth tends to says nothing of where it goes."""
+        return
 
     def _trial_in_vain(self, excess_of_bound: float) -> None:
         """Whatever the bound does, the truth may go the other way."""

@@ -1,4 +1,11 @@
-"""Claimed orders: under a schedule of step sizes a theorem's quantity decays in some order."""
+"""Claimed orders: under a schedule of step sizes a theorem's quantity decays in some order.
+
+What a quantity tends to as a run grows longer, where that is known and not zero.
+
+With the same steps in every round the moments of a run converge, and often not to zero: gradient
+noise and clients who stay away leave an error that no number of rounds removes. Such a limit
+refutes every order that vanishes, whatever constants it hides, and no slope needs to be fitted.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +25,7 @@ from fltheory.claims.shared.curve_samples import Drawing, plain_curve, sides_of
 from fltheory.claims.shared.rate_axis import (
     AxisReading,
     EnclosedSlopes,
+    KnownDecay,
     RateAxis,
     axis_reading,
     evidence_of,
@@ -257,17 +265,20 @@ class RateClaim(Statement):
             )
         return orders
 
-    def limit_along(self, axis: RateAxis, settings: Sequence[Setting]) -> float:
-        """Return what the truth is known to tend to at least, where the claimed order vanishes.
+    def known_along(
+        self, axis: RateAxis, settings: Sequence[Setting], claimed_slope: float
+    ) -> KnownDecay | None:
+        """Return what the truth is known to be at least, where that leaves the claimed order.
 
-        Zero where nothing is known. A direction claims nothing of limits.
+        None where nothing of the kind is known. A direction claims nothing of limits.
         """
         limit = known_limit(self.theorem.quantity, settings)
-        if not limit:
-            return 0.0
-        constants = self.theorem.constants(settings[-1])
-        values = theorem_values(self.theorem, constants)
-        return limit if vanishes(axis.order, axis.variable, values) else 0.0
+        values = theorem_values(self.theorem, self.theorem.constants(settings[-1])) if limit else {}
+        if limit and vanishes(axis.order, axis.variable, values):
+            return KnownDecay(0.0, f"tends to at least {limit:.3g}", in_floats=True)
+        known = None if axis.known_decay is None else axis.known_decay(settings)
+        leaves = known is not None and known.exponent - claimed_slope >= SLOPE_IS_MISSED
+        return known if leaves else None
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Follow it along each axis, as far as its hypotheses are met; the best axis counts."""
@@ -286,9 +297,9 @@ class RateClaim(Statement):
         checks = worst_hypotheses(without_run)
         if not all(check.holds for check in checks):
             return Trial.unmet(checks)
-        limit = self.limit_along(axis, settings)
+        known = self.known_along(axis, settings, slope(grid, orders))
         of_run = {item.symbol for item in theorem.round_symbols}
-        if not limit and not of_run & theorem.bound.free_symbols:
+        if known is None and not of_run & theorem.bound.free_symbols:
             # No run needs to be followed where the bound shows that it would be in vain.
             bounds = [float(evaluate(theorem.bound, one)) for one in values]
             vain = self._trial_in_vain(slope(grid, bounds) - slope(grid, orders))
@@ -299,7 +310,7 @@ class RateClaim(Statement):
             comparisons.append(theorem.compared(one, sampling, axis.hypotheses))
             if not all(check.holds for check in comparisons[-1].hypotheses):
                 return Trial.unmet(comparisons[-1].hypotheses)
-        return self._trial_of(axis_reading(axis, grid, comparisons, orders, limit))
+        return self._trial_of(axis_reading(axis, grid, comparisons, orders, known))
 
     def _trial_in_vain(self, excess_of_bound: float) -> Trial | None:
         """Return the trial where the bound decays slower than claimed; None where it does not."""
@@ -309,7 +320,7 @@ class RateClaim(Statement):
 
     def _trial_of(self, reading: AxisReading) -> Trial:
         """Return how near truth and slope come to leaving the bound and the claimed order."""
-        if reading.limit > 0:
+        if reading.known is not None:
             refutes = reading.outcome is Outcome.REFUTED
             return Trial.applied(math.inf, refutes, remark=reading.text)
         vain = self._trial_in_vain(reading.bound_slope - reading.claimed_slope)
@@ -328,9 +339,10 @@ class RateClaim(Statement):
         A slope is fitted over the last decade. An excess over the claimed slope of at most 0.05
         counts as the claimed order. One of at least 0.25 counts as another order where the bound
         itself decays as claimed and the truth ends above it; all else is undecided. Where the
-        truth's limit is known and not zero, that refutes an order that vanishes, and no slope is
-        asked. A claim of several orders is refuted by one, and holds if all of them do; one of
-        schedules that it describes by an order alone is refuted by any family of them.
+        truth's limit is known and not zero, that refutes an order that vanishes, and where it is
+        known to be a multiple of a power, one that falls faster; no slope is asked. A claim of
+        several orders is refuted by one, and holds if all of them do; one of schedules that it
+        describes by an order alone is refuted by any family of them.
         """
         worst = worst_of(readings)
         texts = [*(reading.text for reading in readings), *filter(None, [worst.unseen])]
@@ -409,9 +421,9 @@ def _read_axis(
     theorem = claim.theorem
     # Before any run: what claims nothing is told whatever its hypotheses are.
     orders = claim.orders_along(axis, [theorem.constants(one) for one in settings])
-    limit = claim.limit_along(axis, settings)
+    known = claim.known_along(axis, settings, slope(grid, orders))
     try:
-        if limit > 0:
+        if known is not None and known.in_floats:
             # What decides is computed in floats, whatever is known of the values along the axis.
             raise NotEnclosedError("a stationary error")
         comparisons, slopes = _enclosed(claim, axis, grid, settings)
@@ -420,7 +432,7 @@ def _read_axis(
         exact = all(one.evidence.grade is Grade.FLOAT64 for one in computed)
         comparisons = [one.said_not_exact(str(error)) for one in computed] if exact else computed
         slopes = None
-    return axis_reading(axis, grid, comparisons, orders, limit, slopes)
+    return axis_reading(axis, grid, comparisons, orders, known, slopes)
 
 
 def _enclosed(

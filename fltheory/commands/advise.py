@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import (
@@ -24,7 +25,6 @@ from fltheory.commands.shared.options import (
     SizesFile,
 )
 from fltheory.commands.shared.resumption import resumable
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
@@ -52,10 +52,11 @@ def command(
         float | None, typer.Option(help=f"{CONDITION_MEANS}; 1 if unsaid.")
     ] = None,
     within: Annotated[
-        float, typer.Option(help="Distance to count rounds to, in units of the start's.")
+        float,
+        typer.Option(help="Distance at which to stop counting rounds, relative to the start's."),
     ] = 0.1,
     groups: Annotated[
-        int, typer.Option(help="Clients are followed in so many groups at most: more take longer.")
+        int, typer.Option(help="Group clients into at most this many groups; more take longer.")
     ] = 200,
     seed: Seed = 0,
     json: Annotated[
@@ -75,7 +76,7 @@ def command(
         typer.Option("--check", help="Train the bundled digits under the log: needs torch."),
     ] = False,
 ) -> None:
-    """Say which algorithm suits a log of who was online, and how far each ends from the optimum."""
+    """Recommend an algorithm for a log of who was online, with each one's error."""
     from dataclasses import replace
     from functools import partial
     from json import dumps

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import READ, FigureFile, Reading, Seed, VerdictsAsJson
 from fltheory.commands.shared.selection import registered_in
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 
@@ -18,7 +18,7 @@ def command(
     setting: Annotated[Path, READ, typer.Argument(help="A setting (TOML).")],
     theorems: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids, or beginnings of ids; all about a run by default."),
+        typer.Argument(help="Ids or prefixes of ids; all about a run by default."),
     ] = None,
     reading: Reading = None,
     json: VerdictsAsJson = None,
@@ -26,7 +26,7 @@ def command(
     replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
     seed: Seed = 0,
 ) -> None:
-    """Compare all theorems about a setting, the tightest first."""
+    """Compare all theorems that apply to a setting, tightest first."""
     from fltheory.engines import read_setting
     from fltheory.report.figures.looseness_figure import write_looseness
     from fltheory.report.files.verdict_file import MadeBy, write_comparison

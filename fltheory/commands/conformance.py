@@ -35,14 +35,14 @@ def command(
             metavar="RUN",
         ),
     ] = None,
-    algorithm: Annotated[str | None, typer.Argument(help="Its name, say scaffold.")] = None,
+    algorithm: Annotated[str | None, typer.Argument(help="Its name, e.g. scaffold.")] = None,
     changes: Changes = None,
     seed: Seed = 0,
-    rtol: Annotated[float, typer.Option(help="How far models may differ, relatively.")] = 1e-9,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance between models.")] = 1e-9,
     expect: Annotated[
-        list[str] | None, typer.Option(help="A law that fails, and why: law=reason.")
+        list[str] | None, typer.Option(help="A law known to fail, and why: law=reason; repeatable.")
     ] = None,
-    law: Annotated[list[str] | None, typer.Option(help="Check this law only; repeat.")] = None,
+    law: Annotated[list[str] | None, typer.Option(help="Check only this law; repeatable.")] = None,
     first: Annotated[bool, typer.Option("--first", help="Stop at the first failure.")] = False,
     json: Annotated[
         Path | None, WRITTEN, typer.Option(help="Write the report as JSON to this file.")
@@ -51,7 +51,7 @@ def command(
         bool, typer.Option("--list", help="List algorithms with options and laws.")
     ] = False,
 ) -> None:
-    """Check that an implementation computes what its paper says; exit 1 if not.
+    """Check that an implementation computes what its paper says; exit status 1 if not.
 
     Clients have gradient(x), loss(x) and n_samples; the trace has one row per round and one column
     per client.

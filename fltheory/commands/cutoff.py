@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.options import READ, Columns, FigureFile, RoundLength
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
@@ -32,7 +32,7 @@ def command(
     columns: Columns = None,
     figure: FigureFile = None,
 ) -> None:
-    """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
+    """Find the cut-off K that is best for FedAU's weights, beside the paper's choices."""
     from fltheory.fedau import best_cutoff
     from fltheory.report.terminal.deployments.cutoff_report import cutoff_table, write_cutoffs
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fltheory.commands.shared.console import can_be_shown
 from fltheory.commands.shared.options import Reading, TheoremId
 from fltheory.commands.shared.selection import in_readings, the_id
-from fltheory.commands.shared.terminal.console import can_be_shown
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _computed_now(statement: Statement) -> dict[str, str]:
 
 
 def _show_correction(theorem: str) -> None:
-    from fltheory.report.latex.corrected_latex import corrected_latex
+    from fltheory.report.latex import corrected_latex
     from fltheory.report.terminal.corrected_statement import corrected_text
     from fltheory.theorems.correction import correction
 

@@ -105,7 +105,7 @@ def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
     """
     from fltheory.report.terminal.refutation_text import survival_text
     from fltheory.theorems.correction import correction
-    from fltheory.verify.search.survival import survival
+    from fltheory.verify.search.falsification import survival
 
     mended = correction(theorem).corrected
     if mended.repair is None:

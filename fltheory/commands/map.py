@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.kept_cells import kept_in, tell_kept
 from fltheory.commands.shared.options import (
     Changes,
@@ -18,7 +19,6 @@ from fltheory.commands.shared.options import (
     pair,
 )
 from fltheory.commands.shared.selection import the_id
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
@@ -28,7 +28,7 @@ def command(
     x: Annotated[
         str | None,
         typer.Option(
-            help="Parameter along the x axis, say problem.sigma; by default q, client_lr, or a "
+            help="Parameter along the x axis, e.g. problem.sigma; by default q, client_lr, or a "
             "family's first."
         ),
     ] = None,
@@ -39,7 +39,7 @@ def command(
     reading: Annotated[
         str | None,
         typer.Option(
-            help="Which reading, say printed or derived; by default the first inequality."
+            help="Which reading, e.g. printed or derived; by default the first inequality."
         ),
     ] = None,
     regime: Annotated[

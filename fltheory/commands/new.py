@@ -17,7 +17,7 @@ from fltheory.commands.shared.written_files import check_places, tell_written
 
 def theorem(
     file: Annotated[
-        Path, WRITTEN, typer.Argument(help="The Python file to write, say my_theorem.py.")
+        Path, WRITTEN, typer.Argument(help="The Python file to write, e.g. my_theorem.py.")
     ],
 ) -> None:
     """Write a commented theorem of your own to start from; it runs at once."""
@@ -27,7 +27,7 @@ def theorem(
 
 def algorithm(
     file: Annotated[
-        Path, WRITTEN, typer.Argument(help="The Python file to write, say my_algorithm.py.")
+        Path, WRITTEN, typer.Argument(help="The Python file to write, e.g. my_algorithm.py.")
     ],
 ) -> None:
     """Write a commented algorithm of your own to start from; it runs at once."""
@@ -37,7 +37,7 @@ def algorithm(
 
 def setting(
     file: Annotated[
-        Path, WRITTEN, typer.Argument(help="The TOML file to write, say my_setting.toml.")
+        Path, WRITTEN, typer.Argument(help="The TOML file to write, e.g. my_setting.toml.")
     ],
 ) -> None:
     """Write a commented setting to start from; fltheory compare takes it at once."""

@@ -25,8 +25,11 @@ def command(
     eligible: Annotated[int, typer.Option(help="Clients who can be drawn.")] = 10,
     excluded: Annotated[int, typer.Option(help="Clients who never take part.")] = 0,
     participants: Annotated[
-        int | None,
-        typer.Option(help="m, clients drawn in a round; 4 by default, or all if the theorem asks."),
+        str | None,
+        typer.Option(
+            help="m, clients drawn in a round; 4 by default, or all if the theorem asks. 'any': 4, "
+            "at the number of excluded clients for which the best bound is worst."
+        ),
     ] = None,
     local_steps: Annotated[
         int | None,
@@ -96,10 +99,11 @@ def command(
     ] = None,
     rocq: Rocq = None,
 ) -> None:
-    """Prove a theorem's bound for every client loss of a class, and say how far it is from best."""
+    """Prove a theorem's bound for every client loss in a class, beside the best provable one."""
     from fltheory import theorems as registry
     from fltheory.report.terminal.proof_text import audit_text
     from fltheory.worst_case import SafariRound, audit
+    from fltheory.worst_case.audits.audit import worst_exclusion
     from fltheory.worst_case.audits.run_audit import RUN_AUDITS
     from fltheory.worst_case.audits.theorem_form import form_of
 
@@ -135,12 +139,15 @@ def command(
     played = SafariRound(
         eligible=eligible,
         excluded=excluded,
-        participants=participants,
+        participants=_whole("--participants", participants),
         local_steps=local_steps,
         q=q,
         client_lr=client_lr,
         assist_lr=assist_lr,
     )
+    if participants == "any":
+        played = worst_exclusion(statement, clients, played)  # type: ignore[arg-type]
+        print(f"of {eligible + excluded} clients, {played.excluded} excluded are the worst case")
     with shown_progress("proving in fractions", each=True) as advance:
         found = audit(statement, clients, played, progress=advance)  # type: ignore[arg-type]
     print(audit_text(found))
@@ -203,6 +210,14 @@ def _four_clients(
         sigma=float(exact("--sigma", sigma or "0")),
         q=None if given is None else _four("--weights", given),
     )
+
+
+def _whole(name: str, text: str | None) -> int | None:
+    if text is None or text == "any":
+        return None
+    if not text.isdecimal():
+        raise ValueError(f"{name} must be a whole number, or 'any', got {text!r}")
+    return int(text)
 
 
 def _four(name: str, text: str) -> list[float]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import READ, WRITTEN
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ def command(
     where: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only rows with this, say algorithm.client_lr<=0.1 or outcome=REFUTED; repeatable."
+            help="Keep only matching rows: algorithm.client_lr<=0.1, outcome=REFUTED; repeatable."
         ),
     ] = None,
     clock: Annotated[
-        bool, typer.Option("--clock", help="Also how long each cell took, and when.")
+        bool, typer.Option("--clock", help="Also show how long each cell took, and when.")
     ] = False,
     out: Annotated[
         Path | None, WRITTEN, typer.Option(help="Where to write the table: .csv or .parquet.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def command(
     file: Annotated[
-        Path, READ, typer.Argument(help="What to go over (TOML): a setting, statements, axes.")
+        Path, READ, typer.Argument(help="What to sweep (TOML): a setting, statements, axes.")
     ],
     out: Annotated[
         Path,
@@ -28,7 +28,8 @@ def command(
         typer.Option(help="Results database; rerun the same command to resume."),
     ] = Path("out/sweep.db"),
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Of this machine; all its processors by default.")
+        int | None,
+        typer.Option(min=1, help="Processes on this machine; one per processor by default."),
     ] = None,
     dask: DaskAddress = None,
 ) -> None:

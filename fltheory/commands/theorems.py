@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import TheoremIds
-from fltheory.commands.shared.terminal.console import table_console
 
 
 def command(theorems: TheoremIds = None) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.options import (
     READ,
@@ -17,7 +18,6 @@ from fltheory.commands.shared.options import (
     RoundLength,
     Seed,
 )
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
@@ -27,7 +27,7 @@ def describe(
     round_length: RoundLength = None,
     columns: Columns = None,
     period: Annotated[
-        float | None, typer.Option(help="Rounds of a cycle, say 24; looked for by default.")
+        float | None, typer.Option(help="Rounds per cycle, e.g. 24; detected by default.")
     ] = None,
     seed: Seed = 0,
     json: Annotated[
@@ -35,7 +35,7 @@ def describe(
     ] = None,
     figure: FigureFile = None,
 ) -> None:
-    """Describe a log of who was online: how often, how long, together with whom, and when."""
+    """Describe a log of who was online: how often, how long, with whom, and when."""
     from functools import partial
     from json import dumps
 
@@ -64,7 +64,7 @@ def fit(
     round_length: RoundLength = None,
     columns: Columns = None,
 ) -> None:
-    """Fit a two-state chain to each client of a log, in the form of a setting's participation."""
+    """Fit a two-state Markov chain to each client in a log, as a setting's participation."""
     from fltheory.engines.setting_file import write_participation
     from fltheory.logs.transitions import fit_on_off
 

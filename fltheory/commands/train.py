@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import READ, Changes, FileUse, FurtherPage
 from fltheory.commands.shared.resumption import resumable
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 
@@ -44,7 +44,7 @@ def command(
     checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
     page: FurtherPage = None,
 ) -> None:
-    """Train the models of a paper's table, and print it beside the paper's figures."""
+    """Train the models of a paper's table, and print the results beside the paper's."""
     from fltheory import validation
     from fltheory.files.whole_file import write_whole
     from fltheory.report.terminal.deployments.training_report import (

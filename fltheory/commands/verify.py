@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import (
     CERTIFICATES,
@@ -22,7 +23,6 @@ from fltheory.commands.shared.options import (
     VerdictsAsJson,
 )
 from fltheory.commands.shared.selection import registered_in
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 
@@ -65,7 +65,7 @@ def command(
     search: Annotated[
         int | None,
         typer.Option(
-            min=1, help="With --html: search so many settings for a refutation of each, and report."
+            min=1, help="With --html: search this many settings per statement for a refutation."
         ),
     ] = None,
     maps: Annotated[
@@ -93,7 +93,8 @@ def command(
     ] = None,
     seed: Seed = 0,
     durations: Annotated[
-        int | None, typer.Option(min=1, help="Say which cells took most processor time, so many.")
+        int | None,
+        typer.Option(min=1, help="List this many of the slowest cells, by processor time."),
     ] = None,
     on: Annotated[
         Path | None,
@@ -104,7 +105,7 @@ def command(
         Path | None, READ, typer.Option(help="With --on: folder of the data set's files.")
     ] = None,
 ) -> None:
-    """Check theorems over their regimes; exit status 1 where one departs from its record."""
+    """Check theorems on their test settings; exit status 1 if a verdict differs from its record."""
     if on is not None:
         if any((json, csv, html, baseline, record, fail_on, witnesses, durations)):
             raise ValueError(

@@ -11,6 +11,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
+# Eight digits below the end of the range: products with curvatures and steps still fit in.
 OVERFLOW = 1e300
 
 

@@ -19,6 +19,7 @@ from fltheory.grammar.quantities import RoundSymbol, reduced
 from fltheory.grammar.symbols import NumbersOfSymbols
 from fltheory.validation import FloatArray
 
+# Each side of an equation is a few operations on decimals that were rounded to half a place before.
 _LAST_PLACES = 4 * float(np.finfo(np.float64).eps)
 
 

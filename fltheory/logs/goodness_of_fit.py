@@ -23,6 +23,7 @@ from fltheory.participation.base import Masks
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
+# With the log's own there are 200, so that p-values are multiples of 1/200, and 0.05 is one.
 DRAWS = 199
 MOST_CLIENTS = 48
 MOST_ROUNDS = 4096

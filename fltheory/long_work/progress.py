@@ -86,7 +86,7 @@ def shown_progress(doing: str = "starting", *, each: bool = False) -> Iterator[P
 @contextmanager
 def _lines(doing: str, each: bool) -> Iterator[Progress]:
     """Write how far the work is after two seconds, four, eight, ..., or at ``each`` stage."""
-    begun, text, due = time.monotonic(), doing, _FIRST_LINE
+    begun, text, due, share = time.monotonic(), doing, _FIRST_LINE, 0.0
     lock = Lock()
 
     def write() -> None:
@@ -98,10 +98,12 @@ def _lines(doing: str, each: bool) -> Iterator[Progress]:
                 return
             due = _FIRST_LINE if each else 2 * seconds
             with suppress(OSError):  # nobody reads it any more
-                print(f"fltheory: {text} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+                left = f", about {seconds / share - seconds:.0f} s left" if share else ""
+                print(f"fltheory: {text} ({seconds:.0f} s{left})", file=sys.stderr, flush=True)
 
     def advance(done: float, total: float, name: str) -> None:
-        nonlocal text
+        nonlocal text, share
+        share = done / total if total else 0.0
         text = f"{done:g} of {total:g}, {name}" if total else name
         if not quiet:
             write()

@@ -1,4 +1,16 @@
-"""The sums over step sizes in CA-Fed's Theorem 2 and its proof."""
+"""The sums over step sizes in CA-Fed's Theorem 2 and its proof.
+
+The sums over step sizes in CA-Fed's Theorem 2, enclosed.
+
+``J_t`` is constant on blocks of rounds, ``J_t = j`` from one ``rate^-j / (2 C_P H)`` to the next.
+The first terms are added one by one; of later blocks' terms ``f(t)``, which are convex in t,
+midpoints and trapezoids give
+
+``int_a^b f + (f(a) + f(b))/2 <= sum_{t=a}^b f(t) <= int_{a-1/2}^{b+1/2} f``.
+
+Beyond some round T with J_T = j the logarithm is below its tangent: ``j <= J_t <= j + 1 + e (t -
+T)`` with ``e = 1/(T ln(1/rate))``, so that ``t - J_t`` is at least ``(1 - e)(t - j - 1)``.
+"""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
 _CHAINS_IN_FACTOR = 4
+# nu + (1 - nu) pi is three operations on numbers of at most 2: they round by 7e-16.
 _ROUNDING = 1e-15
 _MOST_STATES = 4096
 

@@ -15,6 +15,8 @@ from fltheory.participation.inclusions.subsets import counted
 from fltheory.participation.process import process_of
 
 _MOST_SETS = 65_536
+# Chances add up to one, and each is off by some roundings of its own: so is a distance or a mean
+# size, whatever the number of sets. Below that there is none.
 _ROUNDING = 1e-12
 
 

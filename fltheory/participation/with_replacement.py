@@ -19,6 +19,7 @@ from fltheory.participation.base import Masks
 from fltheory.participation.process import Law, Process
 from fltheory.validation import FloatArray
 
+# Thirds that are typed with nine digits add up to one within it.
 _SUM_TOLERANCE = 1e-9
 
 

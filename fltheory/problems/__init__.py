@@ -6,8 +6,7 @@ from fltheory.problems.design import nonconvex, quadratic
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.regression.logistic_problem import LogisticProblem
 from fltheory.problems.regression.multinomial_problem import MultinomialProblem
-from fltheory.problems.tilted.log_cosh_problem import LogCoshProblem
-from fltheory.problems.tilted.rippled_problem import RippledProblem
+from fltheory.problems.tilted import LogCoshProblem, RippledProblem
 
 __all__ = [
     "Ball",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.problems.base import checked_target_weights, weighted_mean
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.problems.tilted.rippled_problem import RippledProblem
+from fltheory.problems.tilted import RippledProblem
 from fltheory.validation import FloatArray
 
 _INNER_SHARE = 0.9

@@ -28,6 +28,7 @@ from fltheory.problems.base import (
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import ClientIndices, FloatArray
 
+# Q D Q' in floats is symmetric up to some dozens of roundings of its largest entry.
 _SYMMETRY_TOLERANCE = 64 * np.finfo(np.float64).eps
 _CLIENTS_AT_ONCE = 1 << 14
 

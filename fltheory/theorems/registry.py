@@ -23,13 +23,17 @@ from fltheory.theorems.fedau import statements as fedau
 from fltheory.theorems.fedau import weights as fedau_weights
 from fltheory.theorems.pac import impossibility as sa_fl_impossibility
 from fltheory.theorems.pac import statements as sa_fl_pac
+from fltheory.theorems.sa_fl import remarks as sa_fl_remarks
 from fltheory.theorems.sa_fl import repairs as sa_fl_repairs
+from fltheory.theorems.sa_fl import speedup as sa_fl_speedup
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.theorems.scaffold import statements as scaffold
 
 PAPERS = (
     sa_fl.STATEMENTS,
     sa_fl_repairs.STATEMENTS,
+    sa_fl_speedup.STATEMENTS,
+    sa_fl_remarks.STATEMENTS,
     ca_fed.STATEMENTS,
     ca_fed_weights.STATEMENTS,
     ca_fed_chains.STATEMENTS,

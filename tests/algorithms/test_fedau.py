@@ -135,7 +135,7 @@ def test_no_exact_moments_with_weights_from_the_past() -> None:
 
 def test_torch_gives_the_same() -> None:
     torch = pytest.importorskip("torch")
-    from fltheory.hardware.clients.torch_quadratic_clients import TorchQuadraticClients
+    from tests.hardware.clients.torch_quadratic_clients import TorchQuadraticClients
 
     algorithm = FedAU(0.1, 2, cutoff=3, server_lr=1.5)
     presence = [[0, 1], [1, 0], [0, 0], [0, 1], [0, 0], [1, 1]]

@@ -271,7 +271,7 @@ def never_seen(make: Make) -> None:
 
 def torch_agrees(make: Make) -> None:
     torch = pytest.importorskip("torch", reason="torch is an optional extra")
-    from fltheory.hardware.clients.torch_quadratic_clients import TorchQuadraticClients
+    from tests.hardware.clients.torch_quadratic_clients import TorchQuadraticClients
 
     algorithm = make(N)
     run = Run.drawn(algorithm)

@@ -12,8 +12,9 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.claims.decay import DecayClaim, DecayQuantity, KnownDecay, Measurement, fitted_slope
+from fltheory.claims.decay import DecayClaim, DecayQuantity, Measurement, fitted_slope
 from fltheory.claims.learning import LearningClaim, LearningQuantity
+from fltheory.claims.shared.rate_axis import KnownDecay
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.symbols import symbol

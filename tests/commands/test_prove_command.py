@@ -60,6 +60,18 @@ def test_prove_shows_clients_that_break_an_inequality(fltheory_command, tmp_path
     assert not path.exists()
 
 
+def test_prove_of_any_participants_takes_the_worst_number_of_excluded_clients(
+    fltheory_command,
+) -> None:
+    arguments = ("sa-fl/5", "--reading", "derived", "--eligible", "6", "--q", "1/4")
+    status, out, _ = fltheory_command("prove", *arguments, "--participants", "any")
+    assert status == 0
+    assert out.startswith("of 6 clients, 2 excluded are the worst case\nsa-fl/5 (derived): PROVED")
+    assert "of runs that meet 'few clients' rounds' the least residual is" in out
+    status, _, err = fltheory_command("prove", *arguments, "--participants", "most")
+    assert (status, "--participants must be a whole number, or 'any'" in err) == (2, True)
+
+
 def test_a_hypothesis_that_fails_is_named(fltheory_command) -> None:
     status, out, _ = fltheory_command(
         "prove", "sa-fl/5", "--reading", "derived", "--eligible", "5", "--excluded", "4",

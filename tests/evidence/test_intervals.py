@@ -7,7 +7,7 @@ import pytest
 from scipy.special import stdtrit
 from scipy.stats import binom
 
-from fltheory.evidence.intervals import least_mean, mean_within
+from fltheory.evidence.truths import least_mean, mean_within
 
 
 def two_point(draws: int, low: float, high: float):

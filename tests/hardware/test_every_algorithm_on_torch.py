@@ -15,7 +15,7 @@ from tests.comparison import ALGORITHMS, PROBLEM, PROCESSES, X0
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.torch_runs import run_on_torch  # noqa: E402
+from tests.hardware.torch_runs import run_on_torch  # noqa: E402
 
 REPLICAS, ROUNDS, SEED = 4, 8, 11
 

@@ -18,7 +18,7 @@ from fltheory.problems import quadratic
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.torch_runs import run_on_torch  # noqa: E402
+from tests.hardware.torch_runs import run_on_torch  # noqa: E402
 
 REPLICAS, ROUNDS, SEED = 6, 40, 5
 ALPHA = [0.1, 0.15, 0.2, 0.25, 0.3]

@@ -34,6 +34,13 @@ NOT_FOLLOWING = {
     ("sa-fl-submission/4", "printed"): {**IN_4, "needed in (54)": FAILS},
     ("sa-fl/5", "printed"): IN_5,
     ("sa-fl/corollary-1", "printed"): IN_COROLLARY_1,
+    ("sa-fl-submission/corollary-1", "printed"): {
+        "order in m K R, eta_s = sqrt(mK/R), q = 1/2": FAILS,
+    },
+    ("sa-fl/corollary-1-speedup", "printed"): {
+        "order in m K R, eta_s = sqrt(mK/R), q = 1/2": FAILS,
+        "order in m K R, eta_s = 1/sqrt(R), q = 1 - 1/(mK)": FAILS,
+    },
     ("sa-fl/corollary-2", "printed"): {"order in R, etabar = 1/2 log(R)/R": FAILS},
     **{
         (s.id, s.reading): {}

@@ -20,6 +20,8 @@ GRIDS = {
     ("sa-fl/corollary-1", "R"): THIRDS_OF_DECADES,
     ("sa-fl/corollary-1", "K"): [1, 10, 100, 200, 500, 1000],
     ("sa-fl/corollary-2", "R"): THIRDS_OF_DECADES,
+    ("sa-fl/remark-6-nonconvex", "K"): [1, 10, 100, 200, 500, 1000],
+    ("sa-fl/remark-6-convex", "R"): [2 * rounds for rounds in THIRDS_OF_DECADES],
     ("fedau/1", "s"): [1, 10, 100, 316, 1000],
     ("fedau/2-option-1", "T"): HALF_DECADES,
     ("fedau/2-option-2", "T"): HALF_DECADES,
@@ -52,8 +54,54 @@ def test_values_along_the_axes(statement) -> None:
             for regime in statement.regimes.values():
                 expected = [factor * value for value in GRIDS[key]]
                 assert list(axis.grid(regime.setting)) == expected
+        elif statement.theorem.id in ("sa-fl/4", "sa-fl-submission/4"):
+            for regime in statement.regimes.values():
+                grid = list(axis.grid(regime.setting))
+                size = int(regime.setting.participation.fixed_size)
+                last = {"R": regime.setting.rounds, "m": 1000 * size, "K": 1000}[key[1]]
+                assert (grid[0], grid[-1]) == (last / 1000, last)
         else:
             assert statement.id == "fedar/weight"
+
+
+@pytest.mark.parametrize(
+    "identifier", ["sa-fl-submission/corollary-1", "sa-fl/corollary-1-speedup"]
+)
+@pytest.mark.parametrize(("index", "value"), [(0, 400), (1, 30), (2, 50)])
+def test_speed_up(identifier: str, index: int, value: int) -> None:
+    """q = 1 - 1/(2mK), eta_s = sqrt(mK/R) or 1/sqrt(R), or q = 1/2, eta_s = 1/5; K = 1, m = 3."""
+    setting = theorems.get(identifier).regimes["minority excluded"].setting
+    axis = axis_of(identifier, "printed", index)
+    m, K = value if index == 1 else 3, value if index == 2 else 1
+    for along in (axis, *axis.of_families):
+        found = along.schedule(setting, value)
+        algorithm, rounds = found.algorithm, found.rounds
+        product = m * K if identifier == "sa-fl-submission/corollary-1" else 1
+        assert algorithm.assist_lr == pytest.approx(math.sqrt(product / rounds))
+        assert algorithm.client_lr == pytest.approx(2 * algorithm.assist_lr / K)
+        assert algorithm.q == pytest.approx(1 / 2 if along.under else 1 - 1 / (2 * m * K))
+        assert algorithm.local_steps == K
+        assert rounds == (25 * product if along.under else 400 if index == 0 else 10_000)
+        who, problem = found.participation, found.problem
+        assert who.marginals.tolist() == [0, 1, 1, 1] * (m // 3)
+        assert (problem.L, problem.sigma_G) == pytest.approx((0.01, 0.1))
+        np.testing.assert_allclose(problem.x_star, setting.problem.x_star, atol=1e-12)
+
+
+def test_nothing_is_known_of_steps_that_change_or_of_a_server_without_noise() -> None:
+    """The server's noise stays at steps that stay: (1 - 1/2) (1/100 1/5)^2 = 2e-6."""
+    statement = theorems.get("sa-fl-submission/corollary-1")
+    axis = axis_of(statement.id, "printed", 1)
+    (family,) = axis.of_families
+
+    def known(along, regime: str):
+        return along.known_decay(statement.settings_along(along, statement.regimes[regime].setting))
+
+    assert known(axis, "at the level of the noise") is None
+    assert known(family, "i.i.d., quiet server") is None
+    found = known(family, "at the level of the noise")
+    assert (found.exponent, found.in_floats) == (0.0, False)
+    assert "2e-06" in found.why
 
 
 def test_growth_of_psi_in_thousandths() -> None:

@@ -56,6 +56,35 @@ CONDITIONS = {
             "step size of the corollary",
             "the earlier version, and 2 Delta_0/(R eta_s)",
         ): "(eta_s*sqrt(R/(m*K)) - 1)**2 <= 1/10**18",
+        (
+            "a share of clients' rounds of the order of 1 - 1/(mK)",
+            "Corollary 1, constant 1/2",
+        ): "q >= (1 - 1/(m*K))/2",
+        (
+            "few server's rounds",
+            "Appendix A.1, R_s = O(R/(mK)), constant 1",
+        ): "1 - q <= 1/(m*K)",
+        (
+            "many rounds for so many steps",
+            "the third term of the bound, R >= (mK)^3 L^2",
+        ): "m*K*L*eta_s <= 1",
+        (
+            "enough server's rounds",
+            "Appendix A.1, on R_s/R_c",
+        ): f"({G_OF_4.replace('eta_s**2', 'eta_s')})/((1 - L*eta_s)*G_1) <= (1 - q)/q",
+        ("positive denominator in 'enough server's rounds'", "Appendix A.1, on R_s/R_c"): (
+            "(1 - L*eta_s)*G_1 > 0",
+            "q > 0",
+        ),
+        (
+            "few server's rounds",
+            "Appendix A.1, on R_s/R_c, c = 1",
+        ): "(1 - q)/q <= 1/(m*K*(1 - 1/(m*K)))",
+        ("more than one step a round", "for a positive denominator"): "m*K > 1",
+        ("the clients alone", "Remark 5"): "Eq(q, 1)",
+        ("the clients alone", "Remark 6"): "Eq(q, 1)",
+        ("the server alone", "Remark 5"): "Eq(q, 0)",
+        ("small server step", "SGD's classic bound"): "eta_s <= 1/L",
     },
     "ca-fed": {
         ("smooth clients", "Assumption 3"): "L < oo",
@@ -134,6 +163,7 @@ CONDITIONS = {
             "Assumption 7",
         ): "nu <= nu_7",
         ("a schedule, not chance", "Assumption 7"): "Eq(r, 0)",
+        ("a bound that the schedule keeps", "Assumption 7"): "ell <= nu",
     },
     "pac": {
         (

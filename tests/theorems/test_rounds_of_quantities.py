@@ -15,6 +15,8 @@ QUANTITIES = {
     ("sa-fl-submission/4", "printed"): ("mean", AFTER_EACH),
     ("sa-fl-submission/4", "derived"): ("mean", BEFORE_EACH),
     ("sa-fl-submission/4", "repaired"): ("mean", BEFORE_EACH),
+    ("sa-fl/remark-5-bound-4", "printed"): ("mean", AFTER_EACH),
+    ("sa-fl/remark-5-bound-5", "printed"): ("last", WHOLE),
     **{("sa-fl/5", reading): ("last", WHOLE) for reading in ("printed", "derived", "repaired")},
     **{("ca-fed/2", reading): ("last", WHOLE) for reading in ("printed", "any C_P", "derived")},
     ("fedau/2-option-1", "derived"): ("mean", BEFORE_EACH),

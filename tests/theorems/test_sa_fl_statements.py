@@ -123,6 +123,8 @@ def test_reductions_of_trajectory_symbols() -> None:
         if isinstance(statement, theorems.Theorem) and statement.id.startswith("sa-fl")
     }
     assert reductions == {
+        ("sa-fl/remark-5-bound-4", "printed"): set(),
+        ("sa-fl/remark-5-bound-5", "printed"): set(),
         ("sa-fl-submission/4", "printed"): {"min"},
         ("sa-fl-submission/4", "derived"): {"mean"},
         ("sa-fl/4", "printed"): {"max"},

@@ -23,7 +23,7 @@ from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.scaffold import proof as scaffold_proof
 from fltheory.theorems.scaffold import statements as scaffold
-from fltheory.theorems.scaffold.setting import geometric_weights, rounds_that_count
+from fltheory.theorems.scaffold.statements import geometric_weights, rounds_that_count
 from fltheory.verify import Outcome, check
 
 N, S, K, T, ETA_L, ETA_G, SIGMA = 3, 2, 4, 25, 0.001, 2.0, 0.7

@@ -21,6 +21,8 @@ from fltheory.validation import FloatArray
 
 Cutoff = float | Callable[[Array], Array]
 
+# A weight is anybody's function: its first 1,000 values are looked at, and differences of values up
+# to some thousands may round by `_SLACK`.
 _CHECKED = 1000
 _SLACK = 1e-12
 

@@ -11,6 +11,7 @@ import numpy as np
 from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
 
+# A bound is a formula of some dozens of operations, and each rounds by half an eps: room for 128.
 BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 LEAST_EXCESS = 1e-290
 """Near the end of the range, 1e-308, numbers lose their digits: an underflow is no evidence."""

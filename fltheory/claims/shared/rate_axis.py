@@ -29,6 +29,25 @@ from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
+class KnownDecay:
+    """How a quantity is known to decay without end: at least a multiple of a power.
+
+    Attributes
+    ----------
+    exponent : float
+        Of the variable; zero where the quantity stays above a positive number.
+    why : str
+        The reason, in a few words, as said of the truth.
+    in_floats : bool
+        Whether it was computed, in floats; what is proved by hand is not.
+    """
+
+    exponent: float
+    why: str
+    in_floats: bool = False
+
+
+@dataclass(frozen=True)
 class RateAxis:
     """A claimed order in one variable, with all else fixed or scheduled along.
 
@@ -46,6 +65,10 @@ class RateAxis:
     families : mapping
         Other schedules, by name, that the statement may let through as well: where steps need only
         be large, constant ones. A claim is refuted by any that its hypotheses do not exclude.
+    known_decay : callable, optional
+        From the settings along it, own schedule or a family's, a power of the variable that the
+        truth is known to be at least a multiple of; None where none is known. What is known so
+        refutes a claimed order that falls faster, and no slope is asked.
     under : str
         The name of the family that this is an axis of; empty for its own schedule.
 
@@ -63,6 +86,7 @@ class RateAxis:
     schedule: Callable[[Setting, int], Setting]
     hypotheses: tuple[Hypothesis, ...] = ()
     families: Mapping[str, Callable[[Setting, int], Setting]] = field(default_factory=dict)
+    known_decay: Callable[[Sequence[Setting]], KnownDecay | None] | None = None
     under: str = ""
 
     def __post_init__(self) -> None:
@@ -96,8 +120,8 @@ class RateAxis:
 class AxisReading:
     """What one axis of a claimed order shows over three decades.
 
-    ``limit`` is what the truth is known to tend to at least, where the claimed order vanishes;
-    zero where that is not known. ``slopes`` are enclosed where all that they are read off is.
+    ``known`` is what the truth is known to be at least, where that leaves the claimed order; None
+    where nothing of the kind is known. ``slopes`` are enclosed where all that they are read off is.
     """
 
     axis: RateAxis
@@ -108,7 +132,7 @@ class AxisReading:
     bound_slope: float
     claimed_slope: float
     slope_ends: tuple[float, float] | None = None
-    limit: float = 0.0
+    known: KnownDecay | None = None
     slopes: EnclosedSlopes | None = None
 
     @property
@@ -118,11 +142,11 @@ class AxisReading:
 
     @property
     def outcome(self) -> Outcome:
-        """Judge the truth's limit or else its slope, once the hypotheses are met at every value."""
+        """Judge what is known of the truth, or its slope; hypotheses must be met at every value."""
         settled = unmet(self.hypotheses)
         if settled is not None:
             return settled
-        if self.limit > 0:
+        if self.known is not None:
             return Outcome.REFUTED
         lower, upper = self._excess
         if upper <= SLOPE_IS_MET:
@@ -155,7 +179,7 @@ class AxisReading:
     def evidence(self) -> Evidence:
         """Return the last truth's, with the slope's own interval where truths are sampled."""
         seen = f"read off {self.axis.variable} = {self.grid[0]} .. {self.grid[-1]}"
-        if self.limit > 0:
+        if self.known is not None:
             seen = f"the truth's is known, hypotheses are {seen}"
         scope = f"an order is a limit: {seen}"
         found = replace(self.comparisons[-1].evidence, scope=scope)
@@ -185,11 +209,11 @@ class AxisReading:
     def text(self) -> str:
         """Return the slopes in a line; a bound without known constants has none."""
         bound = "" if math.isnan(self.bound_slope) else f"bound {self.bound_slope:+.2f}, "
-        limit = f"; the truth tends to at least {self.limit:.3g}" if self.limit > 0 else ""
+        known = "" if self.known is None else f"; the truth {self.known.why}"
         under = f", {self.axis.under}" if self.axis.under else ""
         return (
             f"in {self.axis.variable}{under}: truth {self.truth_slope:+.2f}, "
-            f"{bound}claimed {self.claimed_slope:+.2f}{limit}"
+            f"{bound}claimed {self.claimed_slope:+.2f}{known}"
         )
 
 
@@ -298,7 +322,7 @@ def axis_reading(
     grid: Sequence[int],
     comparisons: Sequence[Comparison],
     orders: Sequence[float],
-    limit: float,
+    known: KnownDecay | None,
     slopes: EnclosedSlopes | None = None,
 ) -> AxisReading:
     """Return what an axis shows, given both sides and the claimed order at each of its values."""
@@ -311,7 +335,7 @@ def axis_reading(
         bound_slope=slope(grid, [comparison.bound for comparison in comparisons]),
         claimed_slope=slope(grid, orders),
         slope_ends=slope_ends(grid, comparisons),
-        limit=limit,
+        known=known,
         slopes=slopes,
     )
 

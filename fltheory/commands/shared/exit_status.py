@@ -13,7 +13,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fltheory.commands.shared.terminal.narrow_lines import NarrowLines, narrowed
+from fltheory.commands.shared.narrow_lines import NarrowLines, narrowed
 
 if TYPE_CHECKING:
     from typer import Typer

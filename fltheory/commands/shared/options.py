@@ -36,7 +36,7 @@ WRITTEN = FileUse(writes=True)
 UPDATED = FileUse(reads=True, writes=True)
 
 TheoremId: TypeAlias = Annotated[
-    str, typer.Argument(help="Id of a theorem, say sa-fl/5, or an unambiguous beginning.")
+    str, typer.Argument(help="Id of a theorem, e.g. sa-fl/5, or an unambiguous prefix.")
 ]
 Load: TypeAlias = Annotated[
     list[Path] | None,
@@ -49,13 +49,13 @@ Rocq: TypeAlias = Annotated[
     typer.Option(help="Where to write the proof as a theorem that Rocq (Coq) checks (.v)."),
 ]
 TheoremIds: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
+    list[str] | None, typer.Argument(help="Ids or prefixes of ids; all by default.")
 ]
 Reading: TypeAlias = Annotated[
-    str | None, typer.Option(help="Which reading, say printed or derived; all by default.")
+    str | None, typer.Option(help="Which reading, e.g. printed or derived; all by default.")
 ]
 PrintedReading: TypeAlias = Annotated[
-    str, typer.Option(help="Which reading, say printed or derived.")
+    str, typer.Option(help="Which reading, e.g. printed or derived.")
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
 
@@ -65,7 +65,7 @@ FigureFile: TypeAlias = Annotated[
 ]
 Changes: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Give a parameter or an option this value: name=value; repeat."),
+    typer.Option("--set", help="Set a parameter or an option: name=value; repeatable."),
 ]
 LogFile: TypeAlias = Annotated[
     Path, READ, typer.Argument(help="A log of who was online: CSV (also .gz) or Parquet.")
@@ -77,7 +77,7 @@ RoundLength: TypeAlias = Annotated[
 
 Columns: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Which columns a log has, say client=user,from=login,to=logout."),
+    typer.Option(help="Which columns a log has, e.g. client=user,from=login,to=logout."),
 ]
 SizesFile: TypeAlias = Annotated[
     Path | None,
@@ -99,7 +99,7 @@ StoreFile: TypeAlias = Annotated[
     ),
 ]
 DaskAddress: TypeAlias = Annotated[
-    str | None, typer.Option(help="Run on a Dask cluster: its scheduler, say tcp://HOST:8786.")
+    str | None, typer.Option(help="Run on a Dask cluster: its scheduler, e.g. tcp://HOST:8786.")
 ]
 PageFile: TypeAlias = Annotated[Path, WRITTEN, typer.Option(help="Where to write the page.")]
 VerdictsAsJson: TypeAlias = Annotated[

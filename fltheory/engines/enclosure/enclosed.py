@@ -65,6 +65,8 @@ from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
+# Balls of these bits are tried one after another until results are known so sharply: twice as many
+# digits as any verdict prints. Most runs take the first.
 RELATIVE_RADIUS = 1e-12
 _BITS = (128, 320, 1024, 4096)
 _LARGEST_POWERED = 160
@@ -75,6 +77,7 @@ _MOST_SETS = 1 << 16
 _READ_TOGETHER = 256
 _MOST_CLOSED = 64
 _NO_ERRORS = np.zeros((0, 3))
+# T^(2^20): what contracts by less than about 1e-6 a round has not fallen below one by then.
 _MOST_SQUARINGS = 20
 
 T = TypeVar("T")
@@ -381,10 +384,10 @@ class ExactRun(Rounds):
                 f"at most {_MOST_HISTORIES} histories can be enclosed, got {len(arrivals.place)}"
             )
         there = [before.moments[row] for row in rows.tolist()]
-        onward, going = arrivals.onward.tolist(), len(arrivals.onward)
+        onward, n_products = arrivals.onward.tolist(), len(arrivals.onward)
         if None in before.moments:
-            going = sum(there[place] is not None for place in onward)
-        self._work.spend(self._cost(len(there) - there.count(None), going))
+            n_products = sum(there[place] is not None for place in onward)
+        self._work.spend(self._cost(len(there) - there.count(None), n_products))
         last = image.maps[0].nrows() - 1
         images = [
             None if each is None else map_ * each * map_.transpose() + noise * each[last, last]

@@ -22,8 +22,10 @@ from fltheory.engines.setting import Setting, in_float64
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
+# As a matrix 20 MB. Beyond it GMRES needs images alone, and stops near what float64 can tell.
 _LARGEST_DIRECT_SYSTEM = 1600
 _KRYLOV_TOLERANCE = 1e-13
+# Any residual below 1 certifies; at this one the bound, norm / (1 - residual), has doubled.
 _WORST_RESIDUAL = 0.5
 
 Image = Callable[[FloatArray], FloatArray]

@@ -1,4 +1,10 @@
-"""Read data files whole, and compare them with their published checksums."""
+"""Read data files whole, and compare them with their published checksums.
+
+MNIST and Fashion-MNIST, from their IDX files.
+
+An IDX file opens with two zero bytes, a byte for the type of number (8: unsigned bytes), a byte
+for the number of dimensions and each dimension as a big-endian 32-bit number.
+"""
 
 from __future__ import annotations
 

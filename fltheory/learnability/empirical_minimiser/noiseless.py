@@ -6,6 +6,11 @@ is none). So its excess error on P is above e with probability ``L + R - LR``: t
 within the reach of e on the left, on the right, on both. It is a sum of three products of powers,
 one factor for each of the distributions that samples come from, be they independent draws from Q
 or so many from each.
+
+Empirical risk minimisation without noise, sampled: only the samples next to the target count.
+
+Of so many samples from a distribution a binomial number falls on either side of t*, and the one
+next to t* is an order statistic, drawn by inversion; so any number of samples costs the same.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _NODES = 24
+# Survival (1 - mass)^n may fall within 1/n of the low end: halves go on down to 5e-20.
 _OCTAVES = 64
 _HALVINGS = 200
 

@@ -17,6 +17,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 
 _UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
+# What is left out of the law of how many are there is less than 1e-54 for a million clients.
 _NEGLIGIBLE = 1e-60
 
 

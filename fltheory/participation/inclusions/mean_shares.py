@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.validation import FloatArray
 
+# Gauss's rule is exact up to degree 47; exp(-60) = 9e-27 of the integrand is left after the last
+# panel.
 _NODES = 24
 _FIRST_PANEL = 2.0**-6
 _NOTHING_LEFT = 60.0

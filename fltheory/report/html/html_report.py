@@ -33,7 +33,7 @@ from fltheory.report.html.report_view import (
     refuted,
     theorems_of,
 )
-from fltheory.report.terminal.setting_text import setting_lines
+from fltheory.report.terminal.refutation_text import setting_lines
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.verify import Outcome, check, falsify, map_region, read_certificate
 from fltheory.verify.certificates.certificate_checker import parsed

@@ -22,7 +22,7 @@ from fltheory.evidence.verdict import Grade, HypothesisCheck
 from fltheory.grammar.refutation import Refutation
 from fltheory.report.html.mathml import symbol, typeset, typeset_assertion
 from fltheory.report.html.sparkline import sparkline
-from fltheory.report.terminal.setting_text import setting_lines
+from fltheory.report.terminal.refutation_text import setting_lines
 from fltheory.report.terminal.verdict_table import ratio_text, remark
 from fltheory.verify import Outcome
 from fltheory.verify.runs import Cell

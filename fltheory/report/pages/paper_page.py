@@ -13,7 +13,8 @@ from fltheory.claims.statement import Statement
 from fltheory.grammar.assertion import Assertion
 from fltheory.grammar.printed_form import printed_latex
 from fltheory.report.html.mathml import related_latex
-from fltheory.theorems import Hypothesis
+from fltheory.theorems import Hypothesis, registered
+from fltheory.theorems.coverage import texts_of
 from fltheory.verify.baseline import Baseline
 
 _READINGS: Mapping[str, str] = {
@@ -79,6 +80,7 @@ def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:
     yield ""
     yield from _INTRODUCTION
     yield ""
+    yield from _coverage(statements)
     for identifier in dict.fromkeys(statement.id for statement in statements):
         readings = [statement for statement in statements if statement.id == identifier]
         yield f"## {identifier}"
@@ -92,6 +94,20 @@ def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:
             yield ""
             yield from _statement(statement)
             yield from _verdicts(statement, recorded)
+
+
+def _coverage(statements: Sequence[Statement]) -> Iterator[str]:
+    """Yield a table of a text's numbered statements: which are checked, and why others are not."""
+    everything = registered()
+    for text in texts_of(statements):
+        yield f"Numbered statements of {text.name}:"
+        yield ""
+        yield "| in the text | checked as |"
+        yield "|---|---|"
+        for label in text.numbered:
+            ids = ", ".join(f"`{name}`" for name in text.covering(label, everything))
+            yield f"| {label} | {ids or f'not a statement of its own: {text.reasons[label]}'} |"
+        yield ""
 
 
 def _plain(text: str) -> str:

@@ -72,9 +72,14 @@ def _audit_lines(audit: Audit) -> Iterator[str]:
         yield f"  one round, without the condition on q: {_finding(audit.unconditional)}"
     for hypothesis, holds in audit.hypotheses.items():
         if holds is not True:
-            fate = (
-                "fails here" if holds is False else "not decided by these numbers; no proof used it"
+            supposed = audit.supposed
+            used = supposed is not None and audit.all_rounds.given and supposed.name == hypothesis
+            undecided = (
+                "supposed of the run; the proof for all rounds uses it"
+                if used
+                else ("not decided by these numbers; no proof used it")
             )
+            fate = "fails here" if holds is False else undecided
             yield f"  hypothesis '{hypothesis}': {fate}"
     yield "  the paper's bound beside the best provable by one round:"
     yield from _comparison(audit)
@@ -96,7 +101,11 @@ def _verdict(audit: Audit) -> str:
     """Return the verdict on the theorem itself: a refutation must meet all its hypotheses."""
     outcome = audit.all_rounds.outcome
     if outcome is ClassOutcome.PROVED:
-        return "PROVED at these parameters, for every client loss"
+        assert audit.all_rounds.certificate is not None
+        of_runs = ""
+        if audit.all_rounds.given and audit.supposed is not None:
+            of_runs = f", of runs that meet '{audit.supposed.name}'"
+        return f"PROVED at these parameters, for every client loss{of_runs}"
     if outcome is ClassOutcome.REFUTED and all(audit.hypotheses.values()):
         return "REFUTED"
     if audit.failed:
@@ -117,6 +126,11 @@ def _comparison(audit: Audit) -> Iterator[str]:
             f"    without the condition on q the paper's is {audit.unconditional_ratio:.4g} times "
             "as large as the best"
         )
+    if audit.supposed is not None and audit.given_residual is not None:
+        yield (
+            f"    of runs that meet '{audit.supposed.name}' the least residual is "
+            f"{audit.given_residual:.4g}{_times(paper.residual, audit.given_residual)}"
+        )
     yield f"    floor {_pair(paper, audit.least_floor, 'floor')}"
     if math.isnan(audit.best_speed):
         yield f"    {speed} {_near_one(paper.speed)}; none was found"
@@ -136,5 +150,8 @@ def _pair(paper: Bound, best: Bound | None, name: str) -> str:
     if best is None:
         return f"{mine:.4g}; none was found"
     other = getattr(best, name)
-    times = f", {mine / other:.4g} times as large" if 0 < other < math.inf else ""
-    return f"{mine:.4g} beside {other:.4g}{times}"
+    return f"{mine:.4g} beside {other:.4g}{_times(mine, other)}"
+
+
+def _times(mine: float, other: float) -> str:
+    return f", {mine / other:.4g} times as large" if 0 < other < math.inf else ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.case_maker import CaseMaker, Kind
 from fltheory.testing.conformance.guarded_run import NOT_FINITE, GuardedRun, Misconduct
 from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.slips.table import played
@@ -25,7 +26,7 @@ _SINGLE = 3e-6
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison:
-    """Expected and actual models, a row per round, and how far they may differ.
+    """Expected and actual models, a row a round, and how far they may differ.
 
     Attributes
     ----------
@@ -94,8 +95,12 @@ class Bench:
 
     def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> ModelComparison:
         """Return a comparison to `rtol`, of the largest number so far in the case."""
+        return ModelComparison(expected, actual, self.allowed(case, expected)[:, None])
+
+    def allowed(self, case: Case, expected: FloatArray) -> FloatArray:
+        """Return by how much each of the models expected may be missed, (rows,)."""
         size = np.maximum.accumulate(np.abs(expected).max(axis=1))
-        return ModelComparison(expected, actual, self.rtol * (case.scale + size)[:, None])
+        return np.asarray(self.rtol * (case.scale + size))
 
     def against_ours(self, case: Case) -> ModelComparison:
         """Compare with the package's algorithm."""
@@ -124,6 +129,20 @@ class LawTrial:
     compare: Compare
     shrinks: bool = True
     words: tuple[str, ...] = ()
+
+
+Trials: TypeAlias = Callable[[CaseMaker], Iterator[LawTrial]]
+"""Cases that a law tries, the smallest first; none where it does not apply."""
+
+
+def on(compare: Compare, *cases: Mapping[str, Any]) -> Trials:
+    """Return trials of a comparison on cases, each told as `CaseMaker.case` has it."""
+    return lambda make: (LawTrial(make.case(**wanted), compare) for wanted in cases)
+
+
+def of_sizes(kind: Kind, *sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
+    """Return cases of one kind, of (N, d, rounds)."""
+    return [{"kind": kind, "n": n, "dim": dim, "rounds": rounds} for n, dim, rounds in sizes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +188,9 @@ def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed:
     if not failure.trial.shrinks:
         return failure
     found = _cut(bench, failure)
-    going = True
-    while going:
-        going = False
+    shrinking = True
+    while shrinking:
+        shrinking = False
         for case in found.case.smaller(
             fewer_clients=not n_fixed, fewer_steps="local_steps" not in fixed
         ):
@@ -180,7 +199,7 @@ def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed:
             tried += 1
             smaller = _fails_alike(bench, found, case)
             if smaller is not None:
-                found, going = _cut(bench, smaller), True
+                found, shrinking = _cut(bench, smaller), True
                 break
     for case in _simpler(found.case, fixed):
         simpler = _fails_alike(bench, found, case)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType
@@ -175,6 +175,10 @@ class Play(Clients):
 
     def models(self) -> FloatArray:
         """Return the models after every round, (rounds + 1, replicas, d), x0 first."""
+        return np.array(list(self.rows()))
+
+    def rows(self) -> Iterator[FloatArray]:
+        """Yield the models after every round, (replicas, d), each as it comes, x0 first."""
         slip, given = self.slip, self.given
         if slip.options is not None:
             given = {**given, **slip.options(self, given)}
@@ -187,12 +191,11 @@ class Play(Clients):
         state = dict(in_round(algorithm, 1).init(self.x0, self.n))
         if slip.first is not None:
             state |= slip.first(self, state)
-        noted = [state["x"]]
+        yield state["x"]
         for t, (here, branch) in enumerate(zip(trace, self.branches, strict=True), start=1):
             self.t = t
             old, state = state["x"], self._after_round(algorithm, state, here, branch)
-            noted.append(state["x"] if slip.record is None else slip.record(self, old, state["x"]))
-        return np.array(noted)
+            yield state["x"] if slip.record is None else slip.record(self, old, state["x"])
 
     def _after_round(
         self, algorithm: Algorithm | Schedule, state: dict[str, Any], here: np.ndarray, branch: str

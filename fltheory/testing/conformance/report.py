@@ -41,8 +41,6 @@ class LawFinding:
         Of a failure: the smallest trace that shows it, expected and actual models.
     causes : tuple of str
         Likely causes, the likeliest first: each gives the very models that came.
-    hint : str
-        Where there are none, what can break such a law.
     reason : str
         Why the failure was declared.
     round : int or None
@@ -56,7 +54,6 @@ class LawFinding:
     outcome: LawOutcome
     message: str = ""
     causes: tuple[str, ...] = ()
-    hint: str = ""
     reason: str = ""
     round: int | None = None
     expected: tuple[float, ...] | None = None
@@ -70,11 +67,6 @@ class LawFinding:
             lines.append(f"  declared: {self.reason}")
         lines += [f"  {line}" for line in self.message.splitlines()]
         lines += [f"  likely cause: {cause}" for cause in self.causes]
-        if self.hint:
-            lines.append(
-                "  no cause is named, as no usual mistake reproduces your models on every case; "
-                f"this law breaks, for instance, where {self.hint}"
-            )
         return "\n".join(lines)
 
 
@@ -137,21 +129,18 @@ class ConformanceReport:
             f"{self.algorithm}: {verdict}: "
             + ", ".join(f"{len(laws)} {one.value}" for one, laws in counts.items() if laws)
             + f" (seed {self.seed}, {self.calls} runs, {self.seconds:.1f} s, "
-            f"{self.seconds_inside:.1f} s of them inside)"
+            f"{self.seconds_inside:.1f} s of it in run)"
         ]
         causes = list(dict.fromkeys(one for finding in self.failures for one in finding.causes[:1]))
         lines += [f"likely cause: {cause}" for cause in causes[:3]]
+        if not causes and any(one.expected for one in self.failures):
+            lines.append("no cause is named: no usual mistake reproduces your models on every case")
         lines += [f"hint: {hint}" for hint in self.hints]
         for finding in self.failures[:3]:
             lines += ["", finding.text]
         if len(self.failures) > 3:
             others = ", ".join(one.law for one in self.failures[3:])
             lines += ["", f"also {len(self.failures) - 3} more: {others}"]
-            lines += [
-                f"{one.law} breaks, for instance, where {one.hint}"
-                for one in self.failures[3:]
-                if one.hint
-            ]
         for finding in self.findings:
             if finding.outcome is LawOutcome.EXPECTED:
                 lines += ["", f"{finding.law} failed as declared: {finding.reason}"]

@@ -29,10 +29,6 @@ from fltheory.testing.conformance.slips.diagnosis import causes_of
 from fltheory.testing.conformance.specifications import specification
 
 RTOL = 1e-9
-ROUNDED = (
-    "numbers are rounded on the way, to single precision for instance (see rtol=), or something "
-    "small is added"
-)
 _FINEST = 1e-14
 _TOLERANCES = (
     "from 1e-14, below which rounding alone tells right implementations apart, to 0.01, above "
@@ -233,7 +229,6 @@ class Inspection:
             causes: tuple[str, ...] = ()
             if failure.misconduct.kind == IGNORES_TRACE:
                 causes = causes_of(self.bench, failure, self.maker)
-            # The law's hint explains wrong models; this message already says what is wrong.
             return LawFinding(law.name, law.says, LawOutcome.FAILED, text, causes=causes)
         comparison = failure.comparison
         assert comparison is not None
@@ -256,7 +251,6 @@ class Inspection:
             LawOutcome.FAILED,
             text,
             causes=causes,
-            hint="" if causes else ROUNDED if law.rounding and comparison.nearly else law.hint,
             round=row,
             expected=tuple(comparison.expected[row].tolist()),
             actual=tuple(comparison.actual[row].tolist()),
@@ -275,15 +269,15 @@ def declared(finding: LawFinding, reason: str | None) -> LawFinding:
 def _notes(guarded: GuardedRun, lasts: float) -> tuple[str, ...]:
     notes = []
     if guarded.coarse:
-        notes.append(f"run returns {guarded.coarse}, which few digits fit in (see rtol=)")
+        notes.append(f"run returns {guarded.coarse}, which holds few digits: see rtol=")
     if guarded.asked_absent:
         notes.append(
-            f"{guarded.asked_absent} gradients were asked of clients in runs in which they were "
-            "never present; a real one could not answer"
+            f"{guarded.asked_absent} gradients were asked of clients who are never present in that "
+            "run; a real client could not answer"
         )
     if lasts > LONGEST:
         notes.append(
-            f"no client is away for more than {LONGEST} rounds, so that a cut-off of {lasts:g} "
-            "is not reached: what happens there is not checked"
+            f"no client is away for more than {LONGEST} rounds, so a cut-off of {lasts:g} is not "
+            "reached, and what happens there is not checked"
         )
     return tuple(notes)

@@ -91,6 +91,7 @@ from fltheory.theorems.ca_fed.symbols import (
 )
 
 PAPER = "CA-Fed (arXiv 2301.04632, later version)"
+# Some dozens of operations on each of the d + N numbers that enter (`condition` counts them).
 _ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 HALF = sp.Rational(1, 2)

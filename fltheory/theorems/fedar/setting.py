@@ -195,3 +195,21 @@ chance = symbol(
     nonnegative=True,
     integer=True,
 )
+
+
+def _longest_absence(setting: Setting) -> float:
+    """Return the longest absence over all rounds; infinite where there is no longest one."""
+    process = process_of(setting.participation)
+    path = None if process.period is None else process.known_path(2 * process.period)
+    if path is None or not path.any(axis=0).all():
+        return math.inf
+    return int(inactive_rounds(path).max())
+
+
+longest = symbol(
+    "ell",
+    "longest absence that the schedule has, infinite where chance has a part",
+    PURE,
+    _longest_absence,
+    extended_nonnegative=True,
+)

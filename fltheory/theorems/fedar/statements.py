@@ -52,6 +52,7 @@ from fltheory.theorems.fedar.setting import (
     fedar_of,
     growth,
     known_beforehand,
+    longest,
     mu,
     nu,
     nu_of_paper,
@@ -352,11 +353,15 @@ ASSUMPTION_7_DERIVED = replace(
     hypotheses=(
         *ASSUMPTION_7_BOUNDED.hypotheses,
         Hypothesis("a schedule, not chance", sp.Eq(chance, 0, evaluate=False), "Assumption 7"),
+        Hypothesis(
+            "a bound that the schedule keeps", sp.Le(longest, nu, evaluate=False), "Assumption 7"
+        ),
     ),
     note=(
-        "A bound that every run keeps exists where absences are bounded by construction: with "
-        "cycles, traces, or all clients in every round. With independent clients only a bound "
-        "that grows with t can be kept for ever, and with a probability below one."
+        "A bound that every run keeps exists where absences are bounded by construction, with "
+        "cycles, traces, or all clients in every round: the longest absence there is, or more. "
+        "With independent clients only a bound that grows with t can be kept for ever, and with a "
+        "probability below one."
     ),
 )
 

@@ -24,6 +24,7 @@ from fltheory.learnability.system import (
 
 TWO_DECADES = (30, 100, 300, 1_000, 3_000)
 FOUR_DECADES = (100, 1_000, 10_000, 100_000, 1_000_000)
+UP_TO_A_HUNDRED_THOUSAND = (100, 1_000, 10_000, 100_000)
 LATER_DECADES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 _HALF = Fraction(1, 2)
 _TENTH = Fraction(1, 10)
@@ -163,6 +164,32 @@ LEMMA_1_AT_ALL_SIZES = {
     "delta = exp(-m/2)": LearningRegime(
         "a delta that falls exponentially with m", lambda: TailFamily(FOUR_DECADES, 1, 0.5)
     ),
+}
+
+LEMMA_1_FALLING = {
+    "delta = 1/20": LearningRegime(
+        "delta = 1/20 at every m", lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, "1/20", 0.0)
+    ),
+    "delta = 1e-6": LearningRegime(
+        "delta = 1e-6 at every m", lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, "1/1000000", 0.0)
+    ),
+    "delta = exp(-m/2)": LearningRegime(
+        "a delta that falls exponentially with m",
+        lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, 1, 0.5),
+    ),
+    "delta = exp(-m/10)": LearningRegime(
+        "a delta that falls exponentially with m",
+        lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, 1, 0.1),
+    ),
+    "delta = exp(-m/1000)": LearningRegime(
+        "a delta that falls exponentially, but slowly",
+        lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, 1, 0.001),
+    ),
+}
+
+LEMMA_1_FEW = {
+    "two samples": LearningRegime("m = 2, delta = 1/2", lambda: TailCase(2, _HALF)),
+    "one sample": LearningRegime("m = 1, delta = 1/2", lambda: TailCase(1, _HALF)),
 }
 
 LEMMA_2 = {

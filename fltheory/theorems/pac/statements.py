@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.decay import DecayClaim, DecayQuantity, KnownDecay, Measurement
+from fltheory.claims.decay import DecayClaim, DecayQuantity, Measurement
 from fltheory.claims.learning import LearningClaim, LearningQuantity
+from fltheory.claims.shared.rate_axis import KnownDecay
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -31,6 +32,7 @@ from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
+from fltheory.learnability.crossings import log_less_than_half_seen, log_more_than_twice_seen
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
 from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
 from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
@@ -563,6 +565,135 @@ LEMMA_1_ANY_CONSTANT = DecayClaim(
 )
 
 
+any_threshold = symbol("h", "any threshold", real=True)
+_OF_ERRORS = (any_threshold, symbol("R", "probability of an error on Q", nonnegative=True))
+OF_ERRORS = replace(
+    LEMMA_1_ANY_CONSTANT,
+    id="pac/lemma-1-errors",
+    reading="printed",
+    title="Errors of all pairs of hypotheses differ as on the sample, up to c A(m, delta)",
+    source=f"{PAPER}, Lemma 1, (16)",
+    quantity=replace(
+        LEMMA_1_ANY_CONSTANT.quantity,
+        text="(1 - delta)-quantile of the largest R(h) - R(h_Q*) of an h that agrees with h_Q* "
+        "on the sample",
+        latex=(r"\inf\{u:P[\max_{\hat P(h\neq h_Q^*)=0}R(h)-R(h_Q^*)>u]\leq\delta\}"),
+    ),
+    regimes=regimes.LEMMA_1_FALLING,
+    symbols=(*_OF_LEMMA_1, *_OF_ERRORS),
+    kind=StatementKind.STEP,
+    note=(
+        "To the letter, with any c, the same for all m and delta; a part of Lemma 1, and counted "
+        "with it. Taken at h^ = h_Q* and at those h that agree with it on the sample: the root is "
+        "zero there, so that (16) is R(h) - R(h_Q*) <= c A(m, delta). Other pairs are not "
+        "checked: what holds of these is no proof of (16)."
+    ),
+)
+OF_ERRORS_DERIVED = replace(
+    LEMMA_1_DERIVED,
+    id=OF_ERRORS.id,
+    title=OF_ERRORS.title,
+    source=OF_ERRORS.source,
+    quantity=replace(
+        LEMMA_1_DERIVED.quantity,
+        text="P[R(h) - R(h_Q*) > c A for some h that agrees with h_Q* on the sample]",
+        latex=r"P\left[\max_{\hat P(h\neq h_Q^*)=0}R(h)-R(h_Q^*)>c\,A\right]",
+    ),
+    regimes={**regimes.LEMMA_1, **regimes.LEMMA_1_FEW},
+    symbols=(*_OF_LEMMA_1, constant, *_OF_ERRORS),
+    kind=StatementKind.STEP,
+    note=(
+        "With A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), at the pairs of the printed "
+        "reading; c = 1 is enough for them on thresholds."
+    ),
+)
+
+
+def _unseen_quantile(
+    family: TailFamily, n: int, replicas: int, rng: np.random.Generator
+) -> Measurement:
+    """Return the level s that ``P(h != h^)/2 - P^(h != h^)`` exceeds with probability delta."""
+    del replicas, rng
+    wanted, low, high = family.log_delta(n), 0.0, 0.5
+    for _ in range(60):
+        level = (low + high) / 2
+        is_likelier = log_less_than_half_seen(n, level) > wanted
+        low, high = (level, high) if is_likelier else (low, level)
+    return Measurement(high)
+
+
+def _left_unseen(family: TailFamily) -> KnownDecay | None:
+    """Return that the quantile stays: no point is in [0, 2s) with probability (1 - 2s)^m."""
+    least = -math.expm1(-family.rate) / 2
+    if least == 0:
+        return None
+    return KnownDecay(0.0, f"at least {least:.2g} at every m, as P[no point in [0, 2s)] = (1-2s)^m")
+
+
+def _disagreements_off(case: TailCase) -> tuple[float, float]:
+    """Return the sum of the probabilities that either side of (17) fails, c A as cited."""
+    level = _FACTOR_17 * cited_complexity(case.m, float(case.delta))
+    chance = sum(
+        math.exp(of_side(case.m, level))
+        for of_side in (log_less_than_half_seen, log_more_than_twice_seen)
+    )
+    return chance, _ROUNDING * case.m * chance
+
+
+_FACTOR_17 = 3
+three = symbol("c", "a constant, 3 here", positive=True)
+_HYPOTHESES_17 = (
+    any_threshold,
+    symbol("hhat", "h^, the threshold at the left end", real=True),
+)
+OF_DISAGREEMENTS = replace(
+    LEMMA_1_ANY_CONSTANT,
+    id="pac/lemma-1-disagreements",
+    reading="printed",
+    title="Disagreements of all pairs of hypotheses are those on the sample, up to 2 and c A",
+    source=f"{PAPER}, Lemma 1, (17)",
+    quantity=DecayQuantity(
+        _unseen_quantile,
+        lambda family: False,
+        "(1 - delta)-quantile of the largest P(h != h^)/2 - P^(h != h^)",
+        latex=(r"\inf\{u:P[\max_h\frac12P(h\neq\hat h)-\hat P(h\neq\hat h)>u]\leq\delta\}"),
+        known_decay=_left_unseen,
+    ),
+    symbols=(*_OF_LEMMA_1, *_HYPOTHESES_17),
+    regimes=regimes.LEMMA_1_FALLING,
+    kind=StatementKind.STEP,
+    note=(
+        "To the letter, with any c, the same for all m and delta; a part of Lemma 1, and counted "
+        "with it. Taken on its left side, for uniform points and thresholds h with h^ at an end, "
+        "so that they disagree on an interval from there. Other pairs are not checked."
+    ),
+)
+OF_DISAGREEMENTS_DERIVED = replace(
+    LEMMA_1_DERIVED,
+    id=OF_DISAGREEMENTS.id,
+    title=OF_DISAGREEMENTS.title,
+    source=OF_DISAGREEMENTS.source,
+    quantity=LearningQuantity(
+        _disagreements_off,
+        "P[P(h != h^)/2 - c A > P^(h != h^) for some h] + P[P^(h != h^) > 2 P(h != h^) + c A for "
+        "some h]",
+        latex=(
+            r"P[\exists h:\tfrac12P(h\neq\hat h)-c\,A>\hat P(h\neq\hat h)]+"
+            r"P[\exists h:\hat P(h\neq\hat h)>2P(h\neq\hat h)+c\,A]"
+        ),
+    ),
+    symbols=(*_OF_LEMMA_1, *_HYPOTHESES_17, three),
+    regimes={**regimes.LEMMA_1, **regimes.LEMMA_1_FEW},
+    kind=StatementKind.STEP,
+    note=(
+        "Both sides, with A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta) and c = 3: the points "
+        "below t are binomial, and by Chernoff's bound each of the at most m places at which a "
+        "side can fail has a chance of at most delta/m. For h^ at an end; for all pairs there are "
+        "m^2 places, and a larger c."
+    ),
+)
+
+
 def _deviation(
     case: DisagreementCase, n: int, replicas: int, rng: np.random.Generator
 ) -> Measurement:
@@ -711,6 +842,17 @@ EXAMPLE_DERIVED = replace(
     note="With thresholds restricted to Q's support, the printed alpha is exact.",
 )
 
+_BRACKET = Refutation(
+    "As in (18), A(m, delta) has log(1/delta)/m inside the logarithm: an interval of constant mass "
+    "is missed by all samples with a probability that is exponentially small in m and no smaller.",
+    Weight.MISPRINT,
+    "A = d_H/m log(m/d_H) + 1/m log(1/delta), with m >= 2 d_H",
+    "derived",
+    ("delta = exp(-m/2)", "delta = exp(-m/10)", "delta = exp(-m/1000)"),
+    natural="delta = exp(-m/10)",
+    answer="As in (18): the logarithm's bracket closes too late.",
+)
+
 STATEMENTS = (
     replace(
         EXAMPLE,
@@ -759,6 +901,10 @@ STATEMENTS = (
             ),
         ),
     ),
+    replace(OF_ERRORS, refutations=(_BRACKET,)),
+    OF_ERRORS_DERIVED,
+    replace(OF_DISAGREEMENTS, refutations=(_BRACKET,)),
+    OF_DISAGREEMENTS_DERIVED,
     THEOREM_2,
     replace(
         THEOREM_2_UNIFORM,

@@ -39,6 +39,19 @@ def corollary_1_printed(bound: sp.Expr) -> Derivation:
 
 
 @deferred
+def speedup(bound: sp.Expr, *, half: bool = False, plain: bool = False) -> Derivation:
+    """Return the orders in m K R with q = 1 - 1/(mK), and with what else is let through."""
+    rare = {q: 1 - 1 / (m * K)}
+    steps = [_with_speedup("eta_s = sqrt(mK/R), q = 1 - 1/(mK)", bound, {**_FASTER, **rare})]
+    if half:
+        at_half = {**_FASTER, q: sp.Rational(1, 2)}
+        steps.append(_with_speedup("eta_s = sqrt(mK/R), q = 1/2", bound, at_half))
+    if plain:
+        steps.append(_with_speedup("eta_s = 1/sqrt(R), q = 1 - 1/(mK)", bound, {**_PLAIN, **rare}))
+    return Derivation(tuple(steps), _TAKEN)
+
+
+@deferred
 def corollary_1_derived(bound: sp.Expr) -> Derivation:
     """Return the orders at eta_s = sqrt(mK/R)."""
     return Derivation(

@@ -245,3 +245,163 @@ COROLLARY_2 = {
         _corollary_2_setting(0.1),
     ),
 }
+
+
+def _one_step(
+    clients: int,
+    participants: int,
+    *,
+    sigma_G: float = 0.0,
+    smoothness: float = 0.01,
+    distance: float = 10.0,
+    noise: float = 1.0,
+    server_noise: float = 1.0,
+    rounds: int = 100_000,
+) -> _Instance:
+    """Clients of one Hessian and one local step; the first ones never take part, the others do."""
+    problem = quadratic(
+        clients,
+        2,
+        L=smoothness,
+        mu=smoothness,
+        sigma_G=sigma_G,
+        sigma=noise,
+        server_sigma=server_noise,
+    )
+    excluded = tuple(range(clients - participants))
+    return _Instance(
+        problem,
+        UniformSubset(clients, participants, excluded=excluded),
+        np.full(2, distance / math.sqrt(2)),
+        local_steps=1,
+        rounds=rounds,
+    )
+
+
+def _all_take_part(clients: int) -> Mapping[str, tuple[str, Callable[[], _Instance]]]:
+    return {
+        "i.i.d.": ("equal clients, all of whom take part", lambda: _one_step(clients, clients)),
+        "i.i.d., quiet server": (
+            "equal clients, a server without noise",
+            lambda: _one_step(clients, clients, server_noise=0.0),
+        ),
+        "unbiased": (
+            "different clients, all of whom take part",
+            lambda: _one_step(2, 2, sigma_G=0.1, rounds=10_000),
+        ),
+    }
+
+
+SPEEDUP = coupled(
+    {
+        **_all_take_part(1),
+        "at the level of the noise": (
+            "different clients who all take part, started where noise leaves the model",
+            lambda: _one_step(2, 2, sigma_G=0.0115, distance=1.825, noise=0.1, rounds=10_000),
+        ),
+        "minority excluded": (
+            "one of four clients never takes part",
+            lambda: _one_step(4, 3, sigma_G=0.1, rounds=10_000),
+        ),
+    },
+    _corollary_1_setting,
+)
+APPENDIX_A1 = coupled(
+    {
+        **_all_take_part(2),
+        "minority excluded": (
+            "one of four clients never takes part, started 1 away",
+            lambda: _one_step(4, 3, sigma_G=1.0, smoothness=_FLAT, distance=1.0, rounds=600_000),
+        ),
+        "minority excluded, started far away": (
+            "one of four clients never takes part, started 20 away",
+            lambda: _one_step(4, 3, sigma_G=1.0, smoothness=_FLAT, distance=20.0, rounds=600_000),
+        ),
+    },
+    _corollary_1_setting,
+)
+
+
+def _share(q: float, participants: int, steps: int) -> Callable[[], _Instance]:
+    return lambda: replace(
+        _unbiased(), participation=UniformSubset(10, participants), local_steps=steps, q=q
+    )
+
+
+SHARES = coupled(
+    {
+        "q at its limit": ("q = 1 - 1/(mK), mK = 4", _share(0.75, 2, 2)),
+        "q at its limit, mK = 50": ("q = 1 - 1/(mK)", _share(0.98, 10, 5)),
+        "clients alone": ("q = 1", _share(1.0, 2, 2)),
+        "hardly any server": ("q = 99/100, mK = 10", _share(0.99, 5, 2)),
+        "half": ("q = 1/2, mK = 2", _share(0.5, 2, 1)),
+        "too many of the server's": ("q = 1/2, mK = 4", _share(0.5, 2, 2)),
+        "one step a round": ("m = K = 1", _share(0.5, 1, 1)),
+    },
+    _theorem_4_setting,
+)
+
+
+def _short(instance: Callable[[], _Instance], **changes: Any) -> Callable[[], _Instance]:
+    """Return an instance of fewer clients' steps and rounds, which fractions are followed over."""
+    return lambda: replace(instance(), local_steps=2, rounds=100, **changes)
+
+
+REMARK_5 = coupled(
+    {
+        "q = 1, i.i.d.": ("FedAvg on equal clients", _short(_iid, q=1.0)),
+        "q = 1": ("FedAvg, two of ten clients excluded", _short(_biased, q=1.0)),
+        "q = 1, different Hessians": (
+            "FedAvg on clients of unequal curvature",
+            _short(_different_hessians, q=1.0),
+        ),
+        "q = 0": ("the server alone, sigma_G = 1", _short(_biased, q=0.0)),
+        "q = 0, sigma_G large": (
+            "the server alone, sigma_G = 10",
+            _short(lambda: _biased(10.0), q=0.0),
+        ),
+        "q = 0, different Hessians": (
+            "the server alone, sigma_G infinite",
+            _short(_different_hessians, q=0.0),
+        ),
+        "q = 0, at the optimum": (
+            "the server alone, started at x*",
+            _short(_biased, q=0.0, x0=np.zeros(_DIM)),
+        ),
+        "q = 1/2": ("both", _short(_biased)),
+    },
+    _theorem_4_setting,
+)
+REMARK_6 = coupled(
+    {
+        "all take part": ("different clients, all equally often present", _short(_unbiased, q=1.0)),
+        "two excluded": ("two of ten clients never take part", _short(_biased, q=1.0)),
+        "eight excluded": (
+            "two of ten clients alone take part",
+            _short(_unbiased, q=1.0, participation=UniformSubset(10, 2, excluded=range(2, 10))),
+        ),
+        "two excluded, sigma_G large": (
+            "two of ten excluded, dissimilarity ten times larger",
+            _short(lambda: _biased(10.0), q=1.0),
+        ),
+        "i.i.d., two excluded": (
+            "equal clients, two of ten excluded",
+            _short(_biased, q=1.0, problem=_quadratic(sigma_G=0.0)),
+        ),
+        "q = 1/2": ("SAFARI", _short(_biased)),
+    },
+    _theorem_4_setting,
+)
+REMARK_6_NONCONVEX = coupled(
+    {
+        "half excluded": (
+            "two of four clients never take part",
+            lambda: _rate_instance(sigma_G=1.0, smoothness=_FLAT, distance=10.0, excluded=(0, 1)),
+        ),
+        "half excluded, sigma_G large": (
+            "two of four clients never take part, dissimilarity three times larger",
+            lambda: _rate_instance(sigma_G=3.0, smoothness=_FLAT, distance=10.0, excluded=(0, 1)),
+        ),
+    },
+    _corollary_1_setting,
+)

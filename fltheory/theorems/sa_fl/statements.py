@@ -424,12 +424,12 @@ THEOREM_5_DERIVED = replace(
 
 def _rescheduled(setting: Setting, rounds: int, assist_lr: float, ratio: float) -> Setting:
     """Return the setting with R and eta_s changed, and eta_c = ratio * eta_s."""
-    algorithm = _safari(setting)
+    algorithm = safari_of(setting)
     changed = replace(algorithm, assist_lr=assist_lr, client_lr=ratio * assist_lr)
     return Setting(changed, setting.problem, setting.participation, rounds, setting.x0)
 
 
-def _safari(setting: Setting) -> Safari:
+def safari_of(setting: Setting) -> Safari:
     if not isinstance(setting.algorithm, Safari):
         raise ValueError(f"algorithm must be Safari for a corollary, got {setting.algorithm!r}")
     return setting.algorithm
@@ -448,12 +448,12 @@ def _three_decades_of_steps(setting: Setting) -> tuple[int, ...]:
 
 
 def _corollary_1_rounds(setting: Setting, rounds: int) -> Setting:
-    ratio = 2 / _safari(setting).local_steps
+    ratio = 2 / safari_of(setting).local_steps
     return _rescheduled(setting, rounds, 1 / math.sqrt(rounds), ratio)
 
 
 def _corollary_1_rounds_with_speedup(setting: Setting, rounds: int) -> Setting:
-    steps = _safari(setting).local_steps
+    steps = safari_of(setting).local_steps
     size = _participants(setting)
     return _rescheduled(setting, rounds, math.sqrt(size * steps / rounds), 2 / steps)
 
@@ -467,7 +467,7 @@ def _with_local_steps(setting: Setting, steps: int) -> Setting:
         )
     size = _participants(setting)
     quieter = replace(problem, server_sigma=problem.sigma / math.sqrt(2 * size * steps))
-    algorithm = replace(_safari(setting), local_steps=steps)
+    algorithm = replace(safari_of(setting), local_steps=steps)
     return Setting(algorithm, quieter, setting.participation, setting.rounds, setting.x0)
 
 
@@ -480,7 +480,7 @@ def _corollary_1_steps_with_speedup(setting: Setting, steps: int) -> Setting:
 
 
 def _rarer(setting: Setting, q_now: float) -> Setting:
-    return replace(setting, algorithm=replace(_safari(setting), q=q_now))
+    return replace(setting, algorithm=replace(safari_of(setting), q=q_now))
 
 
 def _corollary_1_rounds_rare(setting: Setting, rounds: int) -> Setting:
@@ -505,8 +505,8 @@ def _step_of_corollary_1(step: sp.Expr, stated: str, source: str) -> Hypothesis:
     )
 
 
-_PLAIN_STEP = _step_of_corollary_1(1 / sp.sqrt(R), "eta_s = 1/sqrt(R)", "Corollary 1")
-_FASTER_STEP = _step_of_corollary_1(
+PLAIN_STEP = _step_of_corollary_1(1 / sp.sqrt(R), "eta_s = 1/sqrt(R)", "Corollary 1")
+FASTER_STEP = _step_of_corollary_1(
     sp.sqrt(m * K / R), "eta_s = sqrt(mK/R)", "the earlier version, and 2 Delta_0/(R eta_s)"
 )
 
@@ -524,7 +524,7 @@ def corollary_1_repaired(theorem: Theorem) -> RateClaim:
                 COROLLARY_1.axes[0],
                 schedule=_corollary_1_rounds_rare,
                 hypotheses=(
-                    _PLAIN_STEP,
+                    PLAIN_STEP,
                     Hypothesis(few, sp.Le(q, 1 / sp.sqrt(R)), "4 q sigma_G^2, (52)"),
                 ),
             ),
@@ -532,7 +532,7 @@ def corollary_1_repaired(theorem: Theorem) -> RateClaim:
                 COROLLARY_1.axes[1],
                 schedule=_corollary_1_steps_rare,
                 hypotheses=(
-                    _FASTER_STEP,
+                    FASTER_STEP,
                     _QUIET_SERVER,
                     Hypothesis(
                         few,
@@ -553,7 +553,7 @@ def corollary_1_repaired(theorem: Theorem) -> RateClaim:
 
 def _corollary_2_rounds(setting: Setting, rounds: int) -> Setting:
     """Scale both step sizes by log(R)/R from their values at the setting's own R."""
-    algorithm = _safari(setting)
+    algorithm = safari_of(setting)
     scale = (math.log(rounds) / rounds) / (math.log(setting.rounds) / setting.rounds)
     ratio = algorithm.client_lr / algorithm.assist_lr
     return _rescheduled(setting, rounds, scale * algorithm.assist_lr, ratio)
@@ -570,7 +570,7 @@ def _constant_steps(setting: Setting, rounds: int) -> Setting:
 
 def _slowly_falling_steps(setting: Setting, rounds: int) -> Setting:
     """Scale both step sizes by 1/sqrt(R) from their values at the setting's own R."""
-    algorithm = _safari(setting)
+    algorithm = safari_of(setting)
     scale = math.sqrt(setting.rounds / rounds)
     ratio = algorithm.client_lr / algorithm.assist_lr
     return _rescheduled(setting, rounds, scale * algorithm.assist_lr, ratio)
@@ -629,7 +629,7 @@ COROLLARY_1 = RateClaim(
             R ** sp.Rational(-1, 2),
             _three_decades_of_rounds,
             _corollary_1_rounds,
-            (_PLAIN_STEP,),
+            (PLAIN_STEP,),
             families={"constant steps": _constant_steps},
         ),
         RateAxis(
@@ -637,7 +637,7 @@ COROLLARY_1 = RateClaim(
             as_printed(lambda: (m * K) ** sp.Rational(-1, 2)),
             _three_decades_of_steps,
             _corollary_1_steps,
-            (_PLAIN_STEP, _QUIET_SERVER),
+            (PLAIN_STEP, _QUIET_SERVER),
         ),
     ),
     regimes=regimes.COROLLARY_1,
@@ -662,7 +662,7 @@ COROLLARY_1_DERIVED = replace(
             R ** sp.Rational(-1, 2),
             _three_decades_of_rounds,
             _corollary_1_rounds_with_speedup,
-            (_FASTER_STEP,),
+            (FASTER_STEP,),
             families={"constant steps": _constant_steps},
         ),
         RateAxis(
@@ -670,7 +670,7 @@ COROLLARY_1_DERIVED = replace(
             as_printed(lambda: (m * K) ** sp.Rational(-1, 2)),
             _three_decades_of_steps,
             _corollary_1_steps_with_speedup,
-            (_FASTER_STEP, _QUIET_SERVER),
+            (FASTER_STEP, _QUIET_SERVER),
         ),
     ),
     note=(

@@ -18,22 +18,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 
+from fltheory.algorithms import Scaffold, WarmStarted
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.exact_or_float import powers
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, Weight
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.theorems.scaffold import proof, regimes
-from fltheory.theorems.scaffold.setting import (
-    geometric_weights,
-    of_scaffold,
-    rounds_that_count,
-    with_cold_start,
-)
 from fltheory.theorems.scaffold.symbols import (
     C_0,
     D_0,
@@ -54,6 +53,61 @@ from fltheory.theorems.scaffold.symbols import (
     sigma,
     unlike,
 )
+from fltheory.validation import FloatArray
+
+
+def of_scaffold(setting: Setting) -> Setting:
+    """Return the setting.
+
+    Raises
+    ------
+    ValueError
+        For another algorithm than SCAFFOLD, warm started or not, or unequal target weights.
+    """
+    _scaffold(setting)
+    alpha = setting.problem.alpha
+    if (alpha != alpha[0]).any():
+        raise ValueError(
+            "target_weights must be equal for the theorems of SCAFFOLD, where f is the clients' "
+            f"mean, got {alpha.tolist()}"
+        )
+    return setting
+
+
+def with_cold_start(setting: Setting) -> Setting:
+    """Return the setting; ValueError where controls do not start at zero, as C_0 is of those."""
+    if isinstance(setting.algorithm, WarmStarted):
+        raise ValueError(
+            "algorithm must be Scaffold, with controls of zero at first, for the theorem on "
+            f"convex losses, got {setting.algorithm!r}"
+        )
+    return of_scaffold(setting)
+
+
+def _scaffold(setting: Setting) -> Scaffold:
+    algorithm = setting.algorithm
+    scaffold = algorithm.scaffold if isinstance(algorithm, WarmStarted) else algorithm
+    if not isinstance(scaffold, Scaffold):
+        raise ValueError(
+            f"algorithm must be Scaffold, or WarmStarted, for its theorems, got {algorithm!r}"
+        )
+    return scaffold
+
+
+def geometric_weights(setting: Setting) -> FloatArray:
+    """Return ``w_r = (1 - mu h/2)^-(r+1)`` for r = 0 .. T-1, over the last one."""
+    scaffold = _scaffold(setting)
+    step = scaffold.local_steps * scaffold.client_lr * scaffold.server_lr
+    before_last = np.arange(setting.rounds - 1, -1, -1)
+    return powers(1 - setting.problem.mu * step / 2, before_last)
+
+
+def rounds_that_count(setting: Setting) -> NDArray[np.int64]:
+    """Return 1 for r = 0 .. T-1, and 0 for the round of a warm start."""
+    weights = np.ones(setting.rounds, dtype=np.int64)
+    weights[: isinstance(setting.algorithm, WarmStarted)] = 0
+    return weights
+
 
 _PAPER = "SCAFFOLD (ICML 2020, arXiv v4)"
 _LEMMA_15 = f"{_PAPER}, Lemma 15 telescoped, p. 30-31"

@@ -1,4 +1,12 @@
-"""Search around given settings for one that refutes a statement, whatever it is about."""
+"""Search around given settings for one that refutes a statement, whatever it is about.
+
+Equations between step sizes, kept while a search changes numbers.
+
+A theorem may tie step sizes together, as ``eta_c K = 4 eta_s L/(L + mu)``. A random change of any
+of these numbers breaks the equation, and random changes seldom meet it again. So one number of the
+algorithm is solved for. Which one is whatever number moves the quotient of both sides: most
+equations are monomials in it, so that one step in logarithms solves them.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +43,8 @@ from fltheory.verify.search.simplification import simplified
 _S = TypeVar("_S", bound=AnySetting)
 _STEPS = 4
 _MET = 1e-14
+# The secant's other point, an eighth away. In logarithms an equation of powers is a line, which
+# two points settle.
 _PROBE = 1.125
 
 

@@ -41,6 +41,8 @@ from fltheory.weights.trade_off import TradeOff
 _PRECISION = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 _PASSES = 3
 _GOOD_ENOUGH = 1e-4
+# The solver's tolerance is absolute: variables are in units of the last solution, but of no less
+# than a millionth of an equal share.
 _LEAST_UNIT = 1e-6
 _MOST_REFINEMENTS = 20
 _EXACT_ENOUGH = 1e-9

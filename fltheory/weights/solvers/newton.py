@@ -21,8 +21,10 @@ from fltheory.weights.trade_off import TradeOff
 _BLOCK = 4096
 _LARGEST_SAMPLE = 4096
 _EASING = 100.0
+# A problem on the way is solved only as far as the next one's start needs it.
 _EASED_TOLERANCE = 0.01
 _TOLERANCE = 1e-14
+# From here on rounding decides which of two points is better: steps are no longer halved.
 _NEARLY_EXACT = 1e-11
 _MOST_STEPS = 100
 _MOST_HALVINGS = 40

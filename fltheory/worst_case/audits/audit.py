@@ -14,13 +14,13 @@ from fltheory.claims.statement import Statement
 from fltheory.long_work.progress import Progress
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
-from fltheory.worst_case.audits.statement_numbers import holds
+from fltheory.worst_case.audits.statement_numbers import given_in, holds
 from fltheory.worst_case.audits.theorem_form import FORMS, TheoremForm, Witness, form_of
 from fltheory.worst_case.proof.proof_file import ClassOutcome
-from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of, bound_of
+from fltheory.worst_case.rounds.bound import Bound, Solver, best_bound_of, best_speed_of, bound_of
 from fltheory.worst_case.rounds.certificate import Certificate, proved
 from fltheory.worst_case.rounds.client_class import exact
-from fltheory.worst_case.rounds.measure import AnyClass, Claim
+from fltheory.worst_case.rounds.measure import AnyClass, Claim, Given
 from fltheory.worst_case.rounds.one_round import OneRound
 
 _LARGEST_RATIO = 10**10
@@ -43,6 +43,11 @@ class AuditFinding:
     certificate: Certificate | None = None
     witness: Witness | None = None
 
+    @property
+    def given(self) -> bool:
+        """Whether it is proved of runs that meet the theorem's hypothesis on them."""
+        return self.certificate is not None and bool(self.certificate.proof.given)
+
 
 @dataclass(frozen=True)
 class Audit:
@@ -61,8 +66,12 @@ class Audit:
         Of that inequality, and of the bound for all R and every start.
     hypotheses : mapping of str to bool or None
         By name: whether each of the theorem's holds here; None where a trajectory decides.
+    supposed : Given or None
+        What the theorem supposes of a run, where proofs can use it.
     same_speed : Bound or None
         The least residual at the theorem's rate or decrease; None if none is found.
+    given_residual : float or None
+        The same of runs that meet what is supposed.
     least_floor : Bound or None
     best_speed : float
         The least rate, or the largest decrease; NaN if the solver finds none.
@@ -80,7 +89,9 @@ class Audit:
     one_round: AuditFinding
     all_rounds: AuditFinding
     hypotheses: Mapping[str, bool | None]
+    supposed: Given | None
     same_speed: Bound | None
+    given_residual: float | None
     least_floor: Bound | None
     best_speed: float
     unconditional: AuditFinding | None = None
@@ -198,7 +209,12 @@ def audit(
     stage("the least floor")
     floor = _found(form, a_round, client_class, None)
     stage("all rounds")
-    all_rounds = _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed)
+    hypotheses = {h.name: holds(theorem, h, client_class, a_round) for h in theorem.hypotheses}
+    supposed = None
+    # Where another hypothesis fails the theorem says nothing, whatever runs meet this one.
+    if False not in hypotheses.values():
+        supposed = given_in(theorem, client_class, a_round, form.reductions)
+    all_rounds = _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed, supposed)
     stage("one round without the condition on q")
     unconditional = None if without is None else judge(a_round, client_class, without)
     return Audit(
@@ -209,8 +225,10 @@ def audit(
         claim,
         one_round,
         all_rounds,
-        {h.name: holds(theorem, h, client_class, a_round) for h in theorem.hypotheses},
+        hypotheses,
+        supposed,
         residual,
+        _given_residual(form, a_round, client_class, claim, supposed),
         # Near zero the solver's least floor is noise, above the one that the least residual has.
         min((one for one in (floor, residual) if one), key=lambda one: one.floor, default=None),
         best_speed,
@@ -251,6 +269,52 @@ def _found(
         return None
 
 
+def worst_exclusion(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> SafariRound:
+    """Return the round for which the least residual is largest, whoever of N never takes part.
+
+    A theorem on arbitrary participants cannot know how many are excluded: its bound is compared
+    with the best that holds for every share.
+
+    Parameters
+    ----------
+    theorem, client_class, played
+        As in `audit`; the clients of ``played``, eligible and excluded, are N.
+    """
+    form = _form_of(theorem, client_class, played)
+    form.check(theorem, client_class)
+    n_clients = played.eligible + played.excluded
+    drawn = played.coupled(theorem, client_class).participants
+    found: list[tuple[float, SafariRound]] = []
+    for excluded in range(n_clients - drawn + 1):
+        own = replace(played, eligible=n_clients - excluded, excluded=excluded, participants=drawn)
+        a_round = own.coupled(theorem, client_class)
+        claim = form.claim(theorem, client_class, a_round)
+        supposed = given_in(theorem, client_class, a_round, form.reductions)
+        least = _given_residual(form, a_round, client_class, claim, supposed)
+        if supposed is None:
+            best = _found(form, a_round, client_class, claim.speed)
+            least = None if best is None else best.residual
+        found.append((math.inf if least is None else least, own))
+    return max(found, key=lambda one: one[0])[1]
+
+
+def _given_residual(
+    form: TheoremForm,
+    a_round: OneRound,
+    clients: AnyClass,
+    claim: Claim,
+    supposed: Given | None,
+) -> float | None:
+    """Return the least residual at a claim's speed of runs that meet what is supposed."""
+    if supposed is None:
+        return None
+    solver = Solver(a_round, clients, form.measure, given=supposed)
+    try:
+        return solver.best(claim.speed).residual
+    except ArithmeticError:
+        return None
+
+
 def judge(a_round: OneRound, clients: AnyClass, claim: Claim) -> AuditFinding:
     """Prove or refute a one-round inequality."""
     certificate = proved(a_round, clients, claim)
@@ -273,17 +337,22 @@ def _all_rounds(
     claim: Claim,
     one_round: AuditFinding,
     best_speed: float,
+    supposed: Given | None,
 ) -> AuditFinding:
-    """Prove the bound for all R by an inequality on one round that implies it, or refute it."""
+    """Prove the bound for all R by an inequality on one round that implies it, or refute it.
+
+    First whatever the run, then of runs that meet what the theorem supposes of them.
+    """
     form = form_of(theorem)
-    for enough in form.enough(theorem, claim, best_speed):
-        if enough == claim:
-            if one_round.certificate is not None:
-                return one_round
-            continue
-        certificate = proved(a_round, clients, enough)
-        if certificate is not None:
-            return AuditFinding(ClassOutcome.PROVED, certificate)
+    for given in (None, supposed) if supposed is not None else (None,):
+        for enough in form.enough(theorem, claim, best_speed):
+            if enough == claim and given is None:
+                if one_round.certificate is not None:
+                    return one_round
+                continue
+            certificate = proved(a_round, clients, replace(enough, given=given))
+            if certificate is not None:
+                return AuditFinding(ClassOutcome.PROVED, certificate)
     witness = form.rounds_witness(theorem, a_round, clients, claim)
     if witness is not None:
         return AuditFinding(ClassOutcome.REFUTED, witness=witness)

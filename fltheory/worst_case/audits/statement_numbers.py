@@ -12,9 +12,10 @@ import sympy as sp
 from sympy.parsing.sympy_parser import parse_expr
 
 from fltheory.claims.statement import Basis, Statement
+from fltheory.decimals import as_fraction
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.theorems import Theorem
-from fltheory.worst_case.rounds.measure import AnyClass
+from fltheory.worst_case.rounds.measure import AnyClass, Given
 from fltheory.worst_case.rounds.one_round import OneRound
 
 Values = dict[sp.Basic | complex, Any]
@@ -128,6 +129,50 @@ def holds(
         return None
     decided = with_values(theorem, hypothesis.condition, values_in_numbers(clients, a_round))
     return bool(decided) if decided in (sp.true, sp.false) else None
+
+
+def given_in(
+    theorem: Theorem, clients: AnyClass, a_round: OneRound, reductions: AbstractSet[str]
+) -> Given | None:
+    """Return what a theorem supposes of a run, if it is linear in what a round's program sees.
+
+    Reduced over rounds in one of these ways, so that the inequality of a round may use it.
+    """
+    values = values_in_numbers(clients, a_round)
+    level = NUMBERS["sigma_G"]
+    del values[level]
+    fields: dict[Any, str] = {item.symbol: item.field for item in theorem.round_symbols}
+    for hypothesis in theorem.hypotheses:
+        used = hypothesis.condition.free_symbols & fields.keys()
+        own = [item for item in theorem.round_symbols if item.symbol in used]
+        before_each = {(item.rounds.first, item.rounds.beyond_last) for item in own} <= {(0, -1)}
+        ways = {item.reduction for item in own} <= reductions
+        if not (own and before_each and ways and isinstance(hypothesis.condition, sp.Le)):
+            continue
+        left, right = hypothesis.condition.args
+        apart: Any = left
+        apart = apart - right
+        rest: Any = sp.expand(with_values(theorem, apart, values, unknown={level}))
+        found = dict.fromkeys(_SEEN.values(), sp.Integer(0))
+        for symbol in used:
+            found[_SEEN[fields[symbol]]] = rest.coeff(symbol, 1)
+            rest = rest - symbol * rest.coeff(symbol, 1)
+        found["heterogeneity"] = sp.expand(rest).coeff(level, 2)
+        if sp.expand(rest - found["heterogeneity"] * level**2) == 0 and all(
+            value.is_Rational for value in found.values()
+        ):
+            exact = {name: as_fraction(value) for name, value in found.items()}
+            # Any multiple says the same: the largest number is one.
+            largest = max(map(abs, exact.values())) or Fraction(1)
+            return Given(hypothesis.name, **{n: v / largest for n, v in exact.items()})
+    return None
+
+
+_SEEN = {
+    "squared_gradient": "gradient",
+    "participant_gradient_sum": "moved",
+    "participant_excess_loss": "values",
+}
 
 
 def with_values(

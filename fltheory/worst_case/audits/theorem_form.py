@@ -59,11 +59,14 @@ class TheoremForm(ABC):
     Attributes
     ----------
     measure : Measure
+    reductions : frozenset of str
+        Over rounds of what is supposed of a run, so that each round's inequality may use it.
     one_round, all_rounds : str
         The inequalities, in plain text.
     """
 
     measure: ClassVar[Measure]
+    reductions: ClassVar[frozenset[str]]
     one_round: ClassVar[str]
     all_rounds: ClassVar[str]
 
@@ -179,7 +182,7 @@ def _claim_of(
     """
     residual = {name: away * part for name, part in floor.items()}
     either = residual.pop("either", None)
-    claim = Claim(speed, **residual, measure=measure)
+    claim = Claim(speed, **residual, measure=measure)  # type: ignore[arg-type]
     if either is None:
         return claim
     server = measure.server_noise(a_round, clients)
@@ -246,6 +249,7 @@ def _distance_between(above: float, below: float) -> Fraction:
 
 class _DistanceForm(TheoremForm):
     measure = DISTANCE
+    reductions = frozenset(["every"])
     one_round = "E||x+||^2 <= rate ||x||^2 + (1 - rate) floor"
     all_rounds = "E||x_R||^2 <= rate^R D_0^2 + floor"
 
@@ -316,6 +320,8 @@ class _DistanceForm(TheoremForm):
 
 class _DescentForm(TheoremForm):
     measure = DESCENT
+    # Rounds' inequalities are summed: what is supposed need hold in the mean only.
+    reductions = frozenset(["every", "mean"])
     one_round = "E F(x+) <= F(x) - decrease ||grad F(x)||^2 + decrease floor"
     all_rounds = "mean of E||grad F(x_r)||^2 <= Delta_0/(decrease R) + floor"
 

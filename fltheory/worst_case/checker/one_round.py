@@ -25,6 +25,13 @@ the mean over pairs of different clients has ``-1/(n - 1)`` times the difference
 is random of one client given x is a form of its own: ``h_1 .. h_{K-1}``, what is random of its
 gradients, and the noise ``xi_0 .. xi_{K-2}`` but for the last step's.
 
+*What is supposed of a run.* A claim may be for models at which
+
+    gradient ||grad F(x)||^2 + moved E||mean of the participants' sums of gradients||^2
+    + values (mean of F_i(x) - F_i(x*) over those eligible) + heterogeneity dissimilarity^2
+
+is at most zero, which is linear: what is shown with a multiplier holds for means over models, too.
+
 *Intervals.* Over an interval of step sizes the blocks, over e, are cubic polynomials at most; if
 their Bernstein coefficients are positive semidefinite, so are they in between.
 
@@ -50,8 +57,8 @@ FractionRows = kernel.FractionRows
 ProofError = kernel.ProofError
 Vector = kernel.Vector
 
-KIND, VERSION = "proof for every client loss", 2
-FIELDS = "kind version claim round class bound boxes"
+KIND, VERSION = "proof for every client loss", 3
+FIELDS = "kind version claim round class bound given boxes"
 MOST_CHARACTERS = 10_000_000  # of a file
 MOST_STEPS = 60  # local steps of clients that are drawn
 MOST_ROWS = 100  # groups of clients that come by themselves, times local steps and one
@@ -70,6 +77,7 @@ _RESIDUAL_TEXT = "heterogeneity dissimilarity^2 + noise sigma^2 + server_noise s
 CLAIM = f"E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + {_RESIDUAL_TEXT}"
 DESCENT_CLAIM = f"E F(x+) <= F(x) - decrease ||grad F(x)||^2 + {_RESIDUAL_TEXT}"
 RESIDUAL = ("heterogeneity", "noise", "server_noise")
+GIVEN = ("gradient", "moved", "values", "heterogeneity")
 COEFFICIENTS = {CLAIM: ("rate", "gap", *RESIDUAL), DESCENT_CLAIM: ("decrease", *RESIDUAL)}
 
 Polynomial = list[Fraction]
@@ -246,6 +254,8 @@ class Box:
         The parts of the claimed coefficients that each budget gets; at most one in all.
     orthogonal : list of Fraction
         Of products that are zero.
+    given : Fraction
+        Of what is supposed of a run.
     """
 
     client_lr: tuple[Fraction, Fraction]
@@ -253,6 +263,7 @@ class Box:
     budgets: Fractions
     noises: Fractions
     orthogonal: Fractions
+    given: Fraction
 
 
 @dataclass(frozen=True)
@@ -278,6 +289,8 @@ class Proof:
         Whether gradients of clients have noise.
     bound : mapping of str to list of Fraction
         Coefficients of the claim, polynomials in client_lr.
+    given : mapping of str to Fraction
+        What is supposed of a run, at most zero; empty for nothing.
     boxes : list of Box
     """
 
@@ -293,6 +306,7 @@ class Proof:
     heterogeneity: str
     noisy: bool
     bound: Mapping[str, Polynomial]
+    given: Mapping[str, Fraction]
     boxes: list[Box]
 
     @property
@@ -337,6 +351,9 @@ def parsed(text: str) -> Proof:
     clients = kernel.fields_of("class", top["class"], "L mu heterogeneity noise")
     coefficients = COEFFICIENTS[top["claim"]]
     bound = kernel.fields_of("bound", top["bound"], " ".join(coefficients))
+    given = {}
+    if top["given"] is not None:
+        given = kernel.fields_of("given", top["given"], " ".join(GIVEN))
     steps = kernel.whole("round.local_steps", played["local_steps"])
     kernel.in_range({"round.local_steps": 1 <= steps <= MOST_ROWS})
     taking_part = _taking_part(played["taking_part"], steps)
@@ -355,6 +372,7 @@ def parsed(text: str) -> Proof:
         heterogeneity=clients["heterogeneity"],
         noisy=clients["noise"],
         bound={name: kernel.row(f"bound.{name}", bound[name]) for name in coefficients},
+        given={name: kernel.fraction(f"given.{name}", value) for name, value in given.items()},
         boxes=[],
     )
     kernel.in_range(
@@ -367,6 +385,13 @@ def parsed(text: str) -> Proof:
             "class.heterogeneity": proof.heterogeneity == "everywhere"
             or (proof.heterogeneity == "optimum" and not proof.of_descent),
             "class.noise": isinstance(proof.noisy, bool),
+            # x* is not among the points of a descent, nor sigma_G what is bounded at the optimum.
+            "given": not proof.given
+            or (
+                isinstance(taking_part, Drawn)
+                and proof.heterogeneity == "everywhere"
+                and not (proof.of_descent and proof.given["values"])
+            ),
             "boxes": isinstance(top["boxes"], list) and 1 <= len(top["boxes"]) <= MOST_BOXES,
         }
     )
@@ -439,7 +464,7 @@ def _check_work(place: str, groups: Sequence[ReadGroup]) -> None:
 
 
 def _box(place: str, found: Any, proof: Proof) -> Box:
-    fields = kernel.fields_of(place, found, "client_lr pairs budgets noises orthogonal")
+    fields = kernel.fields_of(place, found, "client_lr pairs budgets noises orthogonal given")
     ends = kernel.row(f"{place}.client_lr", fields["client_lr"])
     if len(ends) != 2:
         raise ProofError(f"{place}.client_lr: must be two numbers, got {len(ends)}")
@@ -463,7 +488,14 @@ def _box(place: str, found: Any, proof: Proof) -> Box:
         kernel.shares_of(f"{place}.budgets", fields["budgets"], budgets),
         kernel.shares_of(f"{place}.noises", fields["noises"], taking_part * count),
         free,
+        _multiplier(f"{place}.given", fields["given"], proof),
     )
+
+
+def _multiplier(place: str, found: Any, proof: Proof) -> Fraction:
+    value = kernel.fraction(place, found)
+    kernel.in_range({place: value == 0 or (value > 0 and bool(proof.given))})
+    return value
 
 
 def _check_intervals(proof: Proof) -> None:
@@ -561,7 +593,10 @@ def slack_blocks(
     last_noise = per_square * moved * client_lr**2 if proof.noisy else Fraction(0)
     server_noise = per_square * (1 - proof.q) * (proof.assist_ratio * client_lr) ** 2
     budget, noise = bound["heterogeneity"] * scale, (bound["noise"] - last_noise) * scale
+    if proof.given:
+        budget += box.given * proof.given["heterogeneity"]
     play = _Play(proof, box, e, square)
+    play.suppose()
     if proof.of_descent:
         play.claim_descent(bound["decrease"] * scale)
     else:
@@ -640,6 +675,21 @@ class _Play:
         self.form.add(-decrease, self.gradient, self.gradient)
         self._add_round(self.gradient)
 
+    def suppose(self) -> None:
+        """Add what is supposed of a run, but for the dissimilarity, times its multiplier."""
+        proof, given = self.proof, self.proof.given
+        if not given:
+            return
+        times, own = self.box.given, proof.crowds[0]
+        self.form.add(times * given["gradient"], self.gradient, self.gradient)
+        moved = _sum(self.along[0], self.nothing)
+        self.form.add_each(times * given["moved"] * own.square, 0, moved, moved)
+        if own.pairs[0]:
+            self.form.add_two(times * given["moved"] * own.pairs[0], 0, 0, moved, moved)
+        if given["values"]:
+            self.form.add_value(times * given["values"] / proof.L, 0, 0)
+            self.form.add_value(-times * given["values"] / proof.L, 0, proof.steps_of(own))
+
     def _add_round(self, start: Vector) -> None:
         """Add ``square (2 <start, p> - E|p|^2)`` over e, for the step -p of a round."""
         proof, form = self.proof, self.form
@@ -691,6 +741,10 @@ class _Play:
             form = kernel.SymmetricForm(one)
             reach = self.square * self.proof.q * self.proof.server_lr**2 * self.e
             form.add_each(-reach * crowd.square, 0, moved, moved)
+            if self.proof.given:
+                alone = _sum(random, one.nothing)
+                times = self.box.given * self.proof.given["moved"]
+                form.add_each(times * crowd.square, 0, alone, alone)
             at = [*_path(one.nothing, seen, self.e), one.nothing][:points]
             form.add_conditions(0, self.box.pairs[c], at, [*random, one.nothing][:points], self.mu)
             for xi in noises:

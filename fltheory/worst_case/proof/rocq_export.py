@@ -53,6 +53,7 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
     refused = {
         "a bound on F and not on the distance": proof.of_descent or any(proof.bound["gap"]),
         "an interval of step sizes": first < last,
+        "a hypothesis on the run": bool(proof.given),
         f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
         f"more than {MOST_PARTICIPANTS} participants": drawn.participants > MOST_PARTICIPANTS,
     }

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fltheory import validation
-from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Claim, Measure
+from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Claim, Given, Measure
 from fltheory.worst_case.rounds.played import Played
 from fltheory.worst_case.rounds.slack import slack_of
 
@@ -166,6 +166,8 @@ class Solver:
         Of what the bound is.
     first : float
         What is added to the residual before it is divided by the speed.
+    given : Given, optional
+        What is supposed of a run.
     """
 
     def __init__(
@@ -174,10 +176,12 @@ class Solver:
         clients: AnyClass,
         measure: Measure = DISTANCE,
         first: float = 0.0,
+        given: Given | None = None,
     ) -> None:
         self._round, self._clients, self._measure = a_round, clients, measure
         self._first = first
-        self._slack = slack_of(a_round, clients, measure)
+        self._slack = slack_of(a_round, clients, measure, given)
+        self._given = given
         self._e = float(clients.L * a_round.client_lr)
         # Prices of the budgets, in units of the larger one.
         self._dissimilarity = float((clients.dissimilarity / clients.L) ** 2)
@@ -300,7 +304,10 @@ class Solver:
         scale = self._e / float(self._measure.unit(self._clients))
         multipliers = solution.multipliers
         noise = (float(multipliers.noises.sum()) + self._slack.last_noise) * scale
-        heterogeneity = max(float(multipliers.budgets.sum()), 0.0) * scale
+        sums = float(multipliers.budgets.sum())
+        if self._given is not None:
+            sums -= float(self._given.heterogeneity) * float(multipliers.pairs[-1])
+        heterogeneity = max(sums, 0.0) * scale
         found = self._measure.speed_of(solution.decrease, self._round, self._clients)
         return Bound(
             self._round,

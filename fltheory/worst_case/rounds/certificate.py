@@ -23,12 +23,16 @@ from fltheory.worst_case.proof.proof_file import (
 from fltheory.worst_case.proof.rocq_export import rocq_theorem
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.client_class import exact
-from fltheory.worst_case.rounds.measure import AnyClass, Claim, Measure
+from fltheory.worst_case.rounds.measure import AnyClass, Claim, Given, Measure
 from fltheory.worst_case.rounds.played import Played
-from fltheory.worst_case.rounds.slack import Slack, slack_of
+from fltheory.worst_case.rounds.slack import GIVEN, Slack, slack_of
 
+# Denominators of rounded multipliers, tried in this order: the first that the checker accepts makes
+# the shortest proof.
 _BITS = (24, 32, 40, 52)
 _DENOMINATORS, _DECIMALS = (100, 1_000, 10_000), (4, 5, 6, 7)
+# How far the slack is from singular as the solver, which is right to about 1e-8, sees it: within
+# `_TIGHT` a claim may be tight, and beyond `_LARGEST_MISS` it is no rounding that it fails by.
 _TIGHT = 1e-6
 _LARGEST_MISS = -1e-3
 _UNIT_MARGIN = 1e-9
@@ -40,7 +44,12 @@ _SYMBOLS = {
     "noise": "sigma^2",
     "server_noise": "sigma_s^2",
 }
-
+_SUPPOSED = {
+    "gradient": "E||grad F(x)||^2",
+    "moved": "E||mean of the participants' sums of gradients||^2",
+    "values": "E[mean of F_i(x) - F_i(x*) over those eligible]",
+    "heterogeneity": "sigma_G^2",
+}
 
 if TYPE_CHECKING:
     from fltheory.worst_case.rounds.program import Multipliers
@@ -96,6 +105,9 @@ class Certificate(ProofFile):
         if not drawn and proof.heterogeneity == "optimum":
             bounded = "sum alpha_i ||grad F_i(x*)||^2 <= sigma_*^2"
         noise = "with noise" if proof.noisy else "with exact gradients"
+        supposed = [f"{value} {_SUPPOSED[name]}" for name, value in proof.given.items() if value]
+        if supposed:
+            claim += f", where {' + '.join(supposed)} <= 0"
         return (
             claim,
             f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, "
@@ -201,7 +213,7 @@ def raised(bound: Bound, share: Fraction) -> Claim:
 def proved(a_round: Played, clients: AnyClass, claim: Claim) -> Certificate | None:
     """Return a proof of a claim that the checker accepts, None if none is found."""
     measure = claim.measure
-    slack = slack_of(a_round, clients, measure)
+    slack = slack_of(a_round, clients, measure, claim.given)
     scale = measure.unit(clients) / (clients.L * a_round.client_lr)
     last_noise = measure.last_noise(a_round, clients)
     if claim.heterogeneity < 0 or claim.noise < last_noise:
@@ -226,8 +238,16 @@ def proved(a_round: Played, clients: AnyClass, claim: Claim) -> Certificate | No
         # A claim that is tight has no proof but one, whose numbers are often short.
         short = _SHORT if abs(solution.value) < _TIGHT else ()
         for rounding in (*map(of_bits, _BITS), *short):
-            box = rounded_box(a_round, slack, solution.multipliers, rounding, steps, values=values)
-            made = accepted(certificate_text(a_round, clients, measure, bound, [box]))
+            box = rounded_box(
+                a_round,
+                slack,
+                solution.multipliers,
+                rounding,
+                steps,
+                values=values,
+                supposed=claim.given.values / clients.L if claim.given else Fraction(0),
+            )
+            made = accepted(certificate_text(a_round, clients, measure, bound, [box], claim.given))
             if made is not None:
                 return made
     return None
@@ -251,22 +271,29 @@ def rounded_box(
     steps: tuple[Fraction, Fraction],
     *,
     values: Fraction = Fraction(0),
+    supposed: Fraction = Fraction(0),
 ) -> Box:
     """Return multipliers as fractions, for step sizes from one to another.
 
-    ``values`` times a kind's share of F is what function values at x must be left with.
+    ``values`` times a kind's share of F is what function values at x must be left with; and those
+    of the eligible clients with ``supposed`` less, for each of what is supposed of a run.
     """
+    given = Fraction(0)
     pairs = {own.name: [[Fraction(0)] * len(own) for _ in range(len(own))] for own in slack.points}
     for (name, a, b), value in zip(slack.pairs, multipliers.pairs, strict=True):
-        pairs[name][a][b] = rounding(max(float(value), 0.0))
-    for kind in a_round.kinds:
-        _balance(pairs[kind.name], values * kind.share)
+        if name == GIVEN:
+            given = rounding(max(float(value), 0.0))
+        else:
+            pairs[name][a][b] = rounding(max(float(value), 0.0))
+    for first, kind in enumerate(a_round.kinds):
+        _balance(pairs[kind.name], values * kind.share - given * supposed * (first == 0))
     return Box(
         steps,
         list(pairs.values()),
         _shares(multipliers.budgets, rounding),
         _shares(multipliers.noises, rounding),
         [rounding(float(value)) for value in multipliers.orthogonal],
+        given,
     )
 
 
@@ -324,6 +351,7 @@ def certificate_text(
     measure: Measure,
     bound: Mapping[str, Sequence[Fraction]],
     boxes: Sequence[Box],
+    given: Given | None = None,
 ) -> str:
     """Return a certificate's JSON; a bound's coefficients are polynomials in client_lr."""
     document = {
@@ -344,6 +372,7 @@ def certificate_text(
             "noise": clients.sigma > 0,
         },
         "bound": {name: bound[name] for name in checker.COEFFICIENTS[measure.claim]},
+        "given": given and given.coefficients,
         "boxes": [vars(box) for box in boxes],
     }
     # Fractions become text.

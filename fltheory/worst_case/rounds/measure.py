@@ -233,6 +233,31 @@ DESCENT: Measure = _Descent()
 
 
 @dataclass(frozen=True)
+class Given:
+    """What a theorem supposes of a run: that a sum of terms is not above zero, in the mean.
+
+    Attributes
+    ----------
+    name : str
+        Of the hypothesis.
+    gradient, moved, values, heterogeneity : Fraction
+        Coefficients of ``||grad F(x)||^2``, of the squared mean of the participants' sums of
+        gradients, of the eligible clients' mean of ``F_i(x) - F_i(x*)``, and of dissimilarity^2.
+    """
+
+    name: str
+    gradient: Fraction
+    moved: Fraction
+    values: Fraction
+    heterogeneity: Fraction
+
+    @property
+    def coefficients(self) -> dict[str, Fraction]:
+        """The coefficients by name."""
+        return {name: getattr(self, name) for name in checker.GIVEN}
+
+
+@dataclass(frozen=True)
 class Claim:
     """Coefficients of a bound on one round, in fractions.
 
@@ -242,6 +267,8 @@ class Claim:
         The rate, the gap or the decrease, as the measure says.
     heterogeneity, noise, server_noise : Fraction
     measure : Measure
+    given : Given or None
+        What the bound is under.
     """
 
     speed: Fraction
@@ -249,6 +276,7 @@ class Claim:
     noise: Fraction
     server_noise: Fraction
     measure: Measure = DISTANCE
+    given: Given | None = None
 
     @property
     def residual(self) -> dict[str, Fraction]:

@@ -134,6 +134,8 @@ class Program:
     def _prices(self, budget: float = 0.0, noise: float = 0.0, own: float = 0.0) -> FloatArray:
         prices = np.zeros(1 + len(self._forms))
         prices[0], prices[self._budgets], prices[self._noises] = own, budget, noise
+        # What is supposed of a run leaves so much of the dissimilarity besides.
+        prices[self._pairs.stop - 1] -= budget * (self._slack.given_level or 0.0)
         return prices
 
     def _at_most(self, budgets: float, noises: float) -> list[Limit]:
@@ -141,6 +143,8 @@ class Program:
         for kind, most in ((self._budgets, budgets), (self._noises, noises)):
             row = np.zeros(1 + len(self._forms))
             row[kind] = -1.0
+            if kind is self._budgets:
+                row[self._pairs.stop - 1] += self._slack.given_level or 0.0
             limits += [(row, most)] if row.any() else []
         return limits
 

@@ -12,7 +12,8 @@ squares and the function values cancel, ``E||x+||^2 <= rate ||x||^2 + sum nu_j H
 For the descent of F it begins with ``F(x) - decrease ||grad F(x)||^2 - E F(x+)``, where F(x+) is
 what F's smoothness bounds it by; x* and its gradients are left out, and so is x, as moves from it
 are all that enters. For the gap of F it has ``-gap (F(x) - F*)``, which function values must
-cancel with.
+cancel with. What a theorem supposes of a run comes with a multiplier, too, as the last of the
+conditions: it is at most zero in the mean.
 
 Clients of a kind are alike, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
 
@@ -31,20 +32,23 @@ the matrices are quadratic in e where the steps keep their ratios.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure
+from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Given, Measure
 from fltheory.worst_case.rounds.played import Played
 
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix per block."""
 
+# A budget of zero is taken for this, so that no coordinate is stretched by more than 10^6.
 _SMALLEST = 1e-12
+GIVEN = "given"
+"""Stands for a kind of clients in the name of the last condition, where it is supposed of a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +93,8 @@ class Slack(ReadOnlyArrays):
     values : array, (points of each kind but its last,)
     last_noise : float
         Coefficient of sigma^2 that the last local step's noise has, over e.
+    given_level : float or None
+        What of the dissimilarity the last condition has, where it is supposed of a run.
     directions : list of (basis, array of int)
         Coordinates, one basis a block, and what moves the slack along each of them: 0 for the
         multipliers of pairs, 1 the decrease, 2 a budget, 3 a noise's budget.
@@ -107,6 +113,7 @@ class Slack(ReadOnlyArrays):
     balance: FloatArray
     values: FloatArray
     last_noise: float
+    given_level: float | None
     directions: list[tuple[FloatArray, NDArray[np.intp]]]
     points: list[Points]
 
@@ -130,7 +137,9 @@ class Slack(ReadOnlyArrays):
         return bases
 
 
-def slack_of(a_round: Played, clients: AnyClass, measure: Measure = DISTANCE) -> Slack:
+def slack_of(
+    a_round: Played, clients: AnyClass, measure: Measure = DISTANCE, given: Given | None = None
+) -> Slack:
     """Return the slack of a round for a class of clients.
 
     Raises
@@ -139,7 +148,8 @@ def slack_of(a_round: Played, clients: AnyClass, measure: Measure = DISTANCE) ->
         For a class that the measure does not bound.
     """
     measure.check(clients)
-    return _Assembly(a_round, clients, measure).slack()
+    assembly = _Assembly(a_round, clients, measure)
+    return assembly.slack() if given is None else assembly.under(given)
 
 
 class _Assembly:
@@ -186,9 +196,40 @@ class _Assembly:
             _balance_of(self.points),
             self._values(),
             per_square * float(self.round.noise_weight),
+            None,
             self._directions(),
             self.points,
         )
+
+    def under(self, given: Given) -> Slack:
+        """Return the slack with what is supposed of a run as its last condition."""
+        plain = self.slack()
+        column = np.zeros((len(plain.balance), 1))
+        if self.first:
+            # Of the eligible clients at the model, whose points come first.
+            column[0] = float(given.values / self.clients.L)
+        return replace(
+            plain,
+            pairs=[*plain.pairs, (GIVEN, 0, 0)],
+            conditions=[*plain.conditions, self._supposed(given)],
+            balance=np.hstack([plain.balance, column]),
+            given_level=float(given.heterogeneity),
+        )
+
+    def _supposed(self, given: Given) -> Form:
+        gradient, moved = self._gradient_at_x(), float(given.moved)
+        sums = np.array([self._along(c).sum(axis=0) for c in range(len(self.kinds))])
+        matrices = {0: float(given.gradient) * np.outer(gradient, gradient)}
+        matrices[0] += moved * sums.T @ self.moments.second @ sums
+        for c in range(len(self.kinds)):
+            if self.sizes[1 + c]:
+                own = np.arange(self.sizes[1 + c]) < self.steps[c]
+                matrices[1 + c] = moved * self.moments.spread[c] * np.outer(own, own)
+        for block, c in enumerate(self.noisy, start=1 + len(self.kinds)):
+            # What is random of the gradients, without the noise itself.
+            own = np.arange(self.sizes[block]) < self.sizes[block] // 2
+            matrices[block] = moved * self.moments.square[c] * np.outer(own, own)
+        return self._form(matrices)
 
     def _directions(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
         bases = [np.eye(size) for size in self.sizes]

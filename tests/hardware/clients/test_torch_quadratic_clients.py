@@ -38,8 +38,8 @@ from fltheory.problems import QuadraticProblem
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.clients.torch_quadratic_clients import TorchQuadraticClients  # noqa: E402
-from fltheory.hardware.torch_runs import run_on_torch  # noqa: E402
+from tests.hardware.clients.torch_quadratic_clients import TorchQuadraticClients  # noqa: E402
+from tests.hardware.torch_runs import run_on_torch  # noqa: E402
 
 REPLICAS, ROUNDS, SEED = 7, 25, 3
 

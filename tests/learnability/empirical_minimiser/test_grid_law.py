@@ -11,9 +11,9 @@ import pytest
 
 from fltheory.learnability import Source
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.grid_law import GridLaw
 from fltheory.learnability.populations.marginal import uniform
 from fltheory.learnability.populations.population import Population, as_population
+from tests.learnability.empirical_minimiser.grid_law import GridLaw
 
 HALF = Fraction(1, 2)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fltheory.problems import QuadraticProblem
-from fltheory.problems.tilted.tilted_problem import TiltedProblem
+from fltheory.problems.tilted import TiltedProblem
 from fltheory.validation import FloatArray
 
 TILTS = np.array([[1.0, -2.0], [0.5, 1.0], [-1.0, 0.5]])

@@ -9,7 +9,7 @@ from fltheory import theorems
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting
 from fltheory.participation import MarkovOnOff
-from fltheory.report.terminal.setting_text import brief, setting_lines
+from fltheory.report.terminal.refutation_text import brief, setting_lines
 
 
 @pytest.mark.parametrize(

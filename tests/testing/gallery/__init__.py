@@ -11,6 +11,7 @@ from tests.testing.gallery.fault import Fault, Implementation
 from tests.testing.gallery.fedar import FEDAR
 from tests.testing.gallery.fedau import FEDAU
 from tests.testing.gallery.fedavg import FEDAVG
+from tests.testing.gallery.fedawe import FEDAWE
 from tests.testing.gallery.fednova import FEDNOVA
 from tests.testing.gallery.fedprox import FEDPROX
 from tests.testing.gallery.fedvarp import FEDVARP
@@ -27,6 +28,7 @@ GALLERY: dict[str, Implementation] = {
     "mifa": MIFA,
     "fedau": FEDAU,
     "fedar": FEDAR,
+    "fedawe": FEDAWE,
     "fedavg-is": FEDAVG_IS,
     "f3ast": F3AST,
     "adafed": ADAFED,

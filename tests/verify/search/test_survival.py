@@ -6,7 +6,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.verify import certificate
-from fltheory.verify.search.survival import survival
+from fltheory.verify.search.falsification import survival
 
 STEPS, PRICE = "(75), (78)", "(78), (81)"
 

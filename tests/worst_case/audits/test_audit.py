@@ -7,6 +7,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fltheory import theorems, worst_case
@@ -53,6 +54,72 @@ def test_with_an_excluded_client_the_inequality_needs_a_small_q(q: str, one_roun
         assert found.one_round is found.all_rounds
     else:
         assert found.residual_ratio < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "clients", "changed"),
+    [
+        ("sa-fl/5", EVERYWHERE, {"q": "1/2"}),
+        ("sa-fl/5", ClientClass(2, "0.1", "everywhere"), {"eligible": 4, "excluded": 6}),
+        ("sa-fl/4", SmoothClass(1), {"client_lr": "1/2000"}),
+        ("sa-fl/4", SmoothClass(2, 1, 1), {"eligible": 5, "excluded": 5, "client_lr": "1/300"}),
+    ],
+)
+def test_the_condition_on_q_decides_the_derived_theorem(
+    name: str, clients: Any, changed: dict[str, Any]
+) -> None:
+    """With excluded clients one round is refuted, and proved of runs that meet the condition."""
+    theorem = theorems.get(name, "derived")
+    found = worst_case.audit(theorem, clients, replace(TEN, **changed))
+    assert found.one_round.outcome is ClassOutcome.REFUTED
+    assert (found.all_rounds.outcome, found.all_rounds.given) == (ClassOutcome.PROVED, True)
+    proof = found.all_rounds.certificate
+    assert proof is not None
+    proof.verify()
+    assert found.given_residual is not None
+    assert found.given_residual < found.paper.residual
+    assert "for every client loss, of runs that meet 'few clients' rounds'" in audit_text(found)
+    check_what_is_supposed(proof, np.random.default_rng(0))
+
+
+def check_what_is_supposed(proof: Any, rng: np.random.Generator) -> None:
+    """``claim's right side - left side + multiplier (what is supposed) >= 0``, by play.
+
+    Quadratics of one Hessian, as their dissimilarity is the same everywhere; all sets.
+    """
+    read = proof.proof
+    who, box, L = read.taking_part, read.boxes[0], float(read.L)
+    n, N, m, K = who.n_eligible, who.n_clients, who.participants, read.local_steps
+    eta, bound = float(box.client_lr[0]), {k: float(v[0]) for k, v in read.bound.items()}
+    times = {k: float(v) for k, v in read.given.items()}
+    for _ in range(20):
+        low = -L if read.of_descent else float(read.mu)
+        h = rng.choice([L, low, rng.uniform(low, L)])
+        slopes = rng.normal(size=N) * 10 ** rng.uniform(-2, 1)
+        slopes -= slopes.mean()
+        level, x = (slopes**2).max(), rng.normal()
+        x_k, moved = np.full(N, x), np.zeros(N)
+        for _ in range(K):
+            gradients = h * x_k + slopes
+            moved, x_k = moved + gradients, x_k - eta * gradients
+        mean = moved[:n].mean()
+        square = mean**2 + (n - m) / (m * (n - 1)) * moved[:n].var()
+        q, own = float(read.q), eta * float(read.assist_ratio)
+        first, second = q * eta * mean + (1 - q) * own * h * x, q * eta**2 * square
+        second += (1 - q) * (own * h * x) ** 2
+        supposed = times["gradient"] * (h * x) ** 2 + times["moved"] * square
+        supposed += times["values"] * (h / 2 * x**2 + slopes[:n].mean() * x)
+        supposed += times["heterogeneity"] * level
+        if read.of_descent:
+            left = -h * x * first + L / 2 * second
+            right = -bound["decrease"] * (h * x) ** 2 + bound["heterogeneity"] * level
+        else:
+            left = x**2 - 2 * x * first + second
+            right = bound["rate"] * x**2 + bound["heterogeneity"] * level
+        # In units with L = 1 and over e, what multipliers are of: L^2 for a gradient's square.
+        unit = L if read.of_descent else L**2
+        weight = float(box.given) * L * eta / unit
+        assert right - left + weight * supposed >= -1e-9 * (x**2 + level)
 
 
 def test_without_excluded_clients_no_condition_on_q_is_needed() -> None:

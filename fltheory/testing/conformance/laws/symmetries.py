@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison
+from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison, of_sizes, on
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.validation import FloatArray
 
-_CASES = ((2, 2, 4), (4, 3, 10))
+_SIZES = ((2, 2, 4), (4, 3, 10))
+_CASES = of_sizes(case_maker.uneven, *_SIZES)
 # What losses four times as large make of options.
 _UNITS = {"proximal": 4.0, "assist_lr": 0.25}
 
@@ -104,42 +105,20 @@ def _others_away(bench: Bench, case: Case) -> ModelComparison:
     return bench.compared(case, bench.actual(other), bench.actual(case))
 
 
-def translated(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases moved to another origin."""
-    for n, dim, rounds in _CASES:
-        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _translated)
-
-
-def rotated(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases in other axes."""
-    for n, dim, rounds in _CASES:
-        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _rotated)
+translated, rotated = on(_translated, *_CASES), on(_rotated, *_CASES)
+sooner_ended = on(_sooner_ended, *_CASES)
+others_away = on(_others_away, *of_sizes(case_maker.never, *_SIZES))
 
 
 def scaled(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in other units of the model and, where step sizes are free, of the loss."""
-    free = "threshold" not in make.hyper and "known_minima" not in make.hyper
-    for n, dim, rounds in _CASES if free else ():
-        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _scaled)
+    if not {"threshold", "known_minima"} & set(make.hyper):
+        yield from on(_scaled, *_CASES)(make)
         if not {"client_lr", *_UNITS} & set(make.hyper):
-            yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _in_other_units)
+            yield from on(_in_other_units, *_CASES)(make)
 
 
 def renamed(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in which no two clients are alike, their order changed."""
-    if make.n_fixed is not None:
-        return
-    for n, dim, rounds in _CASES:
-        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _renamed)
-
-
-def sooner_ended(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases to be ended in the middle."""
-    for n, dim, rounds in _CASES:
-        yield LawTrial(make.case(n=n, dim=dim, rounds=rounds), _sooner_ended)
-
-
-def others_away(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases with somebody who never comes."""
-    for n, dim, rounds in _CASES:
-        yield LawTrial(make.case(case_maker.never, n=n, dim=dim, rounds=rounds), _others_away)
+    if make.n_fixed is None:
+        yield from on(_renamed, *_CASES)(make)

@@ -84,6 +84,7 @@ _MOMENTUM: Mapping[str, Callable[[Play, int], Any]] = {
 
 _MOVE: Mapping[str, Callable[[Play, float, FloatArray, FloatArray], FloatArray]] = {
     "the server goes against the change: its sign is wrong": lambda p, rate, x, d: x - rate * d,
+    "the model never moves: changes are not added to it": lambda p, rate, x, d: x,
     "a round without participants makes the model 0, the empty sum": lambda p, rate, x, d: (
         x + rate * d if p.changes else 0 * x
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from fltheory.testing.conformance.bench import Bench, Failure
 from fltheory.testing.conformance.cases import case_maker
@@ -10,11 +12,11 @@ from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.guarded_run import Misconduct
 from fltheory.testing.conformance.own_runs import Slip
-from fltheory.testing.conformance.slips.table import played, slips_of
+from fltheory.testing.conformance.slips.table import apart, played, slips_of
 from fltheory.testing.conformance.ties import steady
 from fltheory.validation import FloatArray
 
-ALIKE = "or, which gives the same models: "
+ALIKE = "or, giving the same models: "
 ELSEWHERE = ", but not in empty rounds or where a client has no data"
 _MOST = 3
 _KINDS = (
@@ -66,42 +68,48 @@ def _narrowed(
 
 def _left(bench: Bench, slips: Sequence[Slip], make: CaseMaker, *, plain: bool) -> tuple[Slip, ...]:
     """Return the slips that fit a few cases of each kind, and all on which those left part."""
-    one, of = bench.specification, {id(slip): slip for slip in slips}
-    shown, seen, wanted = dict.fromkeys(of, 0), dict.fromkeys(of, 0), 3 if plain else 1
+    left, wanted = list(slips), 3 if plain else 1
+    shown, seen = Counter[int](), Counter[int]()
     for draw in range(_MOST_DRAWN):
         among_all = draw < len(_KINDS)
-        if not shown or (
-            not among_all
-            and min(shown.values()) >= wanted
-            and (
-                len({of[slip].says for slip in shown}) == 1
-                or min(seen[slip] for slip in shown) >= _TWINS
-            )
-        ):
+        settled = min((shown[id(slip)] for slip in left), default=wanted) >= wanted and (
+            len({slip.says for slip in left}) == 1
+            or min((seen[id(slip)] for slip in left), default=_TWINS) >= _TWINS
+        )
+        if not left or (settled and not among_all):
             break
         case = _evidence(make, draw, plain=plain)
-        if case is None:
+        # Most slips part from what came in the first rounds, and are played no longer.
+        fitting = _fitting(bench, case, left) if among_all and case else left
+        if case is None or fitting is None:
             continue
-        models = {slip: played(one.name, case, of[slip]) for slip in shown}
-        shows = {slip for slip in shown if _apart(bench, case, models[slip], bench.ours(case))}
-        telling = any(shown[slip] < wanted for slip in shows) or any(
-            _apart(bench, case, models[slip], models[other])
-            for slip, other in zip(shown, list(shown)[1:], strict=False)
-        )
-        # Where a choice is a tie, codes without a fault differ, too.
-        if (among_all or telling) and steady(one, case, bench.rtol):
-            try:
-                actual = bench.actual(case)
-            except Misconduct:
-                continue
-            shown = {
-                slip: shown[slip] + (slip in shows)
-                for slip in shown
-                if not _apart(bench, case, actual, models[slip])
-            }
-        for slip in shows:
-            seen[slip] += 1
-    return tuple(of[slip] for slip, times in shown.items() if times >= wanted)
+        shows = [slip for slip in fitting if not _same(bench, case, slip, bench.ours(case))]
+        seen.update(map(id, shows))
+        telling = any(shown[id(slip)] < wanted for slip in shows) or _part(bench, case, fitting)
+        if telling and not among_all:
+            fitting = _fitting(bench, case, left)
+        if fitting is not None and (among_all or telling):
+            left = fitting
+            shown.update(map(id, shows))
+    return tuple(slip for slip in left if shown[id(slip)] >= wanted)
+
+
+def _part(bench: Bench, case: Case, slips: Sequence[Slip]) -> bool:
+    """Return whether some of the slips give different models."""
+    models = [played(bench.specification.name, case, slip) for slip in slips]
+    return any(_apart(bench, case, one, other) for one, other in pairwise(models))
+
+
+def _fitting(bench: Bench, case: Case, slips: list[Slip]) -> list[Slip] | None:
+    """Return the slips that give the models that came; None where nothing can be told."""
+    # Where a choice is a tie, codes without a fault differ, too.
+    if not steady(bench.specification, case, bench.rtol):
+        return None
+    try:
+        actual = bench.actual(case)
+    except Misconduct:
+        return None
+    return [slip for slip in slips if _same(bench, case, slip, actual)]
 
 
 def _evidence(make: CaseMaker, draw: int, *, plain: bool) -> Case | None:
@@ -127,4 +135,5 @@ def _apart(bench: Bench, case: Case, actual: FloatArray, models: FloatArray) -> 
 
 
 def _same(bench: Bench, case: Case, slip: Slip, actual: FloatArray) -> bool:
-    return not _apart(bench, case, actual, played(bench.specification.name, case, slip))
+    allowed = bench.allowed(case, actual)
+    return not apart(bench.specification.name, case, slip, actual, allowed)

@@ -46,6 +46,20 @@ ROUNDED = next(slip for slip in anywhere.EVERYWHERE if "rounded" in slip.says)
 
 def played(name: str, case: Case, slip: Slip = NOTHING) -> FloatArray:
     """Return the models of the package's algorithm with a slip, (rounds + 1, d)."""
-    play = Play(SPECIFICATIONS[name], case.x0[None], case.clients, case.trace, case.keywords, slip)
     with np.errstate(all="ignore"):
-        return play.models()[:, 0]
+        return _play(name, case, slip).models()[:, 0]
+
+
+def apart(name: str, case: Case, slip: Slip, models: FloatArray, allowed: FloatArray) -> bool:
+    """Return whether a slip gives other models: it is played as far as it takes to know.
+
+    ``allowed`` is by how much each row may differ, (rounds + 1,).
+    """
+    with np.errstate(all="ignore"):
+        rows = zip(_play(name, case, slip).rows(), models, allowed, strict=True)
+        # Not "above": what is NaN is another model.
+        return any(not np.abs(row[0] - model).max() <= by for row, model, by in rows)
+
+
+def _play(name: str, case: Case, slip: Slip) -> Play:
+    return Play(SPECIFICATIONS[name], case.x0[None], case.clients, case.trace, case.keywords, slip)

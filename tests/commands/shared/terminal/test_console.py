@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from fltheory.commands.shared.terminal.console import can_be_shown, table_console
+from fltheory.commands.shared.console import can_be_shown, table_console
 
 
 def test_a_table_is_not_squeezed_where_there_is_no_terminal(monkeypatch) -> None:

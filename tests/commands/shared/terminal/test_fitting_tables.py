@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from rich.table import Table
 
-from fltheory.commands.shared.terminal.console import TableConsole
+from fltheory.commands.shared.console import TableConsole
 
 CELLS = ("sa-fl/theorem-5", "REFUTED", "the step size is larger than the bound allows", "1.5")
 

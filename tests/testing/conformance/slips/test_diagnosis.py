@@ -70,14 +70,6 @@ def test_single_precision_is_told_where_no_slip_is() -> None:
     laws = ["starts-at-x0", "weights", "translation", "rotation"]
     report = check_algorithm(run, "scaffold", laws=laws, raises=False)
     assert [failure.law for failure in report.failures] == laws
-    assert all("to single precision" in finding.hint for finding in report.failures)
-
-
-def test_weight_decay_is_told() -> None:
-    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
-        """Weight decay, of no usual strength."""
-        models = run_of("fedavg")(x0, clients, trace, **given)
-        return x0 + 0.999 * (models - x0) - 1e-3 * (np.arange(len(models)) > 0)[:, None] * x0
-
-    report = check_algorithm(run, "fedavg", raises=False)
-    assert "where all gradients are 0, a round makes the model" in report.text
+    assert report.hints == (
+        "models differ in the last digits of single precision alone: see rtol=",
+    )

@@ -110,7 +110,7 @@ _WIDTH_OF_FILES = 180
 
 def table_console() -> Console:
     """Return a console where tables fit, and are not squeezed if the output is no terminal."""
-    from fltheory.commands.shared.terminal.console import TableConsole
+    from fltheory.commands.shared.console import TableConsole
 
     return TableConsole() if sys.stdout.isatty() else TableConsole(width=_WIDTH_OF_FILES)
 

@@ -13,10 +13,10 @@ from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
-from fltheory.hardware.clients.torch_quadratic_clients import TorchQuadraticClients
 from fltheory.participation import Participation
 from fltheory.problems import QuadraticProblem
 from fltheory.validation import FloatArray
+from tests.hardware.clients.torch_quadratic_clients import TorchQuadraticClients
 
 
 def run_on_torch(

@@ -1,1 +1,0 @@
-"""What stands on a terminal: tables and lines that fit it."""

@@ -1,1 +1,0 @@
-"""Clients whose losses differ by linear terms only, convex or not."""
