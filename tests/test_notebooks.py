@@ -27,7 +27,7 @@ import nbformat
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-# Of the seven these take least: one in a kernel, which takes seconds to start, and two without.
+# Of the eight these take least: one in a kernel, which takes seconds to start, and two without.
 IN_A_KERNEL, *IN_THIS_PROCESS = (
     FOLDER / f"{name}.ipynb" for name in ("07-every-loss", "06-pac-learnability", "01-first-tour")
 )
@@ -77,7 +77,7 @@ def images(notebook: Any) -> list[str]:
 
 def test_there_is_one_to_start_with_and_one_a_paper() -> None:
     names = " ".join(path.stem for path in NOTEBOOKS)
-    for word in ("first-tour", "safari", "ca-fed", "fedau", "fedar", "pac", "every-loss"):
+    for word in ("first-tour", "safari", "ca-fed", "fedau", "fedar", "pac", "every-loss", "bursts"):
         assert word in names
 
 

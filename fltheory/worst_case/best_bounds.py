@@ -100,8 +100,8 @@ def best_bound(
         alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
     best_weights : bool
         Weighted averaging with the weights, one for clients that are alike, of the least floor that
-        is found, among those of the algorithm's sum. The floor is proved for what is returned; that
-        no other weights have a smaller one is a local search's finding.
+        is found, or bound after ``rounds``, among those of the algorithm's sum. It is proved for
+        what is returned; that no other weights have a smaller one is a local search's finding.
     every_n_clients : bool
         Bound the round for every number of clients from the participants' on, at this share of
         excluded ones.
@@ -216,24 +216,29 @@ def _of_averaging(
         if best_weights:
             a_round = least_floor_weights(a_round, _convex(clients))
         return best_bound_of(a_round, clients, numbers.get(measured.speed), measured)
-    if best_weights:
-        raise ValueError(
-            "best_weights must be left out where means over rounds are bounded: weights are not "
-            "searched for there"
-        )
     if measured is not DISTANCE:
         raise ValueError(
             f"measure must be 'distance' or 'loss' where clients are correlated in time, got "
             f"a {measured.speed} of F"
         )
-    return best_correlated_bound(
-        a_round,
-        _convex(clients),
-        measure="loss" if measure == "loss" else "distance",
-        rate=numbers.get("rate"),
-        rounds=rounds,
-        distance=1 if distance is None else distance,
-    )
+
+    def bound_of(played: AveragingRound) -> CorrelatedBound:
+        return best_correlated_bound(
+            played,
+            _convex(clients),
+            measure="loss" if measure == "loss" else "distance",
+            rate=numbers.get("rate"),
+            rounds=rounds,
+            distance=1 if distance is None else distance,
+        )
+
+    def value(played: AveragingRound) -> float:
+        found = bound_of(played)
+        return found.floor if rounds is None else found.after(rounds, float(distance))
+
+    if best_weights:
+        a_round = least_floor_weights(a_round, _convex(clients), value)
+    return bound_of(a_round)
 
 
 def _convex(clients: AnyClass) -> ClientClass:

@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.report.latex.sentences import _GREEK
+from fltheory.report.latex import _GREEK
 from fltheory.report.terminal.explanation import meanings_in_use
 from fltheory.theorems.correction import correction, hypotheses_of, left_part, parts_of
 from fltheory.theorems.sa_fl import statements as sa_fl

@@ -144,8 +144,10 @@ def given_in(
     fields: dict[Any, str] = {item.symbol: item.field for item in theorem.round_symbols}
     for hypothesis in theorem.hypotheses:
         used = hypothesis.condition.free_symbols & fields.keys()
-        ways = {item.reduction for item in theorem.round_symbols if item.symbol in used}
-        if not used or not isinstance(hypothesis.condition, sp.Le) or not ways <= reductions:
+        own = [item for item in theorem.round_symbols if item.symbol in used]
+        before_each = {(item.rounds.first, item.rounds.beyond_last) for item in own} <= {(0, -1)}
+        ways = {item.reduction for item in own} <= reductions
+        if not (own and before_each and ways and isinstance(hypothesis.condition, sp.Le)):
             continue
         left, right = hypothesis.condition.args
         apart: Any = left

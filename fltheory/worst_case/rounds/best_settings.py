@@ -7,7 +7,7 @@ the best of what was tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -392,7 +392,11 @@ def _three_digits(value: float) -> Fraction:
     return Fraction(f"{value:.3g}")
 
 
-def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> AveragingRound:
+def least_floor_weights(
+    a_round: AveragingRound,
+    client_class: ClientClass,
+    bound_of: Callable[[AveragingRound], float] | None = None,
+) -> AveragingRound:
     """Return the round with the weights, one per group, of the least floor that was found.
 
     Among weights of the same sum over all clients as the round's. The floor is proved for what is
@@ -403,6 +407,8 @@ def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> A
     ----------
     a_round : AveragingRound
     client_class : ClientClass
+    bound_of : callable, optional
+        Another bound than one round's floor, of a round with weights; ArithmeticError for none.
 
     Raises
     ------
@@ -417,6 +423,7 @@ def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> A
         raise ValueError("a_round must be of weights to have some of the same sum, got a mean")
     counts = np.array([own.n_clients for own in a_round.groups], dtype=np.float64)
     total = float(a_round.total_weight)
+    value = bound_of or (lambda played: best_bound_of(played, client_class).floor)
 
     def at(logs: FloatArray) -> AveragingRound:
         shares = np.exp(logs - logs.max())
@@ -426,7 +433,7 @@ def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> A
     def log_floor(logs: FloatArray) -> float:
         # Nothing is found far out, where the rate is nearly one.
         try:
-            floor = best_bound_of(at(logs), client_class).floor
+            floor = value(at(logs))
         except ArithmeticError:
             return float("inf")
         return float(np.log(max(floor, 1e-300)))

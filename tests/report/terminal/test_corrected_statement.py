@@ -8,8 +8,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.grammar.printed_form import form_text, printed_latex, printed_text
-from fltheory.report.latex.corrected_latex import _typeset_summands, corrected_latex
-from fltheory.report.latex.sentences import sentence_latex
+from fltheory.report.latex import _typeset_summands, corrected_latex, sentence_latex
 from fltheory.report.terminal.corrected_statement import corrected_text, written_summands
 from fltheory.theorems.correction import correction, hypotheses_of
 

@@ -279,6 +279,22 @@ def test_no_step_of_a_grid_is_better_than_the_best_step() -> None:
             assert best.after(500, 5) <= bound.after(500, 5) * (1 + 1e-3)
 
 
+def test_no_weights_of_a_grid_are_better_than_the_best_weights() -> None:
+    """Two clients of other availability and correlation: the mean one of their sum is kept."""
+    bursts = MarkovOnOff([0.9, 0.3], [0.2, 0.9])
+    unbiased = [1 / 1.8, 1 / 0.6]
+    asked: dict[str, Any] = {"rounds": 200, "start_distance": 10}
+    found = best_bound(
+        WeightedFedAvg(unbiased, 0.1, 1), bursts, CLIENTS, best_weights=True, **asked
+    )
+    assert isinstance(found, CorrelatedBound)
+    assert float(found.round.total_weight) == pytest.approx(sum(unbiased))
+    for share in np.linspace(0.1, 0.9, 9):
+        weights = [share * sum(unbiased), (1 - share) * sum(unbiased)]
+        other = best_bound(WeightedFedAvg(weights, 0.1, 1), bursts, CLIENTS, **asked)
+        assert found.after(200, 10) <= other.after(200, 10) * (1 + 1e-4)  # type: ignore[union-attr]
+
+
 # ---------------------------------------------------------------- the front door
 
 
@@ -317,7 +333,7 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
             {"measure": "loss", "rate": "0.9"},
             "must be 'distance' for a rate",
         ),
-        (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"best_weights": True}, "must be left out"),
+        (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"best_weights": True}, "must be of weights"),
     ],
 )
 def test_what_is_not_covered_is_refused_in_a_line(
