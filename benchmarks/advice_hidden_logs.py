@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Masks = NDArray[np.bool_]
 Rng = np.random.Generator
 Draw = Callable[[Rng], Masks]
-_REPLICAS, _NOISES = 12, 64
+_REPLICAS, _NOISES = 12, 400
 NAMES = ("fedavg", "fedau", "mifa", "unbiased", "f3ast")
 ALIKE = ("fedar", "mifa", "fedvarp", "scaffold")
 

@@ -18,7 +18,7 @@ from fltheory.advice.algorithm_advice import (
     Bias,
     FollowedAlgorithm,
     bias_of,
-    grouped_limit_weights,
+    limit_weights,
 )
 from fltheory.advice.kept_advice import Kept
 from fltheory.advice.measured_clients import MeasuredClients
@@ -141,7 +141,7 @@ class Advice(ReadOnlyArrays):
             return None
         off, largest = [], []
         for found in self.algorithms:
-            grouped = grouped_limit_weights(found.name, population, found.step, found.options)
+            grouped = limit_weights(found.name, population, found.step, found.options, grouped=True)
             if grouped is not None and found.process is not None:
                 bias = bias_of(population.group_distances, grouped)
                 off.append(abs(bias.unrelated - found.process.unrelated))

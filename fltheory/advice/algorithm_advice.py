@@ -70,7 +70,7 @@ class AlgorithmAdvice(ReadOnlyArrays):
     left : float
         Of the start, late in the log: root mean square over its last quarter.
     chance : float
-        Standard error of the square of sway and noise together, in which a log is one of many.
+        Standard error of the square of sway, noise and what is left together: a log is one of many.
     weights : array, (G,)
         Of the groups' optima in the mean model along the log.
     errors : array
@@ -110,8 +110,7 @@ class AlgorithmAdvice(ReadOnlyArrays):
             math.hypot(end**2 - square, _NORMAL * self.chance)
             for end in (self.log.low, self.log.high)
         )
-        # What is left of the start is no chance.
-        return math.sqrt(max(found - below, self.left**2)), math.sqrt(found + above)
+        return math.sqrt(max(found - below, 0.0)), math.sqrt(found + above)
 
     def error_if(self, radius: float, noise: float) -> float:
         """Return the error if optima were so many times as far apart, and gradients as noisy."""
@@ -195,7 +194,7 @@ def advice_on(task: FollowedAlgorithm) -> AlgorithmAdvice:
         sway_at_worst=math.inf if log is None else log.sway_at_worst,
         noise=math.inf if log is None else log.noise,
         left=math.inf if log is None else log.left,
-        chance=math.inf if log is None else _scatter(log.squares),
+        chance=math.inf if log is None else math.hypot(_scatter(log.squares), log.drawn_error),
         weights=population.group_distances.targets if log is None else log.weights,
         errors=np.full(len(population.recorded), math.inf) if log is None else log.errors,
         rounds=None if log is None else log.rounds_within(task.within),
@@ -203,11 +202,14 @@ def advice_on(task: FollowedAlgorithm) -> AlgorithmAdvice:
 
 
 def limit_weights(
-    name: str, population: ClientPopulation, step: float, options: Mapping[str, Any]
+    name: str,
+    population: ClientPopulation,
+    step: float,
+    options: Mapping[str, Any],
+    *,
+    grouped: bool = False,
 ) -> FloatArray | None:
-    """Return the weights (N,) of all clients' optima in an algorithm's limit, if it knows them.
-
-    `grouped_limit_weights` are the same from groups alone, of the groups' optima.
+    """Return the weights of all clients' optima in an algorithm's limit, if it knows them.
 
     Parameters
     ----------
@@ -218,26 +220,19 @@ def limit_weights(
         Of local SGD, in units of 1/L.
     options : mapping
         Its hyper-parameters beside step sizes and facts.
+    grouped : bool
+        Whether groups are taken for clients; the weights are those of their optima then.
     """
     if not isinstance(_listed(name, options).algorithm, KnownLimit):
         return None
-    algorithm = _made(name, options, population, step, population.facts)
+    facts = population.group_facts if grouped else population.facts
+    algorithm = _made(name, options, population, step, facts)
     assert isinstance(algorithm, KnownLimit)
-    return population.among_all(algorithm.limit_pulls(population.chains, population.moves))
-
-
-def grouped_limit_weights(
-    name: str, population: ClientPopulation, step: float, options: Mapping[str, Any]
-) -> FloatArray | None:
-    """Return the weights of groups' optima in the limit, as if groups were clients."""
-    if not isinstance(_listed(name, options).algorithm, KnownLimit):
-        return None
-    algorithm = _made(name, options, population, step, population.group_facts)
-    assert isinstance(algorithm, KnownLimit)
+    if not grouped:
+        return population.among_all(algorithm.limit_pulls(population.chains, population.moves))
     pulls = algorithm.limit_pulls(population.group_chains, population.group_moves)
-    weights = np.zeros(population.group_distances.targets.size)
-    weights[: pulls.size] = pulls / pulls.sum()
-    return weights
+    never = population.group_distances.targets.size - pulls.size
+    return np.append(pulls / pulls.sum(), np.zeros(never))
 
 
 def _best_step(

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from fltheory.participation.base import Masks
 from fltheory.validation import FloatArray
 
-# Few would leave to chance which algorithm is less noisy: 32 squares' mean is right to a quarter,
-# and averages over rounds do the rest.
-_NOISES = 32
+# Few would leave to chance which algorithm is less noisy.
+NOISES = 32
 
 
 class OrthogonalClients:
@@ -70,14 +69,8 @@ class OrthogonalClients:
 
     def at_start(self, replicas: int) -> FloatArray:
         """Return models that are all start, (replicas, dim)."""
-        x = np.zeros((replicas, self._targets.size + 1 + _NOISES))
+        x = np.zeros((replicas, self._targets.size + 1 + NOISES))
         x[:, self._targets.size] = 1
-        return x
-
-    def at_optimum(self, replicas: int) -> FloatArray:
-        """Return models at the minimiser of F, (replicas, dim)."""
-        x = np.zeros((replicas, self._targets.size + 1 + _NOISES))
-        x[:, : self._targets.size] = self._targets
         return x
 
     def weights(self, x: FloatArray) -> FloatArray:
@@ -90,7 +83,11 @@ class OrthogonalClients:
 
     def noise(self, x: FloatArray) -> FloatArray:
         """Return what gradients' noise adds to ``||x - x*||^2``, for sigma one, (replicas,)."""
-        return np.asarray((x[:, -_NOISES:] ** 2).mean(axis=1))
+        return self.noises(x).mean(axis=1)
+
+    def noises(self, x: FloatArray) -> FloatArray:
+        """Return draws, (replicas, draws), whose mean is `noise`."""
+        return np.asarray(x[:, -NOISES:] ** 2)
 
     def moves(self, steps: int, lr: float) -> FloatArray:
         """Return each client's share of the way to its optimum in so many steps."""
@@ -116,8 +113,8 @@ class OrthogonalClients:
         if correction is not None:
             changes -= correction
         changes *= moves[:, None]
-        changes[:, :, -_NOISES:] += self._deviations(steps, lr, proximal)[:, None] * (
-            self._rng.standard_normal((x.shape[0], self.n_clients, _NOISES))
+        changes[:, :, -NOISES:] += self._deviations(steps, lr, proximal)[:, None] * (
+            self._rng.standard_normal((x.shape[0], self.n_clients, NOISES))
         )
         changes *= who[:, :, None]
         return changes
@@ -145,7 +142,7 @@ class OrthogonalClients:
         total = -pulls.sum(axis=1, keepdims=True) * x
         total[:, : self.n_clients] += pulls
         variance = ((there * self._deviations(steps, lr, proximal)) ** 2).sum(axis=1, keepdims=True)
-        total[:, -_NOISES:] += np.sqrt(variance) * self._rng.standard_normal((x.shape[0], _NOISES))
+        total[:, -NOISES:] += np.sqrt(variance) * self._rng.standard_normal((x.shape[0], NOISES))
         return total
 
     def loss(self, x: FloatArray, who: Masks) -> FloatArray:
@@ -161,7 +158,7 @@ class OrthogonalClients:
         """Return a stochastic gradient of F, as noisy as a client's."""
         gradient = self._curvature * x
         gradient[:, : self._targets.size] -= self._curvature * self._targets
-        gradient[:, -_NOISES:] += self._rng.standard_normal((x.shape[0], _NOISES))
+        gradient[:, -NOISES:] += self._rng.standard_normal((x.shape[0], NOISES))
         return gradient
 
     def _deviations(self, steps: int, lr: float, proximal: float) -> FloatArray:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import count, islice, pairwise
 
 import numpy as np
 
+from fltheory.advice.orthogonal_clients import NOISES
 from fltheory.advice.population import ClientPopulation
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.simulation import simulate
 from fltheory.logs import AvailabilityLog
 from fltheory.logs.played_log import PlayedLog
+from fltheory.participation.base import Masks
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _DIVERGED = 1e6
+# Their last quarters together are the whole record.
+_RUNS = 4
+# An error from so few has Student's quantile of 95%, with three degrees of freedom: 3.18, not 1.96.
+_STUDENT = 1.62
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +33,12 @@ class OnTheLog(ReadOnlyArrays):
     Attributes
     ----------
     errors : array, (rounds,)
-        Root-mean-square distance from the optimum after each of the record's rounds, over
-        directions of optima and start and over gradients' noise.
+        Root-mean-square distance from the optimum after so many rounds, over the runs, directions
+        of optima and start, and gradients' noise.
     weights : array, (G,)
-        The mean model, as weights of the groups' optima: of a second pass through the record,
-        or, where availability drifts, of the last quarter of the first.
+        The mean model late in a run, as weights of the groups' optima.
     pulls : array, (B, G)
-        Towards which mean of optima clients pulled in each of B batches of these rounds.
+        Towards which mean of optima clients pulled in each of B batches of the record.
     squares : array, (B,)
         Of sway, at the worst optima, and noise together: their mean in each batch.
     sway, sway_at_worst : float
@@ -41,7 +47,9 @@ class OnTheLog(ReadOnlyArrays):
     noise : float
         How far gradients' noise moves it.
     left : float
-        What is left of the start over the first pass's last quarter, root mean square.
+        What is left of the start over a run's last quarter, root mean square.
+    drawn_error : float
+        Standard error of the squares of noise and of what is left, from so few draws and starts.
     """
 
     errors: FloatArray
@@ -52,6 +60,7 @@ class OnTheLog(ReadOnlyArrays):
     sway_at_worst: float
     noise: float
     left: float
+    drawn_error: float
 
     def rounds_within(self, distance: float) -> int | None:
         """Return after how many rounds the error stays within a distance; None if never."""
@@ -60,8 +69,23 @@ class OnTheLog(ReadOnlyArrays):
         return last + 1 if last < self.errors.size else None
 
 
+@dataclass(frozen=True, eq=False)
+class _Runs(PlayedLog):
+    """A record that begins anew after its end, played from several of its rounds on."""
+
+    begins: tuple[int, ...] = ()
+
+    def masks(self, rng: np.random.Generator | None, replicas: int) -> Iterator[Masks]:
+        """Play the rounds, one for each beginning."""
+        there, begins = self.log.present(), np.array(self.begins)
+        yield from (there[(number + begins) % len(there)] for number in count())
+
+
 class LogRounds:
-    """An algorithm's rounds along the record: once from the start, then once more.
+    """An algorithm's rounds along the record, as often as it has quarters, each time from another.
+
+    So what is late in a run is known of every round of the record, also of clients that have not
+    come yet. Where availability drifts, all runs begin where the record does.
 
     Parameters
     ----------
@@ -71,92 +95,96 @@ class LogRounds:
     """
 
     def __init__(self, algorithm: Algorithm, population: ClientPopulation, seed: int) -> None:
-        self._population = population
-        self._clients = population.clients(seed)
-        rng = np.random.default_rng(seed)
+        self._population, recorded = population, population.recorded
+        apart = 0 if population.drifts else len(recorded)
+        self._begins = np.arange(_RUNS) * apart // _RUNS
+        clients, rng = population.clients(seed), np.random.default_rng(seed)
         states = simulate(
             algorithm,
-            self._clients,
-            PlayedLog(AvailabilityLog.from_masks(population.recorded), repeat=True),
-            self._clients.at_start(1),
+            clients,
+            _Runs(AvailabilityLog.from_masks(recorded), begins=tuple(self._begins.tolist())),
+            clients.at_start(_RUNS),
             participation_rng=rng,
             branch_rng=rng,
         )
-        self._states = islice(states, 1, None)
-        self._first = self._pass()
+        self._diverged = False
+        rounds, groups = len(recorded), population.group_distances.targets.size
+        models = np.empty((rounds, _RUNS, groups))
+        starts, noises = np.empty((rounds, _RUNS, 1)), np.empty((rounds, _RUNS, NOISES))
+        for index, (state, _) in enumerate(islice(states, 1, rounds + 1)):
+            x = state["x"]
+            if not np.abs(x).max() < _DIVERGED:
+                self._diverged = True
+                return
+            models[index], noises[index] = clients.weights(x), clients.noises(x)
+            starts[index, :, 0] = clients.start(x)
+        # Without what is left of the start: a mean of optima, as the limit is.
+        self._models = models / np.where(starts == 1, 1, 1 - starts)
+        self._starts = starts[..., 0]
+        self._noises = noises * population.training.noise**2 * population.thinning
 
     @property
     def late_error(self) -> float:
-        """Root-mean-square error over the last quarter of the record; infinite if it diverges."""
-        if self._first is None:
-            return math.inf
-        return _late(self._first.errors)
+        """Root-mean-square error over a run's last quarter; infinite if it diverges."""
+        return math.inf if self._diverged else math.sqrt((self._late(self._errors) ** 2).mean())
+
+    @property
+    def _errors(self) -> FloatArray:
+        distances = self._population.group_distances
+        away = (1 - self._starts[..., None]) * (self._models - distances.targets)
+        squares = self._starts**2 + distances.radius**2 * (away**2 @ distances.spread)
+        # The noise of so few coordinates is itself noisy: its mean stands for it in all rounds.
+        return np.asarray(np.sqrt(squares.mean(axis=1) + self._drawn.mean()))
+
+    @property
+    def _drawn(self) -> FloatArray:
+        """Return squares of noise that were drawn, (runs, draws): means over what is late."""
+        # Noise is settled by half of a run, where it does not drift.
+        late = 4 if self._population.drifts else 2
+        return np.asarray(self._late(self._noises, late).mean(axis=0))
+
+    @staticmethod
+    def _late(values: FloatArray, parts: int = 4) -> FloatArray:
+        """Return the last quarter, or another part."""
+        return values[-max(1, len(values) // parts) :]
 
     def on_the_log(self) -> OnTheLog | None:
         """Return what all rounds show; None if the algorithm diverges."""
-        population, first = self._population, self._first
-        counted = first if population.drifts else self._pass()
-        if first is None or counted is None:
+        if self._diverged:
             return None
-        distances = population.group_distances
-        edges = population.batches
-        counts = slice(edges[0], edges[-1])
-        models, noises = counted.models[counts], counted.noises[counts]
-        mean = models.mean(axis=0)
-        away = models - mean
+        distances = self._population.group_distances
+        rounds, starts = len(self._models), self._late(self._starts) ** 2
         # The mean pull of a batch is where the model was, and how far it went from its beginning
         # to its end over how far it goes at all: unlike models, pulls forget from batch to batch.
-        pull = 1 - max(abs(first.starts[-1]), 1e-300) ** (1 / first.starts.size)
-        before = np.vstack([first.models[-1:], counted.models])
-        pulls = [
-            before[begin:end].mean(axis=0) + (before[end] - before[begin]) / ((end - begin) * pull)
-            for begin, end in pairwise(edges)
-        ]
-        at_worst = (away @ distances.farthest(mean)) ** 2
-        noises = noises * population.training.noise**2 * population.thinning
-        by_batch = [edge - edges[0] for edge in edges[:-1]]
-        lengths = np.diff(edges)
+        pull = 1 - max(math.sqrt((self._starts[-1] ** 2).mean()), 1e-300) ** (1 / rounds)
+        counted, noises, pulls = [], [], []
+        for begin, end in pairwise(self._population.batches):
+            ages = (begin - self._begins) % rounds
+            run = int(np.argmax(np.where(ages + end - begin <= rounds, ages, -1)))
+            age = int(ages[run]) + np.arange(-1, end - begin)
+            before = self._models[np.maximum(age, 0), run]
+            went = (before[-1] - before[0]) / ((end - begin) * pull)
+            pulls.append(before[:-1].mean(axis=0) + went)
+            counted.append(before[1:])
+            noises.append(self._noises[age[1:], run].mean())
+        models = np.concatenate(counted)
+        mean = models.mean(axis=0)
+        away = models - mean
+        worst = distances.farthest(mean)
+        left, drawn = starts.mean(axis=0), self._drawn
+        by_run = left + drawn.mean(axis=1)
         return OnTheLog(
-            errors=first.errors,
+            errors=self._errors,
             weights=mean,
             pulls=np.array(pulls),
-            squares=np.add.reduceat(at_worst + noises, by_batch) / lengths,
+            squares=np.array([(((part - mean) @ worst) ** 2).mean() for part in counted]) + noises,
             sway=distances.radius * math.sqrt(float((away**2).mean(axis=0) @ distances.spread)),
-            sway_at_worst=math.sqrt(at_worst.mean()),
-            noise=math.sqrt(noises.mean()),
-            left=_late(first.starts),
+            sway_at_worst=math.sqrt(((away @ worst) ** 2).mean()),
+            noise=math.sqrt(drawn.mean()),
+            left=math.sqrt(left.mean()),
+            drawn_error=math.hypot(_error_of_mean(drawn), _STUDENT * _error_of_mean(by_run)),
         )
 
-    def _pass(self) -> _Pass | None:
-        clients, distances = self._clients, self._population.group_distances
-        models = np.empty((len(self._population.recorded), distances.targets.size))
-        starts, noises = np.empty((len(models), 1)), np.empty(len(models))
-        for index, (state, _) in enumerate(islice(self._states, len(models))):
-            x = state["x"]
-            if not np.abs(x).max() < _DIVERGED:
-                return None
-            models[index] = clients.weights(x)[0]
-            starts[index], noises[index] = clients.start(x)[0], clients.noise(x)[0]
-        # Without what is left of the start: a mean of optima, as the limit is.
-        moved = np.where(starts == 1, 1, 1 - starts)
-        settled = models / moved
-        # The noise of so few coordinates is itself noisy: its mean stands for it in all rounds.
-        noise = self._population.training.noise**2 * noises.mean() * self._population.thinning
-        away = (1 - starts) * (settled - distances.targets)
-        squares = starts[:, 0] ** 2 + distances.radius**2 * (away**2 @ distances.spread)
-        return _Pass(settled, np.sqrt(squares + noise), starts[:, 0], noises)
 
-
-@dataclass(frozen=True, eq=False)
-class _Pass:
-    """A record's rounds: models less start (rounds, G), errors, starts, and squares of noise."""
-
-    models: FloatArray
-    errors: FloatArray
-    starts: FloatArray
-    noises: FloatArray
-
-
-def _late(values: FloatArray) -> float:
-    """Return the root mean square over the last quarter."""
-    return float(np.sqrt((values[-max(1, values.size // 4) :] ** 2).mean()))
+def _error_of_mean(values: FloatArray) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(values.size)

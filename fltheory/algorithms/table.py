@@ -32,11 +32,13 @@ from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.algorithms.shared.step_sizes import Constant, Harmonic
 from fltheory.algorithms.unbiased import Unbiased
 from fltheory.algorithms.weighted_fedavg import WeightedFedAvg
-from fltheory.algorithms.wrapped.averaged_iterate import AveragedIterate
-from fltheory.algorithms.wrapped.projected import Projected
-from fltheory.algorithms.wrapped.scheduled import Scheduled
-from fltheory.algorithms.wrapped.server_momentum import ServerMomentum
-from fltheory.algorithms.wrapped.warm_started import WarmStarted
+from fltheory.algorithms.wrapped import (
+    AveragedIterate,
+    Projected,
+    Scheduled,
+    ServerMomentum,
+    WarmStarted,
+)
 
 STEPS = ("client_lr", "assist_lr", "local_steps")
 FACTS = ("target_weights", "aggregation_weights", "availability", "correlation")

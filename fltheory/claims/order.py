@@ -451,9 +451,9 @@ def _enclosed(
         raise NotEnclosedError(
             f"a quantity that needs no run, over more than {_MOST_ROUNDS_AT_A_POINT} rounds"
         )
-    orders = [enclosed_on(theorem, one, axis.order) for one in settings]
     # All of them or none: the last value's run, the dearest, is the first to be found too dear.
     sides = [theorem.enclosed(one, _WORK_A_VALUE) for one in reversed(settings)][::-1]
+    orders = [enclosed_on(theorem, one, axis.order) for one in settings]
     slopes = EnclosedSlopes.of(grid, sides, orders)
     if slopes is None:
         raise NotEnclosedError("the slope of what is not surely above zero and finite")

@@ -42,15 +42,13 @@ def command(
     model: Annotated[
         Path | None,
         READ,
-        typer.Option(help="CSV client,point,...: gradients to measure clients by."),
+        typer.Option(help="CSV client,point,...: gradients that tell how unlike clients are."),
     ] = None,
-    noise: Annotated[float | None, typer.Option(help=f"{NOISE_MEANS}; 1 if unsaid.")] = None,
+    noise: Annotated[float | None, typer.Option(help=f"{NOISE_MEANS}; default 1.")] = None,
     dissimilarity: Annotated[
-        float | None, typer.Option(help=f"{DISSIMILARITY_MEANS}; 0.5 if unsaid.")
+        float | None, typer.Option(help=f"{DISSIMILARITY_MEANS}; default 0.5.")
     ] = None,
-    condition: Annotated[
-        float | None, typer.Option(help=f"{CONDITION_MEANS}; 1 if unsaid.")
-    ] = None,
+    condition: Annotated[float | None, typer.Option(help=f"{CONDITION_MEANS}; default 1.")] = None,
     within: Annotated[
         float,
         typer.Option(help="Distance at which to stop counting rounds, relative to the start's."),
@@ -66,9 +64,7 @@ def command(
     store: Annotated[
         Path | None,
         UPDATED,
-        typer.Option(
-            help="A store to keep each algorithm in when done; rerun the command to resume."
-        ),
+        typer.Option(help="Results of each algorithm; rerun to resume."),
     ] = None,
     columns: Columns = None,
     check: Annotated[

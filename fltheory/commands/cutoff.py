@@ -83,15 +83,20 @@ def _of_log(
                 stays = (log.who[own] * 0, log.first[own], log.stop[own])
                 each[name] = best_cutoff(AvailabilityLog([name], log.n_rounds, *stays), rounds)
         draw(partial(write_log_cutoffs, log, rounds, found), figure, advance)
-    drift = "The best cut-off for later rounds may be another; try the last part of the log alone."
+    drift = "The best cut-off for later rounds may differ; try the last part of the log alone."
     for caution in doubts(describe(log), drift=drift):
         print(caution)
-    print(f"FedAU's weights along {rounds} of the log's {log.n_rounds} rounds, as they were:")
+    best = found.best
+    print(
+        f"Use K = {best.cutoff:g} in FedAU: along {rounds} of the log's {log.n_rounds} rounds its "
+        f"weights are then off by a mean square of {best.error:.2g}, and by "
+        f"{found.none.error:.2g} without a cut-off."
+    )
     table_console().print(cutoff_table(found))
     table_console().print(client_cutoff_table(log, each, found.best.cutoff))
-    print("p: the share of the log's rounds in which a client was online")
+    print("p: share of the log's rounds in which a client was online; best K: for it alone")
     if never := log.n_clients - len(each):
-        print(f"never online: {never} of {log.n_clients} clients; no cut-off brings them in")
+        print(f"never online: {never} of {log.n_clients} clients, whom no cut-off can help")
     tell_written(figure)
 
 

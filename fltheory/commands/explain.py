@@ -80,7 +80,7 @@ def _computed_now(statement: Statement) -> dict[str, str]:
 
 
 def _show_correction(theorem: str) -> None:
-    from fltheory.report.latex.corrected_latex import corrected_latex
+    from fltheory.report.latex import corrected_latex
     from fltheory.report.terminal.corrected_statement import corrected_text
     from fltheory.theorems.correction import correction
 

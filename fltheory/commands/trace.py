@@ -42,7 +42,7 @@ def describe(
     from fltheory.files.whole_file import write_whole
     from fltheory.logs import describe
     from fltheory.report.figures.log_figure import write_log_figure
-    from fltheory.report.terminal.deployments.log_report import fits_table, log_summary
+    from fltheory.report.terminal.deployments.log_report import fits_table, log_summary, next_steps
 
     check_figures(figure=figure)
     check_places(json=json)
@@ -52,6 +52,7 @@ def describe(
         draw(partial(write_log_figure, found), figure, advance)
     print(log_summary(found))
     table_console().print(fits_table(found))
+    print(next_steps(found, log))
     if json is not None:
         write_whole(json, dumps(found.document(), indent=1, ensure_ascii=False) + "\n")
     for path in (json, figure):

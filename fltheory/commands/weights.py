@@ -32,13 +32,14 @@ def command(
         Path,
         READ,
         typer.Argument(
-            help="A log of who was there; or, if it ends in .toml, a problem: a, b, ..."
+            help="A log of who was online; or a problem, a, b, ..., if it ends in .toml."
         ),
     ],
     sizes: SizesFile = None,
     method: Annotated[Method, typer.Option(help="How the minimum is found.")] = "auto",
     rounds: Annotated[
-        int | None, typer.Option(help="Rounds of a run, with a log; as many as it has by default.")
+        int | None,
+        typer.Option(help="Rounds of a run, with a log; as many as it has by default."),
     ] = None,
     local_steps: Annotated[int, typer.Option(help="Local steps of a round, with a log.")] = 1,
     noise: Annotated[float, typer.Option(help=NOISE_MEANS)] = 1.0,

@@ -83,12 +83,14 @@ def test_biases_by_formula_are_those_of_a_long_simulation(found: Advice, name: s
 
 
 def along(found: Advice, run: Callable[..., Iterator[np.ndarray]], step: object) -> np.ndarray:
-    """Return the mean model of a second pass through the log, as weights of all clients' optima."""
-    log = found.population.log
-    twice = np.concatenate([log.present()] * 2)[:, None, found.population.ever]
-    models = np.array(list(run(iter(twice), np.eye(log.n_clients)[found.population.ever], step)))
+    """Return the mean model late in runs from each quarter, as weights of all clients' optima."""
+    log, ever = found.population.log, found.population.ever
+    begins = np.arange(4) * log.n_rounds // 4
+    masks = np.stack([np.roll(log.present()[:, ever], -begin, axis=0) for begin in begins], axis=1)
+    models = np.array(list(run(iter(masks), np.eye(log.n_clients)[ever], step)))
     # Without what is left of the start.
-    return (models / models.sum(axis=-1, keepdims=True))[log.n_rounds :].mean(axis=(0, 1))
+    settled = models / models.sum(axis=-1, keepdims=True)
+    return settled[3 * log.n_rounds // 4 :].mean(axis=(0, 1))
 
 
 @pytest.mark.parametrize("name", [*ALIKE, "fedavg", "fedau", "fedavg-is", "adafed", "f3ast"])
@@ -97,7 +99,9 @@ def test_weights_along_the_log_are_those_of_plain_numpy(found: Advice, name: str
     mean = along(found, plain(found)[name], step_of(found, name))
     # Groups are in the order of availability, and those never there are the last.
     weights = np.append(mean[population.ever[population.shown]], mean[population.never])
-    assert found.named(name).weights == pytest.approx(weights, abs=1e-4)
+    # F3AST begins with ties, which the clients' order breaks: another one here.
+    allowed = 1e-3 if name == "f3ast" else 1e-4
+    assert found.named(name).weights == pytest.approx(weights, abs=allowed)
 
 
 def test_ca_fed_along_the_log_is_that_of_plain_numpy(found: Advice) -> None:
@@ -158,6 +162,20 @@ def test_rotating_groups_have_the_bias_of_their_turns() -> None:
     weights = 1 / 4 / np.bincount(group)[group]
     assert found.log.unrelated == pytest.approx(np.linalg.norm(weights - 0.1), rel=0.02)
     assert found.log.at_worst == pytest.approx(np.abs(weights - 1 / 12).sum(), rel=0.02)
+    # Round r of a turn, once settled: what is left of earlier turns of a group is a series.
+    k, ago, r = 1 - found.step, np.arange(4), np.arange(1, 6)[:, None]
+    turns = (1 - k**5) * k ** (r + 5 * ((ago - 1) % 4)) / (1 - k**20)
+    turns[:, :1] += 1 - k**r
+    assert turns.sum(axis=1) == pytest.approx(1)
+    each = np.array([turns[:, (now - np.arange(4)) % 4] for now in range(4)])
+    off = each[..., group] / np.bincount(group)[group] - 0.1
+    missed = math.hypot(found.log.unrelated, found.sway)
+    assert missed == pytest.approx(math.sqrt((off**2).sum(axis=-1).mean()), rel=1e-3)
+    # The worst optima: -1 of the last group and of one of those before it, which have least weight.
+    away = off @ np.where(np.arange(10) < 5, 1, -1)
+    worst = math.hypot(found.log.at_worst, found.sway_at_worst)
+    assert worst == pytest.approx(math.sqrt((away**2).mean()), rel=1e-3)
+    assert found.sway_at_worst > 0.1 * found.log.at_worst
 
 
 def test_what_was_stopped_is_resumed(log: AvailabilityLog, found: Advice, tmp_path: Path) -> None:

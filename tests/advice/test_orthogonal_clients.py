@@ -71,7 +71,7 @@ def test_noise_is_that_of_quadratic_clients() -> None:
     quadratic = QuadraticClients(problem, GaussianNoise(np.random.default_rng(5)))
     ours = orthogonal(1.0)
     theirs_state = algorithm.init(np.zeros((replicas, 1)), N)
-    state = algorithm.init(ours.at_optimum(replicas // 8), N)
+    state = algorithm.init(ours.at_start(replicas // 8), N)
     for who in WHO:
         theirs_state = algorithm.round(
             theirs_state, quadratic, np.repeat(who, replicas, axis=0), "clients"

@@ -41,7 +41,7 @@ def test_a_log_gives_each_client_a_cutoff(fltheory_command, tmp_path: Path) -> N
     log.write_text("round,ann,bob,cid\n0,1,0,0\n1,1,1,0\n2,1,0,0\n3,0,0,0\n")
     status, out, _ = fltheory_command("cutoff", str(log), "--figure", str(figure))
     assert status == 0
-    assert "FedAU's weights along 4 of the log's 4 rounds" in out
+    assert "in FedAU: along 4 of the log's 4 rounds" in out
     rows = {
         cells[0]: cells[1:]
         for line in out.splitlines()

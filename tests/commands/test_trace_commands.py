@@ -32,7 +32,7 @@ def test_describe_says_it_in_words_numbers_and_a_figure(
     )
     assert (status, err) == (0, "")
     assert "4, 300 rounds" in out
-    assert "never there      1: dot" in out
+    assert "never online     1: dot" in out
     assert "not rejected" in out
     document = json.loads(found.read_text())
     shares = read_log(log_file).present().mean(axis=0)

@@ -103,7 +103,7 @@ def test_a_log_and_sizes_give_every_client_its_weight(fltheory_command, tmp_path
     assert "so a_k = 0.25 pi_k (" in text
     assert "b = 2.4184 (" in text
     assert "bias = 0.5 (" in text
-    assert "(cvxpy)" in text
+    assert ", cvxpy)" in text
     rows = [line.split(",") for line in out.read_text().splitlines()]
     assert rows[0] == ["client", "availability", "target", "weight", "importance"]
     assert [row[:3] for row in rows[1:]] == [

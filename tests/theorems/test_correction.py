@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.report.latex.sentences import _GREEK
+from fltheory.report.latex import _GREEK
 from fltheory.report.terminal.explanation import meanings_in_use
 from fltheory.theorems.correction import correction, hypotheses_of, left_part, parts_of
 from fltheory.theorems.sa_fl import statements as sa_fl
@@ -79,7 +79,7 @@ def test_a_changed_left_side_is_marked() -> None:
 
 
 # What every reader knows: expectations, clients' losses, models, bound indices; "a" is an article.
-NOTATION = {*"EPFdRxwrtknijfaO", "sum_", "dp_k", "x_r", "x_R", "wbar_T"}
+NOTATION = {*"EPFdRxwrtknijfaO", "sum_", "w_", "dp_k", "x_r", "x_R", "wbar_T"}
 
 
 @pytest.mark.parametrize("identifier", RESULTS)

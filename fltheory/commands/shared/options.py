@@ -82,7 +82,9 @@ Columns: TypeAlias = Annotated[
 SizesFile: TypeAlias = Annotated[
     Path | None,
     READ,
-    typer.Option(help="CSV client,size: a log's targets, also of clients never seen; else equal."),
+    typer.Option(
+        help="CSV client,size: how much clients count, also those never seen; equal by default."
+    ),
 ]
 # What is assumed of the clients of a log.
 NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"

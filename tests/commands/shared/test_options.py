@@ -68,7 +68,7 @@ MEANINGS = {
     "--dissimilarity": ("Gamma, in units of", float),
     "--condition": ("L / mu", float),
     "--round-length": ("How long a round lasts", float),
-    "--store": ("A store to keep (every cell|each algorithm) in", Path),
+    "--store": ("Results (database|of each algorithm)", Path),
     "--dask": ("Run on a Dask cluster", str),
     "--data": ("Folder of the data set's files", Path),
 }

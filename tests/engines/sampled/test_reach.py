@@ -27,7 +27,7 @@ from fltheory.algorithms import (
     WarmStarted,
     WeightedFedAvg,
 )
-from fltheory.algorithms.wrapped.server_momentum import ServerMomentum
+from fltheory.algorithms.wrapped import ServerMomentum
 from fltheory.engines import Setting, monte_carlo, paths
 from fltheory.engines.clients.noise import GaussianNoise, Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients

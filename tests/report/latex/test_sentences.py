@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.report.latex.sentences import escaped, plain_text, sentence_latex
+from fltheory.report.latex import escaped, plain_text, sentence_latex
 
 TYPESET = {
     "eta_c <= 1/(2 sqrt(30) LK)": r"\eta_{c} \leq 1/(2 \sqrt{30} LK)",

@@ -26,8 +26,8 @@ def cautions(found: LogDescription) -> list[str]:
     """Return what the log's own tests say against advice from it; it comes first."""
     return doubts(
         found,
-        drift="What follows is about its last quarter, and holds only while clients stay as they "
-        "were then.",
+        drift="Everything below is about its last quarter, and holds as long as clients behave as "
+        "they did then.",
         chains="Errors below come from the log's own rounds and do not assume it; only the column "
         '"bias, chains" does.',
     )
@@ -206,14 +206,17 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
         (
             f"targets: {targets}",
             *measured,
-            "unit: ||w_0 - w*||; L for slopes",
+            "unit: ||w_0 - w*||, the distance at the start; steps are in units of 1/L",
             "bias, chains: by formula, if each client came and went as a two-state chain, "
-            f"independently; bias, log: along {len(population.recorded)} rounds of the log",
-            "bias: root mean square over optima in unrelated directions; at worst: over all optima",
+            f"independently of the others; bias, log: along {len(population.recorded)} rounds of "
+            "the log",
+            "bias: root mean square over clients' optima in unrelated directions; at worst: the "
+            "largest for any optima",
             *groups,
-            "sway, noise: how far clients' coming and going, at the worst optima, and gradients "
-            "move the model about its mean; error: all three and what is left of the start, late "
-            "in the log; known availability is taken from this log, with its error",
+            "sway: how far the model moves about its mean as clients come and go, at the worst "
+            "optima; noise: how far gradients' noise moves it; error: bias at worst, sway, noise "
+            "and what is left of the start, late in the log; known availability is estimated from "
+            "this log, and its error counted",
             f"assumed: quadratic clients, {training.local_steps} local steps, dissimilarity "
             f"{training.dissimilarity:g}, noise {training.noise:g}, condition "
             f"{training.condition:g}; of the steps 1, 1/2, ..., 1/64 of {training.step:.3g}/L the "

@@ -23,14 +23,14 @@ def log_summary(found: LogDescription) -> str:
     lines = [
         f"clients          {log.n_clients}, {log.n_rounds} rounds, {log.who.size} stays"
         + (f"; {log.between_rounds} more between two rounds" if log.between_rounds else ""),
-        f"there            {low:.3g} / {middle:.3g} / {high:.3g} of rounds (quantiles 10, 50, 90% "
-        f"of clients), each to +-{widest:.2g} or better at 95%",
-        f"never there      {_listed(found.never_there)}",
-        f"below 1%         {rare}",
-        f"always there     {_listed(found.always_there)}",
+        f"online           {low:.3g} / {middle:.3g} / {high:.3g} of rounds (10th, 50th and 90th "
+        f"percentile of clients); 95% intervals are +-{widest:.2g} at most",
+        f"never online     {_listed(found.never_there)}",
+        f"online below 1%  {rare}",
+        f"always online    {_listed(found.always_there)}",
         f"stays            {_lengths(found.stays)}",
         f"absences         {_lengths(found.gaps)}",
-        f"2nd eigenvalue   {_eigenvalue(found.largest_eigenvalue)}",
+        f"memory           {_eigenvalue(found.largest_eigenvalue)}",
         f"pairs            {_pairs(found)}",
         f"clusters         {_clusters(found)}",
         f"cycle            {_cycle(found)}",
@@ -53,7 +53,7 @@ def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
     said = []
     if found.drifts:
         said.append(
-            f"Caution: availability changes along this log (its halves differ, p = "
+            "Caution: availability changes along this log (its halves differ, p = "
             f"{found.halves_p_value:.2g}; {found.changed} of {found.log.n_clients} clients "
             f"changed). {drift}"
         )
@@ -87,14 +87,19 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _lengths(quantiles: FloatArray) -> str:
     if np.isnan(quantiles).any():
-        return "none that begins and ends in the log"
-    return "{:.4g} / {:.4g} / {:.4g} rounds (10, 50, 90%), at most {:.4g}".format(*quantiles)
+        return "none that begins and ends within the log"
+    return "{:.4g} / {:.4g} / {:.4g} rounds (percentiles as above), {:.4g} at most".format(
+        *quantiles
+    )
 
 
 def _eigenvalue(largest: FloatArray) -> str:
     if np.isnan(largest).any():
         return "not known: no client changed 20 times"
-    return "{:.3g}, within [{:.3g}, {:.3g}] at 95%, the largest of all clients".format(*largest)
+    return (
+        "second eigenvalue {:.3g} (95% interval {:.3g} to {:.3g}) of the client with the longest "
+        "memory".format(*largest)
+    )
 
 
 def _pairs(found: LogDescription) -> str:
@@ -102,7 +107,7 @@ def _pairs(found: LogDescription) -> str:
         return "no two clients that come and go"
     low, middle, high = found.pairs
     return (
-        f"correlations {low:.2f} / {middle:.2f} / {high:.2f} (5, 50, 95%) among "
+        f"correlations {low:.2f} / {middle:.2f} / {high:.2f} (5th, 50th and 95th percentile) among "
         f"{found.sampled[0]} clients"
     )
 
@@ -128,3 +133,15 @@ def _halves(found: LogDescription) -> str:
         return "cannot be compared"
     alike = "differ" if found.halves_p_value < 0.05 else "alike"
     return f"{alike} (p = {found.halves_p_value:.2g}); {found.changed} clients changed"
+
+
+def next_steps(found: LogDescription, log: object) -> str:
+    """Return what to do with the log next, as its tests allow."""
+    recent = " once you have cut it to recent rounds: availability changes" if found.drifts else ""
+    drawn = "draws more logs like it"
+    if found.rejects("on-off Markov"):
+        drawn = "would draw clients that come independently of each other, as these do not"
+    return (
+        f"Next: `fltheory advise {log}` says which algorithm suits this log{recent}.\n"
+        f"`fltheory trace sample {log} --rounds 1000 --out more.csv` {drawn}."
+    )

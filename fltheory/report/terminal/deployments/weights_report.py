@@ -71,7 +71,6 @@ def weights_assumptions(
         f"so a_k = {training.noise**2 * training.rounds * training.step**2:.6g} pi_k (what the "
         f"noise of a client's gradients adds to the bound), b = {problem.b:.6g} (the start and the "
         f"step sizes), bias = {problem.bias:.6g} (the price of a unit of chi2(alpha || p))",
-        "aggregate with the weights q; p is the importance that they give the clients",
     ]
     return "\n".join(said)
 
@@ -79,7 +78,13 @@ def weights_assumptions(
 def weights_table(found: ClientWeights) -> Table:
     """Lay out a client per row; of many clients the first and the last."""
     table = Table()
-    for heading in ("client", "target alpha", "availability pi", "weight q", "importance p"):
+    for heading in (
+        "client",
+        "target alpha",
+        "availability pi",
+        "weight to use, q",
+        "importance p",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     n_clients = len(found.clients)
     columns = (found.target_weights, found.availability, found.weights, found.importance)
@@ -93,14 +98,15 @@ def weights_table(found: ClientWeights) -> Table:
 
 
 def weights_summary(found: OptimalWeights) -> str:
-    """Return the errors, and how well the optimality conditions hold, in three lines."""
+    """Return which weights to use, the errors, and how well the optimality conditions hold."""
     excluded = int((found.q == 0).sum())
     return (
-        f"optimisation error {found.optimization_error:.6g}, bias error {found.bias_error:.6g}, "
-        f"together {found.error:.6g}\n"
-        f"{found.q.size} clients, {excluded} without weight; multipliers lambda* "
-        f"{found.availability_multiplier:.6g}, theta* {found.total_multiplier:.6g}\n"
-        f"relative KKT residual {found.kkt_residual:.1e} ({found.method})"
+        "Multiply each online client's update by its weight q; clients without weight: "
+        f"{excluded} of {found.q.size}. The importance p, pi q scaled to sum to one, is how much a "
+        "client then counts, and the target alpha how much it should.\n"
+        f"CA-Fed's bound: optimisation error {found.optimization_error:.6g} + bias error "
+        f"{found.bias_error:.6g} = {found.error:.6g}, the least there is (relative KKT residual "
+        f"{found.kkt_residual:.1e}, {found.method})"
     )
 
 

@@ -57,9 +57,10 @@ def test_the_table_shows_both_ends_of_many_clients() -> None:
 def test_the_summary_tells_the_errors() -> None:
     """Four alike clients: (1/2 * 4 / 16) / (1/2) = 1/4, and no bias."""
     text = weights_summary(solve(alike(4)))
-    assert text.startswith("optimisation error 0.25, bias error ")
-    assert "4 clients, 0 without weight" in text
-    assert text.endswith("(newton)")
+    assert text.startswith("Multiply each online client's update by its weight q; ")
+    assert "clients without weight: 0 of 4." in text
+    assert "optimisation error 0.25 + bias error " in text
+    assert text.endswith(", newton)")
 
 
 def test_the_figure_shows_every_client() -> None:

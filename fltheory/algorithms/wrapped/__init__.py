@@ -1,1 +1,0 @@
-"""What changes another algorithm: schedules, projections, averages, momentum, a warm start."""

@@ -1,1 +1,0 @@
-"""What is ready to be pasted into a paper."""
