@@ -199,7 +199,10 @@ def main() -> int:
     rng = np.random.default_rng(arguments.seed)
     if arguments.faults:
         every: list[tuple[str, int | str]] = [
-            (name, fault) for name in GALLERY for fault in GALLERY[name].faults
+            (name, fault)
+            for name in arguments.names
+            if name in GALLERY
+            for fault in GALLERY[name].faults
         ]
     else:
         each = [variants(name, rng) for name in arguments.names]

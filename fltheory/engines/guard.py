@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from threading import RLock
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -187,8 +188,11 @@ def _guarded(setting: Setting) -> Findings:
     with seeded(algorithm, np.random.SeedSequence(_SEED)):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
         # Some rounds are run; what each of them may be is asked of all, as engines do.
+        asked = None
         for index in range(1, 1 + setting.rounds if isinstance(algorithm, Schedule) else 1):
-            _check_branches(in_round(algorithm, index), index)
+            before, asked = asked, in_round(algorithm, index)
+            if asked is not before:
+                _check_branches(asked, index)
         told = rounds.unequal()
         differs = "" if told else rounds.differs()
         draws_from, told = watch.draws_from(), told or rounds.told
@@ -489,21 +493,25 @@ class _RealRounds:
         """
         problem = self._problem
         if not isinstance(problem, QuadraticProblem) or self._size > _LARGEST:
-            self.run(())
+            list(self.run(()))
             return ""
         forms = _Forms(problem)
         try:
             random = forms.random_at_start(self._setting)
             while True:
-                seen = self.run(random)
-                widened = forms.check(seen, random)
-                if not widened:
+                seen, widened = list[_Seen](), tuple[str, ...]()
+                for one in self.run(random):
+                    seen.append(one)
+                    widened = forms.check(one, random)
+                    if widened:
+                        break
+                else:
                     if not set(seen[0].before) <= set(random):
                         self._side_by_side(seen)
                     return ""
                 random = (*random, *widened)
         except NotAffineError as error:
-            self.run(())
+            list(self.run(()))
             return str(error)
 
     def _side_by_side(self, seen: Sequence[_Seen]) -> None:
@@ -528,17 +536,17 @@ class _RealRounds:
                 mixed = "refused"
             self.apart = self.apart or bool(mixed)
 
-    def run(self, random: tuple[str, ...], visited: Sequence[int] = ()) -> list[_Seen]:
+    def run(self, random: tuple[str, ...], visited: Sequence[int] = ()) -> Iterator[_Seen]:
         """Run rounds from the start on paths that are drawn; of each, see every branch."""
         rng = np.random.default_rng(0)
         names = set(self._start(1))
         # Where nothing is counted and nothing scheduled, all rounds are one function.
-        alike = names <= set(random) and not isinstance(self._setting.algorithm, Schedule)
+        alike = names <= set(random) and self._one_after_another
         visited = visited or self._visited(_FEWEST if alike else _CONSECUTIVE + _SPREAD)
         rows = _PATHS if random else max(_PATHS, _ALL_ALONE // len(visited))
         if self._size > _LARGEST:
             rows = 1
-        state, seen = self._start(rows), []
+        state = self._start(rows)
         masks = self._setting.participation.masks(rng, rows)
         for index, who in zip(visited, masks, strict=False):
             algorithm = _algorithm_in(self._setting, index)
@@ -547,11 +555,19 @@ class _RealRounds:
                 self._seen(index, algorithm, branch, who.copy(), state, random, rng)
                 for branch in branches
             ]
-            seen += made
+            yield from made
             state = self._goes_on(made[int(rng.integers(len(branches)))], random)
             if not all(np.isfinite(array).all() for array in state.values()):
-                break
-        return seen
+                return
+
+    @cached_property
+    def _one_after_another(self) -> bool:
+        """Whether one object runs in all rounds but, at most, the first."""
+        schedule, rounds = self._setting.algorithm, range(3, self._setting.rounds + 1)
+        if not isinstance(schedule, Schedule):
+            return True
+        second = in_round(schedule, 2)
+        return all(in_round(schedule, index) is second for index in rounds)
 
     def _visited(self, most: int) -> list[int]:
         """Return the rounds that are run, about so many: the first ones, some up to the last."""
@@ -670,29 +686,28 @@ class _Forms:
                 return tuple(random)
             random += sorted(moving - set(random))
 
-    def check(self, seen: Sequence[_Seen], random: tuple[str, ...]) -> tuple[str, ...]:
-        """Compare real rounds with forms, and return which more entries the model moves, if any.
+    def check(self, one: _Seen, random: tuple[str, ...]) -> tuple[str, ...]:
+        """Compare a real round with forms, and return which more entries the model moves, if any.
 
         Raises
         ------
         NotAffineError
             If they differ, saying in which round; or where forms refuse.
         """
-        for one in seen:
-            space, image = self.image(one.algorithm, one.branch, one.who, one.before, one.way)
-            widened = sorted(_moving(space, image) - set(random))
-            if widened:
-                return tuple(widened)
-            for name, real in one.after.items():
-                form = space.forms(image[name])
-                there = np.broadcast_to(form.constant, np.shape(real))
-                step = np.broadcast_to(form.linear(1)[..., 0], np.shape(real))
-                with np.errstate(all="ignore"):
-                    both = np.stack([there, there + step, there - step])
-                reals = np.concatenate([real, one.beyond[name]]).reshape(both.shape)
-                before = np.abs(one.before[name]) + np.abs(one.way.get(name, 0.0))
-                before = before.reshape(len(before), -1).max(axis=1, initial=self._scale)
-                _check_misses(one.index, reals, both, before, self._tolerance)
+        space, image = self.image(one.algorithm, one.branch, one.who, one.before, one.way)
+        widened = sorted(_moving(space, image) - set(random))
+        if widened:
+            return tuple(widened)
+        for name, real in one.after.items():
+            form = space.forms(image[name])
+            there = np.broadcast_to(form.constant, np.shape(real))
+            step = np.broadcast_to(form.linear(1)[..., 0], np.shape(real))
+            with np.errstate(all="ignore"):
+                both = np.stack([there, there + step, there - step])
+            reals = np.concatenate([real, one.beyond[name]]).reshape(both.shape)
+            before = np.abs(one.before[name]) + np.abs(one.way.get(name, 0.0))
+            before = before.reshape(len(before), -1).max(axis=1, initial=self._scale)
+            _check_misses(one.index, reals, both, before, self._tolerance)
         return ()
 
     def image(

@@ -53,6 +53,7 @@ from fltheory.engines.history.histories import (
     Ways,
     WidenedError,
     check_ranges,
+    kept,
     ranges_of,
 )
 from fltheory.engines.observables import Observable
@@ -75,7 +76,6 @@ _MOST_CONTINUED = 1 << 22
 _MOST_SETS = 1 << 16
 _READ_TOGETHER = 256
 _MOST_CLOSED = 64
-_MOST_TWINS = 2
 _NO_ERRORS = np.zeros((0, 3))
 # T^(2^20): what contracts by less than about 1e-6 a round has not fallen below one by then.
 _MOST_SQUARINGS = 20
@@ -419,14 +419,14 @@ class ExactRun(Rounds):
     def algorithm_in(self, index: int) -> Algorithm:
         """Return a round's algorithm, and know it in the run's numbers."""
         algorithm = super().algorithm_in(index)
-        twin = self._twins.get(id(algorithm))
-        if twin is None or twin.own is not algorithm:
-            if len(self._twins) >= _MOST_TWINS:
-                self._twins.clear()
-            exact, fractional = (
-                in_round(each, index + 1) for each in (self._algorithm, self._fractional)
-            )
-            self._twins[id(algorithm)] = _Twin(algorithm, exact, fractional)
+
+        def twin() -> _Twin:
+            exact, fractional = (in_round(each, index + 1) for each in both)
+            return _Twin(algorithm, exact, fractional)
+
+        both = self._algorithm, self._fractional
+        # With the algorithm itself, so that no other can come to have its address.
+        kept(self._twins, id(algorithm), twin)
         return algorithm
 
     def branches(self, algorithm: Algorithm) -> Sequence[tuple[str, Any]]:

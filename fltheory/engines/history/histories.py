@@ -381,7 +381,7 @@ class Rounds:
         """Return a round's algorithm, one object for those that are alike."""
         now = in_round(self.setting.algorithm, index + 1)
         # By what they hold: a class may call objects equal that are not.
-        return _kept(self._algorithms, content(now), lambda: now) if self.scheduled else now
+        return kept(self._algorithms, content(now), lambda: now) if self.scheduled else now
 
     def coming(
         self, index: int, place: Rows, known: Mapping[str, Any], random: tuple[str, ...]
@@ -389,7 +389,7 @@ class Rounds:
         """Return a round that begins with some histories: the same where it has come before."""
         algorithm = self.algorithm_in(index)
         key = id(algorithm), random, _table(place, known).tobytes()
-        return _kept(self._held, key, lambda: ComingRound(self, algorithm, place, known, random))
+        return kept(self._held, key, lambda: ComingRound(self, algorithm, place, known, random))
 
     def moved(
         self, before: Histories, image: Image, rows: Rows, arrivals: Arrivals
@@ -420,7 +420,7 @@ class Rounds:
         return _gathered(moments, arrivals.targets, len(arrivals.place)), step
 
 
-def _kept(held: dict[Any, T], key: Any, make: Callable[[], T]) -> T:
+def kept(held: dict[Any, T], key: Any, make: Callable[[], T]) -> T:
     """Return what is held by a key, made where nothing is; the oldest give way."""
     if key not in held:
         if len(held) >= _MOST_ALIKE:

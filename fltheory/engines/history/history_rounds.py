@@ -35,6 +35,7 @@ from fltheory.engines.history.histories import (
     Rows,
     Ways,
     distinct,
+    kept,
 )
 from fltheory.engines.setting import Setting
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -65,7 +66,7 @@ class AffineRounds(Rounds):
         self._start = dict(first.init(setting.x0[None], problem.n_clients))
         self._reach = float(np.abs(problem.optima - problem.x_star).max(initial=0.0))
         self._origins: dict[tuple[str, ...], FloatArray] = {}
-        self._images: list[tuple[Algorithm, dict[RoundKey, Image]]] = []
+        self._images: dict[int, tuple[Algorithm, dict[RoundKey, Image]]] = {}
         self._ahead = 1
         self._replicas_alike = not guarded(setting).apart
         self._unused: set[RoundKey] = set()
@@ -87,23 +88,14 @@ class AffineRounds(Rounds):
 
     def image(self, coming: ComingRound, index: int) -> Image:
         """Return what a round makes of the continued histories, once for those that are alike."""
-        images = self._images_of(coming.algorithm)
+        # With its images each algorithm is kept, so that no other can come to have its address.
+        own = coming.algorithm
+        images = kept(self._images, id(own), lambda: (own, dict[RoundKey, Image]()))[1]
         key = coming.key
         if key not in images:
             self._run(coming, index, images)
         self._unused.discard(key)
         return images[key]
-
-    def _images_of(self, algorithm: Algorithm) -> dict[RoundKey, Image]:
-        """Return the images that are known of an algorithm's rounds.
-
-        The algorithm itself is kept with them, so that no other can come to have its address.
-        """
-        for known, images in self._images:
-            if known is algorithm:
-                return images
-        self._images = [*self._images[-_MOST_IMAGES:], (algorithm, {})]
-        return self._images[-1][1]
 
     def _run(self, coming: ComingRound, index: int, images: dict[RoundKey, Image]) -> None:
         """Work out the image of a round, and of those that it will lead to."""
@@ -167,6 +159,9 @@ class AffineRounds(Rounds):
 
     def _images_together(self, planned: Sequence[ComingRound]) -> list[Image]:
         """Return the images of rounds of one algorithm, from one run of its round."""
+        if len(planned) == 1 and not planned[0].place.any():
+            # In one state of the participants' chain, histories differ in their counts.
+            return [self._image_of_distinct(_Batch.of(planned), np.arange(len(planned[0].table)))]
         first, inverse = distinct(np.concatenate([coming.table for coming in planned]))
         made = _repeated(self._image_of_distinct(_Batch.of(planned), first), inverse)
         ends = np.cumsum([len(coming.continued.rows) for coming in planned])

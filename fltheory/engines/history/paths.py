@@ -14,6 +14,7 @@ from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import guard_affine, guard_certain
 from fltheory.engines.history.histories import (
     Histories,
+    HistoryStep,
     PathWays,
     Rounds,
     TooManyHistoriesError,
@@ -123,15 +124,19 @@ def _moments(
     rounds: Rounds, random: tuple[str, ...], problem: QuadraticProblem, draws: int | None
 ) -> Trajectory:
     forms = {name: form.matrix for name, form in standard_forms(problem).items()}
-    values, steps, held = [], [], 0
+    values, steps, held, left = [], list[HistoryStep](), 0, rounds.setting.rounds
     with np.errstate(over="ignore", invalid="ignore"):
         for histories, step in follow(rounds, random):
             values.append(
                 _by_path(_expected(histories, forms, problem.dim), rounds, histories, draws)
             )
-            steps += [] if step is None or draws is not None else [step]
-            held += 0 if step is None or draws is not None else step.maps.size
-            if held > _MOST_NUMBERS:
+            if step is None or draws is not None:
+                continue
+            steps.append(step)
+            held, left = held + step.maps.size, left - 1
+            # Histories that have become more seldom become fewer again.
+            growing = len(histories.place) > len(step.weights)
+            if held + growing * left * step.maps.size > _MOST_NUMBERS:
                 raise TooManyHistoriesError(
                     "rounds and histories must leave less to remember for a bound on rounding, got "
                     f"{rounds.setting.rounds} rounds: give the number of paths to draw, or use "

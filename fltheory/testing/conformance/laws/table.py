@@ -23,7 +23,14 @@ from fltheory.testing.conformance.guarded_run import Misconduct
 from fltheory.testing.conformance.laws import closed_forms, ends, symmetries
 from fltheory.testing.conformance.laws.by_hand import worked
 from fltheory.testing.conformance.own_runs import NOTHING
-from fltheory.testing.conformance.slips.table import AS_IT_IS, ROUNDED, apart, played, slips_of
+from fltheory.testing.conformance.slips.table import (
+    AS_IT_IS,
+    ROUNDED,
+    TELLING_OPTIONS,
+    apart,
+    played,
+    slips_of,
+)
 from fltheory.testing.conformance.specifications import Specification
 from fltheory.testing.conformance.ties import steady
 
@@ -220,7 +227,7 @@ def _telling(make: CaseMaker) -> Iterator[LawTrial]:
         # Choices among clients show with many of them; weights of no data with one that has none.
         n, rounds = (6, 16) if chooses else (3 + draw % 3, 8 + 2 * (draw % 4))
         n, rounds = (14, 3) if draw == 4 else (n, rounds)
-        options = _EXCLUDING[draw % 4] if chooses else {}
+        options = TELLING_OPTIONS[draw % 4] if chooses else {}
         sizes = (3, 0, 5, 1, 2, 7) if make.specification.by_size and draw % 2 else None
         case = make.drawn(kind, n=n, dim=1, rounds=rounds, sizes=sizes, options=options)
         models = played(name, case, AS_IT_IS.get(name, NOTHING))
@@ -241,16 +248,6 @@ def _without_data(make: CaseMaker) -> Iterator[LawTrial]:
         yield LawTrial(alone.with_trace(np.array([[1, 1], [0, 1], [1, 0]], dtype=bool)), _ours)
 
 
-# In which order clients are tried matters most where the bias counts for little; whether estimates
-# have their prior, where it is one-sided.
-_LITTLE_BIAS = {"threshold": 0.0, "kappa_bar": 0.3}
-_ONE_SIDED = {"threshold": 0.0, "kappa_bar": 0.2, "prior": (9.0, 0.5), "availability": None}
-_EXCLUDING: tuple[Mapping[str, Any], ...] = (
-    {},
-    _LITTLE_BIAS,
-    {},
-    {**_ONE_SIDED, "correlation": None},
-)
 _MOST_TELLING = 160
 _FULL, _UNEVEN = case_maker.full, case_maker.uneven
 _KINDS = (

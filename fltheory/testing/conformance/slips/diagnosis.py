@@ -12,7 +12,7 @@ from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.guarded_run import Misconduct
 from fltheory.testing.conformance.own_runs import Slip
-from fltheory.testing.conformance.slips.table import apart, played, slips_of
+from fltheory.testing.conformance.slips.table import TELLING_OPTIONS, apart, played, slips_of
 from fltheory.testing.conformance.ties import steady
 from fltheory.validation import FloatArray
 
@@ -119,7 +119,8 @@ def _evidence(make: CaseMaker, draw: int, *, plain: bool) -> Case | None:
     n = 6 if one.chooses else 3 + draw % 3
     sizes = (3, 0, 5, 0) if one.by_size and draw % 3 == 2 and not plain else None
     rounds = 20 if one.chooses else 14
-    case = make.drawn(kind, n=n, dim=1 + draw % 2, rounds=rounds, sizes=sizes)
+    options = TELLING_OPTIONS[draw % 4] if one.chooses else {}
+    case = make.drawn(kind, n=n, dim=1 + draw % 2, rounds=rounds, sizes=sizes, options=options)
     if not plain:
         return case
     case = one.prepared(case.with_trace(case.trace[case.trace.any(axis=1)]))

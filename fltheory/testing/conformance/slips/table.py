@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,17 @@ def slips_of(name: str) -> tuple[Slip, ...]:
 
 AS_IT_IS: Mapping[str, Slip] = {"ca-fed": Slip("", names=ONE_BY_ONE)}
 """Algorithms without a slip, in the way in which those with one are played."""
+# In which order clients are tried matters most where the bias counts for little; whether estimates
+# have their prior, where it is one-sided.
+_LITTLE_BIAS = {"threshold": 0.0, "kappa_bar": 0.3}
+_ONE_SIDED = {"threshold": 0.0, "kappa_bar": 0.2, "prior": (9.0, 0.5), "availability": None}
+TELLING_OPTIONS: tuple[Mapping[str, Any], ...] = (
+    {},
+    _LITTLE_BIAS,
+    {},
+    {**_ONE_SIDED, "correlation": None},
+)
+"""Options, of algorithms that choose, under which their rare slips show: case by case in turn."""
 ROUNDED = next(slip for slip in anywhere.EVERYWHERE if "rounded" in slip.says)
 
 
