@@ -48,6 +48,7 @@ from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.theorems.fedar.setting import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
+from fltheory.verify.own_steps import GivenRun, OwnBound
 from fltheory.verify.region_map import MapAxis, RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.worst_case.audits.witness import worst_clients
@@ -192,6 +193,8 @@ def _verdicts() -> Iterator[object]:
     yield RegionMap("sa-fl/5", "printed", *axes, ((verdict,),))
     yield CurveSample(ones, ones, 2, 0.1)
     yield BoundCurve("t", "x", "y", ones, ones, truth=ones, truth_error=ones, parts={"a": ones})
+    yield OwnBound((theorem,), GROUPS.setting(), verdict, ones, ones, ones, ones, "", "")
+    yield GivenRun(ones, ones, ones, "")
 
 
 def _worst_case() -> Iterator[object]:
