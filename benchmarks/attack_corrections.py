@@ -170,6 +170,10 @@ def _late(batch: Any) -> Any:
     return small.Batch(batch.values["late"], batch.values)
 
 
+def _lemma(number: int) -> Callable[[Any], Any]:
+    return lambda batch: small.Batch(batch.values[f"lemma_{number}"], batch.values)
+
+
 def _doubled(batch: Any) -> Any:
     """Say 2 for 1: the reading's own quantity is at most 2 where the function bends upwards."""
     return small.Batch(2 * batch.truth, batch.values)
@@ -180,6 +184,7 @@ def _then(change: Callable[[Any], Any], makers: Iterable[Maker]) -> list[Maker]:
 
 
 CONVEX = _each(small.scaffold, SCAFFOLD_SHAPES, "convex", "quadratic")
+MARKOV = _each(small.markov, MARKOV_SHAPES, "convex", "quadratic")
 DECOMPOSITIONS = [
     partial(small.decomposition, kind=kind, clients=clients)
     for kind in ("convex", "quadratic")
@@ -201,8 +206,18 @@ SMALL_RUNS: Mapping[tuple[str, str], list[Maker]] = {
     ("sa-fl/corollary-2", "repaired"): _corollary_2(),
     ("ca-fed/1", "sharper"): DECOMPOSITIONS,
     ("ca-fed/3", "sharper"): DECOMPOSITIONS,
-    ("ca-fed/2", "derived"): _each(small.markov, MARKOV_SHAPES, "convex", "quadratic"),
+    ("ca-fed/2", "derived"): MARKOV,
+    ("ca-fed/lemma-2", "derived"): _then(_lemma(2), MARKOV),
+    ("ca-fed/lemma-3", "derived"): _then(_lemma(3), MARKOV),
+    ("ca-fed/local-gradients", "derived"): [
+        partial(small.local_gradients, kind=kind, steps=steps)
+        for kind in ("convex", "quadratic")
+        for steps in (1, 2, 10)
+    ],
+    ("ca-fed/falling-steps", "derived"): [small.falling_steps],
+    ("ca-fed/vi-a", "derived"): [small.greedy_choice],
     ("ca-fed/appendix-d", "derived"): [small.fastest_weights],
+    ("ca-fed/appendix-d", "any noise"): [partial(small.fastest_weights, any_noise=True)],
     ("ca-fed/appendix-e", "derived"): [partial(small.midpoints, of="shares")],
     ("ca-fed/appendix-e", "two clients"): _then(_doubled, [partial(small.midpoints, of="weights")]),
     ("ca-fed/appendix-e-summands", "derived"): [partial(small.midpoints, of="summand")],

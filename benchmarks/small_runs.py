@@ -626,7 +626,10 @@ def decomposition(rng: Rng, n: int, *, kind: str, clients: int) -> Batch:
 def markov(
     rng: Rng, n: int, *, kind: str, clients: int, steps: int, rounds: int, noisy: bool
 ) -> Batch:
-    """Run CA-Fed's weighted averaging along every path of independent on-off chains."""
+    """Run CA-Fed's weighted averaging along every path of independent on-off chains.
+
+    ``lemma_2`` and ``lemma_3`` are the left sides of the two lemmas.
+    """
     losses, pi, q, p = _cafed_clients(rng, n, clients, kind)
     nu = np.where(rng.random((n, clients)) < 0.5, 0, rng.uniform(0, 0.99, (n, clients)))
     size, mu, _ = _constants(losses)
@@ -646,14 +649,46 @@ def markov(
         np.where(falling, first * (1 + offset) / (t + offset), first) for t in range(1, rounds + 1)
     ]
     sigma = size * reach * _log(rng, -3, 1, n) * noisy
+    ends = np.stack([-radius, radius], axis=1)
+    D = np.max([np.abs(losses.slope(i, ends)).max(axis=1) for i in range(clients)], axis=0)
+    at_minimiser = [losses.value(i, minimiser[:, None])[:, 0] for i in range(clients)]
+    target, _ = losses.mean(rng.dirichlet(np.ones(clients), n)).minimum()
+    at_target = [losses.value(i, target[:, None])[:, 0] for i in range(clients)]
+    H = np.max(
+        [
+            np.maximum(
+                losses.value(i, ends).max(axis=1) - at_minimiser[i], at_minimiser[i] - own[i][1]
+            )
+            for i in range(clients)
+        ],
+        axis=0,
+    )
+    rate, C_P = (nu.max(axis=1) + 1) / 2, np.maximum(pi, 1 - pi).sum(axis=1)
+    lemma_2, lemma_3, B_1 = np.zeros(n), np.zeros(n), np.zeros(n)
     masks = list(itertools.product((0, 1), repeat=clients))
     x, past = start[:, None], start[:, None] * eta[0][:, None]
     chance = np.stack([np.prod(np.where(mask, pi, 1 - pi), axis=1) for mask in masks])
-    states = [(index, chance[index][:, None], x, past) for index in range(len(masks))]
-    for t in range(1, rounds):
-        grown: dict[int, list[tuple[Array, Array, Array]]] = {i: [] for i in range(len(masks))}
-        for index, weight, at, summed in states:
+    states = [(index, chance[index][:, None], x, past, x) for index in range(len(masks))]
+    for t in range(1, rounds + 1):
+        grown: dict[int, list[tuple[Array, ...]]] = {i: [] for i in range(len(masks))}
+        wanted = np.maximum(np.ceil(np.log(2 * C_P * H * t) / np.log(1 / rate)), 0)
+        delay = np.minimum(wanted, t - 1).astype(int)
+        proved = eta[t - 1] * (1 - size * eta[t - 1] * (steps * total + 1))
+        proved = proved * (1 - size * eta[t - 1])
+        B_1 += proved
+        for index, weight, at, summed, *seen in states:
             here = [i for i in range(clients) if masks[index][i]]
+            before = np.take_along_axis(
+                np.stack(seen), (t - 1 - delay)[None, :, None] + np.zeros((1, *at.shape), int), 0
+            )[0]
+            now, then, at_best = (
+                _weighed_losses(losses, here, q, weight, where)
+                for where in (at, before, minimiser[:, None] + 0 * at)
+            )
+            lemma_2 += proved * (now - at_best)
+            lemma_3 += eta[t - 1] * (then - now)
+            if t == rounds:
+                continue
             noise = sigma[:, None] if noisy else None
             runs = [local_runs(losses, i, at, steps, eta[t - 1][:, None], noise) for i in here]
             together = list(itertools.product(*runs))
@@ -670,29 +705,18 @@ def markov(
                     stays = np.where(np.equal(mask, masks[index]), nu, 0)
                     step = np.prod(stays + (1 - nu) * np.where(mask, pi, 1 - pi), axis=1)
                     part = weight * step[:, None] / len(together)
-                    grown[following].append((part, after, summed + eta[t][:, None] * after))
-        states = [
-            (index, *(np.concatenate([one[j] for one in rows], axis=1) for j in range(3)))
-            for index, rows in grown.items()
-        ]
+                    then = summed + eta[t][:, None] * after
+                    grown[following].append((part, after, then, *seen, after))
+        if t < rounds:
+            states = [
+                (index, *(np.concatenate([one[j] for one in rows], axis=1) for j in range(t + 4)))
+                for index, rows in grown.items()
+            ]
     S_1 = np.sum(eta, axis=0)
     truth = sum(
         (weight * (biased.value(0, summed / S_1[:, None]) - least[:, None])).sum(axis=1)
-        for _, weight, _, summed in states
+        for _, weight, _, summed, *_ in states
     )
-    ends = np.stack([-radius, radius], axis=1)
-    D = np.max([np.abs(losses.slope(i, ends)).max(axis=1) for i in range(clients)], axis=0)
-    at_minimiser = [losses.value(i, minimiser[:, None])[:, 0] for i in range(clients)]
-    H = np.max(
-        [
-            np.maximum(
-                losses.value(i, ends).max(axis=1) - at_minimiser[i], at_minimiser[i] - own[i][1]
-            )
-            for i in range(clients)
-        ],
-        axis=0,
-    )
-    rate, C_P = (nu.max(axis=1) + 1) / 2, np.maximum(pi, 1 - pi).sum(axis=1)
     V_T, J_T = np.zeros(n), np.zeros(n)
     for t in range(1, rounds + 1):
         wanted = np.maximum(np.ceil(np.log(2 * C_P * H * t) / np.log(1 / rate)), 0)
@@ -712,7 +736,8 @@ def markov(
         },
         **{"G": np.hypot(D, sigma), "sigma": sigma, "pi_q": (pi * q).sum(axis=1), "eta_1": eta[0]},
         **{"N_q": sigma**2 * (pi * q**2).sum(axis=1), "D_B": np.abs(start - minimiser), "eta_s": 1},
-        "Gamma_B": np.max([at_minimiser[i] - own[i][1] for i in range(clients)], axis=0),
+        "Gamma": np.max([at_target[i] - own[i][1] for i in range(clients)], axis=0),
+        **{"lemma_2": lemma_2 / B_1, "lemma_3": lemma_3, "B_1": B_1, "r_eta": 0},
         **{"tv_1": 0, "r_min": reach, "rho": radius, "r_0": np.abs(start), "r_opt": reach},
         **{"pi": pi, "q": q, "nu": nu, "eta": np.stack(eta, axis=1)},
         "r": np.where(falling, 1.0, 0.0),
@@ -720,11 +745,82 @@ def markov(
     return Batch(truth, values, losses=losses, start=start)
 
 
-def fastest_weights(rng: Rng, n: int) -> Batch:
-    """Find the weights that minimise (12) for equal noise, by Dinkelbach's iteration."""
+def _weighed_losses(losses: Losses, here: list[int], q: Array, weight: Array, x: Array) -> Array:
+    """Return ``E[sum_{k in A} q_k F_k(x)]`` over paths of one state, (n,)."""
+    each = [q[:, i] * (weight * losses.value(i, x)).sum(axis=1) for i in here]
+    return np.sum(each, axis=0) if each else np.zeros(len(x))
+
+
+def local_gradients(rng: Rng, n: int, *, kind: str, steps: int) -> Batch:
+    """CA-Fed's (7) after each of some exact gradient steps, from 101 points of W."""
+    clients = int(rng.integers(1, 4))
+    losses = _drawn_losses(rng, n, clients, kind, shared=False)
+    size, mu, _ = _constants(losses)
+    reach = np.max([np.abs(losses.minimum(i)[0]) for i in range(clients)], axis=0)
+    radius = reach * (1 + _log(rng, -3, 1, n)) + 1e-12
+    sigma = size * reach * _log(rng, -3, 1, n) * (steps == 1)
+    eta = np.where(rng.random(n) < 0.5, 1.0, rng.uniform(0, 1, n)) / size
+    truth, D = np.zeros(n), np.zeros(n)
+    for i in range(clients):
+        x = radius[:, None] * np.linspace(-1, 1, 101)
+        D = np.maximum(D, np.abs(losses.slope(i, x)).max(axis=1))
+        for _ in range(steps):
+            slope = losses.slope(i, x)
+            truth = np.maximum(truth, (slope**2).max(axis=1) + sigma**2)
+            x = x - eta[:, None] * slope
+    values = {"L": size, "mu": mu, "E": steps, "D": D, "sigma": sigma, "eta_1": eta}
+    return Batch(truth, {**values, "r_min": reach, "rho": radius})
+
+
+def falling_steps(rng: Rng, n: int) -> Batch:
+    """Step (e) of CA-Fed's Lemma 3 with any delays, and steps that are drawn and then sorted."""
+    rounds = int(rng.integers(1, 30))
+    eta = -np.sort(-_log(rng, -3, 0, n, rounds), axis=1)
+    eta[::3] = eta[::3, :1]
+    late, early = np.zeros(n), np.zeros(n)
+    for t in range(rounds):
+        delay = rng.integers(0, t + 1, n)
+        early += delay * eta[np.arange(n), t - delay] ** 2
+        for d in range(t):
+            late += np.where(d >= t - delay, eta[:, t] ** 2 + eta[:, d] ** 2, 0) / 2
+    values = {"J_T": early, "r_eta": np.diff(eta, axis=1).max(axis=1, initial=0)}
+    return Batch(late, {**values, "r_min": 0, "rho": 1, "r_0": 0})
+
+
+def greedy_choice(rng: Rng, n: int) -> Batch:
+    """Return N over those CA-Fed keeps where kappabar is so large that nobody goes first."""
+    clients = int(rng.integers(2, 7))
+    shares = np.zeros(n)
+    for place in range(n):
+        alpha, gaps = rng.dirichlet(np.ones(clients)), rng.exponential(1, clients) ** 2
+        whole, alone = alpha @ gaps, [np.arange(clients) != k for k in range(clients)]
+        means = np.array([alpha[kept] @ gaps[kept] / alpha[kept].sum() for kept in alone])
+        limit = max(0.0, float(((whole - means) / (alpha**2 * gaps.max())).max()))
+        weight = limit * (1 + 10 ** rng.uniform(-6, 2)) + 1e-9
+        kept = np.ones(clients, dtype=bool)
+
+        def cost(kept: Array, *, of: Any = (alpha, gaps, weight)) -> Any:
+            alpha, gaps, weight = of
+            share = alpha[kept].sum()
+            return alpha[kept] @ gaps[kept] / share + weight * (1 - share) ** 2 * gaps.max()
+
+        for k in (*rng.permutation(clients), *rng.permutation(clients)):
+            other = kept & (np.arange(clients) != k)
+            if kept[k] and other.any() and cost(kept) >= cost(other):
+                kept = other
+        shares[place] = clients / kept.sum()
+    return Batch(shares, {})
+
+
+def fastest_weights(rng: Rng, n: int, *, any_noise: bool = False) -> Batch:
+    """Find the weights that minimise (12), by Dinkelbach's iteration.
+
+    For equal noise, or for any, with each weight times the square of its client's noise.
+    """
     clients = int(rng.integers(2, 6))
     pi, total = rng.uniform(0.02, 1, (n, clients)), _log(rng, -1, 1, n)
-    A = pi * _log(rng, -3, 3, n, 1)
+    noise = _log(rng, -1.5, 1.5, n, clients if any_noise else 1) + 0 * pi
+    A = pi * noise**2
     upsilon = _log(rng, -3, 3, n)
     value = np.full(n, np.inf)
     q = np.repeat(total[:, None] / clients, clients, axis=1)
@@ -741,11 +837,15 @@ def fastest_weights(rng: Rng, n: int) -> Batch:
     pairs = itertools.permutations(range(clients), 2)
     with np.errstate(all="ignore"):
         ratios = [
-            np.where((pi[:, i] < pi[:, j]) & (q[:, i] > 1e-9 * total), q[:, i] / q[:, j], 0)
+            np.where(
+                (pi[:, i] < pi[:, j]) & (q[:, i] > 1e-9 * total),
+                q[:, i] * noise[:, i] ** 2 / (q[:, j] * noise[:, j] ** 2),
+                0,
+            )
             for i, j in pairs
         ]
-    noise = {"sigma": np.ones(n), "sigma_min": np.ones(n)}
-    return Batch(np.max(ratios, axis=0), {**noise, "theta": theta})
+    values = {"sigma": noise.max(axis=1), "sigma_min": noise.min(axis=1)}
+    return Batch(np.max(ratios, axis=0), {**values, "theta": theta})
 
 
 def midpoints(rng: Rng, n: int, *, of: str) -> Batch:

@@ -51,10 +51,13 @@ from fltheory.verify.check import check
 from fltheory.verify.region_map import MapAxis, RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.worst_case.audits.witness import worst_clients
+from fltheory.worst_case.correlated.program import DifferenceForm, OnOffProgram
 from fltheory.worst_case.methods.lyapunov import LyapunovProgram
 from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.program import Program
 from fltheory.worst_case.rounds.slack import slack_of
+from fltheory.worst_case.semidefinite import optimum
 from tests.verify.witnesses import GROUPS
 
 NOISY = QuadraticProblem(
@@ -208,3 +211,15 @@ def _worst_case() -> Iterator[object]:
     found = memory.solution(0.99)
     assert found is not None
     yield from (memory, memory.forms, coordinate, coordinate.now, found)
+    bursts = AveragingRound.of(
+        algorithms.WeightedFedAvg((0.5, 0.5), 0.1, 1), participation.MarkovOnOff([0.5, 0.5], 0.5)
+    )
+    ends = OnOffProgram(bursts, 0.1, 0.1).solve({"floor": 1.0, "start": 1e-6, "once": 1e-6})
+    assert ends is not None
+    yield from (ends, DifferenceForm(np.eye(2), (np.eye(2),)))
+    zero = np.zeros((0, 1)), np.zeros(0)
+    least = optimum(
+        np.ones(1), equal=zero, nonnegative=zero, blocks=[(np.eye(1)[None], -np.eye(1))]
+    )
+    assert least is not None
+    yield least

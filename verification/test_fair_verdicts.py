@@ -14,7 +14,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation
-from fltheory.theorems.ca_fed.symbols import C_P, D_0, D_B, Gamma, Gamma_B, H, eta_s
+from fltheory.theorems.ca_fed.symbols import C_P, D_0, D_B, H, eta_s
 from fltheory.theorems.sa_fl.repairs import FAULTS as SAFARI_FAULTS
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
@@ -136,7 +136,7 @@ def _faults_of_ca_fed() -> dict[str, Statement]:
 
     whole_step = Hypothesis("no server step size", sp.Eq(eta_s, 1, evaluate=False), "(20)")
     return {
-        "ca-fed-2-start.json": changed({D_0: D_B, Gamma: Gamma_B}),
+        "ca-fed-2-start.json": changed({D_0: D_B}),
         "ca-fed-2-units.json": changed({H: sp.Max(H, 1 / (2 * C_P))}),
         "ca-fed-2-server-step.json": replace(
             printed, hypotheses=(*printed.hypotheses, whole_step), derivation=None
@@ -179,6 +179,8 @@ def test_remarks_and_steps_are_not_counted_as_refuted_theorems(recorded_verdicts
         "sa-fl/corollary-1",
         "sa-fl/corollary-2",
         "ca-fed/2",
+        "ca-fed/lemma-2",
+        "ca-fed/lemma-3",
         "pac/lemma-1",
         "pac/lemma-2",
     }

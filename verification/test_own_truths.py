@@ -1,4 +1,4 @@
-"""SA-FL's refutations from typed numbers alone: nothing of the package is imported.
+"""SA-FL's and CA-Fed's refutations from typed numbers alone: nothing of the package is imported.
 
 The witnesses are those of docs/findings.md. Clients of one kind share a quadratic, so that two
 moments of the model, from round to round, are all there is to know.
@@ -7,6 +7,7 @@ moments of the model, from round to round, are all there is to know.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 
@@ -266,3 +267,128 @@ def test_appendix_a1_with_maxima_in_its_ratio() -> None:
         shares.append(h**2 * sum(squares[1:]) / R * math.sqrt(m * R))
     assert squares[-1] * h**2 > 0.2
     assert shares[2] > 2.5 * shares[1] > 2.5 * shares[0]
+
+
+def test_lemma_2_of_ca_fed_with_a_rare_client_first() -> None:
+    """Two clients at 10 and -10, q = 1/2 each, there once in 500 rounds; the first alone at first.
+
+    w* = w_B* = 0, and later rounds add ``pi/2 E x^2``, which is never negative: more of them do not
+    mend it.
+    """
+    pi, q, far, rounds, start = 1 / 500, 1 / 2, 10.0, 300, -0.3125
+    first, second, lost = start, start**2, 0.0
+    for t in range(1, rounds + 1):
+        eta = 0.5 / (t + 1)
+        outcomes = [(1.0, (far,))]
+        if t > 1:
+            one = pi * (1 - pi)
+            outcomes = [((1 - pi) ** 2, ()), (one, (far,)), (one, (-far,)), (pi**2, (far, -far))]
+        new_first = new_second = 0.0
+        for chance, there in outcomes:
+            slope, push = 1 - eta * q * len(there), eta * q * sum(there)
+            lost += chance * eta * sum(q * (second / 2 - c * first) for c in there)
+            new_first += chance * (slope * first + push)
+            new_second += chance * (slope**2 * second + 2 * slope * push * first + push**2)
+        first, second = new_first, new_second
+    assert 0.5 / 2 <= 1 / (2 * (1 + 1))
+    squares = (math.pi**2 / 6 - 1) / 4
+    gamma, mean_weight = far**2 / 2, 2 * pi * q
+    assert lost > 1.36 * (2 * start**2 + 2 * (1 + 2) * mean_weight * gamma * squares)
+
+
+def test_lemma_3_of_ca_fed_with_a_rare_client_that_stays() -> None:
+    """One client, x^2/2 on [-1, 1], from 1: D = G = 1, H = 1/2. Refuted with all t on the right.
+
+    There in the first round, with eigenvalue 0.9 and pi = 1/1000. Its loss never grows, so that
+    later rounds only add to the left side. A C_P of 5 delays for longer, and changes nothing.
+    """
+    pi, nu, rate, rounds = 1 / 1000, 0.9, 0.95, 100
+
+    def delay(t: int, factor: float) -> int:
+        return min(t - 1, max(0, math.ceil(math.log(factor * t) / math.log(1 / rate))))
+
+    def eta(t: int) -> float:
+        return 0.9 / (t + 9)
+
+    away, there, moments, lost = 0.0, 1.0, [], 0.0
+    for t in range(1, rounds + 1):
+        moments.append((away, there))
+        back = delay(t, 2 * (1 - pi) * 0.5)
+        before_away, before_there = moments[t - 1 - back]
+        comes = pi - nu**back * pi
+        stays = pi + nu**back * (1 - pi)
+        lost += eta(t) * (before_away * comes + before_there * stays - there) / 2
+        moved = there * (1 - eta(t)) ** 2
+        away, there = (
+            away * (1 - pi + nu * pi) + moved * (1 - nu) * (1 - pi),
+            away * (1 - nu) * pi + moved * (pi + nu * (1 - pi)),
+        )
+    for factor in (2 * (1 - pi) * 0.5, 2 * 5 * 0.5):
+        last = 10**5
+        every = sum(delay(t, factor) * eta(t - delay(t, factor)) ** 2 for t in range(1, last))
+        # Beyond, t - J_t > t/2 and J_t < 40 ln t, whose sum over t^-2 is at most 40 (1 + ln)/last.
+        every += 4 * 0.9**2 * 40 * (1 + math.log(last)) / last
+        assert lost > 1.5 * pi * every
+    within = sum(delay(t, 1 - pi) * eta(t - delay(t, 1 - pi)) ** 2 for t in range(1, rounds + 1))
+    assert math.isclose(lost / (pi * within), 3.51272453, rel_tol=1e-8)
+
+
+def test_steps_of_ca_fed_that_rise_at_first() -> None:
+    """eta_t = t/1000 for 100 rounds; a chain of eigenvalue 0.9, for which J_t is t - 1 throughout.
+
+    H is at least 400, C_P at least 1/2: ``ln(400 t)/ln(20/19) > t``. Integers in thousandths.
+    """
+    assert all(math.log(400 * t) / math.log(20 / 19) > t for t in range(1, 101))
+    squares = [t**2 for t in range(101)]
+    early = sum(t - 1 for t in range(1, 101))
+    late = sum(squares[t] + squares[d] for t in range(1, 101) for d in range(1, t)) / 2
+    assert late / early == 3383.5
+
+
+def test_a_gradient_of_ca_fed_after_a_noisy_local_step() -> None:
+    """H = diag(1, 1/2), optima a tenth from 0, W of radius 1/5: D = 3/10; noise 10, eta = 2/25."""
+    eta, noise, D = 2 / 25, 10.0, 3 / 10
+    after = (D * (1 - eta)) ** 2 + (eta * noise) ** 2 / 2 * (1 + 1 / 4) + noise**2
+    assert after > D**2 + noise**2 + 0.38
+
+
+def test_weights_of_ca_fed_with_unequal_noise() -> None:
+    """(12) over q_1 + q_2 = 1, pi = (0.9, 0.3), sigma = (10, 1/2), from w*: by golden section."""
+    squares = sum(4 / (t + 24) ** 2 for t in range(1, 10**5)) + 4 / (10**5 + 24)
+    upsilon = squares + math.pi**2 / 6
+
+    def speed(rare: float) -> float:
+        often = 1 - rare
+        noise = (100 * 0.9 * often**2 + 0.25 * 0.3 * rare**2) * squares
+        return (noise / 2 + upsilon) / (0.9 * often + 0.3 * rare)
+
+    low, high = 0.0, 1.0
+    share = (math.sqrt(5) - 1) / 2
+    for _ in range(80):
+        one, other = high - share * (high - low), low + share * (high - low)
+        if speed(one) < speed(other):
+            high = other
+        else:
+            low = one
+    assert math.isclose(low / (1 - low), 3.86824237, rel_tol=1e-4)
+
+
+def test_a_larger_weight_of_the_bias_may_exclude_one_more() -> None:
+    """CA-Fed's greedy choice of five clients: by eigenvalue, and then by availability."""
+    alpha = [Fraction(part, 24) for part in (1, 7, 1, 6, 9)]
+    gaps, tried = (15, 9, 15, 17, 1), (3, 4, 0, 1, 2, 1, 4, 0, 2, 3)
+
+    def kept(squared_kappa: int) -> set[int]:
+        def cost(those: set[int]) -> Fraction:
+            share = sum(alpha[k] for k in those)
+            loss = sum(alpha[k] * gaps[k] for k in those) / share
+            return loss + squared_kappa * (1 - share) ** 2 * max(gaps)
+
+        those = {0, 1, 2, 3, 4}
+        for k in tried:
+            if k in those and len(those) > 1 and cost(those) >= cost(those - {k}):
+                those = those - {k}
+        return those
+
+    assert kept(2) == {0, 1, 2, 4}
+    assert kept(3) == {1, 3, 4}

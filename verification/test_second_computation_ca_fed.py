@@ -321,6 +321,13 @@ def test_every_refuted_cell_is_among_these(recorded_verdicts) -> None:
         ("ca-fed/2", "any C_P", "other units"),
         ("ca-fed/2", "any C_P", "small server step"),
         ("ca-fed/appendix-d", "printed", "noisy gradients"),
+        # These by typed numbers alone: test_own_truths.py.
+        ("ca-fed/appendix-d", "printed", "unequal noise"),
+        ("ca-fed/lemma-2", "printed", "a rare client first"),
+        ("ca-fed/lemma-3", "printed", "a rare client stays"),
+        ("ca-fed/local-gradients", "printed", "noise outweighs gradients"),
+        ("ca-fed/falling-steps", "printed", "warm-up"),
+        ("ca-fed/vi-a", "printed", "five clients"),
         ("ca-fed/appendix-e", "printed", "rare majority"),
         ("ca-fed/appendix-e-summands", "printed", "two clients, one rare"),
         ("ca-fed/appendix-e-summands", "printed", "equal weights"),

@@ -37,7 +37,7 @@ from fltheory.claims.statement import Inequality, Statement, lost_in, of_runs
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting, stationary
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
-from fltheory.evidence.enclosed_check import AFFORDABLE, enclosed_on
+from fltheory.evidence.enclosed_check import AFFORDABLE, enclosed_on, enclosed_run
 from fltheory.evidence.evaluation import constants_of, evaluate, theorem_values
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import (
@@ -451,8 +451,11 @@ def _enclosed(
         raise NotEnclosedError(
             f"a quantity that needs no run, over more than {_MOST_ROUNDS_AT_A_POINT} rounds"
         )
-    # All of them or none: the last value's run, the dearest, is the first to be found too dear.
-    sides = [theorem.enclosed(one, _WORK_A_VALUE) for one in reversed(settings)][::-1]
+    sides = [theorem.enclosed(settings[0], _WORK_A_VALUE)]
+    if theorem.fields_of_run():
+        # All of them or none: the dearest run is the first to be found too dear. It is kept.
+        enclosed_run(cast(Any, theorem), settings[-1], _WORK_A_VALUE)
+    sides += [theorem.enclosed(one, _WORK_A_VALUE) for one in settings[1:]]
     orders = [enclosed_on(theorem, one, axis.order) for one in settings]
     slopes = EnclosedSlopes.of(grid, sides, orders)
     if slopes is None:

@@ -332,14 +332,7 @@ class BiasedExcessLoss:
         """Return ``F_B(x* + s) - F_B(x*)`` plus ``F_B(x*) - F_B*``, half a gradient's H^-1 norm."""
         weights = entries(numbers.arithmetic, np.array(self.weights, dtype=object))
         form = _excess_form(numbers, x_star, weights)
-        matrix: Any = fmpq_mat if numbers.arithmetic is RATIONAL else arb_mat
-        size = x_star.size
-        hessian = matrix(size, size, [2 * item for item in form[:-1, :-1].flat])
-        gradient = matrix(size, 1, [2 * item for item in form[:-1, -1]])
-        reach = hessian.solve(gradient)
-        form[-1, -1] = sum(
-            (gradient[i, 0] * reach[i, 0] for i in range(size)), numbers.arithmetic.entry(0)
-        ) / numbers.arithmetic.entry(2)
+        form[-1, -1] = (form[:-1, -1] * _offset_of_minimiser(numbers, x_star, self.weights)).sum()
         return form
 
     def envelope(self, problem: Problem) -> Envelope | None:
@@ -357,6 +350,78 @@ class BiasedExcessLoss:
         if not isinstance(problem, QuadraticProblem):
             raise ValueError(f"problem must be a QuadraticProblem, got {type(problem).__name__}")
         return WeightedObjective(problem, self.weights).excess_loss(x)
+
+
+@dataclass(frozen=True)
+class PresentExcessLoss:
+    """``sum_{k in A} q_k [F_k(x) - F_k(w)]``, w the minimiser of ``sum_k p_k F_k``.
+
+    What CA-Fed's Lemma 2 sums over rounds. It can be negative: w minimises the sum over all.
+
+    Attributes
+    ----------
+    factors, weights : tuple of float
+        q and p, one for each client.
+    """
+
+    factors: tuple[float, ...]
+    weights: tuple[float, ...]
+    name: str = "present_excess_loss"
+
+    def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
+        """Return the expectation over the participants."""
+        shares = participation.marginals * np.array(self.factors)
+        objective = WeightedObjective(problem, self.weights)
+        hessian = problem.hessians * shares.sum()
+        if not problem.shared_hessian:
+            hessian = np.einsum("i,iab->ab", shares, problem.hessians)
+        losses = problem.client_losses(np.stack([problem.x_star, objective.minimiser]))
+        size = problem.n_clients + problem.dim
+        return QuadraticForm(
+            matrix=0.5 * hessian,
+            vector=0.5 * (shares @ problem.gradients_at_optimum),
+            constant=float(shares @ (losses[0] - losses[1])),
+            relative_error=16 * size * problem.L / problem.mu * UNIT_ROUNDOFF,
+        )
+
+    def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
+        """Return the same; ``F_k(x*) - F_k(w)`` is ``(g_k - H_k v/2)'v`` with ``v = x* - w``."""
+        entry = numbers.arithmetic.entry
+        shares = np.full(numbers.problem.n_clients, entry(0))
+        for chance, mask in sets:
+            shares = shares + entry(chance) * mask.astype(int)
+        shares = shares * entries(numbers.arithmetic, np.array(self.factors, dtype=object))
+        apart = _offset_of_minimiser(numbers, x_star, self.weights)
+        each = np.broadcast_to(numbers.hessians, (len(shares), x_star.size, x_star.size))
+        at_star = np.matmul(each, (x_star - numbers.optima)[:, :, None])[:, :, 0]
+        half = entry(1) / entry(2)
+        losses = ((at_star - half * np.matmul(each, apart)) * apart).sum(axis=1)
+        form = _excess_form(numbers, x_star, shares)
+        form[-1, -1] = (shares * losses).sum()
+        return form
+
+    def sample(
+        self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
+    ) -> FloatArray:
+        """Return the sum over each replica's participants; quadratic clients only."""
+        if not isinstance(problem, QuadraticProblem):
+            raise ValueError(f"problem must be a QuadraticProblem, got {type(problem).__name__}")
+        at_minimiser = problem.client_losses(WeightedObjective(problem, self.weights).minimiser)
+        excess = problem.client_losses(x) - at_minimiser
+        return np.asarray((np.where(who, excess, 0.0) * np.array(self.factors)).sum(axis=1))
+
+
+def _offset_of_minimiser(
+    numbers: ClientNumbers, x_star: Entries, weights: tuple[float, ...]
+) -> Entries:
+    """Return ``x* - w``, w the minimiser of ``sum_i w_i F_i``: Hessian^-1 times gradient at x*."""
+    given = entries(numbers.arithmetic, np.array(weights, dtype=object))
+    form = _excess_form(numbers, x_star, given)
+    matrix: Any = fmpq_mat if numbers.arithmetic is RATIONAL else arb_mat
+    size = x_star.size
+    hessian = matrix(size, size, [2 * item for item in form[:-1, :-1].flat])
+    reach = hessian.solve(matrix(size, 1, [2 * item for item in form[:-1, -1]]))
+    return np.array([reach[i, 0] for i in range(size)], dtype=object)
 
 
 def _excess_form(numbers: ClientNumbers, x_star: Entries, weights: Entries) -> Entries:

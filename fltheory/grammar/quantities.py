@@ -171,7 +171,15 @@ class BoundedQuantity:
         return self._reduced(lower, setting), self._reduced(upper, setting)
 
     def certified_text(self, owner: str) -> Mapping[str, Any]:
-        """Return it as the checker of certificates reads it."""
+        """Return it as the checker of certificates reads it.
+
+        Raises
+        ------
+        ValueError
+            If its rounds have weights that no formula says.
+        """
+        if self.weights is not None and self.weights_text == "1":
+            raise ValueError(f"{owner} has no certificates: no formula says its rounds' weights")
         return {**rule_text(self.field, self.reduction, self.rounds), "weights": self.weights_text}
 
     def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[sp.Basic, ...]:

@@ -164,10 +164,19 @@ class TailCase:
 
 @dataclass(frozen=True)
 class PowerOfSize:
-    """A number that falls with a size n: ``factor / n**exponent``."""
+    """A number that falls with a size n: ``factor / n**exponent``.
+
+    Raises
+    ------
+    ValueError
+        For an exponent outside of [-30, 30], whose powers of a size are no floats.
+    """
 
     factor: float
     exponent: float
+
+    def __post_init__(self) -> None:
+        validation.real_number("exponent", self.exponent, "in [-30, 30]", lambda e: abs(e) <= 30)
 
     def __call__(self, size: int) -> float:
         """Return it at a size."""

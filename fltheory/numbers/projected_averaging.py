@@ -11,17 +11,17 @@ import numpy as np
 
 from fltheory.algorithms import (
     AveragedIterate,
-    Constant,
-    Harmonic,
     Projected,
     Scheduled,
     WeightedFedAvg,
 )
+from fltheory.algorithms.shared.step_sizes import StepSizes
 from fltheory.engines import Setting
 from fltheory.exact_or_float import is_exact, largest, largest_norm, norm, number, solve
 from fltheory.numbers.step_sums import (
     FiniteStepSums,
     StepSums,
+    delays,
     endless_squares,
     endless_sums,
     finite_sums,
@@ -36,7 +36,7 @@ from fltheory.validation import FloatArray
 from fltheory.weights import optimal
 from fltheory.weights.solvers.convergence import fastest
 
-_MUST_BE = (
+MUST_BE = (
     "algorithm must be AveragedIterate(Projected(Scheduled(WeightedFedAvg(...), Harmonic(...) or "
     "Constant(...)), W), weights=its step sizes) for the theorems of CA-Fed, got {}"
 )
@@ -51,6 +51,9 @@ _ENOUGH = 1e-12
 class ProjectedAveraging(ReadOnlyArrays):
     """A setting of weighted, scheduled, projected averaging under Markov participation.
 
+    ``averages`` says whether the model is the average of the iterates, as in Theorem 2, or the
+    iterate itself, as in the lemmas of its proof.
+
     Raises
     ------
     ValueError
@@ -59,8 +62,9 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     rounds: int
     x0: FloatArray
+    averages: bool
     fedavg: WeightedFedAvg
-    steps: Harmonic | Constant
+    steps: StepSizes
     ball: Ball
     problem: QuadraticProblem
     participation: Process
@@ -77,10 +81,11 @@ class ProjectedAveraging(ReadOnlyArrays):
                 "participation must be MarkovOnOff or FiniteChain, or another chain with a limit, "
                 f"for the theorems of CA-Fed, got {setting.participation!r}"
             )
-        fedavg, steps, ball = _parts(setting)
+        averages, fedavg, steps, ball = _parts(setting)
         fields = {
             "rounds": setting.rounds,
             "x0": setting.x0,
+            "averages": averages,
             "fedavg": fedavg,
             "steps": steps,
             "ball": ball,
@@ -214,21 +219,34 @@ class ProjectedAveraging(ReadOnlyArrays):
         return endless_sums(self.steps, mixing, self.largest_loss_change)
 
     @cached_property
+    def delays(self) -> list[int]:
+        """J_1 .. J_T, each at most t - 1."""
+        return delays(self.participation.mixing, self.largest_loss_change, self.rounds)
+
+    @cached_property
     def finite(self) -> FiniteStepSums:
         """The sums over the rounds of the run."""
         mixing = self.participation.mixing
         return finite_sums(self.steps, mixing, self.largest_loss_change, self.rounds)
 
     @cached_property
-    def fastest(self) -> tuple[Any, Any] | None:
-        """The q that minimises (12), and theta*; None where it has no unique minimiser."""
+    def convergence_terms(self) -> tuple[Any, Any] | None:
+        """A's diagonal, (N,), and B of Appendix D; None where (12) has no unique minimiser."""
         squares, sigmas = endless_squares(self.steps), self.problem.client_sigmas
         if sigmas.min() == 0 or squares == math.inf or self.pi.min() <= 0:
             return None
-        distance, pi, total = norm(self.x0 - self.problem.x_star), self.pi, self.total
-        sums = squares, inverse_squares(self.steps)
-        b = printed_upsilon(self.fedavg.local_steps, self.states, total, distance, *sums)
-        a = sigmas**2 * pi * squares
+        distance, sums = norm(self.x0 - self.problem.x_star), (squares, inverse_squares(self.steps))
+        steps = self.fedavg.local_steps
+        b = printed_upsilon(steps, self.states, self.total, distance, *sums)
+        return sigmas**2 * self.pi * squares, b
+
+    @cached_property
+    def fastest(self) -> tuple[Any, Any] | None:
+        """The q that minimises (12), and theta*; None where it has no unique minimiser."""
+        terms, pi, total = self.convergence_terms, self.pi, self.total
+        if terms is None:
+            return None
+        a, b = terms
         if is_exact(pi):
             q = fastest(pi, a, b, total)
             return q, (b - (a * q**2).sum() / 2) / total
@@ -240,20 +258,21 @@ class ProjectedAveraging(ReadOnlyArrays):
         return largest_norm(points - self.ball.centre)
 
 
-def _parts(setting: Setting) -> tuple[WeightedFedAvg, Harmonic | Constant, Ball]:
-    averaged = setting.algorithm
-    projected = averaged.algorithm if isinstance(averaged, AveragedIterate) else None
+def _parts(
+    setting: Setting,
+) -> tuple[bool, WeightedFedAvg, StepSizes, Ball]:
+    outer = setting.algorithm
+    averages = isinstance(outer, AveragedIterate)
+    projected = outer.algorithm if isinstance(outer, AveragedIterate) else outer
     scheduled = projected.algorithm if isinstance(projected, Projected) else None
     if (
-        isinstance(averaged, AveragedIterate)
-        and isinstance(projected, Projected)
+        isinstance(projected, Projected)
         and isinstance(scheduled, Scheduled)
         and isinstance(scheduled.algorithm, WeightedFedAvg)
-        and isinstance(scheduled.step_sizes, Harmonic | Constant)
-        and averaged.weights == scheduled.step_sizes
+        and getattr(outer, "weights", scheduled.step_sizes) == scheduled.step_sizes
     ):
-        return scheduled.algorithm, scheduled.step_sizes, projected.onto
-    raise ValueError(_MUST_BE.format(repr(setting.algorithm)))
+        return averages, scheduled.algorithm, scheduled.step_sizes, projected.onto
+    raise ValueError(MUST_BE.format(repr(outer)))
 
 
 def printed_upsilon(

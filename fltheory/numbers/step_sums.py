@@ -18,12 +18,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from flint import arb, fmpq
 
 from fltheory.algorithms import Constant, Harmonic
+from fltheory.algorithms.shared.step_sizes import StepSizes
 from fltheory.engines.affine.numbers import raw_number
 from fltheory.engines.enclosure.exact_setting import (
     NoExactTwinError,
@@ -220,28 +221,28 @@ class FiniteStepSums:
     delays: Any
 
 
-def inverse_squares(steps: Harmonic | Constant) -> Any:
+def inverse_squares(steps: StepSizes) -> Any:
     """Return ``sum 1/t^2 = pi^2/6``, in the numbers that the steps are in."""
     if is_exact(steps.at(1)):
         return WideningNumber(arb.pi() ** 2 / 6)
     return math.pi**2 / 6
 
 
-def endless_squares(steps: Harmonic | Constant) -> Any:
+def endless_squares(steps: StepSizes) -> Any:
     """Return the statement's ``sum eta_t^2``; infinite for steps that do not decrease.
 
     For an offset of zero it is infinite, too: with delays the statement asks for eta_0.
     """
     from scipy.special import zeta
 
-    if isinstance(steps, Constant) or steps.offset == 0:
+    if not _falls(steps):
         return math.inf
     if is_exact(steps.scale):
         return steps.scale**2 * WideningNumber(square_sum(raw_number(steps.offset)))
     return steps.scale**2 * float(zeta(2, 1 + steps.offset))
 
 
-def endless_sums(steps: Harmonic | Constant, mixing: Mixing, loss_change: Any) -> StepSums:
+def endless_sums(steps: StepSizes, mixing: Mixing, loss_change: Any) -> StepSums:
     """Return the statement's sums with delays; those without a limit are infinite.
 
     Harmonic step sizes: 2^19 terms, and the integral of the rest with J_t as it is there. Its
@@ -252,13 +253,20 @@ def endless_sums(steps: Harmonic | Constant, mixing: Mixing, loss_change: Any) -
     ValueError
         For a chain so slow that J_t is not small against t after so many rounds.
     """
-    if isinstance(steps, Constant) or steps.offset == 0:
+    if not _falls(steps):
         return StepSums(math.inf, math.inf)
     if not is_exact(steps.scale):
         return _endless_sums(steps, mixing, loss_change)
     sums = delayed_sums(_exact_delays(mixing, loss_change), raw_number(steps.offset))
     delayed, logs = (steps.scale**2 * WideningNumber(each) for each in sums)
     return StepSums(delayed, logs)
+
+
+def _falls(steps: StepSizes) -> TypeGuard[Harmonic]:
+    """Say whether sums without an end are finite; of steps of another kind none is known here."""
+    if not isinstance(steps, Harmonic | Constant):
+        raise ValueError(f"step sizes must be Harmonic or Constant for endless sums, got {steps!r}")
+    return isinstance(steps, Harmonic) and steps.offset != 0
 
 
 def _exact_delays(mixing: Mixing, loss_change: Any) -> Delays:
@@ -285,9 +293,16 @@ def _endless_sums(steps: Harmonic, mixing: Mixing, loss_change: float) -> StepSu
     )
 
 
-def finite_sums(
-    steps: Harmonic | Constant, mixing: Mixing, loss_change: Any, rounds: int
-) -> FiniteStepSums:
+def delays(mixing: Mixing, loss_change: Any, rounds: int) -> list[int]:
+    """Return J_t for t = 1 .. T, at most t - 1 each."""
+    if is_exact(loss_change):
+        wanted = _exact_delays(mixing, loss_change).first(rounds)
+    else:
+        wanted = [int(j) for j in _delays(np.arange(1.0, rounds + 1), mixing, loss_change)]
+    return [min(delay, t - 1) for t, delay in enumerate(wanted, start=1)]
+
+
+def finite_sums(steps: StepSizes, mixing: Mixing, loss_change: Any, rounds: int) -> FiniteStepSums:
     """Return the sums over the rounds of a run."""
     if not is_exact(steps.at(1)):
         return _finite_sums(steps, mixing, loss_change, rounds)
@@ -308,7 +323,7 @@ def finite_sums(
 
 @lru_cache
 def _finite_sums(
-    steps: Harmonic | Constant, mixing: Mixing, loss_change: float, rounds: int
+    steps: StepSizes, mixing: Mixing, loss_change: float, rounds: int
 ) -> FiniteStepSums:
     t = np.arange(1.0, rounds + 1)
     wanted = _delays(t, mixing, loss_change)
@@ -329,7 +344,7 @@ def _delays(t: FloatArray, mixing: Mixing, loss_change: float) -> FloatArray:
     return np.asarray(np.maximum(wanted, mixing.onset))
 
 
-def _at(steps: Harmonic | Constant, t: FloatArray) -> FloatArray:
-    if isinstance(steps, Constant):
-        return np.full(t.shape, steps.value)
-    return np.asarray(steps.scale / (t + steps.offset))
+def _at(steps: StepSizes, t: FloatArray) -> FloatArray:
+    if isinstance(steps, Harmonic):
+        return np.asarray(steps.scale / (t + steps.offset))
+    return np.array([steps.at(int(each)) for each in t])

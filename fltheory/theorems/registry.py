@@ -14,6 +14,8 @@ from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
 from fltheory.theorems import atlas
 from fltheory.theorems.ca_fed import chains as ca_fed_chains
+from fltheory.theorems.ca_fed import discussion as ca_fed_discussion
+from fltheory.theorems.ca_fed import lemmas as ca_fed_lemmas
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
@@ -35,8 +37,10 @@ PAPERS = (
     sa_fl_speedup.STATEMENTS,
     sa_fl_remarks.STATEMENTS,
     ca_fed.STATEMENTS,
+    ca_fed_lemmas.STATEMENTS,
     ca_fed_weights.STATEMENTS,
     ca_fed_chains.STATEMENTS,
+    ca_fed_discussion.STATEMENTS,
     fedau.STATEMENTS,
     fedau_weights.STATEMENTS,
     fedau_descent.STATEMENTS,

@@ -71,6 +71,7 @@ def test_complexity_is_of_the_servers_samples() -> None:
         (lambda: system(sizes=(10,)), "sizes must be two or more in increasing order"),
         (lambda: system(sizes=(10, 5)), "sizes must be two or more in increasing order"),
         (lambda: DisagreementCase(PowerOfSize(3.0, 1.0), (2, 4)), "mass must be a probability"),
+        (lambda: PowerOfSize(1.0, -400.0), r"exponent must be in \[-30, 30\], got -400.0"),
         (lambda: share_of_server(Fraction(1)), r"share must be inside \(0, 1\)"),
         (lambda: server_of(-1), "count must be a whole number"),
         (lambda: clients_per_server(-1), "ratio must be a whole number"),

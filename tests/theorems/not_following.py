@@ -52,7 +52,6 @@ NOT_FOLLOWING = {
         "Lemma 2, the factor eta_t/2": FAILS,
         "Lemma 2 to (12), noise": DIFFERS,
         "Lemma 2, Gamma": DIFFERS,
-        "Lemma 2, Gamma for losses at w_B*": FAILS,
         "Lemma 2 to (12), the start": FAILS,
         "(23) where J_t is cut to t": FAILS,
         "Lemma 3 to (12), J_t": FAILS,

@@ -67,7 +67,8 @@ def test_every_regime_is_listed() -> None:
         *("two clients", "rare majority", "started at the optimum", "nearly attained"),
     }
     assert set(regimes.APPENDIX_D) == {
-        *("independent", "clusters", "two clients", "noisy gradients", "noise-free")
+        *("independent", "clusters", "two clients", "noisy gradients", "unequal noise"),
+        "noise-free",
     }
     assert set(regimes.APPENDIX_E) == {
         *("independent", "equal weights", "optimal weights", "two clients", "rare majority")

@@ -57,7 +57,6 @@ LEFT = {
     ("ca-fed", "Lemma 2, from w_tj to w_t"): (
         per_round * (_local + 2 * ca.L * eta**2 * ca.E * at_minimiser)
     ),
-    ("ca-fed", "Lemma 2, Gamma for losses at w_B*"): alpha**2 / 2 - p**2 / 2,
     ("ca-fed", "Lemma 2 to (12), the start"): (w_0 - alpha) ** 2 - (w_0 - p) ** 2,
     ("ca-fed", "(23) where J_t is cut to t"): 1 / (2 * ca.H * t) - ca.C_P * ca.lambda_P**t,
     ("ca-fed", "(24) to (25)"): ca.M * ca.Q / 4 * (eta - 1 / t) ** 2,

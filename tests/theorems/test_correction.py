@@ -79,7 +79,7 @@ def test_a_changed_left_side_is_marked() -> None:
 
 
 # What every reader knows: expectations, clients' losses, models, bound indices; "a" is an article.
-NOTATION = {*"EPFdRxwrtknijfaO", "sum_", "dp_k", "x_r", "x_R", "wbar_T"}
+NOTATION = {*"EPFdRxwrtknijfaO", "sum_", "w_", "dp_k", "x_r", "x_R", "wbar_T"}
 
 
 @pytest.mark.parametrize("identifier", RESULTS)

@@ -19,6 +19,7 @@ QUANTITIES = {
     ("sa-fl/remark-5-bound-5", "printed"): ("last", WHOLE),
     **{("sa-fl/5", reading): ("last", WHOLE) for reading in ("printed", "derived", "repaired")},
     **{("ca-fed/2", reading): ("last", WHOLE) for reading in ("printed", "any C_P", "derived")},
+    **{("ca-fed/lemma-2", reading): ("mean", BEFORE_EACH) for reading in ("printed", "derived")},
     ("fedau/2-option-1", "derived"): ("mean", BEFORE_EACH),
     ("fedau/2-option-2", "derived"): ("mean", BEFORE_EACH),
     **{

@@ -22,6 +22,7 @@ from fltheory.algorithms import (
     Scheduled,
     WeightedFedAvg,
 )
+from fltheory.algorithms.shared.step_sizes import StepSizes
 from fltheory.engines import Setting
 from fltheory.grammar.regime import Regime, coupled
 from fltheory.participation import FiniteChain, MarkovOnOff
@@ -47,30 +48,38 @@ class _Instance:
     optima: Sequence[Sequence[float]] = _OPTIMA
     curvatures: Sequence[float] | Sequence[Sequence[float]] = (1.0, 0.5)
     sigma: float = 2.0
+    noise_shares: Sequence[float] | None = None
     alpha: Sequence[float] | None = None
     x0: Sequence[float] = (20.0, 0.0)
     radius: float = 25.0
     rounds: int = 300
     local_steps: int = 2
     server_lr: float = 1.0
-    steps: Harmonic | Constant = _STEPS
+    steps: StepSizes = _STEPS
 
     @property
     def setting(self) -> Setting:
+        """The average of the iterates, of which the theorems speak."""
+        run = self.iterates
+        return replace(run, algorithm=AveragedIterate(run.algorithm, weights=self.steps))
+
+    @property
+    def iterates(self) -> Setting:
+        """The iterates themselves, of which the lemmas speak."""
         curvatures = np.asarray(self.curvatures)
         problem = QuadraticProblem(
             curvatures[..., None] * np.eye(curvatures.shape[-1]),
             self.optima,
             sigma=self.sigma,
             target_weights=self.alpha,
+            noise_shares=self.noise_shares,
         )
         fedavg = WeightedFedAvg(
             tuple(self.q), self.steps.at(1), self.local_steps, server_lr=self.server_lr
         )
-        projected = Projected(
+        algorithm = Projected(
             Scheduled(fedavg, self.steps), Ball(np.zeros(problem.dim), self.radius)
         )
-        algorithm = AveragedIterate(projected, weights=self.steps)
         return Setting(algorithm, problem, self.participation, self.rounds, self.x0)
 
 
@@ -122,12 +131,36 @@ def _optimal_weights() -> Sequence[float]:
     return tuple(found.q.tolist())
 
 
+def _clustered(
+    availability: Sequence[float], correlation: Sequence[float], sizes: Sequence[int]
+) -> FiniteChain:
+    """Return clusters of clients that come and go as one, each by a chain of its own."""
+    clusters = MarkovOnOff(availability, correlation).as_chain()
+    return FiniteChain(clusters.transition, np.repeat(clusters.state_masks, sizes, axis=1))
+
+
 def _clusters() -> _Instance:
     """Pair clients 0, 1 and clients 2, 3: each pair comes and goes as one."""
-    pairs = MarkovOnOff((0.8, 0.4), 0.9).as_chain()
-    masks = np.repeat(pairs.state_masks, 2, axis=1)
     q = (0.25 / 0.8,) * 2 + (0.25 / 0.4,) * 2
-    return _Instance(FiniteChain(pairs.transition, masks), q)
+    return _Instance(_clustered((0.8, 0.4), (0.9, 0.9), (2, 2)), q)
+
+
+def _four_in_clusters(correlation: Sequence[float], sizes: Sequence[int]) -> _Instance:
+    availability = (0.5, 0.4, 0.6, 0.3)[: len(sizes)]
+    return replace(_noise_free(), participation=_clustered(availability, correlation, sizes))
+
+
+def _five_clients() -> _Instance:
+    """Losses in the ratio of 15, 9, 15, 17 and 1 at the start."""
+    return replace(
+        _exact_gradients(0.0),
+        participation=MarkovOnOff((0.4, 0.2, 0.5, 0.6, 0.3), (0.5, 0.3, 0.1, 0.9, 0.7)),
+        q=(0.1, 1.4, 0.1, 0.4, 1.2),
+        optima=((1.0,), (-1.0,), (1.0,), (-1.0,), (1.0,)),
+        curvatures=((0.75,), (0.45,), (0.75,), (0.85,), (0.05,)),
+        alpha=(1 / 24, 7 / 24, 1 / 24, 6 / 24, 9 / 24),
+        x0=(0.0,),
+    )
 
 
 def _noise_free() -> _Instance:
@@ -222,6 +255,65 @@ def _small_server_step() -> _Instance:
     )
 
 
+@dataclass(frozen=True)
+class _WarmUp:
+    """Steps that rise with t up to the peak, in round ``rise``, and fall as 1/t from there."""
+
+    peak: float
+    rise: int
+
+    def at(self, round_index: int) -> float:
+        return self.peak * min(round_index, self.rise) / max(round_index, self.rise)
+
+
+def _warm_up() -> _Instance:
+    return replace(_two_clients(), sigma=0.0, rounds=100, steps=_WarmUp(0.1, 100))
+
+
+def _unequal_noise() -> _Instance:
+    """Start at w*; the rare client's gradients are the quiet ones."""
+    return replace(
+        _two_clients(),
+        participation=MarkovOnOff((0.9, 0.3), 0.0),
+        sigma=10.0,
+        noise_shares=(1.0, 0.05),
+        x0=(0.0, 0.0),
+    )
+
+
+def _noise_outweighs() -> _Instance:
+    """Optima a tenth apart, in a W not much larger."""
+    return replace(
+        _correlated(0.0),
+        optima=tuple((0.01 * x, 0.01 * y) for x, y in _OPTIMA),
+        sigma=10.0,
+        x0=(0.1, 0.0),
+        radius=0.2,
+    )
+
+
+def _rare_client_first() -> _Instance:
+    """Start a little beyond w* = w_B*, seen from the client that is there."""
+    return replace(
+        _two_clients(),
+        participation=MarkovOnOff((0.002, 0.002), 0.0, start=(1.0, 0.0)),
+        sigma=0.0,
+        local_steps=1,
+        x0=(-0.3125, 0.0),
+        steps=Harmonic(0.5, offset=1.0),
+    )
+
+
+def _rare_client_stays() -> _Instance:
+    return replace(
+        _one_client(1.0, 1.0),
+        participation=MarkovOnOff((0.001,), 0.9, start=(1.0,)),
+        rounds=100,
+        radius=1.0,
+        steps=Harmonic(0.9, offset=9.0),
+    )
+
+
 def _nobody_at_first() -> _Instance:
     return replace(_exact_gradients(0.9), participation=MarkovOnOff(_PI, 0.9, start=(0.0,) * 4))
 
@@ -253,6 +345,32 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         lambda: _one_client(0.01, 0.1),
     ),
     "small server step": ("server_lr = 1e-5: the model hardly moves", _small_server_step),
+    "unequal noise": ("noise of 10, and of 0.5 where presence is rare", _unequal_noise),
+    "noise outweighs gradients": ("noise of 10, gradients of at most 0.3", _noise_outweighs),
+    "a rare client first": ("each comes once in 500 rounds, one in the first", _rare_client_first),
+    "a rare client stays": ("there in the first round, and in one of 1,000", _rare_client_stays),
+    "warm-up": ("two clients, nu = 0.9, steps that rise for 100 rounds", _warm_up),
+    "five clients": ("losses at the start as 15 : 9 : 15 : 17 : 1", _five_clients),
+    "slow pair": (
+        "a pair that is slow, one that is quick",
+        lambda: _four_in_clusters((0.9, 0.5), (2, 2)),
+    ),
+    "slow three": (
+        "three slow clients, one quick",
+        lambda: _four_in_clusters((0.8, 0.2), (3, 1)),
+    ),
+    "alternating pair": (
+        "a pair that takes turns with itself, one that stays",
+        lambda: _four_in_clusters((-0.6, 0.5), (2, 2)),
+    ),
+    "each its own": (
+        "four clusters of one client",
+        lambda: _four_in_clusters((0.9, 0.7, 0.5, 0.3), (1, 1, 1, 1)),
+    ),
+    "three clusters": (
+        "a slow pair between two clients",
+        lambda: _four_in_clusters((0.3, 0.95, 0.6), (1, 2, 1)),
+    ),
     "nobody at first": ("nu = 0.9, everybody absent in the first round", _nobody_at_first),
     "constant steps": (
         "nu = 0.9, step sizes that do not decrease",
@@ -268,11 +386,29 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
 _ALL = coupled(_MAKERS, attrgetter("setting"))
 
 
+_ITERATES = coupled(_MAKERS, attrgetter("iterates"))
+
+
 def _some(*names: str) -> Mapping[str, Regime]:
     return {name: _ALL[name] for name in names}
 
 
-THEOREM_2: Mapping[str, Regime] = _some(*(name for name in _ALL if name != "nearly attained"))
+def _of_iterates(*names: str) -> Mapping[str, Regime]:
+    return {name: _ITERATES[name] for name in names}
+
+
+_OF_LEMMAS = (
+    "unequal noise",
+    "noise outweighs gradients",
+    "a rare client first",
+    "a rare client stays",
+    "warm-up",
+)
+_OF_CHOICE = ("nearly attained", "five clients")
+_OF_CLUSTERS = ("slow pair", "slow three", "alternating pair", "each its own", "three clusters")
+THEOREM_2: Mapping[str, Regime] = _some(
+    *(name for name in _ALL if name not in (*_OF_CHOICE, *_OF_LEMMAS, *_OF_CLUSTERS))
+)
 DECOMPOSITION = _some(
     "independent",
     "equal weights",
@@ -283,7 +419,53 @@ DECOMPOSITION = _some(
     "started at the optimum",
     "nearly attained",
 )
-APPENDIX_D = _some("independent", "clusters", "two clients", "noisy gradients", "noise-free")
+CONVERGENCE = _some(
+    "independent", "clusters", "two clients", "rare majority", "noisy gradients", "unequal noise"
+)
+APPENDIX_D = _some(
+    "independent", "clusters", "two clients", "noisy gradients", "unequal noise", "noise-free"
+)
+EXCLUSION = _some(
+    "independent",
+    "nu = 0.9",
+    "different Hessians",
+    "two clients",
+    "rare majority",
+    "five clients",
+)
+CLUSTERS = _some(*_OF_CLUSTERS)
+LEMMA_1 = _of_iterates(
+    "independent", "different Hessians", "noisy gradients", "unequal noise", "tight W"
+)
+LOCAL_GRADIENTS = _of_iterates(
+    "noise-free",
+    "different Hessians",
+    "one slow client",
+    "noisy gradients",
+    "unequal noise",
+    "noise outweighs gradients",
+)
+LEMMA_2 = _of_iterates(
+    "nu = 0.5",
+    "nu = 0.9",
+    "equal weights",
+    "noise-free",
+    "different Hessians",
+    "one slow client",
+    "nobody at first",
+    "a rare client first",
+)
+LEMMA_3 = _of_iterates(
+    "nu = 0.5",
+    "noise-free",
+    "different Hessians",
+    "one slow client",
+    "nobody at first",
+    "a rare client stays",
+)
+FALLING_STEPS = _of_iterates(
+    "nu = 0.5", "noise-free", "one slow client", "a rare client first", "warm-up"
+)
 APPENDIX_E = _some(
     "independent", "equal weights", "optimal weights", "two clients", "rare majority"
 )

@@ -36,7 +36,7 @@ from fltheory.grammar.refutation import Refutation, Weight
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import LOSS
 from fltheory.numbers.of_setting import view_of
-from fltheory.numbers.projected_averaging import ProjectedAveraging, printed_upsilon
+from fltheory.numbers.projected_averaging import MUST_BE, ProjectedAveraging, printed_upsilon
 from fltheory.numbers.step_sums import StepSums
 from fltheory.theorems.ca_fed import regimes
 from fltheory.theorems.ca_fed.symbols import (
@@ -99,7 +99,8 @@ HALF = sp.Rational(1, 2)
 
 def of_ca_fed(setting: Setting) -> Setting:
     """Return the setting; ValueError for one of another kind than CA-Fed's."""
-    _ = view_of(setting).averaging
+    if not view_of(setting).averaging.averages:
+        raise ValueError(MUST_BE.format(repr(setting.algorithm)))
     return setting
 
 

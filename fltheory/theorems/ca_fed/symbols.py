@@ -63,7 +63,11 @@ T_P = symbol(
 )
 D = symbol("D", "sup over W and k of ||grad F_k||", GRADIENT, "largest_gradient", nonnegative=True)
 sigma = symbol(
-    "sigma", "clients' gradient noise, E||noise||^2 <= sigma^2", GRADIENT, "sigma", nonnegative=True
+    "sigma",
+    "max_k sigma_k, of the clients' gradient noise, E||noise||^2 <= sigma_k^2",
+    GRADIENT,
+    "sigma",
+    nonnegative=True,
 )
 G = symbol(
     "G", "sqrt(D^2 + sigma^2)", GRADIENT, "sqrt(largest_gradient**2 + sigma**2)", nonnegative=True
@@ -134,9 +138,9 @@ N = symbol("N", "clients", PURE, "n_clients", positive=True, integer=True)
 q_least = symbol("q_min", "the smallest aggregation weight", PURE, "least_weight", nonnegative=True)
 sigma_least = symbol(
     "sigma_min",
-    "the smallest of the clients' sigma_k; here all have one",
+    "the smallest of the clients' sigma_k",
     GRADIENT,
-    "sigma",
+    "least_sigma",
     nonnegative=True,
 )
 F_B = symbol("F_B", "sum_k p_k F_k, p_k = pi_k q_k/sum_h pi_h q_h, least at w_B*", LOSS, real=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,13 +43,18 @@ _LETTERS = (sigma, theta_star, N, q_least, sigma_least, pi, alpha, q, Q, p, chi,
 _ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
-def _largest_inversion(setting: Setting) -> tuple[float, float]:
-    """Return the largest ``q_i*/q_j*`` over clients with ``pi_i < pi_j``; 0 without such."""
+def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float, float]:
+    """Return the largest ``q_i*/q_j*`` over clients with ``pi_i < pi_j``; 0 without such.
+
+    ``by_noise`` multiplies the weights by the squares of their clients' noise.
+    """
     s = view_of(setting).averaging
     found = s.fastest
     if found is None:
         return math.nan, 0.0
     q, pi = found[0], s.pi
+    if by_noise:
+        q = q * s.problem.client_sigmas**2
     above = [
         (qi, qj)
         for qi, pi_i in zip(q, pi, strict=True)
@@ -61,6 +67,27 @@ def _largest_inversion(setting: Setting) -> tuple[float, float]:
         return math.inf, 0.0
     worst = largest([qi / qj for qi, qj in above])
     return worst, 0.0 if is_exact(worst) else _ROUNDINGS * pi.size * worst
+
+
+def _convergence_bend(setting: Setting) -> tuple[float, float]:
+    """Return a number that is at most 1 exactly where (12) is locally convex in q.
+
+    The Hessian of ``(1/2 q'Aq + B)/l``, ``l = pi'q``, times l is ``A^(1/2) M A^(1/2)`` with ``M = I
+    - u c' - c u' + (c'c + 2B) u u'``, ``c = A^(1/2) q`` and ``u = A^(-1/2) pi/l``, so that ``u'c``
+    is one. Across u and c M is the identity; on them it has the trace ``(c'c + 2B) u'u`` and the
+    determinant ``2B u'u``. What is returned is one less its least eigenvalue.
+    """
+    s = view_of(setting).averaging
+    terms = s.convergence_terms
+    if terms is None:
+        return math.nan, 0.0
+    a, b = terms
+    steep = (s.pi**2 / a).sum() / (s.pi @ s.q) ** 2
+    trace, determinant = ((a * s.q**2).sum() + 2 * b) * steep, 2 * b * steep
+    # The smaller root without a difference of like numbers; by Cauchy and Schwarz none is complex.
+    least = 2 * determinant / (trace + root(trace**2 - 4 * determinant))
+    value = number(1 - least)
+    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (1 + abs(value))
 
 
 def convexity_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
@@ -157,15 +184,14 @@ APPENDIX_D = PointClaim(
     ),
     bound=sp.Integer(1),
     hypotheses=(
-        Hypothesis("a unique minimiser", sp.Gt(sigma, 0, evaluate=False), "(27), over A_kk"),
+        Hypothesis("a unique minimiser", sp.Gt(sigma_least, 0, evaluate=False), "(27), over A_kk"),
     ),
     domain=of_ca_fed,
     symbols=_LETTERS,
     regimes=regimes.APPENDIX_D,
     note=(
         "To the letter: at the optimum q_k = a (lambda* pi_k - theta*) with positive constants a, "
-        "lambda*, theta*. All clients have the same noise here, though the paper has a sigma_k for "
-        "each."
+        "lambda*, theta*. A sigma_k for each client, as in Assumption 5."
     ),
     kind=StatementKind.REMARK,
 )
@@ -180,7 +206,6 @@ APPENDIX_D_DERIVED = replace(
             "equal noise of all clients",
             sp.Eq(sigma_least, sigma),
             "(27), sigma_k^2 in A_kk",
-            stated="sigma_k = sigma for every client k",
         ),
     ),
     note=(
@@ -190,6 +215,51 @@ APPENDIX_D_DERIVED = replace(
         "q*)/Q, which is negative where noise outweighs upsilon; the less available clients then "
         "get the larger weights. With unequal noise it is sigma_k^2 q_k* that grows with pi_k."
     ),
+)
+
+APPENDIX_D_BY_NOISE = replace(
+    APPENDIX_D_DERIVED,
+    reading="any noise",
+    title="Where (12) is smallest, sigma_k^2 q_k* grows with availability",
+    quantity=PointQuantity(
+        partial(_largest_inversion, by_noise=True),
+        "max sigma_i^2 q_i*/(sigma_j^2 q_j*) over clients with pi_i < pi_j",
+        PURE,
+        r"\max_{\pi_i<\pi_j}\frac{\sigma_i^2q_i^*}{\sigma_j^2q_j^*}",
+    ),
+    hypotheses=APPENDIX_D_DERIVED.hypotheses[:-1],
+    note=(
+        "(27) with A_kk = sigma_k^2 pi_k sum eta_t^2 written out: sigma_k^2 q_k* is in proportion "
+        "to (lambda* - theta*/pi_k)+, whatever the noise of each client."
+    ),
+)
+
+CONVERGENCE = PointClaim(
+    id="ca-fed/appendix-d-convex",
+    reading="printed",
+    title="(12) is convex in the aggregation weights",
+    source=f"{PAPER}, Section III-D and Appendix D",
+    quantity=PointQuantity(
+        _convergence_bend,
+        "1 - lambda_min(M), M = A^(-1/2) (pi'q d^2 f/dq^2) A^(-1/2)",
+        PURE,
+        r"1-\lambda_{\min}(A^{-\frac12}(\pi^\top q\,\nabla^2f(q))A^{-\frac12})",
+    ),
+    bound=sp.Integer(1),
+    hypotheses=APPENDIX_D.hypotheses,
+    domain=of_ca_fed,
+    symbols=(
+        *_LETTERS,
+        symbol("f", "(1/2 q'Aq + B)/(pi'q) + C, (12) as a function of q", PURE, real=True),
+        symbol("A", "Sigma, diagonal: sigma_k^2 pi_k sum_t eta_t^2; B is upsilon", PURE, real=True),
+    ),
+    regimes=regimes.CONVERGENCE,
+    note=(
+        "To the letter, with a sigma_k for each client. The quantity is at most 1 exactly where "
+        "the Hessian in q has no negative direction at the setting's weights. 'L* tends to "
+        "infinity as s tends to 0' is not needed: sum q = Q keeps s above 1/Q."
+    ),
+    kind=StatementKind.REMARK,
 )
 
 APPENDIX_E = PointClaim(
@@ -303,15 +373,27 @@ STATEMENTS: tuple[Statement, ...] = (
                 "in s to zero gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, which is negative "
                 "where noise outweighs upsilon.",
                 Weight.MISSING_HYPOTHESIS,
-                "theta* >= 0, and equal noise of all clients",
+                "theta* >= 0",
                 "derived",
                 ("noisy gradients",),
                 ("ca-fed-appendix-d.json",),
                 answer="A remark on the usual case, in which upsilon outweighs noise.",
             ),
+            Refutation(
+                "The remark has one constant a for all clients, where (27) divides by A_kk, in "
+                "which Sigma has a sigma_k for each: a rare client of little noise gets more.",
+                Weight.MISSING_HYPOTHESIS,
+                "equal noise of all clients, or sigma_k^2 q_k* in place of q_k*",
+                "derived",
+                ("unequal noise",),
+                ("ca-fed-appendix-d-noise.json",),
+                answer="The remark takes sigma_k alike; (27) itself has them.",
+            ),
         ),
     ),
     APPENDIX_D_DERIVED,
+    APPENDIX_D_BY_NOISE,
+    CONVERGENCE,
     replace(
         APPENDIX_E,
         refutations=(

@@ -130,6 +130,7 @@ def _spread_of_weights(path: FedARPath) -> Any:
 L = symbol("L", "smoothness of every client", number="L", positive=True)
 mu = symbol("mu", "strong convexity of every client", number="mu", real=True)
 sigma = symbol("sigma", "clients' gradient noise", number="sigma", nonnegative=True)
+F_0 = symbol("F_0", "f(w_0) - f*", number="excess_loss", nonnegative=True)
 K = symbol("K", "local_steps", number="local_steps", positive=True, integer=True)
 N = symbol("N", "clients", PURE, "n_clients", positive=True, integer=True)
 T = symbol("T", "rounds", PURE, "rounds", positive=True, integer=True)

@@ -44,6 +44,7 @@ from fltheory.participation.inactivity import chance_of_longer_absence
 from fltheory.theorems.fedar import regimes as regimes
 from fltheory.theorems.fedar.regimes import Instance, staggered
 from fltheory.theorems.fedar.setting import (
+    F_0,
     C,
     L,
     N,
@@ -220,6 +221,19 @@ def _with_growth(setting: Setting, thousandths: int) -> Setting:
     return Setting(algorithm, setting.problem, setting.participation, setting.rounds, setting.x0)
 
 
+def _with_distance(setting: Setting, times: int) -> Setting:
+    fedar_of(setting)
+    x_star = setting.problem.x_star
+    x0 = x_star + times * (setting.x0 - x_star)
+    return Setting(setting.algorithm, setting.problem, setting.participation, setting.rounds, x0)
+
+
+def _with_noise(setting: Setting, times: int) -> Setting:
+    fedar_of(setting)
+    problem = replace(setting.problem, sigma=times / 10)  # type: ignore[type-var]
+    return Setting(setting.algorithm, problem, setting.participation, setting.rounds, setting.x0)
+
+
 def _grid(*values: int) -> Callable[[Setting], tuple[int, ...]]:
     return lambda setting: values
 
@@ -286,6 +300,35 @@ WEIGHT = DirectionClaim(
         "The remark says it in words only: too large a psi lets inactive clients dominate. It "
         "calls the effect of psi otherwise negligible, which is not so for our psi (see fedar/1). "
         "The growth of psi is in thousandths a round."
+    ),
+)
+
+
+INITIAL_ERROR = DirectionClaim(
+    id="fedar/initial-error",
+    reading="printed",
+    title="The mean squared gradient grows with the initial error",
+    source=f"{_PAPER}, Remark 2",
+    theorem=_BOUND_2,
+    axes=(RateAxis(F_0, F_0, _grid(1, 2, 4, 8), _with_distance),),
+    regimes=regimes.THEOREM_2,
+    kind=StatementKind.REMARK,
+    note=(
+        "The remark names what 'mainly influences' the dominant term of a bound that the text at "
+        "hand lacks; here it is tested on the mean squared gradient. The start is 1, 2, 4 and 8 "
+        "times as far from w*. That the effect of psi is 'not significant' beside it says no "
+        "number, and that a critical tau_max 'must exist' is part of (6), which is lost."
+    ),
+)
+
+VARIANCE = replace(
+    INITIAL_ERROR,
+    id="fedar/variance",
+    title="The mean squared gradient grows with the variance bound",
+    axes=(RateAxis(sigma, sigma, _grid(1, 2, 4, 8), _with_noise),),
+    note=(
+        "Named beside the initial error. The clients' gradient noise is 0.1, 0.2, 0.4 and 0.8, all "
+        "else the same."
     ),
 )
 
@@ -374,6 +417,8 @@ STATEMENTS: tuple[Statement, ...] = (
     MAXIMUM_INACTIVITY,
     NUMBER_OF_CLIENTS,
     WEIGHT,
+    INITIAL_ERROR,
+    VARIANCE,
     ASSUMPTION_7,
     replace(
         ASSUMPTION_7_BOUNDED,

@@ -405,7 +405,8 @@ THEOREM_3_DERIVED = replace(
         "Lemma 2 loses sqrt(P(h_Q* != h_P*) A), which by Assumption 1 and the second condition is "
         "A^((1 + beta_P)/2), not O(A). As (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= "
         "0, this is still at most A^(1/(2 - beta_P)) where A <= 1, so that the theorem stands "
-        "once the lemma is mended."
+        "once the lemma is mended. It cannot be attacked: only a limit refutes an order in "
+        "samples, and none is known of its left side."
     ),
 )
 

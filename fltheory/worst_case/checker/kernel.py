@@ -36,9 +36,9 @@ and 0; the condition of the pair (0, x) is ``f(x) - f(0) - <g, x> + |g|^2/2 <= 0
 one's multiplier makes function values cancel.
 
 >>> one, two, zero = Fraction(1), Fraction(2), Fraction(0)
->>> clients = Clients(1, [Group("clients", n_clients=1, vectors=1, points=2)])
+>>> clients = Coordinates(1, [Group("clients", n_clients=1, vectors=1, points=2)])
 >>> x, g, nothing = clients.shared(0), clients.own(0, 0), clients.nothing
->>> form = Form(clients)
+>>> form = SymmetricForm(clients)
 >>> form.add(one, x, x)
 >>> form.add_each(-one, 0, x - g, x - g)
 >>> form.add_conditions(0, [[zero, two], [two, zero]], [x, nothing], [g, nothing], zero)

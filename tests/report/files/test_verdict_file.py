@@ -159,14 +159,15 @@ def test_kind_weight_and_why_of_a_refuted_statement(tmp_path: Path) -> None:
     """CA-Fed's Appendix D: a remark, with a missing hypothesis that one regime shows."""
     statement = theorems.get("ca-fed/appendix-d")
     cells = check_regimes([statement])
-    by_outcome = {c["outcome"]: c for c in document(cells, tmp_path)["cells"]}
-    refuted, holds = by_outcome["REFUTED"], by_outcome["HOLDS"]
+    by_regime = {c["regime"]: c for c in document(cells, tmp_path)["cells"]}
+    refuted, holds = by_regime["noisy gradients"], by_regime["independent"]
+    assert (refuted["outcome"], holds["outcome"]) == ("REFUTED", "HOLDS")
     assert refuted["kind"] == holds["kind"] == "remark"
     assert (refuted["weight"], holds["weight"]) == ("missing hypothesis", "")
     assert refuted["why"] == [statement.refutations[0].why]
     assert holds["why"] == []
     rows = list(csv.DictReader(io.StringIO(verdict_csv(cells, MADE_BY))))
-    (row,) = (row for row in rows if row["outcome"] == "REFUTED")
+    (row,) = (row for row in rows if row["regime"] == "noisy gradients")
     assert (row["kind"], row["weight"]) == ("remark", "missing hypothesis")
     assert row["why"] == statement.refutations[0].why
 

@@ -49,7 +49,8 @@ def test_refuted_by_a_certificate_or_by_a_regime() -> None:
     sides = first.certificates[0].truth, first.certificates[0].bound
     assert sides == ("9/5 = 1.8", "3/2 = 1.5")
     assert first.witnesses == ()
-    assert [row.cell.regime for row, _ in second.witnesses] == ["noisy gradients"]
+    regimes = [row.cell.regime for row, _ in second.witnesses]
+    assert regimes == ["noisy gradients", "unequal noise"]
     assert second.witnesses[0][1]["rounds"] == str(
         second.statement.regimes["noisy gradients"].setting.rounds
     )

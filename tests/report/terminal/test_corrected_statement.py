@@ -123,8 +123,8 @@ def test_a_negative_summand_has_its_sign_before_it() -> None:
 def test_formulas_in_sentences_are_typeset_and_code_is_not() -> None:
     latex = corrected_latex(correction("ca-fed/2"))
     assert "detokenize" not in latex
-    assert r"$w_{B}^{*}$ in place of $w^{*}$ in $\upsilon$ and in $\Gamma$" in latex
-    assert r"In (12), $\|w_{0} - w^{*}\|$ and $\Gamma$ (the clients' losses at $w^{*}$)" in latex
+    assert r"$w_{B}^{*}$ in place of $w^{*}$ in $\upsilon$" in latex
+    assert r"In $\upsilon$ of (12), $\|w_{0} - w^{*}\|$ refers to $w^{*}$" in latex
     assert r": server\_lr" in latex
 
 

@@ -1,0 +1,374 @@
+"""CA-Fed: what Sections VI-A and VI-B say of its choice of clients.
+
+The choice is that of Algorithm 1, with tau = 0, at the initial model, and with true losses,
+availability and eigenvalues in place of estimates; a trial is taken back where it is refused, a
+client that alone is left stays, and nobody goes where no loss is above its minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.engines.enclosure.exact_setting import exact_numbers
+from fltheory.exact_or_float import is_exact, largest
+from fltheory.grammar.quantities import PointQuantity
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import LOSS, PURE
+from fltheory.numbers.of_setting import view_of
+from fltheory.numbers.projected_averaging import ProjectedAveraging
+from fltheory.participation import FiniteChain
+from fltheory.participation.chain_structure import exact_stationary_law
+from fltheory.participation.process import Process, process_of
+from fltheory.theorems.ca_fed import regimes
+from fltheory.theorems.ca_fed.statements import PAPER, of_ca_fed
+from fltheory.theorems.ca_fed.symbols import N
+
+# --- VI-A: how many are excluded -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """Who is tried, in both passes, and what a set of clients costs: ``loss + kappa^2 bias``."""
+
+    alpha: Sequence[Any]
+    gaps: Sequence[Any]
+    tried: Sequence[int]
+
+    @classmethod
+    def of(cls, of: ProjectedAveraging) -> _Choice:
+        """Return that of a setting: by eigenvalue, the largest first, then by availability."""
+        alone = clients_alone(of.participation)
+        clients = range(of.problem.n_clients)
+        by_rate = sorted(clients, key=lambda k: -float(alone[k][1]))
+        by_availability = sorted(clients, key=lambda k: float(alone[k][0]))
+        gaps = of.problem.client_losses(of.x0)
+        return cls(list(of.problem.alpha), list(gaps), [*by_rate, *by_availability])
+
+    def costs(self, kept: frozenset[int]) -> tuple[Any, Any]:
+        """Return ``sum_k p_k (F_k - F_k*)`` and ``d_TV^2 Gamma'`` of q_k = alpha_k/pi_k."""
+        share = sum(self.alpha[k] for k in kept)
+        loss = sum(self.alpha[k] * self.gaps[k] for k in kept) / share
+        return loss, (1 - share) ** 2 * largest(self.gaps)
+
+    def excluded(self, squared_kappa: Any) -> int:
+        """Return how many clients Algorithm 1 excludes."""
+        kept = frozenset(range(len(self.alpha)))
+        loss, bias = self.costs(kept)
+        for k in self.tried:
+            if k not in kept or len(kept) == 1 or not largest(self.gaps) > 0:
+                continue
+            other_loss, other_bias = self.costs(kept - {k})
+            if loss + squared_kappa * bias >= other_loss + squared_kappa * other_bias:
+                kept, loss, bias = kept - {k}, other_loss, other_bias
+        return len(self.alpha) - len(kept)
+
+    def limits(self, kept: Sequence[int]) -> Iterator[Any]:
+        """Yield the kappa^2 up to which each client of a set would go from it, if positive."""
+        if len(kept) > 1 and largest(self.gaps) > 0:
+            loss, bias = self.costs(frozenset(kept))
+            for k in kept:
+                other_loss, other_bias = self.costs(frozenset(kept) - {k})
+                limit = (loss - other_loss) / (other_bias - bias)
+                if limit > 0:
+                    yield limit
+
+    def counts(self, from_the_last_first: bool = False) -> list[int]:
+        """Return how many are excluded for kappa^2 that rises through all cases.
+
+        It changes at limits alone: those are tried, and a number between each two of them and
+        beyond the last. ``from_the_last_first`` begins beyond every first exclusion's limit.
+        """
+        everybody = range(len(self.alpha))
+        sets = [s for n in range(2, len(self.alpha) + 1) for s in combinations(everybody, n)]
+        zero = 0 * self.gaps[0]
+        found = sorted({limit for kept in sets for limit in self.limits(kept)} | {zero})
+        if from_the_last_first:
+            last = largest([zero, *self.limits(everybody)])
+            found = [last, *(limit for limit in found if limit > last)]
+        between = [(a + b) / 2 for a, b in pairwise(found)]
+        beyond = 2 * found[-1] + 1
+        if from_the_last_first:
+            found = found[1:]
+        return [self.excluded(value) for value in sorted([*found, *between, beyond])]
+
+
+def clients_alone(participation: Process) -> list[tuple[Any, Any]]:
+    """Return each client's availability and the second eigenvalue of its own transitions."""
+    law = participation.law()
+    states = range(participation.n_states or 0)
+    places = [(s, chance, mask) for s in states for chance, mask in law.who(s)]
+    rows = {s: dict(law.following(s)) for s in states}
+    zero = Fraction(0)
+    weight = dict(
+        law.limit
+        or enumerate(
+            exact_stationary_law([[rows[s].get(then, zero) for then in states] for s in states])
+        )
+    )
+    found = []
+    for k in range(participation.n_clients):
+        there = [(s, chance) for s, chance, mask in places if mask[k]]
+        share = {s: sum(chance for place, chance in there if place == s) for s in states}
+        pi = sum(weight.get(s, 0) * share[s] for s in states)
+        both = sum(
+            weight.get(s, 0) * share[s] * ahead * share[then]
+            for s in states
+            for then, ahead in rows[s].items()
+        )
+        found.append((pi, (both / pi - pi) / (1 - pi) if 0 < pi < 1 else 0 * pi))
+    return found
+
+
+def _rise(setting: Setting) -> tuple[float, float]:
+    """Return the largest number kept for a smaller kappa^2, over that for a larger one."""
+    kept = _kept(setting)
+    worst = max(Fraction(max(kept[: n + 1]), later) for n, later in enumerate(kept))
+    return _in_numbers_of(process_of(setting.participation), worst), 0.0
+
+
+def _kept(setting: Setting, from_the_last_first: bool = False) -> list[int]:
+    of = view_of(setting).averaging
+    counts = _Choice.of(of).counts(from_the_last_first)
+    return [of.problem.n_clients - count for count in counts]
+
+
+def _excluded_in_the_end(setting: Setting) -> tuple[float, float]:
+    share = Fraction(setting.problem.n_clients, _kept(setting)[-1])
+    return _in_numbers_of(process_of(setting.participation), share), 0.0
+
+
+def _excluded_beyond(setting: Setting) -> tuple[float, float]:
+    share = Fraction(setting.problem.n_clients, min(_kept(setting, from_the_last_first=True)))
+    return _in_numbers_of(process_of(setting.participation), share), 0.0
+
+
+_KAPPA_BAR = symbol(
+    "kappabar",
+    "hyper-parameter of VI-A, whose square weighs the bias",
+    PURE,
+    real=True,
+)
+_KEPT = symbol("n", "clients that Algorithm 1 keeps, of N", PURE, real=True)
+_EPSILON = symbol(
+    "epsilon",
+    "what a set of clients costs, by VI-A: their mean loss, and the bias; a client goes where this "
+    "does not grow",
+    LOSS,
+    real=True,
+)
+
+MORE_FOR_A_SMALL_KAPPA = PointClaim(
+    id="ca-fed/vi-a",
+    reading="printed",
+    title="The larger kappabar, the fewer clients are excluded",
+    source=f"{PAPER}, Section VI-A",
+    quantity=PointQuantity(
+        _rise,
+        "max n(kappabar_1)/n(kappabar_2) over kappabar_1 < kappabar_2",
+        PURE,
+        r"\max_{\bar\kappa_1<\bar\kappa_2}\frac{n(\bar\kappa_1)}{n(\bar\kappa_2)}",
+    ),
+    bound=sp.Integer(1),
+    hypotheses=(),
+    domain=of_ca_fed,
+    symbols=(_KAPPA_BAR, _EPSILON, _KEPT, N),
+    regimes=regimes.EXCLUSION,
+    kind=StatementKind.REMARK,
+    note=(
+        "'A small value ... resulting in a larger number of clients excluded', 'tends to include "
+        "more clients for a large value': taken to the letter, for every two values. They are all "
+        "tried, as the choice changes at finitely many."
+    ),
+)
+MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
+    MORE_FOR_A_SMALL_KAPPA,
+    reading="derived",
+    title="Beyond the kappabar up to which somebody alone would be excluded, nobody is",
+    quantity=PointQuantity(
+        _excluded_beyond,
+        "max N/n(kappabar) over kappabar beyond all limits",
+        PURE,
+        r"\max_{\bar\kappa}\frac N{n(\bar\kappa)}",
+    ),
+    note=(
+        "As long as nobody has gone, d_TV is 0, and without client k it is alpha_k: k goes for "
+        "kappabar up to a limit of its own, and beyond the largest of them nobody ever does. "
+        "Once somebody has gone, who is next depends on it, and numbers may rise and fall."
+    ),
+)
+UNBIASED_IN_THE_LIMIT = replace(
+    MORE_FOR_A_SMALL_KAPPA,
+    id="ca-fed/vi-a-limit",
+    title="As kappabar grows, CA-Fed becomes the unbiased baseline",
+    quantity=PointQuantity(
+        _excluded_in_the_end,
+        "N/n(kappabar) for every large kappabar",
+        PURE,
+        r"\lim_{\bar\kappa\to\infty}\frac N{n(\bar\kappa)}",
+    ),
+    note=(
+        "To the letter: every exclusion from all clients costs alpha_k^2 Gamma' > 0. Where Gamma' "
+        "is 0, in a first round with F^* as the text estimates it, the lines of Algorithm 1 would "
+        "exclude everybody for tau = 0, which cannot be meant; nobody goes then."
+    ),
+)
+
+# --- VI-B: clusters ------------------------------------------------------------------------------
+
+
+def _clusters(chain: Process) -> list[list[int]]:
+    """Return clients in groups that are always there together."""
+    states = chain.law()
+    masks = np.array([m for s in range(chain.n_states or 0) for _, m in states.who(s)])
+    groups: dict[bytes, list[int]] = {}
+    for k, column in enumerate(masks.T):
+        groups.setdefault(column.tobytes(), []).append(k)
+    return list(groups.values())
+
+
+def _of_clusters(setting: Setting) -> Setting:
+    if not isinstance(process_of(setting.participation), FiniteChain):
+        raise ValueError(
+            "participation must be a FiniteChain for the remarks on clusters, "
+            f"got {setting.participation!r}"
+        )
+    return setting
+
+
+def _slowest_cluster(chain: Process) -> list[int]:
+    alone = clients_alone(chain)
+    return max(_clusters(chain), key=lambda group: abs(alone[group[0]][1]))
+
+
+def _gain_of_a_part(setting: Setting) -> tuple[float, float]:
+    """Return the largest lambda_2(P)/lambda_2(P') without all but one of the slowest cluster.
+
+    The clusters are independent, so that lambda_2 is the largest of theirs: ca-fed/product-chain.
+    """
+    chain = process_of(setting.participation)
+    rates = [abs(rate) for _, rate in clients_alone(chain)]
+    slowest = _slowest_cluster(chain)
+    others = [k for k in range(chain.n_clients) if k not in slowest]
+    parts = [
+        max(rates) / max(rates[k] for k in (*kept, left))
+        for left in slowest
+        for n in range(len(others) + 1)
+        for kept in combinations(others, n)
+    ]
+    return _in_numbers_of(chain, max(parts)), 0.0
+
+
+def _in_numbers_of(chain: Process, fraction: Fraction) -> Any:
+    return exact_numbers(fraction).item() if is_exact(chain.marginals) else float(fraction)
+
+
+def _tried_before(setting: Setting) -> tuple[float, float]:
+    """Return how many clients of other clusters are tried before the slowest one's last."""
+    chain = process_of(setting.participation)
+    alone, slowest = clients_alone(chain), _slowest_cluster(chain)
+    tried = sorted(range(chain.n_clients), key=lambda k: -abs(alone[k][1]))
+    last = max(tried.index(k) for k in slowest)
+    return sum(k not in slowest for k in tried[:last]), 0.0
+
+
+def _apart(setting: Setting) -> tuple[float, float]:
+    """Return the largest difference of eigenvalues within a cluster."""
+    chain = process_of(setting.participation)
+    alone = clients_alone(chain)
+    each = [[alone[k][1] for k in group] for group in _clusters(chain)]
+    most = max(max(group) - min(group) for group in each)
+    return _in_numbers_of(chain, most), 0.0
+
+
+_CLUSTER = symbol("cbar", "the cluster with the largest |lambda_c|", PURE, real=True)
+_RATE = symbol(
+    "lambda_c", "second eigenvalue of the chain of cluster c, largest in modulus", PURE, real=True
+)
+
+ALL_OF_A_CLUSTER = PointClaim(
+    id="ca-fed/vi-b",
+    reading="printed",
+    title="One has to exclude all of the slowest cluster to speed up the chain",
+    source=f"{PAPER}, Section VI-B",
+    quantity=PointQuantity(
+        _gain_of_a_part,
+        "max |lambda_2(P)|/|lambda_2(P')|, P' without some clients, but not all of cbar",
+        PURE,
+        r"\max\frac{|\lambda_2(P)|}{|\lambda_2(P')|}",
+    ),
+    bound=sp.Integer(1),
+    hypotheses=(),
+    domain=_of_clusters,
+    symbols=(_CLUSTER, _RATE),
+    regimes=regimes.CLUSTERS,
+    kind=StatementKind.REMARK,
+    note=(
+        "To the letter: with one client of the cluster left, its chain is still there. That it is "
+        "enough is not said, and fails where two clusters are equally slow."
+    ),
+)
+ORDER_OF_CLUSTERS = replace(
+    ALL_OF_A_CLUSTER,
+    id="ca-fed/vi-b-order",
+    title="CA-Fed tries the clients of the slowest cluster first",
+    quantity=PointQuantity(
+        _tried_before,
+        "clients of other clusters that are tried before the last of cbar",
+        PURE,
+    ),
+    bound=sp.Integer(0),
+    note=(
+        "To the letter, with each client's own eigenvalue, of largest modulus first. By signed "
+        "eigenvalues, as Section V-A has lambda_k, a cluster that alternates would come last."
+    ),
+)
+EQUAL_ESTIMATES = replace(
+    ALL_OF_A_CLUSTER,
+    id="ca-fed/vi-b-estimates",
+    title="Clients of one cluster have the same eigenvalue",
+    quantity=PointQuantity(
+        _apart,
+        "max |lambda_i - lambda_j| within a cluster",
+        PURE,
+        r"\max_c\max_{i,j\in c}|\lambda_i-\lambda_j|",
+    ),
+    bound=sp.Integer(0),
+    note=(
+        "'Similar eigenvalue estimates': they are equal, and so are the estimates from the same "
+        "rounds with the same prior."
+    ),
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    replace(
+        MORE_FOR_A_SMALL_KAPPA,
+        refutations=(
+            Refutation(
+                "The choice is greedy, so that a larger kappabar may spare one client and cost "
+                "two others, whom its presence makes look bad.",
+                Weight.WORDING,
+                "nobody is excluded beyond some kappabar, in place of fewer and fewer",
+                "derived",
+                ("five clients",),
+                natural="five clients",
+                answer="'Tends to': it is so for most choices, and in the limit.",
+            ),
+        ),
+    ),
+    MORE_FOR_A_SMALL_KAPPA_DERIVED,
+    UNBIASED_IN_THE_LIMIT,
+    ALL_OF_A_CLUSTER,
+    ORDER_OF_CLUSTERS,
+    EQUAL_ESTIMATES,
+)
