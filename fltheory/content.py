@@ -286,8 +286,16 @@ def _can_be_written(array: np.ndarray) -> bool:
     return not (owner is None or isinstance(owner, bytes))
 
 
+def _bits_in_use() -> int:
+    """Return how many bits balls have now, as fine as which a result can be; 0 without FLINT."""
+    flint = sys.modules.get("flint")
+    return 0 if flint is None else int(flint.ctx.prec)
+
+
 def cached_by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Return a decorator that keeps a function's last results, by what its arguments hold.
+
+    Balls are kept by the precision in use, too: those of a coarser one would decide nothing more.
 
     Parameters
     ----------
@@ -313,7 +321,7 @@ def cached_by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T
 
         @wraps(function)
         def cached(*args: Any, **options: Any) -> T:
-            key = content((args, options))
+            key = content((args, options)), _bits_in_use()
             with lock:
                 if key in kept:
                     kept.move_to_end(key)

@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 
 from fltheory import theorems
+from fltheory.algorithms import Harmonic, LocalSgd
 from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
 from fltheory.testing import each_cell
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems.atlas.client_models import client_models
@@ -75,6 +79,20 @@ def test_theorem_1_of_li_is_attained() -> None:
     verdict = check(theorems.get("fedavg-li/1"), setting_of("fedavg-li/1", "one client, one step"))
     assert verdict.outcome is Outcome.HOLDS
     assert verdict.truth == verdict.bound == pytest.approx(0.5 * (1 - 2 / 8) ** 2)
+
+
+@pytest.mark.parametrize(("sampled", "outcome"), [("steps", "HOLDS"), ("average", "INAPPLICABLE")])
+def test_theorem_1_of_li_is_about_averages_by_p(sampled, outcome: str) -> None:
+    """Drawing everybody averages equally: the run ends elsewhere, of which nothing is claimed."""
+    p = (0.9, 0.05, 0.05)
+    problem = QuadraticProblem([[1.0]], [[0.0], [1.0], [-3.0]], target_weights=p)
+    method = LocalSgd(Harmonic(2.0, offset=7.0), 1, p, sampled=sampled)
+    setting = Setting(method, problem, UniformSubset(3, 3), 100, [1.0])
+    verdict = check(theorems.get("fedavg-li/1"), setting)
+    assert verdict.outcome.name == outcome
+    # The plain mean of the optima is -2/3, the minimiser -0.1.
+    elsewhere = (2 / 3 - 0.1) ** 2 / 2
+    assert (verdict.truth > elsewhere / 2) == (sampled == "average")
 
 
 def test_scaled_gradients_by_hand() -> None:

@@ -44,7 +44,7 @@ from fltheory.report.terminal.corrected_statement import corrected_text
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.sweep.cell import Files, Row, Task, WorkCell, digest, own_files, row_of, rows_of
 from fltheory.sweep.kept import KeptWork, made_of
-from fltheory.theorems import get
+from fltheory.theorems import atlas, get
 from fltheory.theorems.correction import correction
 from fltheory.theorems.registry import ids, readings
 from fltheory.verify import Outcome, falsify, read_certificate
@@ -247,8 +247,9 @@ that refutes it, what should stand instead, and the step at which statement and 
 about formulas as they stand in the texts at hand, not about people. Every refutation says how
 serious the fault is: wording, which is true as it is meant; a misprint, where the paper's own
 argument has it right; a missing hypothesis; or a gap, where a step of the argument fails. Remarks,
-examples, assumptions and steps of proofs are not counted as refuted theorems. See also [the
-glossary](glossary.md) and [what a verdict means](verdicts.md).
+examples, assumptions and steps of proofs are not counted as refuted theorems. The theorems that
+everybody cites have [a page of their own](atlas.md). See also [the glossary](glossary.md) and [what
+a verdict means](verdicts.md).
 
 `python docs/scripts/findings.py` writes this page from the certificates in
 `verification/witnesses/` and from searches of its own; do not edit it. Each certificate was found
@@ -297,7 +298,7 @@ def findings(
     """
     certified = {path: read_certificate(path) for path in paths}
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
-    rest = [identifier for identifier in ids() if identifier not in refuted]
+    rest = [identifier for identifier in _of_the_page() if identifier not in refuted]
     cells = {name: _cells_of(get(name), verdicts) for name in rest if verdicts is not None}
     works = work_on([c.theorem.id for c in certified.values()], rest, budget, verdicts is None)
     if kept is None:
@@ -320,6 +321,12 @@ def findings(
     of_regimes = ("\n".join(_lines_of_regimes(get(name), cells[name])) for name in rest)
     sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
     return "\n".join([*introduction, *sections])
+
+
+def _of_the_page() -> list[str]:
+    """Return the ids of all statements but the atlas's, which have a page of their own."""
+    elsewhere = {statement.id for statement in atlas.STATEMENTS}
+    return [identifier for identifier in ids() if identifier not in elsewhere]
 
 
 def _worked_out(
@@ -355,7 +362,7 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
         if cell.verdict.outcome is Outcome.REFUTED
     }
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
-    statements = [get(identifier) for identifier in ids()]
+    statements = [get(identifier) for identifier in _of_the_page()]
     yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
     yield ""
     yield "| statement | what it is | weight | why it is refuted | fixed by |"
@@ -386,7 +393,7 @@ def _statements(
     searched: Mapping[str, str],
 ) -> Iterator[str]:
     yield "## Every printed statement\n"
-    for identifier in ids():
+    for identifier in _of_the_page():
         if identifier in refuted:
             yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
             continue

@@ -40,6 +40,7 @@ from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import Check, check_fields, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis, with_signs
+from fltheory.grammar.own_run import OwnRun
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.regime import Regime
@@ -76,6 +77,8 @@ class Statement(ABC):
         Settings with a search of their own, where it speaks of those.
     repair : Repair, optional
         For a repaired reading: the changes that make it.
+    own_run : OwnRun, optional
+        Its algorithm at the steps that it asks for, on any problem, to be compared with others.
     why_not_certified : str
         Why its kind of claim has no certificate; "" where it has.
     searched_where, search_raises : str
@@ -99,6 +102,7 @@ class Statement(ABC):
     family: Family | None = None
     search_space: SearchSpace | None = None
     repair: Repair[Any] | None = None
+    own_run: OwnRun | None = None
     why_not_certified: ClassVar[str] = ""
     searched_where: ClassVar[str] = "met every hypothesis"
     search_raises: ClassVar[str] = "truth/bound"
@@ -320,6 +324,7 @@ class Inequality(Basis):
     bound: sp.Expr
     tightest: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
     family: Family | None = None
+    own_run: OwnRun | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.long_work.progress import Progress
 from fltheory.theorems.registry import registered
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
+from fltheory.worst_case.best_bounds import AnyBound, best_bound
 from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import OneRound
@@ -119,13 +120,13 @@ def compare(
         if progress is not None:
             progress(done, len(chosen), statement.name)
         answers.append(_answer(statement, setting, sampling))
-    provable, why_not = _provable(setting)
+    proved = provable(setting)
     speaking = [answer for answer in answers if answer.verdict is not None]
     return SideBySide(
         tuple(sorted(speaking, key=_place)),
         tuple(answer for answer in answers if answer.verdict is None),
-        provable,
-        why_not,
+        proved.after(setting.rounds) if proved.bounds else None,
+        proved.why_not,
     )
 
 
@@ -142,11 +143,39 @@ def _place(answer: Answer) -> tuple[int, float, str]:
     return _ORDER.index(answer.verdict.outcome), looseness, answer.statement.name
 
 
-def _provable(setting: Setting) -> tuple[float | None, str]:
-    """Return the least bound found over rates between the least one and that of the least floor."""
+@dataclass(frozen=True)
+class Provable:
+    """What is proved of ``E||x_R - x*||^2`` for every client loss like a setting's.
+
+    Attributes
+    ----------
+    bounds : tuple of bounds
+        On a round, each with the least residual at its own rate; none where none is proved.
+    distance : float
+        ``||x_0 - x*||``.
+    why_not : str
+        Why there are none.
+    """
+
+    bounds: tuple[AnyBound, ...]
+    distance: float
+    why_not: str = ""
+
+    def after(self, rounds: int) -> float:
+        """Return the least bound after so many rounds; infinite if none is proved."""
+        return min((one.after(rounds, self.distance) for one in self.bounds), default=math.inf)
+
+
+def provable(setting: Setting) -> Provable:
+    """Find what is proved of a setting's rounds for every client loss with its constants.
+
+    One after another they are bounded at rates between the least one and that of the least floor.
+    """
     problem = setting.problem
+    distance = float(np.linalg.norm(setting.x0 - problem.x_star))
     if not np.array_equal(problem.alpha, np.full(problem.n_clients, problem.alpha[0])):
-        return None, "target weights must be equal for a proof that covers every client alike"
+        why_not = "target weights must be equal for a proof that covers every client alike"
+        return Provable((), distance, why_not)
     try:
         clients = ClientClass(
             problem.L,
@@ -155,17 +184,23 @@ def _provable(setting: Setting) -> tuple[float | None, str]:
             sigma=problem.sigma,
             server_sigma=problem.server_sigma,
         )
-        a_round = OneRound.of(setting.algorithm, setting.participation)
-        floor, least = best_bound_of(a_round, clients), best_speed_of(a_round, clients)
+        return Provable(tuple(_bounds(setting, clients)), distance)
     except (ValueError, AttributeError, ArithmeticError) as error:
-        return None, str(error)
-    distance = float(np.linalg.norm(setting.x0 - problem.x_star))
-    found = [floor.after(setting.rounds, distance)]
+        return Provable((), distance, str(error))
+
+
+def _bounds(setting: Setting, clients: ClientClass) -> Iterator[AnyBound]:
+    algorithm, participation = setting.algorithm, setting.participation
+    try:
+        a_round = OneRound.of(algorithm, participation)
+    except ValueError:
+        yield best_bound(algorithm, participation, clients)
+        return
+    floor, least = best_bound_of(a_round, clients), best_speed_of(a_round, clients)
+    yield floor
     for share in _SHARES:
         rate = exact("rate", least + share * (floor.rate - least))
-        bound = best_bound_of(a_round, clients, rate)
-        found.append(bound.after(setting.rounds, distance))
-    return min(found), ""
+        yield best_bound_of(a_round, clients, rate)
 
 
 def _dissimilarity(setting: Setting) -> float:

@@ -7,7 +7,10 @@ import json
 import pytest
 
 from fltheory import theorems
-from fltheory.engines import write_setting
+from fltheory.algorithms import FedAvg
+from fltheory.engines import Setting, write_setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
 
 
 @pytest.fixture
@@ -57,11 +60,36 @@ def test_one_reading(fltheory_command, setting) -> None:
     assert [line.split()[3] for line in out.splitlines() if "│ sa-fl/5" in line] == ["derived"]
 
 
+def test_theorems_at_their_own_steps(fltheory_command, tmp_path) -> None:
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0], [3.0]])
+    setting = tmp_path / "mine.toml"
+    write_setting(setting, Setting(FedAvg(0.1, 2), problem, UniformSubset(3, 2), 9, [4.0]))
+    places = tmp_path / "own.json", tmp_path / "own.svg"
+    asked = ("compare", setting, "scaffold/convex", "fedavg-li/1", "--own-steps")
+    status, out, _ = fltheory_command(
+        *asked, "--measure", "distance", "--json", places[0], "--figure", places[1]
+    )
+    assert status == 0
+    row = next(line for line in out.splitlines() if line.startswith("│ scaffold/convex"))
+    assert [cell.strip() for cell in row.split("│")[2:4]] == [
+        "printed, pseudo-code, derived",
+        "HOLDS",
+    ]
+    assert "the bound times 2/mu" in out
+    assert "fedavg-li/1 (printed), fedavg-li/1 (from w_1): participation must be everybody" in out
+    document = json.loads(places[0].read_text())
+    (one,) = [one for one in document["over_rounds"] if "printed" in one["readings"]]
+    assert document["measure"] == "distance"
+    assert len(one["rounds"]) == len(one["truth"]) == len(one["bound"]) > 1
+    assert places[1].read_text().startswith("<?xml")
+
+
 def test_bad_input_is_one_line(fltheory_command, setting, tmp_path) -> None:
     for arguments, message in (
         ((tmp_path / "none.toml",), "file of a setting must exist"),
         ((setting, "sa-f"), "id must be a registered theorem"),
         ((setting, "--figure", "x.pdf"), "figure must end in .png or .svg"),
+        ((setting, "--own-steps", "--measure", "x"), "'x' is not one of 'loss', 'distance'"),
     ):
         status, out, errors = fltheory_command("compare", *arguments)
         assert (status, out) == (2, "")

@@ -194,7 +194,7 @@ CONDITIONS = {
         ("their offset gamma", "Theorem 1"): ("Eq(gamma_0, gamma)", "Eq(gamma_0, gamma + 1)"),
         ("averages after every E steps", "Section 2"): "Eq(t_1, E)",
         ("T divisible by E", "Section 3.2"): "Eq(rest, 0)",
-        ("everybody takes part", "Section 3.2"): "Eq(pi_min, 1)",
+        ("averages of everybody by p", "Section 3.2"): "Eq(d_0, 1)",
         ("drawn by p, with replacement", "Assumption 5"): "Eq(d_I, 1)",
         ("drawn uniformly, without replacement", "Assumption 6"): "Eq(d_II, 1)",
         ("equal p", "Assumption 6"): "Eq(d_p, 0)",

@@ -8,7 +8,7 @@ import pytest
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, Scaffold
 from fltheory.engines import Setting, exact
-from fltheory.participation import Bernoulli, UniformSubset
+from fltheory.participation import Bernoulli, Cyclic, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.verify import check, compare
 
@@ -80,8 +80,8 @@ def test_unequal_target_weights_are_not_covered() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "participation", "reason"),
     [
-        (Scaffold(0.1, 1), UniformSubset(2, 1), "algorithm must be FedAvg or Safari"),
-        (FedAvg(0.1, 1), Bernoulli([0.5, 0.5]), "participation must be UniformSubset"),
+        (Scaffold(0.1, 2), UniformSubset(2, 1), "local_steps must be 1"),
+        (FedAvg(0.1, 1), Cyclic([2, 2], [0, 1]), "participation must be UniformSubset"),
     ],
 )
 def test_where_nothing_is_provable_it_says_why(algorithm, participation, reason: str) -> None:
@@ -91,3 +91,18 @@ def test_where_nothing_is_provable_it_says_why(algorithm, participation, reason:
     )
     assert found.provable is None
     assert reason in found.why_not_provable
+
+
+def test_weighted_averaging_over_independent_clients_is_bounded_too() -> None:
+    """Present with probability one: the same clients as a draw of all of them."""
+    problem = QuadraticProblem([[[1.0]], [[2.0]]], [[0.0], [1.0]])
+    asked = theorems.registered("scaffold/convex")
+    everybody = (
+        compare(Setting(FedAvg(0.1, 1), problem, who, 3, [1.0]), asked).provable
+        for who in (UniformSubset(2, 2), Bernoulli([1.0, 1.0]))
+    )
+    drawn, there = everybody
+    assert drawn is not None
+    # At one rate alone, that of the least floor, where the other searches among eight.
+    assert drawn <= there * (1 + 1e-6)
+    assert there < 1

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title
+import numpy as np
+
+from fltheory.report.figures.figure_axes import (
+    CURVE_STYLES,
+    OUTCOME_COLOURS,
+    blank,
+    legend_below,
+    set_title,
+)
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.verify import Outcome
+from fltheory.verify.own_steps import OwnSteps
 from fltheory.verify.side_by_side import SideBySide
 
 if TYPE_CHECKING:
@@ -61,6 +70,48 @@ def looseness_figure(found: SideBySide) -> Figure:
     return figure
 
 
-def write_looseness(found: SideBySide, path: Path) -> None:
+def own_steps_figure(found: OwnSteps) -> Figure:
+    """Draw how many times the truth each theorem's bound is at its own steps, over the rounds.
+
+    What is proved for every client loss is dashed: in a theorem's colour for its own run, in black
+    for the setting's.
+
+    Raises
+    ------
+    ValueError
+        If no theorem applies there, or no truth is positive.
+    """
+    drawn = [one for one in found.bounds if np.isfinite(one.looseness).any()]
+    if not drawn:
+        raise ValueError("setting must have a theorem that applies and a positive truth")
+    figure, axes = blank()
+    figure.set_size_inches(7.2, 4.6 + 0.12 * len(drawn))
+    for index, one in enumerate(drawn):
+        marker, colour = CURVE_STYLES[index % len(CURVE_STYLES)]
+        filled = colour if index < len(CURVE_STYLES) else "white"
+        style: dict[str, Any] = {"marker": marker, "color": colour, "markerfacecolor": filled}
+        axes.plot(one.rounds, one.looseness, label=one.name, markersize=4, **style)
+        if np.isfinite(one.provable_looseness).any():
+            label = f"provable for {one.statements[0].id}'s run"
+            axes.plot(one.rounds, one.provable_looseness, "--", color=colour, label=label)
+    given = found.given
+    if np.isfinite(given.provable_looseness).any():
+        label = "provable for the setting's own algorithm and steps"
+        axes.plot(given.rounds, given.provable_looseness, "k--", linewidth=2, label=label)
+    axes.axhline(1, color="grey", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("averages, R")
+    measured = "E F - F*" if found.measure == "loss" else "E||x - x*||^2"
+    axes.set_ylabel(f"bound over truth, of {measured}")
+    set_title(axes, f"{len(drawn)} theorems on one problem, each at the steps that it asks for")
+    legend_below(figure)
+    return figure
+
+
+def write_looseness(found: SideBySide | OwnSteps, path: Path) -> None:
     """Write the figure as PNG or SVG, by suffix."""
-    write_figure(lambda: looseness_figure(found), path)
+    if isinstance(found, OwnSteps):
+        write_figure(lambda: own_steps_figure(found), path)
+    else:
+        write_figure(lambda: looseness_figure(found), path)

@@ -22,8 +22,9 @@ from fltheory.files.whole_file import write_whole
 from fltheory.grammar.assertion import Relation
 from fltheory.theorems import get
 from fltheory.verify import Outcome, Verdict
+from fltheory.verify.own_steps import OwnSteps
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, cell_of
-from fltheory.verify.side_by_side import SideBySide
+from fltheory.verify.side_by_side import Answer, SideBySide
 
 _PACKAGES = ("numpy", "scipy", "sympy")
 
@@ -210,6 +211,39 @@ def _number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
+def write_own_steps(path: Path, found: OwnSteps, made_by: MadeBy) -> None:
+    """Write theorems at their own steps: verdicts, and both sides in the measure over rounds."""
+    document = {
+        "version": VERSION,
+        "made_by": made_by.as_dict(),
+        "measure": found.measure,
+        "cells": [
+            cell_document(cell_of(one.statements[0], path.stem, one.verdict))
+            for one in found.bounds
+        ],
+        "over_rounds": [
+            {
+                "theorem": one.statements[0].id,
+                "readings": [statement.reading for statement in one.statements],
+                "brought_by": one.brought_by,
+                **{
+                    name: [_number(value) for value in getattr(one, name).tolist()]
+                    for name in ("rounds", "truth", "bound", "provable")
+                },
+                "why_not_provable": one.why_not_provable,
+            }
+            for one in found.bounds
+        ],
+        "silent": [_silent(one) for one in found.silent],
+    }
+    write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def _silent(answer: Answer) -> dict[str, str]:
+    statement = answer.statement
+    return {"theorem": statement.id, "reading": statement.reading, "reason": answer.reason}
+
+
 def write_comparison(path: Path, found: SideBySide, made_by: MadeBy) -> None:
     """Write verdicts in the form of a file of verdicts, and why other statements are silent."""
     cells = [
@@ -221,10 +255,7 @@ def write_comparison(path: Path, found: SideBySide, made_by: MadeBy) -> None:
         "version": VERSION,
         "made_by": made_by.as_dict(),
         "cells": [cell_document(cell) for cell in cells],
-        "silent": [
-            {"theorem": one.statement.id, "reading": one.statement.reading, "reason": one.reason}
-            for one in found.silent
-        ],
+        "silent": [_silent(one) for one in found.silent],
         "provable": found.provable,
         "why_not_provable": found.why_not_provable,
     }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from fltheory.report.terminal.verdict_table import OUTCOME_STYLES, remark
+from fltheory.verify.own_steps import OneMeasure, OwnSteps
 from fltheory.verify.side_by_side import Answer, SideBySide
+
+MEASURED: Mapping[OneMeasure, str] = {"loss": "E F - F*", "distance": "E||x - x*||^2"}
 
 
 def comparison_table(found: SideBySide) -> Table:
@@ -52,10 +55,59 @@ def comparison_notes(found: SideBySide) -> Iterator[str]:
         )
     else:
         yield f"no bound is provable here for every client loss: {found.why_not_provable}"
+    yield from _by_reason("silent", found.silent)
+
+
+def _by_reason(kind: str, silent: Sequence[Answer]) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
-    for answer in found.silent:
+    for answer in silent:
         # What was got instead is the setting's, which the reader has.
         reason = answer.reason.split(", got ")[0]
         reasons.setdefault(reason, []).append(answer.statement.name)
     for reason, names in reasons.items():
-        yield f"silent: {', '.join(names)}: {reason}"
+        yield f"{kind}: {', '.join(names)}: {reason}"
+
+
+def own_steps_table(found: OwnSteps) -> Table:
+    """Lay out one row a theorem that applies at its own steps, the tightest bound first."""
+    measured = MEASURED[found.measure]
+    title = f"Each theorem at the steps that it asks for: {measured} after the last round"
+    table = Table(title=title, title_justify="left", expand=False)
+    for heading in ("theorem", "reading", "verdict"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("truth", "bound", "bound/truth", "provable/truth"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("of", overflow="fold")
+    for one in found.bounds:
+        readings = ", ".join(statement.reading for statement in one.statements)
+        left = one.statements[0].assertions[0].left
+        brought = f", the bound {one.brought_by}" if one.brought_by else ""
+        table.add_row(
+            one.statements[0].id,
+            readings,
+            Text(one.verdict.outcome.name, style=OUTCOME_STYLES[one.verdict.outcome]),
+            f"{one.truth[-1]:.4g}",
+            f"{one.bound[-1]:.4g}",
+            f"{one.looseness[-1]:.3g}",
+            _known(one.provable_looseness[-1]),
+            Text(f"{left}{brought}"),
+        )
+    return table
+
+
+def _known(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else ""
+
+
+def own_steps_notes(found: OwnSteps) -> Iterator[str]:
+    """Yield what is proved of the setting's own run, and why other theorems do not apply."""
+    given = found.given
+    if given.why_not_provable:
+        yield f"no bound is provable for the setting's own algorithm: {given.why_not_provable}"
+    else:
+        yield (
+            "the setting's own algorithm at its own steps: truth "
+            f"{given.truth[-1]:.4g}, provable for every client loss {given.provable[-1]:.4g}, "
+            f"{given.provable_looseness[-1]:.3g} times as much"
+        )
+    yield from _by_reason("does not apply", found.silent)

@@ -19,7 +19,9 @@ import numpy as np
 from fltheory.algorithms import AveragedIterate, LocalSgd
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.enclosed import Work
 from fltheory.engines.enclosure.exact_setting import exact_numbers
+from fltheory.evidence.enclosed_check import AFFORDABLE
 from fltheory.exact_or_float import is_exact, largest, number, root
 from fltheory.participation.process import process_of
 from fltheory.problems import QuadraticProblem
@@ -69,6 +71,12 @@ def widened(moment: Any, step: int) -> Any:
     return np.vectorize(lambda value: value.widened(), otypes=[object])(moment)
 
 
+def check_affordable(start: Any, steps: int, n_clients: int) -> None:
+    """Raise NotEnclosedError where so many steps of all models in balls cost too much."""
+    if is_exact(start):
+        Work(AFFORDABLE).foresee(steps * (n_clients * len(start)) ** 3)
+
+
 @dataclass(frozen=True, eq=False)
 class ClientModels(ReadOnlyArrays):
     """The second moments of a setting's clients, ``E z z'``, after t steps, t = 0 .. R.
@@ -106,19 +114,23 @@ class ClientModels(ReadOnlyArrays):
         return self.setting.problem.alpha
 
     @cached_property
-    def moments(self) -> tuple[Any, ...]:
-        """``E z z'`` after 0, 1, .., R steps, each (N d + 1, N d + 1)."""
+    def _moments(self) -> list[Any]:
+        """Those after 0, 1, .. steps, as far as they have been asked for."""
         start = self.setting.x0 - self.setting.problem.x_star
+        check_affordable(start, self.setting.rounds, len(self._hessians))
         one = start[:1] * 0 + 1
         z = np.concatenate([*[start] * len(self._hessians), one])
-        found = [np.outer(z, z)]
+        return [np.outer(z, z)]
+
+    def moment(self, step: int) -> Any:
+        """``E z z'`` after so many steps, (N d + 1, N d + 1)."""
         method = local_sgd(self.setting)
-        for t in range(1, self.setting.rounds + 1):
-            after = self._stepped(found[-1], method.step_sizes.at(t))
+        for t in range(len(self._moments), step + 1):
+            after = self._stepped(self._moments[-1], method.step_sizes.at(t))
             if method.averages_after(t):
                 after = self._averaged(after)
-            found.append(widened(after, t))
-        return tuple(found)
+            self._moments.append(widened(after, t))
+        return self._moments[step]
 
     def _stepped(self, moment: Any, lr: Any) -> Any:
         size = self.setting.problem.dim
@@ -164,7 +176,7 @@ class ClientModels(ReadOnlyArrays):
         return self._squares(t) + self.squared_sigmas
 
     def _squares(self, t: int) -> Any:
-        moment, size = self.moments[t], self.setting.problem.dim
+        moment, size = self.moment(t), self.setting.problem.dim
         found = []
         for k, (hessian, pull) in enumerate(zip(self._hessians, self._pulls, strict=True)):
             here = slice(k * size, (k + 1) * size)
@@ -189,13 +201,13 @@ class ClientModels(ReadOnlyArrays):
 
     def _of_means(self, t: int) -> Any:
         size, p = self.setting.problem.dim, self.weights
-        blocks = self.moments[t][:-1, :-1].reshape(p.size, size, p.size, size)
+        blocks = self.moment(t)[:-1, :-1].reshape(p.size, size, p.size, size)
         pairs = np.outer(p, p)[:, :, None, None]
         return (pairs * blocks.swapaxes(1, 2)).sum(axis=(0, 1))
 
     def spread(self, t: int) -> Any:
         """``sum_k p_k E||w_k - sum_j p_j w_j||^2`` after t steps."""
-        squares = np.diagonal(self.moments[t])[:-1].reshape(self.weights.size, -1).sum(axis=1)
+        squares = np.diagonal(self.moment(t))[:-1].reshape(self.weights.size, -1).sum(axis=1)
         return number(self.weights @ squares - self.squared_distance(t))
 
 

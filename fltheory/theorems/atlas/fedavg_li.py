@@ -20,6 +20,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory.algorithms import Harmonic, LocalSgd
+from fltheory.algorithms.local_sgd import Sampled
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
@@ -27,12 +28,14 @@ from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, number, root
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.own_run import OwnRun, strong_convexity
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Participation, UniformSubset, WithReplacement
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import (
@@ -48,6 +51,13 @@ _PAPER = "Li et al. (ICLR 2020)"
 def _first_average(setting: Setting) -> int:
     method = local_sgd(setting)
     return method.local_steps if method.first_average is None else method.first_average
+
+
+def _is_mean_of_all(setting: Setting) -> int:
+    """Tell whether an average is ``sum_k p_k w_k``: drawing everybody makes it the plain mean."""
+    everybody = setting.participation.fixed_size == setting.problem.n_clients
+    by_p = local_sgd(setting).sampled == "steps" or _unevenness(setting) == 0
+    return int(everybody and by_p and not isinstance(setting.participation, WithReplacement))
 
 
 def _is_drawn_by_p(setting: Setting) -> int:
@@ -133,8 +143,12 @@ scale = symbol("beta", "eta_t = beta/(gamma_0 + t)", STEP, _step_scale, positive
 offset = symbol(
     "gamma_0", "eta_t = beta/(gamma_0 + t), t = 0, 1, ..", PURE, _step_offset, real=True
 )
-least = symbol(
-    "pi_min", "least share of averages that a client is in", PURE, "least_availability", real=True
+of_all = symbol(
+    "d_0",
+    "1 if averages are sum_k p_k w_k over everybody, else 0",
+    PURE,
+    _is_mean_of_all,
+    real=True,
 )
 by_p = symbol(
     "d_I",
@@ -168,7 +182,7 @@ _STEPS = (
     Hypothesis("averages after every E steps", sp.Eq(first, E), "Section 2"),
     Hypothesis("T divisible by E", sp.Eq(rest, 0), "Section 3.2"),
 )
-_EVERYBODY = Hypothesis("everybody takes part", sp.Eq(least, 1), "Section 3.2")
+_EVERYBODY = Hypothesis("averages of everybody by p", sp.Eq(of_all, 1), "Section 3.2")
 _BY_P = Hypothesis("drawn by p, with replacement", sp.Eq(by_p, 1), "Assumption 5")
 _EVENLY = Hypothesis("drawn uniformly, without replacement", sp.Eq(evenly, 1), "Assumption 6")
 _EVEN = Hypothesis("equal p", sp.Eq(uneven, 0), "Assumption 6")
@@ -219,6 +233,19 @@ def _setting(
     x0 = problem.x_star + np.array([start, 0.0])
     rounds = int(averages) * int(local_steps) - from_w_1
     return Setting(method, problem, participation(int(draws)), max(rounds, 1), x0)
+
+
+def _own(setting: Setting, sampled: Sampled, *, from_w_1: bool = False) -> Setting:
+    mu, steps = strong_convexity(setting), value_in("local_steps", setting)
+    largest_step = max(8 * setting.problem.L / mu, steps)
+    method = LocalSgd(
+        Harmonic(2 / mu, offset=largest_step - (not from_w_1)),
+        steps,
+        tuple(setting.problem.alpha.tolist()),
+        sampled=sampled,
+    )
+    rounds = max(setting.rounds * steps - from_w_1, 1)
+    return Setting(method, setting.problem, setting.participation, rounds, setting.x0)
 
 
 _P = (0.5, 0.25, 0.125, 0.125)
@@ -292,6 +319,7 @@ THEOREM_1 = Theorem(
         "one client, one step": Regime("N = E = T = 1, where (4) is attained", _alone),
     },
     family=_family(_everybody, drawn=False),
+    own_run=OwnRun(partial(_own, sampled="steps")),
     note=_LETTER,
 )
 
@@ -311,6 +339,7 @@ THEOREM_2 = replace(
         "drawn uniformly": Regime("Scheme II in place of I", _evenly),
     },
     family=_family(_by_p, drawn=True),
+    own_run=OwnRun(partial(_own, sampled="average")),
 )
 
 THEOREM_3 = replace(
@@ -334,6 +363,7 @@ THEOREM_3 = replace(
 
 def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) -> Theorem:
     """Return the reading in which w_1 is the initial model."""
+    run: Any = theorem.own_run
     from_w_1 = partial(make, from_w_1=True)
     hypotheses = tuple(item for item in theorem.hypotheses if item.name != "T divisible by E")
     return replace(
@@ -350,6 +380,7 @@ def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) ->
             if name not in ("ill conditioned", "equal clients", "started at the optimum")
         },
         family=_family(from_w_1, drawn=drawn),
+        own_run=replace(run, make=partial(run.make, from_w_1=True)),
         note=(
             "The run begins with w_1 and eta_1, as (4) and Assumption 4 suggest; averages come "
             "after every E steps from there, so that the last steps may be without one."

@@ -10,6 +10,7 @@ t_p + 1; the analysis begins each epoch at t_p with equal models. The printed re
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,12 +27,14 @@ from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, number, root
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.own_run import JUST_BELOW, OwnRun
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import (
@@ -199,6 +202,28 @@ def _corollary_setting(*, local_steps: int = 4, epochs: int = 16, **changes: Any
     return _setting(local_steps=local_steps, epochs=epochs, step=step, **changes)
 
 
+def _own(
+    setting: Setting, step_of: Callable[[Setting, int], float], *, late: bool = True
+) -> Setting:
+    """Return local gradient descent at a step of so many steps and H, over whole epochs."""
+    steps = value_in("local_steps", setting)
+    weights = tuple(setting.problem.alpha.tolist())
+    method = LocalSgd(Constant(step_of(setting, steps)), steps, weights, first_average=steps + late)
+    rounds = setting.rounds * steps
+    return Setting(
+        AveragedIterate(method), setting.problem, setting.participation, rounds, setting.x0
+    )
+
+
+def _largest_step(setting: Setting, steps: int) -> float:
+    return JUST_BELOW / (4 * setting.problem.L * steps)
+
+
+def _corollary_step(setting: Setting, steps: int) -> float:
+    total = setting.rounds * steps
+    return math.sqrt(setting.problem.n_clients) / (4 * setting.problem.L * math.sqrt(total))
+
+
 def _regimes(make: Callable[..., Setting]) -> dict[str, Regime]:
     return {
         "usual": Regime("kappa = 4, H = 5", make),
@@ -236,12 +261,14 @@ def _derived(printed: Any, make: Callable[..., Setting], *, step: bool = True) -
         made: Any = regime.make
         return Regime(regime.about, partial(made, late=False))
 
+    run = printed.own_run
     return replace(
         printed,
         reading="derived",
         hypotheses=tuple(_IN_TIME if item is _LATE else item for item in printed.hypotheses),
         regimes={name: in_time(regime) for name, regime in printed.regimes.items()},
         family=_family(partial(make, late=False), step=step),
+        own_run=run and replace(run, make=partial(run.make, late=False)),
         note="Epochs begin with equal models at t_p, as the proof has it.",
     )
 
@@ -321,6 +348,7 @@ THEOREM_1 = Theorem(
     hypotheses=(*_ANY_STEP, _SMALL, _LATE),
     regimes=_regimes(_setting),
     family=_family(_setting),
+    own_run=OwnRun(partial(_own, step_of=_largest_step)),
     note="To the letter, for Algorithm 1 as it stands.",
 )
 
@@ -359,6 +387,7 @@ COROLLARY_1 = replace(
         ),
     },
     family=_family(_corollary_setting, step=False),
+    own_run=OwnRun(partial(_own, step_of=_corollary_step)),
     kind=StatementKind.COROLLARY,
 )
 

@@ -29,14 +29,16 @@ from fltheory.engines import Setting
 from fltheory.exact_or_float import number
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.own_run import JUST_BELOW, OwnRun
 from fltheory.grammar.printed_form import as_printed
-from fltheory.grammar.quantities import PointQuantity
+from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.atlas.client_models import widened
+from fltheory.theorems.atlas.client_models import check_affordable, widened
 
 _PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
 
@@ -81,6 +83,8 @@ def lyapunov(setting: Setting) -> tuple[Any, Any]:
     averaged = mean @ (stepped - lr / chance * control)
     apart = np.vstack([stepped, control])
     together = np.vstack([averaged, control + chance / lr * (averaged - stepped)])
+    # Models and controls: a step has four products of matrices twice as wide.
+    check_affordable(setting.x0, 4 * setting.rounds, problem.n_clients)
     start = np.concatenate([setting.x0 - problem.x_star] * problem.n_clients)
     first = np.concatenate([start, -problem.gradients_at_optimum.ravel()])
     moment = np.outer(first, first)
@@ -141,6 +145,29 @@ def _setting(
     return Setting(method, problem, UniformSubset(4, 4), int(rounds), x0)
 
 
+def _own(setting: Setting) -> Setting:
+    """Return steps of 1/L, an average in every K-th in the mean."""
+    steps = value_in("local_steps", setting)
+    method = ProxSkip(JUST_BELOW / setting.problem.L, 1 / steps)
+    rounds = setting.rounds * steps
+    return Setting(method, setting.problem, setting.participation, rounds, setting.x0)
+
+
+_OWN = OwnRun(
+    _own,
+    BoundedQuantity(
+        "squared_distance",
+        "last",
+        RoundRange(0, 0),
+        "E||x-_T - x*||^2, x- the clients' mean, of which Psi_T has M at least",
+        r"\mathbb E\|\bar x_T-x_\star\|^2",
+        LENGTH**2,
+    ),
+    divisor=lambda setting: setting.problem.n_clients,
+    divided_by="over M",
+)
+
+
 def _regimes(make: Callable[..., Setting]) -> dict[str, Regime]:
     return {
         "usual": Regime("kappa = 4, an average in every fourth step, gamma = 1/L", make),
@@ -193,6 +220,7 @@ THEOREM_6 = PointClaim(
     domain=_of_proxskip,
     regimes=_regimes(_setting),
     family=_family(_setting, noisy=False),
+    own_run=_OWN,
     note="To the letter, in the consensus form.",
 )
 

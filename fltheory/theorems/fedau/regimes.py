@@ -11,12 +11,15 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
 from fltheory.algorithms import FedAU, WeightedFedAvg
 from fltheory.engines import Setting
+from fltheory.grammar.own_run import JUST_BELOW, OwnRun
 from fltheory.grammar.regime import Regime, coupled
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.problems import LogCoshProblem, Problem, QuadraticProblem
 from fltheory.theorems.fedau.setting import FedAUSetting
@@ -84,6 +87,27 @@ class _Instance:
             limits += [of.total_weight / (27 * smooth * of.largest_square)]
         return client_lr, self.step * min(limits) / client_lr
 
+
+def _own(setting: Setting) -> Setting:
+    """Return Algorithm 1 with the weights of known statistics, omega_n = 1/p_n."""
+    who = setting.participation
+    everybody = who.fixed_size == who.n_clients
+    there: Any = Bernoulli([1.0] * who.n_clients) if everybody else who
+    p = there.marginals
+    if p.min() <= 0:
+        raise ValueError("participation must be possible for every client, got one never there")
+    return _Instance(
+        setting.problem,
+        there,
+        tuple((1 / p).tolist()),
+        step=JUST_BELOW,
+        local_steps=value_in("local_steps", setting),
+        rounds=setting.rounds,
+        x0=tuple(setting.x0.tolist()),
+    ).setting
+
+
+OWN_RUN = OwnRun(_own)
 
 _EQUAL = (1.0, 1.0, 1.0)
 _KNOWN = tuple(1 / p for p in _P)

@@ -264,6 +264,7 @@ OPTION_1_DERIVED = replace(
         _server_step(4, 54, f"{_LEMMA}; N/(54LIQ) for a coefficient of -1/16"),
     ),
     regimes=regimes.OPTION_1,
+    own_run=regimes.OWN_RUN,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_DERIVED"),
     note=(
         "Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step sizes the "

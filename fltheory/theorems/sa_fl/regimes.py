@@ -16,7 +16,9 @@ import numpy as np
 
 from fltheory.algorithms import Safari
 from fltheory.engines import Setting
+from fltheory.grammar.own_run import JUST_BELOW, OwnRun
 from fltheory.grammar.regime import coupled
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Participation, UniformSubset
 from fltheory.problems import Problem, QuadraticProblem, nonconvex, quadratic
 from fltheory.read_only import ReadOnlyArrays
@@ -154,6 +156,31 @@ THEOREM_4 = coupled(
     _theorem_4_setting,
 )
 THEOREM_5 = coupled(_INSTANCES, _theorem_5_setting)
+
+
+def _own(couple: Callable[[_Instance], Setting], share: float = 1.0) -> OwnRun:
+    """Return SAFARI at a share of the largest steps; q is the setting's, 1/2 if it has none."""
+
+    def make(setting: Setting) -> Setting:
+        steps = value_in("local_steps", setting)
+        q = getattr(setting.algorithm, "q", 0.5)
+        return couple(
+            _Instance(
+                setting.problem,
+                setting.participation,
+                setting.x0,
+                q,
+                steps,
+                setting.rounds,
+                step=share * JUST_BELOW,
+            )
+        )
+
+    return OwnRun(make)
+
+
+OWN_4, OWN_5 = _own(_theorem_4_setting), _own(_theorem_5_setting)
+OWN_5_REPAIRED = _own(_theorem_5_setting, share=0.5)
 
 
 def _rate_instance(

@@ -23,6 +23,7 @@ from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange
 from fltheory.grammar.refutation import Mend, Repair, Weight
 from fltheory.theorems.sa_fl import proof_4, proof_5
+from fltheory.theorems.sa_fl.regimes import OWN_5_REPAIRED
 from fltheory.theorems.sa_fl.statements import (
     DRIFT_5,
     STEP_DERIVED_4,
@@ -221,7 +222,7 @@ REPAIR_5 = Repair(
 )
 
 _REPAIRED_4 = REPAIR_4.theorem()
-_REPAIRED_5 = REPAIR_5.theorem()
+_REPAIRED_5 = replace(REPAIR_5.theorem(), own_run=OWN_5_REPAIRED)
 
 STATEMENTS: tuple[Statement, ...] = (
     REPAIR_SUBMISSION_4.theorem(),

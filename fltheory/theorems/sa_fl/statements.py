@@ -237,6 +237,7 @@ THEOREM_4 = Theorem(
     round_symbols=gradient_symbols("max", _BEFORE_EACH_ROUND),
     observe=_observe_gradient_sum,
     regimes=regimes.THEOREM_4,
+    own_run=regimes.OWN_4,
     note=(
         "To the letter: LK stands under the root in the limit on the step size (in both versions' "
         "statements and in the proof, so that it is unlikely to be an error in converting the "
@@ -387,6 +388,7 @@ THEOREM_5 = Theorem(
     ),
     observe=_observe_excess_loss,
     regimes=regimes.THEOREM_5,
+    own_run=regimes.OWN_5,
     note=(
         "To the letter, as in the main text (the restatement in the appendix lacks the 1/mu^2). "
         "The statement does not say for which r the condition on q must hold; the proof uses it "

@@ -16,11 +16,11 @@ import numpy as np
 
 from fltheory.algorithms import Scaffold, WarmStarted
 from fltheory.engines import Setting
+from fltheory.grammar.own_run import JUST_BELOW, OwnRun, strong_convexity
 from fltheory.grammar.regime import coupled
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import Problem, QuadraticProblem, nonconvex, quadratic
-
-_JUST_BELOW = 1 - 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ _OF_NONCONVEX: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
 
 
 def _algorithm(instance: _Instance, limit: float) -> Scaffold:
-    effective = _JUST_BELOW * instance.step * limit / instance.problem.L
+    effective = JUST_BELOW * instance.step * limit / instance.problem.L
     client_lr = effective / (instance.local_steps * instance.server_lr)
     return Scaffold(
         client_lr, instance.local_steps, option=instance.option, server_lr=instance.server_lr
@@ -188,3 +188,29 @@ def _nonconvex_setting(instance: _Instance) -> Setting:
 
 CONVEX = coupled({**_ALIKE, **_OF_CONVEX}, _convex_setting)
 NONCONVEX = coupled({**_ALIKE, **_OF_NONCONVEX}, _nonconvex_setting)
+
+
+def _share(setting: Setting) -> float:
+    return float(value_in("participants", setting)) / setting.problem.n_clients
+
+
+def _own(limit: Callable[[Setting], float], *, warm: bool = False) -> OwnRun:
+    """Return SCAFFOLD with beta h at its limit; a warm start is the first of the rounds."""
+
+    def make(setting: Setting) -> Setting:
+        if warm and setting.rounds < 2:
+            raise ValueError("rounds must be at least 2, the first of which makes the controls")
+        problem, who = setting.problem, setting.participation
+        steps = value_in("local_steps", setting)
+        scaffold = _algorithm(_Instance(problem, who, local_steps=steps), limit(setting))
+        method = WarmStarted(scaffold) if warm else scaffold
+        return Setting(method, problem, who, setting.rounds, setting.x0)
+
+    return OwnRun(make)
+
+
+OWN_STRONGLY_CONVEX = _own(
+    lambda s: min(1 / 81, _share(s) * float(s.problem.L) / (15 * float(strong_convexity(s))))
+)
+OWN_CONVEX = _own(lambda s: 1 / 81)
+OWN_NONCONVEX = _own(lambda s: _share(s) ** (2 / 3) / 24, warm=True)

@@ -194,6 +194,7 @@ STRONGLY_CONVEX = Theorem(
     domain=with_cold_start,
     definitions={**_STEP, W_T: as_printed(lambda: ((1 - mu * h / 2) ** (-T) - 1) / (mu * h / 2))},
     regimes=regimes.CONVEX,
+    own_run=regimes.OWN_STRONGLY_CONVEX,
     note=(
         "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, "
         "leaves out the term in C_0."
@@ -235,6 +236,7 @@ CONVEX = replace(
         _PASS,
     ),
     definitions=_STEP,
+    own_run=regimes.OWN_CONVEX,
     note="To the letter, at mu = 0, where w_r = 1; for Algorithm 1 in either option.",
 )
 
@@ -279,6 +281,7 @@ NONCONVEX = Theorem(
     domain=of_scaffold,
     definitions=_STEP,
     regimes=regimes.NONCONVEX,
+    own_run=regimes.OWN_NONCONVEX,
     note=(
         "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, "
         "leaves out the warm start; without it the bound is 0 at x^0 = x* with exact gradients, "

@@ -13,6 +13,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
+from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.theorems import Family, Parameter
 from fltheory.verify.check import check
@@ -23,6 +24,8 @@ _RANDOM_SHARE = 0.5
 _LEADERS = 8
 _REPLICAS = 500
 _ERROR_PROBABILITY = 1e-9
+_UNLIKELY = 1 - 1e-6
+"""Truth over bound, in floats, up to which no enclosure makes a refutation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,7 @@ class FamilySearch:
         self._family = family
         self._budget = validation.whole_number("budget", budget, at_least=1)
         self._seed = validation.seed_number("seed", seed)
+        self._sampling = Sampling(_REPLICAS, 0, _ERROR_PROBABILITY / budget)
         self._leaders: list[FamilyWitness] = []
         self.tried = 0
         self.applicable = 0
@@ -110,8 +114,23 @@ class FamilySearch:
             explores = self.tried < _RANDOM_SHARE * self._budget or not self._leaders
             values = self._family.drawn(rng) if explores else self._changed(rng)
             self.tried += 1
-            self._take(self._judged(values))
+            if not self._falls_behind(values):
+                self._take(self._judged(values))
             yield self.tried
+
+    def _falls_behind(self, values: Mapping[str, float]) -> bool:
+        """Tell, in floats, whether a setting is no leader and no refutation; count it if it is not.
+
+        Enclosing both sides costs up to hundreds of times as much, and most settings need none.
+        """
+        try:
+            trial = self._theorem.trial(self._family.setting(**values), self._sampling)
+        except ValueError:
+            return False
+        last = _size(self._leaders[-1]) if len(self._leaders) == _LEADERS else -math.inf
+        behind = trial.applies and not trial.refutes and trial.ratio < min(last, _UNLIKELY)
+        self.applicable += behind
+        return behind
 
     def simplified(self) -> FamilyWitness | None:
         """Return the refutation with as many parameters as possible at simple values."""
@@ -155,8 +174,8 @@ class FamilySearch:
             verdict = check(
                 self._theorem,
                 setting,
-                replicas=_REPLICAS,
-                error_probability=_ERROR_PROBABILITY / self._budget,
+                replicas=self._sampling.replicas,
+                error_probability=self._sampling.error_probability,
             )
         except ValueError as error:
             where = ", ".join(f"{name} = {value:g}" for name, value in values.items())

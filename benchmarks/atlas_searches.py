@@ -1,0 +1,84 @@
+"""Search for a refutation of every statement of the atlas, and keep what was found.
+
+    python benchmarks/atlas_searches.py [--settings 1000] [ID ...]
+
+By `falsify` in each statement's family; where the truth takes a run of many single steps, by
+`atlas_plain_runs.py` as well, which shares nothing with the package and is hundreds of times as
+fast. `atlas_searches.csv` beside this file, which the page of the atlas shows, keeps the last
+search of each reading. Exit status 1 if a statement that is said to hold is refuted, or one that is
+said to be refuted is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from fltheory import theorems
+from fltheory.claims.statement import Statement
+from fltheory.theorems import atlas
+from fltheory.verify import falsify
+
+HERE = Path(__file__).parent
+KEPT = HERE / "atlas_searches.csv"
+COLUMNS = ("theorem", "reading", "by", "applied", "largest_ratio", "refuted")
+PLAIN_SETTINGS = 40_000
+Row = dict[str, str]
+
+
+def by_falsify(statement: Statement, settings: int) -> Row:
+    found = falsify(statement, settings)
+    return _row(
+        statement, "falsify", found.settings_applicable, found.best_ratio, found.witness is not None
+    )
+
+
+def by_plain_runs(statement: Statement) -> Iterator[Row]:
+    plain = runpy.run_path(str(HERE / "atlas_plain_runs.py"))
+    ratio = plain["SEARCHED"].get((statement.id, statement.reading))
+    if ratio is not None:
+        largest = plain["largest_ratio"](ratio, PLAIN_SETTINGS)
+        broken = largest > 1 + plain["ROUNDING"]
+        yield _row(statement, "plain runs", PLAIN_SETTINGS, largest, broken)
+
+
+def _row(statement: Statement, by: str, applied: int, ratio: float, refuted: bool) -> Row:
+    values = (statement.id, statement.reading, by, applied, f"{ratio:.6g}", int(refuted))
+    return dict(zip(COLUMNS, map(str, values), strict=True))
+
+
+def main(beginnings: list[str], settings: int) -> int:
+    kept = {}
+    if KEPT.exists():
+        with KEPT.open(encoding="utf-8", newline="") as file:
+            kept = {
+                (row["theorem"], row["reading"], row["by"]): row for row in csv.DictReader(file)
+            }
+    surprises = 0
+    for statement in theorems.registered(*beginnings):
+        if statement not in atlas.STATEMENTS:
+            continue
+        rows = list(by_plain_runs(statement))
+        if settings:
+            rows.append(by_falsify(statement, settings))
+        for row in rows:
+            surprises += (row["refuted"] == "1") != bool(statement.refutations)
+            print(", ".join(row.values()), flush=True)
+            kept[row["theorem"], row["reading"], row["by"]] = row
+    with KEPT.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept[key] for key in sorted(kept))
+    return int(surprises > 0)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("ids", nargs="*")
+    parser.add_argument("--settings", type=int, default=1000, help="by falsify; 0 for none")
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.ids, arguments.settings))

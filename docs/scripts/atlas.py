@@ -1,0 +1,286 @@
+"""The atlas: a page on the theorems that everybody cites, and a figure per paper.
+
+Verdicts and ratios are those recorded in ``verification/baseline.csv``, searches those that
+``benchmarks/atlas_searches.py`` wrote; nothing is checked again here but the comparison of theorems
+at their own steps, which is only made with ``--compare``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fltheory.claims.statement import Statement
+from fltheory.cli import run_script
+from fltheory.commands.shared.written_files import tell_written
+from fltheory.engines import read_setting
+from fltheory.evidence.verdict import Outcome
+from fltheory.files.whole_file import write_whole
+from fltheory.long_work.progress import shown_progress
+from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title
+from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.looseness_figure import own_steps_figure
+from fltheory.theorems import atlas
+from fltheory.verify.baseline import Baseline, read_baseline
+from fltheory.verify.own_steps import OwnSteps, at_own_steps
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "atlas.md"
+BASELINE = ROOT / "verification" / "baseline.csv"
+SEARCHES = ROOT / "benchmarks" / "atlas_searches.csv"
+SETTING = ROOT / "docs" / "examples" / "everybody.toml"
+_BEGIN, _END = "<!-- begin own steps -->\n", "<!-- end own steps -->\n"
+_LEAST_RATIO = 1e-16
+
+PAPERS: Mapping[str, tuple[str, str]] = {
+    "fedavg-li": (
+        "Li, Huang, Yang, Wang and Zhang, *On the Convergence of FedAvg on Non-IID Data* "
+        "(ICLR 2020)",
+        "The text at hand is the paper without its appendix: Theorems 1 to 3, two remarks. "
+        "Theorem 4 hides its constants and the losses that it is about.",
+    ),
+    "local-gd": (
+        "Khaled, Mishchenko and Richtarik, *First Analysis of Local GD on Heterogeneous Data* "
+        "(2019)",
+        "The whole paper. Algorithm 1 averages one step later than the analysis needs; both "
+        "readings are here, and hold.",
+    ),
+    "proxskip": (
+        "Mishchenko et al. (ICML 2022); Malinovsky, Yi and Richtarik, *Variance Reduced ProxSkip* "
+        "(NeurIPS 2022)",
+        "Theorems 5 and 6 of the latter, in the consensus form (Scaffnew).",
+    ),
+    "fedprox": (
+        "Li, Sahu, Zaheer, Sanjabi, Talwalkar and Smith, *Federated Optimization in Heterogeneous "
+        "Networks* (MLSys 2020)",
+        "Theorem 4, on one round with inexact local solutions.",
+    ),
+    "fednova": (
+        "Wang, Liu, Liang, Joshi and Poor, *Tackling the Objective Inconsistency Problem* "
+        "(NeurIPS 2020)",
+        "Theorem 2. Theorem 1 is an order with hidden constants, and the text at hand is garbled "
+        "in it.",
+    ),
+    "fedawe": (
+        "Xiang, Ioannidis, Yeh, Joe-Wong and Su, *Efficient Federated Learning against "
+        "Heterogeneous and Non-stationary Client Unavailability* (NeurIPS 2024)",
+        "Lemmas 2 and 4. Theorem 1 and Corollary 1 are orders up to constants that are not said; "
+        "the step condition (11) adds numbers of different units, L + 1 and 1 + L^2.",
+    ),
+}
+
+_INTRODUCTION = """\
+# The atlas
+
+The theorems that everybody cites, checked as printed: is it true, where does it apply, how loose is
+it? `python docs/scripts/atlas.py` writes this page; do not edit it. For a statement in full, its
+hypotheses and its regimes: `fltheory explain fedavg-li/1`.
+
+*Verdicts* are over the named settings of each statement ([what a verdict means](verdicts.md)).
+*Truth over bound* is the least and the largest where the statement applies: 1 is a bound that is
+attained. *Search* is the largest in a search for a refutation, and on how many settings that met
+every hypothesis. A bound can be improved at most by the inverse of the larger of the two; for no
+statement of this table is a better one proved here for every client loss, as local models, falling
+steps and random averages are not among [the rounds that can be proved](every-loss.md).
+
+"""
+
+_CITE = """\
+## How to cite
+
+A verdict is about a statement in one reading, so cite both, with the version: "`fedavg-li/1`
+(printed) in the atlas of fltheory 0.2.0", and the paper itself for the theorem.
+`CITATION.cff` in the repository's root has the software's own entry. `fltheory verify fedavg-li/1`
+makes the verdicts again.
+
+## How to correct a transcription
+
+The transcriptions are ours, and errors in them are ours. Send the statement's id, what the paper
+says, and where (version, page, equation), as an issue or a change of the file in
+`fltheory/theorems/atlas/`; corrections come before everything else ([how to add or change a
+paper](add-a-paper.md)). A verdict that rests on a doubtful place of a text is not counted, and the
+statement's note says which place that is.
+"""
+
+
+def atlas_page(baseline: Baseline, searches: Mapping[tuple[str, str], str], own: str) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    baseline : mapping of cell to record
+        Recorded verdicts.
+    searches : mapping of (id, reading) to str
+        What searches found.
+    own : str
+        The part on theorems at their own steps.
+    """
+    parts = [_INTRODUCTION, *_table(baseline, searches), "\n"]
+    parts += [f"## One problem, every theorem at its own steps\n\n{_BEGIN}{own}{_END}\n"]
+    for paper, (title, about) in PAPERS.items():
+        parts.append(f"## {paper}\n\n{title}. {about}\n\n")
+        parts.append(f"![How loose each statement is on its regimes](atlas-{paper}.svg)\n\n")
+        parts += _faults(paper)
+    return "".join([*parts, _CITE])
+
+
+def _of(paper: str) -> list[Statement]:
+    return [one for one in atlas.STATEMENTS if one.id.startswith(f"{paper}/")]
+
+
+def _records(one: Statement, baseline: Baseline) -> dict[str, tuple[Outcome, float]]:
+    found = {}
+    for regime in one.regimes:
+        record = baseline[one.id, one.reading, regime]
+        found[regime] = (Outcome[record.outcome], float(record.ratio))
+    return found
+
+
+def _table(baseline: Baseline, searches: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    yield "| statement | reading | kind | verdicts | what fails | truth over bound | search |\n"
+    yield "|---|---|---|---|---|---|---|\n"
+    for one in atlas.STATEMENTS:
+        records = _records(one, baseline)
+        counts = Counter(outcome.name for outcome, _ in records.values())
+        verdicts = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+        fails = "; ".join(fault.why for fault in one.refutations).replace("|", "&#124;")
+        known = [
+            ratio
+            for outcome, ratio in records.values()
+            if outcome is not Outcome.INAPPLICABLE and math.isfinite(ratio)
+        ]
+        ratios = f"{min(known):.2g} to {max(known):.2g}"
+        searched = searches.get((one.id, one.reading), "")
+        cells = (f"`{one.id}`", one.reading, str(one.kind), verdicts, fails, ratios, searched)
+        yield f"| {' | '.join(cells)} |\n"
+
+
+def _faults(paper: str) -> Iterator[str]:
+    for one in _of(paper):
+        for fault in one.refutations:
+            yield (
+                f"`{one.id}` ({one.kind}), {fault.weight.label}: {fault.why} Mended by: "
+                f"{fault.change}. The authors' answer, as we guess it: {fault.answer}\n\n"
+            )
+
+
+def read_searches(path: Path) -> dict[tuple[str, str], str]:
+    """Return what searches found, in words."""
+    rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    return {
+        (name, reading): ", ".join(
+            f"{row['largest_ratio']} of {int(row['applied']):,} (by {row['by']})"
+            + (", refuted" if row["refuted"] == "1" else "")
+            for row in found
+        )
+        for (name, reading), found in groupby(rows, itemgetter("theorem", "reading"))
+    }
+
+
+def looseness_of_paper(paper: str, baseline: Baseline) -> Figure:
+    """Draw how many times the truth each statement's bound is, on each of its regimes."""
+    rows = [
+        (f"{one.id.partition('/')[2]} ({one.reading})", _records(one, baseline))
+        for one in _of(paper)
+    ]
+    figure, axes = blank()
+    figure.set_size_inches(7.2, 1.3 + 0.36 * len(rows))
+    for height, (_, records) in enumerate(reversed(rows)):
+        for outcome, ratio in records.values():
+            if not _LEAST_RATIO < ratio < math.inf:
+                continue
+            axes.plot(
+                1 / ratio,
+                height,
+                "o",
+                color=OUTCOME_COLOURS[outcome],
+                markeredgecolor="grey",
+                markersize=7,
+            )
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(rows)), [name for name, _ in reversed(rows)], fontsize=8)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel("bound over truth, a dot per regime; left of the line it is refuted")
+    set_title(axes, f"{paper}: pale dots are regimes in which a hypothesis fails")
+    return figure
+
+
+def own_steps_part(found: OwnSteps) -> str:
+    """Return the comparison at own steps as a table."""
+    rounds = int(found.given.rounds[-1])
+    lines = [
+        "Four clients in the plane with one Hessian, exact gradients, everybody takes part, five",
+        f"local steps between averages, {rounds} averages: `docs/examples/everybody.toml`, by",
+        "`fltheory compare docs/examples/everybody.toml --own-steps`. Every bound is one on",
+        "`E F - F*` of the models that its theorem speaks of, by `F - F* <= L/2 ||x - x*||^2` and",
+        "`F - F* <= ||grad F||^2/(2 mu)`; the truth is that of the same models.",
+        "",
+        "| theorem | truth | bound | bound over truth | provable over truth | brought to F - F* |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in found.bounds:
+        proved = float(one.provable_looseness[-1])
+        lines.append(
+            f"| {one.name} | {one.truth[-1]:.3g} | {one.bound[-1]:.3g} | {one.looseness[-1]:.3g} "
+            f"| {f'{proved:.3g}' if math.isfinite(proved) else ''} | {one.brought_by} |"
+        )
+    given = found.given
+    lines += [
+        "",
+        f"The setting's own FedAvg ends at {given.truth[-1]:.3g}, and "
+        f"{given.provable[-1]:.3g} is provable for every client loss with its constants: "
+        f"{given.provable_looseness[-1]:.3g} times as much.",
+        "",
+        "Does not apply:",
+        "",
+    ]
+    reasons: dict[str, list[str]] = {}
+    for answer in found.silent:
+        reasons.setdefault(answer.reason.split(", got ")[0], []).append(answer.statement.name)
+    lines += [f"- {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    lines += ["", "![Bound over truth as rounds go by](atlas-own-steps.svg)", ""]
+    return "\n".join(lines)
+
+
+def kept_part(page: str) -> str:
+    """Return the part on theorems at their own steps of a page that was written before."""
+    return page.partition(_BEGIN)[2].partition(_END)[0]
+
+
+def command(
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare the theorems at their own steps again.")
+    ] = False,
+) -> None:
+    """Write docs/atlas.md and its figures."""
+    baseline = read_baseline(BASELINE)
+    if compare:
+        with shown_progress("comparing") as advance:
+            found = at_own_steps(read_setting(SETTING), progress=advance)
+        own = own_steps_part(found)
+        write_figure(lambda: own_steps_figure(found), PAGE.with_name("atlas-own-steps.svg"))
+    else:
+        own = kept_part(PAGE.read_text(encoding="utf-8"))
+    write_whole(PAGE, atlas_page(baseline, read_searches(SEARCHES), own))
+    for paper in PAPERS:
+        target = PAGE.with_name(f"atlas-{paper}.svg")
+        write_figure(partial(looseness_of_paper, paper, baseline), target)
+    tell_written(PAGE)
+
+
+if __name__ == "__main__":
+    run_script(command)

@@ -1,0 +1,320 @@
+"""Compare theorems on one problem and participation, each at the steps that it asks for.
+
+Theorems speak of different things of different runs: the last model's distance, a mean over rounds
+of squared gradients. With L and mu each bound becomes one on one measure, ``E F - F*`` or
+``E||x - x*||^2``, of the models that its theorem speaks of, and stands beside that measure's truth:
+
+- ``F(x) - F* <= L/2 ||x - x*||^2`` and ``F(x) - F* <= ||grad F(x)||^2/(2 mu)``;
+- ``||x - x*||^2 <= 2/mu (F(x) - F*)`` and ``||x - x*||^2 <= ||grad F(x)||^2/mu^2``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+
+from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.evidence.truths import Sampling, truth
+from fltheory.evidence.verdict import Outcome, Verdict
+from fltheory.grammar.quantities import BoundedQuantity, RoundRange
+from fltheory.long_work.progress import Progress
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.theorems.registry import registered
+from fltheory.validation import FloatArray
+from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
+from fltheory.verify.side_by_side import Answer, Provable, provable
+
+OneMeasure: TypeAlias = Literal["loss", "distance"]
+MEASURES: tuple[OneMeasure, ...] = get_args(OneMeasure)
+FIELDS: Mapping[OneMeasure, str] = {"loss": "excess_loss", "distance": "squared_distance"}
+_FACTORS: Mapping[tuple[str, OneMeasure], tuple[str, Callable[[float, float], float]]] = {
+    ("excess_loss", "loss"): ("", lambda L, mu: 1.0),
+    ("squared_distance", "loss"): ("times L/2", lambda L, mu: L / 2),
+    ("squared_gradient", "loss"): ("over 2 mu", lambda L, mu: 1 / (2 * mu)),
+    ("excess_loss", "distance"): ("times 2/mu", lambda L, mu: 2 / mu),
+    ("squared_distance", "distance"): ("", lambda L, mu: 1.0),
+    ("squared_gradient", "distance"): ("over mu^2", lambda L, mu: 1 / mu**2),
+}
+_ORDER_ONLY = "an order, with constants left open"
+_NO_STEPS = "says of no steps that it asks for them over R rounds"
+
+
+@dataclass(frozen=True, eq=False)
+class OwnBound(ReadOnlyArrays):
+    """A theorem's bound and its truth, at its own steps, over the rounds.
+
+    Attributes
+    ----------
+    statements : tuple of Statement
+        Readings of one theorem with the same run and the same sides.
+    run : Setting
+        The longest run.
+    verdict : Verdict
+        There, in the statement's own quantity.
+    rounds : array, (n,)
+        Numbers of averages.
+    truth, bound : array, (n,)
+        In the measure, of the models that the theorem speaks of.
+    provable : array, (n,)
+        The same, as far as it is proved for every client loss; infinite where it is not.
+    why_not_provable : str
+    brought_by : str
+        How the bound became one on the measure; "" where it is one.
+    """
+
+    statements: tuple[Statement, ...]
+    run: Setting
+    verdict: Verdict
+    rounds: FloatArray
+    truth: FloatArray
+    bound: FloatArray
+    provable: FloatArray
+    why_not_provable: str
+    brought_by: str
+
+    @property
+    def name(self) -> str:
+        """Id and readings."""
+        return f"{self.statements[0].id} ({', '.join(one.reading for one in self.statements)})"
+
+    @property
+    def looseness(self) -> FloatArray:
+        """How many times the truth the bound is."""
+        return _over(self.bound, self.truth)
+
+    @property
+    def provable_looseness(self) -> FloatArray:
+        """How many times the truth the provable bound is."""
+        return _over(self.provable, self.truth)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRun(ReadOnlyArrays):
+    """What is proved of the last models of the setting's own algorithm, at the steps it has.
+
+    Attributes
+    ----------
+    rounds, truth, provable : array, (n,)
+    why_not_provable : str
+    """
+
+    rounds: FloatArray
+    truth: FloatArray
+    provable: FloatArray
+    why_not_provable: str
+
+    @property
+    def provable_looseness(self) -> FloatArray:
+        """How many times the truth the provable bound is."""
+        return _over(self.provable, self.truth)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnSteps:
+    """Theorems on one problem and participation, each at its own steps.
+
+    Attributes
+    ----------
+    measure : {"loss", "distance"}
+    bounds : tuple of OwnBound
+        Of those that apply: first those that hold, the tightest after the last round on top.
+    silent : tuple of Answer
+        Those that do not apply, and why.
+    given : GivenRun
+        The setting's own run.
+    """
+
+    measure: OneMeasure
+    bounds: tuple[OwnBound, ...]
+    silent: tuple[Answer, ...]
+    given: GivenRun
+
+
+@checks_kinds
+def at_own_steps(
+    setting: Setting,
+    statements: Sequence[Statement] | None = None,
+    *,
+    measure: OneMeasure = "loss",
+    points: int = 6,
+    replicas: int = 2000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> OwnSteps:
+    """Compare theorems on a setting's problem and participation, each at the steps it asks for.
+
+    Parameters
+    ----------
+    setting : Setting
+        Its rounds are averages; of its algorithm the number of local steps between two of them is
+        taken, and SAFARI's q.
+    statements : sequence of Statement, optional
+        Every registered one about a run by default.
+    measure : {"loss", "distance"}
+        What bounds are brought to: ``E F - F*`` or ``E||x - x*||^2``.
+    points : int
+        Numbers of rounds up to the setting's to look at.
+    replicas, seed : int
+        For sampling, where it is needed.
+    progress : callable, optional
+        Called with (statements done, statements, name of the next).
+
+    Raises
+    ------
+    ValueError
+        If the problem is not strongly convex, as nothing brings the bounds to one measure then.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> setting = theorems.get("fedavg-li/1").regimes["one local step"].setting
+    >>> found = at_own_steps(setting, theorems.registered("fedavg-li/1"), points=1)
+    >>> [one.name for one in found.bounds]
+    ['fedavg-li/1 (from w_1)', 'fedavg-li/1 (printed)']
+    """
+    validation.one_of("measure", measure, MEASURES)
+    points = validation.whole_number("points", points, at_least=1)
+    if setting.problem.mu <= 0:
+        raise ValueError(
+            f"problem must be strongly convex to bring bounds to one measure, got {setting.problem}"
+        )
+    if statements is None:
+        statements = [one for one in registered() if one.own_run or one.fields_of_run()]
+    sampling = Sampling(replicas, seed, FAMILY_ERROR_PROBABILITY / len(statements))
+    rounds = np.unique(np.rint(np.geomspace(1, setting.rounds, points + 1)[1:])).astype(int)
+    contest = _Contest(setting, measure, rounds.tolist(), sampling)
+    found: dict[object, OwnBound] = {}
+    silent = []
+    for done, statement in enumerate(statements):
+        if progress is not None:
+            progress(done, len(statements), statement.name)
+        try:
+            one = contest.entry(statement)
+        except ValueError as error:
+            silent.append(Answer(statement, None, str(error)))
+            continue
+        same = statement.id, one.truth.tobytes(), one.bound.tobytes(), one.verdict.outcome
+        before = found.get(same)
+        together = one if before is None else before
+        readings = () if before is None else before.statements
+        found[same] = replace(together, statements=(*readings, statement))
+    bounds = tuple(sorted(found.values(), key=_place))
+    return OwnSteps(measure, bounds, tuple(silent), contest.given())
+
+
+def _over(bound: FloatArray, truth: FloatArray) -> FloatArray:
+    """Return bound over truth; infinite where the truth is nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(truth > 0, bound / truth, math.inf)
+
+
+def _place(one: OwnBound) -> tuple[bool, float, str]:
+    return one.verdict.outcome is not Outcome.HOLDS, float(one.looseness[-1]), one.name
+
+
+class _DoesNotApplyError(ValueError):
+    """A hypothesis fails, however many rounds there are."""
+
+
+@dataclass(frozen=True)
+class _Contest:
+    """What all theorems are asked: over which rounds, and in which measure."""
+
+    setting: Setting
+    measure: OneMeasure
+    rounds: Sequence[int]
+    sampling: Sampling
+
+    def entry(self, statement: Statement) -> OwnBound:
+        """Run a theorem at its own steps; ValueError says why it has none."""
+        if statement.axes:
+            raise ValueError(_ORDER_ONLY)
+        own, claim = statement.own_run, cast(Any, statement)
+        if own is None:
+            raise ValueError(_NO_STEPS)
+        quantity = own.quantity or claim.quantity
+        how, factor = _FACTORS[quantity.field, self.measure]
+        in_measure = replace(quantity, field=FIELDS[self.measure])
+        runs: list[tuple[int, Setting]] = []
+        before: dict[str, str] = {}
+        sides = []
+        for count in self.rounds:
+            try:
+                run = own.make(_with_rounds(self.setting, count))
+                compared = claim.compared(run, self.sampling)
+                failed = {one.name: one.failure for one in compared.hypotheses if not one.holds}
+                lasting = {*failed.items()} & {*before.items()}
+                if failed and (lasting or count == self.rounds[-1]):
+                    # What fails by as much after more rounds has to do with something else.
+                    reasons = dict(lasting) or failed
+                    raise _DoesNotApplyError("; ".join(reasons[name] for name in sorted(reasons)))
+                before = failed
+                value = self._value(in_measure, run)
+            except _DoesNotApplyError:
+                raise
+            except ValueError:
+                # Of so few rounds it need not speak; the last says why of none.
+                if count == self.rounds[-1]:
+                    raise
+                continue
+            runs.append((count, run))
+            sides.append((value, compared.bound / float(own.divisor(run))))
+        truths, bounds = np.array(sides).T
+        proved = provable(run)
+        return OwnBound(
+            (statement,),
+            run,
+            statement.verdict(run, self.sampling),
+            np.array([float(count) for count, _ in runs]),
+            truths,
+            bounds * factor(*self._curvatures),
+            self._in_measure([_reduced(proved, in_measure, one) for _, one in runs]),
+            proved.why_not,
+            " ".join(part for part in (own.divided_by, how) if part),
+        )
+
+    def given(self) -> GivenRun:
+        """Bound the setting's own run, at the steps that it has."""
+        last = BoundedQuantity(FIELDS[self.measure], "last", RoundRange(0, 0), "", "")
+        runs = [_with_rounds(self.setting, count) for count in self.rounds]
+        proved = provable(self.setting)
+        return GivenRun(
+            np.array(self.rounds, dtype=float),
+            np.array([self._value(last, one) for one in runs]),
+            self._in_measure([proved.after(count) for count in self.rounds]),
+            proved.why_not,
+        )
+
+    def _value(self, quantity: BoundedQuantity, run: Setting) -> float:
+        """Return a quantity of a run; 0 where it is all rounding."""
+        known = truth(run, (), self.sampling)
+        value = quantity.of(known.trajectory, run)
+        return value if value > quantity.error(known.error(quantity.field), run) else 0.0
+
+    @property
+    def _curvatures(self) -> tuple[float, float]:
+        return float(self.setting.problem.L), float(self.setting.problem.mu)
+
+    def _in_measure(self, distances: Sequence[float]) -> FloatArray:
+        """Return bounds on squared distances as bounds on the measure."""
+        factor = _FACTORS["squared_distance", self.measure][1]
+        return np.array(distances) * factor(*self._curvatures)
+
+
+def _reduced(proved: Provable, quantity: BoundedQuantity, run: Setting) -> float:
+    """Return what is proved of a quantity of a run: the same reduction of what is of each round."""
+    if not proved.bounds:
+        return math.inf
+    each = np.array([proved.after(count) for count in range(run.rounds + 1)])
+    return quantity.error(each, run)
+
+
+def _with_rounds(setting: Setting, rounds: int) -> Setting:
+    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
