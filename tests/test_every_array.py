@@ -22,9 +22,11 @@ from tests.arrays import arrays_in, can_be_written_to
 
 ROOT = Path(fltheory.__file__).parent
 NOT_HANDED_OUT = {
-    "Form",
+    "CorrelatedSolution",
+    "DifferenceForm",
     "Hessian",
     "OnOffProgram",
+    "ProgramOptimum",
     "SettingView",
 }  # steps of solvers, gone when they return
 KEEPS_TENSORS = {"images"}

@@ -76,10 +76,6 @@ TEXTS = (
     Text(
         "CA-Fed (arXiv 2301.04632, later version)",
         (*_numbers("Theorem", 3), *_numbers("Lemma", 3)),
-        {
-            f"Lemma {n}": "a step of Theorem 2's proof, see `fltheory explain ca-fed/2 --proof`"
-            for n in (1, 2, 3)
-        },
     ),
     Text(
         "FedAU (ICLR 2024; arXiv 2306.03401; from the author's slides)",
