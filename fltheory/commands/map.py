@@ -45,7 +45,7 @@ def command(
     regime: Annotated[
         str | None,
         typer.Option(
-            help="Regime that fixes the other parameters; by default a family's, or the first."
+            help="Regime to begin with; a family, or the first regime, by default."
         ),
     ] = None,
     changes: Changes = None,

@@ -92,7 +92,9 @@ def command(
     ] = None,
     regime: Annotated[
         str | None,
-        typer.Option(help="A theorem's setting to prove it on, where it is about whole runs."),
+        typer.Option(
+            help="Regime to begin with: a theorem's setting, where it is about whole runs."
+        ),
     ] = None,
     out: Annotated[
         Path | None, WRITTEN, typer.Option(help="Where to write the certificate.")

@@ -25,7 +25,7 @@ def command(
     out: Annotated[
         Path,
         UPDATED,
-        typer.Option(help="Results database; rerun the same command to resume."),
+        typer.Option(help="Where to keep results: a database; rerun the command to resume."),
     ] = Path("out/sweep.db"),
     processes: Annotated[
         int | None,

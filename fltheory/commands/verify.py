@@ -71,10 +71,10 @@ def command(
     maps: Annotated[
         bool, typer.Option("--map", help="With --html: map where each statement applies.")
     ] = False,
-    proof: Annotated[
+    certificate: Annotated[
         list[Path] | None,
         READ,
-        typer.Option(help="With --html: a proof to check and report; may be repeated."),
+        typer.Option(help="With --html: a proof's certificate to check and report; repeatable."),
     ] = None,
     baseline: Annotated[
         Path | None,
@@ -114,7 +114,7 @@ def command(
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
         _verify_on(on, registered_in(reading, theorems or ["sa-fl/5"]), runs, seed, data)
         return
-    beside = {"witnesses": witnesses, "search": search, "map": maps, "proof": proof}
+    beside = {"witnesses": witnesses, "search": search, "map": maps, "certificate": certificate}
     _check_partners(data, beside, html)
     replicas = _REPLICAS if replicas is None else replicas
     from fltheory.report.files.verdict_file import MadeBy
@@ -145,7 +145,7 @@ def command(
             progress=advance,
             curves=html is not None,
         )
-        views = [proved(path) for path in proof or ()]
+        views = [proved(path) for path in certificate or ()]
         for statement in statements:
             views += [searched(statement, search, seed, advance)] if search else []
             views += [mapped(statement, advance)] if maps else []

@@ -194,7 +194,7 @@ def test_a_report_on_a_theorem_of_ones_own_has_search_map_and_proof(
         "default_axis",
         lambda start, name: MapAxis(name, whole(start, name).values[:2]),
     )
-    options = ("--html", "report.html", "--search", "20", "--map", "--proof", "proof.json")
+    options = ("--html", "report.html", "--search", "20", "--map", "--certificate", "proof.json")
     status, out, _ = fltheory_command(*own, "verify", "my/1", *options)
     assert status == 0
     assert "my/1 holds on 3 of 4 settings; does not apply to 1; 2.86 to " in out

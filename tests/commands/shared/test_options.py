@@ -57,7 +57,9 @@ MEANINGS = {
     # Of a page that the project keeps, or of an advice: either way nothing is kept of it.
     "--check": ("Write nothing; exit 1 if it differs|Train the bundled digits under the log", bool),
     "--seed": ("Seed of what is drawn at random.", int),
-    "--reading": ("Which reading, say printed or derived", str),
+    "--reading": ("Which reading, e.g. printed or derived", str),
+    "--regime": ("Regime to begin with", str),
+    "--set": ("Set a parameter or an option: name=value", list[str]),
     "--rounds": ("Rounds of a run", int),
     "--local-steps": ("Local steps of a round", int),
     "--replicas": ("Sample size where sampled", int),
@@ -95,7 +97,7 @@ def test_an_option_means_the_same_in_every_command() -> None:
             beginning, expected = MEANINGS[name]
             text = help_text.removeprefix("With --on: ")
             assert re.match(beginning, text, re.IGNORECASE), (words, name, help_text)
-            assert kind is expected, (words, name, kind)
+            assert kind == expected, (words, name, kind)
 
 
 def test_what_several_commands_have_is_given_a_meaning_here() -> None:
