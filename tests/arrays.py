@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 
 def can_be_written_to(array: np.ndarray) -> bool:
@@ -31,6 +32,8 @@ def arrays_in(value: object, place: str, seen: dict[int, object]) -> Iterator[Fo
         items = value.items() if isinstance(value, Mapping) else enumerate(value)
         for key, item in items:
             yield from arrays_in(item, f"{place}[{key}]", seen)
+    elif isinstance(value, sp.Basic):  # a symbol of a statement: no array is in a formula
+        return
     elif type(value).__module__.startswith("fltheory.") and id(value) not in seen:
         seen[id(value)] = value
         for name in _attributes(value):

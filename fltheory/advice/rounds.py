@@ -126,18 +126,18 @@ class LogRounds:
     @property
     def late_error(self) -> float:
         """Root-mean-square error over a run's last quarter; infinite if it diverges."""
-        return math.inf if self._diverged else math.sqrt((self._late(self._errors) ** 2).mean())
+        if self._diverged:
+            return math.inf
+        return math.sqrt((self._late(self._errors_by_round()) ** 2).mean())
 
-    @property
-    def _errors(self) -> FloatArray:
+    def _errors_by_round(self) -> FloatArray:
         distances = self._population.group_distances
         away = (1 - self._starts[..., None]) * (self._models - distances.targets)
         squares = self._starts**2 + distances.radius**2 * (away**2 @ distances.spread)
         # The noise of so few coordinates is itself noisy: its mean stands for it in all rounds.
-        return np.asarray(np.sqrt(squares.mean(axis=1) + self._drawn.mean()))
+        return np.asarray(np.sqrt(squares.mean(axis=1) + self._drawn_squares().mean()))
 
-    @property
-    def _drawn(self) -> FloatArray:
+    def _drawn_squares(self) -> FloatArray:
         """Return squares of noise that were drawn, (runs, draws): means over what is late."""
         # Noise is settled by half of a run, where it does not drift.
         late = 4 if self._population.drifts else 2
@@ -171,10 +171,10 @@ class LogRounds:
         mean = models.mean(axis=0)
         away = models - mean
         worst = distances.farthest(mean)
-        left, drawn = starts.mean(axis=0), self._drawn
+        left, drawn = starts.mean(axis=0), self._drawn_squares()
         by_run = left + drawn.mean(axis=1)
         return OnTheLog(
-            errors=self._errors,
+            errors=self._errors_by_round(),
             weights=mean,
             pulls=np.array(pulls),
             squares=np.array([(((part - mean) @ worst) ** 2).mean() for part in counted]) + noises,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fltheory.claims.statement import Statement
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Text:
     """A paper's text, and its numbered statements.
 

@@ -21,7 +21,7 @@ findings = import_module("docs.scripts.findings")
         (
             "pac/lemma-2",
             "apart",
-            "is, in n_T, of the order of\n\n    1/n_T",
+            "is, in n_T, of the order of\n\n$$\\frac{1}{n_{T}}$$",
             "decays in another order",
             "slope -0.50",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -173,7 +174,7 @@ def test_on_a_terminal_what_takes_long_is_loaded_behind_a_bar(
     monkeypatch.setattr(preparation, "import_module", loaded.append)
     monkeypatch.setattr("sys.argv", ["fltheory", *words])
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
-    preparation.prepare()
+    preparation.prepare(Mock(invoked_subcommand="verify"))
     assert bool(loaded) == shown
 
 
