@@ -267,7 +267,7 @@ SPEEDUP = replace(
     SUBMISSION_COROLLARY_1,
     id="sa-fl/corollary-1-speedup",
     title="SAFARI's linear speed-up in m and K by many clients' rounds",
-    source="SA-FL (ICML 2024), Corollary 1, 'or q = Omega(1 - 1/(mK))'",
+    source="SA-FL (ICML 2024), Corollary 1, the alternative for q",
     theorem=THEOREM_4,
     derivation=proof_rates.speedup(THEOREM_4.bound, half=True, plain=True),
     axes=_axes(faster=False, hypotheses=(PLAIN_STEP, _OF_ORDER_ONE), tried=True),
