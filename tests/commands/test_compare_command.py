@@ -29,7 +29,7 @@ def test_everything_is_shown_and_written(fltheory_command, setting, tmp_path) ->
     rows = [line for line in out.splitlines() if line.startswith("│ sa-fl/5")]
     assert [row.split("│")[3].strip() for row in rows] == ["HOLDS", "HOLDS", "INAPPLICABLE"]
     assert "provable for every client loss" in out
-    assert "silent: ca-fed/2 (printed)" in out
+    assert "does not apply: ca-fed/2 (printed)" in out
     document = json.loads(places[0].read_text())
     assert {cell["theorem"] for cell in document["cells"]} >= {"sa-fl/4", "sa-fl/5"}
     assert {"theorem", "reading", "reason"} == set(document["silent"][0])
@@ -52,7 +52,7 @@ def test_where_no_statement_speaks_one_line_says_so(fltheory_command, setting, t
     assert "│" not in out
     assert f"nothing written to {figure}: setting must have a statement" in out
     assert not figure.exists()
-    assert "silent: scaffold/strongly-convex" in out
+    assert "does not apply: scaffold/strongly-convex" in out
 
 
 def test_one_reading(fltheory_command, setting) -> None:

@@ -45,7 +45,7 @@ def _row(answer: Answer) -> list[Text]:
 
 
 def comparison_notes(found: SideBySide) -> Iterator[str]:
-    """Yield what can be proved for every client loss, and why other statements are silent."""
+    """Yield what can be proved for every client loss, and why others do not apply."""
     if not found.answers:
         yield f"no statement speaks of this setting, of {len(found.silent)} asked; why not:"
     if found.provable is not None:
@@ -55,7 +55,7 @@ def comparison_notes(found: SideBySide) -> Iterator[str]:
         )
     else:
         yield f"no bound is provable here for every client loss: {found.why_not_provable}"
-    yield from _by_reason("silent", found.silent)
+    yield from _by_reason("does not apply", found.silent)
 
 
 def _by_reason(kind: str, silent: Sequence[Answer]) -> Iterator[str]:
