@@ -85,16 +85,17 @@ PAPERS: Mapping[str, tuple[str, str]] = {
 _INTRODUCTION = """\
 # The atlas
 
-The theorems that everybody cites, checked as printed: is it true, where does it apply, how loose is
-it? `python docs/scripts/atlas.py` writes this page; do not edit it. For a statement in full, its
+The theorems that everybody cites, checked as printed: are they true, where do they apply, how loose
+are they? `python docs/scripts/atlas.py` writes this page; do not edit it. For a full statement, its
 hypotheses and its regimes: `fltheory explain fedavg-li/1`.
 
 *Verdicts* are over the named settings of each statement ([what a verdict means](verdicts.md)).
-*Truth over bound* is the least and the largest where the statement applies: 1 is a bound that is
-attained. *Search* is the largest in a search for a refutation, and on how many settings that met
-every hypothesis. A bound can be improved at most by the inverse of the larger of the two; for no
-statement of this table is a better one proved here for every client loss, as local models, falling
-steps and random averages are not among [the rounds that can be proved](every-loss.md).
+*Truth over bound* gives the smallest and largest ratio where the statement applies; a ratio of 1
+means that the bound is attained. *Search* gives the largest ratio that a search for a refutation
+found, and the number of settings tried that met every hypothesis. A bound can be improved at most
+by the inverse of the larger of the two ratios. For no statement of this table do we prove a better
+bound for every client loss, because local models, decreasing steps and random averages are not
+among [the rounds that can be proved](every-loss.md).
 
 """
 
@@ -103,8 +104,8 @@ _CITE = """\
 
 A verdict is about a statement in one reading, so cite both, with the version: "`fedavg-li/1`
 (printed) in the atlas of fltheory 0.2.0", and the paper itself for the theorem.
-`CITATION.cff` in the repository's root has the software's own entry. `fltheory verify fedavg-li/1`
-makes the verdicts again.
+`CITATION.cff` in the repository's root has the software's entry. `fltheory verify fedavg-li/1`
+recomputes the verdicts.
 
 ## How to correct a transcription
 
@@ -172,8 +173,8 @@ def _faults(paper: str) -> Iterator[str]:
     for one in _of(paper):
         for fault in one.refutations:
             yield (
-                f"`{one.id}` ({one.kind}), {fault.weight.label}: {fault.why} Mended by: "
-                f"{fault.change}. The authors' answer, as we guess it: {fault.answer}\n\n"
+                f"`{one.id}` ({one.kind}), {fault.weight.label}: {fault.why} Fixed by: "
+                f"{fault.change}. The authors' likely answer: {fault.answer}\n\n"
             )
 
 
@@ -225,8 +226,8 @@ def own_steps_part(found: OwnSteps) -> str:
     lines = [
         "Four clients in the plane with one Hessian, exact gradients, everybody takes part, five",
         f"local steps between averages, {rounds} averages: `docs/examples/everybody.toml`, by",
-        "`fltheory compare docs/examples/everybody.toml --own-steps`. Every bound is one on",
-        "`E F - F*` of the models that its theorem speaks of, by `F - F* <= L/2 ||x - x*||^2` and",
+        "`fltheory compare docs/examples/everybody.toml --own-steps`. Every bound is converted to",
+        "`E F - F*` of the models that its theorem is about, by `F - F* <= L/2 ||x - x*||^2` and",
         "`F - F* <= ||grad F||^2/(2 mu)`; the truth is that of the same models.",
         "",
         "| theorem | truth | bound | bound over truth | provable over truth | brought to F - F* |",

@@ -82,7 +82,7 @@ def _falsify(statement: Statement, budget: int | None, seed: int, out: Path | No
     if not isinstance(setting, Setting):
         print(f"not certified: {statement.why_not_certified}")
         if out is not None:
-            print(f"nothing written to {out}: a setting's file holds a run of an algorithm")
+            print(f"nothing written to {out}: only runs of an algorithm have setting files")
         return
     if out is not None and out.suffix == ".toml":
         _keep(statement, setting, out)

@@ -81,14 +81,14 @@ def command(
         ),
     ] = None,
     correlation: Annotated[
-        str | None, typer.Option(help="ca-fed/1 and /2: lambda of on-off chains; 0.9.")
+        str | None, typer.Option(help="ca-fed/1 and /2: lambda of on-off chains; 0.9 by default.")
     ] = None,
     weights: Annotated[
         str | None,
         typer.Option(help="ca-fed/1 and /2: q of the four clients; 1/(4 pi) by default."),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Rounds of a run, T in ca-fed/1 and /2; 300.")
+        int | None, typer.Option(help="Rounds of a run, T in ca-fed/1 and /2; 300 by default.")
     ] = None,
     regime: Annotated[
         str | None,
@@ -147,7 +147,7 @@ def command(
     )
     if participants == "any":
         played = worst_exclusion(statement, clients, played)  # type: ignore[arg-type]
-        print(f"of {eligible + excluded} clients, {played.excluded} excluded are the worst case")
+        print(f"worst case: {played.excluded} of {eligible + excluded} clients excluded")
     with shown_progress("proving in fractions", each=True) as advance:
         found = audit(statement, clients, played, progress=advance)  # type: ignore[arg-type]
     print(audit_text(found))

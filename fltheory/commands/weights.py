@@ -39,7 +39,7 @@ def command(
     method: Annotated[Method, typer.Option(help="How the minimum is found.")] = "auto",
     rounds: Annotated[
         int | None,
-        typer.Option(help="Rounds of a run, with a log; as many as it has by default."),
+        typer.Option(help="Rounds of a run, with a log; by default the log's."),
     ] = None,
     local_steps: Annotated[int, typer.Option(help="Local steps of a round, with a log.")] = 1,
     noise: Annotated[float, typer.Option(help=NOISE_MEANS)] = 1.0,

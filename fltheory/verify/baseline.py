@@ -49,8 +49,8 @@ def read_baseline(path: Path) -> Baseline:
         columns = _columns(header)
         if columns is None:
             raise ValueError(
-                f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)}, or that and evidence, "
-                f"or that of a table of verdicts, got {shown(header)}"
+                f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)}, the same and "
+                f"evidence, or that of a verdict table, got {shown(header)}"
             )
         for line, row in enumerate(reader, start=2):
             try:

@@ -43,7 +43,7 @@ _FACTORS: Mapping[tuple[str, OneMeasure], tuple[str, Callable[[float, float], fl
     ("squared_gradient", "distance"): ("over mu^2", lambda L, mu: 1 / mu**2),
 }
 _ORDER_ONLY = "an order, with constants left open"
-_NO_STEPS = "says of no steps that it asks for them over R rounds"
+_NO_STEPS = "prescribes no step sizes for R rounds"
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,7 @@ def test_prove_of_any_participants_takes_the_worst_number_of_excluded_clients(
     arguments = ("sa-fl/5", "--reading", "derived", "--eligible", "6", "--q", "1/4")
     status, out, _ = fltheory_command("prove", *arguments, "--participants", "any")
     assert status == 0
-    assert out.startswith("of 6 clients, 2 excluded are the worst case\nsa-fl/5 (derived): PROVED")
+    assert out.startswith("worst case: 2 of 6 clients excluded\nsa-fl/5 (derived): PROVED")
     assert "for runs that meet 'few clients' rounds' the smallest residual is" in out
     status, _, err = fltheory_command("prove", *arguments, "--participants", "most")
     assert (status, "--participants must be a whole number, or 'any'" in err) == (2, True)

@@ -168,7 +168,7 @@ def test_squared_gradients_and_lyapunov_functions_are_brought_to_either_measure(
 def test_what_does_not_apply_says_why() -> None:
     silent = {answer.statement.name: answer.reason for answer in everybody().silent}
     assert silent["fedavg-li/2 (printed)"].startswith("drawn by p, with replacement")
-    assert "says of no steps" in silent["ca-fed/2 (printed)"]
+    assert "prescribes no step sizes" in silent["ca-fed/2 (printed)"]
     asked = theorems.registered("fedavg-li/1", "proxskip/6")
     partial = at_own_steps(setting(UniformSubset(4, 2)), asked, points=1)
     why = {answer.statement.name: answer.reason for answer in partial.silent}

@@ -111,7 +111,7 @@ def _verdict(audit: Audit) -> str:
     if audit.failed:
         verb = "fails" if len(audit.failed) == 1 else "fail"
         return f"INAPPLICABLE: {', '.join(audit.failed)} {verb}"
-    return "UNDECIDED: not proved without the hypotheses that these numbers do not decide"
+    return "UNDECIDED: not proved without the hypotheses that these numbers cannot decide"
 
 
 def _finding(finding: AuditFinding) -> str:
