@@ -42,14 +42,14 @@ def command(
         bool,
         typer.Option(
             "--own-steps",
-            help="Each theorem with the algorithm and steps that it asks for, not the setting's.",
+            help="Use each theorem's own algorithm and step sizes, not the setting's.",
         ),
     ] = False,
     measure: Annotated[
         Measure | None,
-        typer.Option(help="With --own-steps: bring bounds to loss, the default, or distance."),
+        typer.Option(help="Measure to which --own-steps converts: loss, the default, or distance."),
     ] = None,
-    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
+    replicas: Annotated[int, typer.Option(help="Sample size if sampled.")] = 2000,
     seed: Seed = 0,
 ) -> None:
     """Compare all theorems that apply to a setting, tightest first.

@@ -45,7 +45,7 @@ def command(
     ] = None,
     regime: Annotated[
         str | None,
-        typer.Option(help="Regime to begin with; a family, or the first regime, by default."),
+        typer.Option(help="Regime to start from; a family, or the first regime, by default."),
     ] = None,
     changes: Changes = None,
     points: Annotated[
@@ -72,7 +72,8 @@ def command(
     statement = registry.get(theorem, _mapped_reading(theorem) if reading is None else reading)
     start = with_parameters(starting_point(statement, regime), _numbers(changes or ()))
     first, second = default_axis_names(start)
-    axes = [default_axis(start, name) for name in (x or first, y or second)]
+    names = (first if x is None else x, second if y is None else y)
+    axes = [default_axis(start, name) for name in names]
     if points is not None:
         axes = [axis.with_points(points) for axis in axes]
     with kept_in(store, dask) as kept:

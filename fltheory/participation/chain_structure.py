@@ -15,6 +15,7 @@ from fltheory.exact_or_float import root
 from fltheory.validation import FloatArray
 
 _REVERSIBLE = 1e-12
+_EQUAL = 1e-9  # eigenvalues in [-1, 1] that are equal but for rounding, of small chains
 
 
 class CitedFactor(NamedTuple):
@@ -51,12 +52,17 @@ def cited_factor(transition: FloatArray, law: FloatArray) -> CitedFactor:
     """Return C_P of [14] for a chain, in floats.
 
     The eigenbasis of a reversible chain is orthonormal after rows are multiplied and columns
-    divided by ``sqrt(pi)``; of any other it is what LAPACK finds.
+    divided by ``sqrt(pi)``. Where eigenvalues are equal LAPACK may return any basis of their space,
+    another on another machine: taken is the one in which ``diag(1 / pi)`` is diagonal, too. Of a
+    chain that is not reversible it is what LAPACK finds.
     """
     roots = np.sqrt(law)
     alike = transition * (roots[:, None] / roots)
     if np.allclose(alike, alike.T, rtol=0, atol=_REVERSIBLE):
-        _, orthonormal = np.linalg.eigh((alike + alike.T) / 2)
+        values, orthonormal = np.linalg.eigh((alike + alike.T) / 2)
+        for space in np.split(np.arange(len(law)), np.flatnonzero(np.diff(values) > _EQUAL) + 1):
+            basis = orthonormal[:, space]
+            orthonormal[:, space] = basis @ np.linalg.eigh(basis.T @ (basis / law[:, None]))[1]
         vectors, inverse = orthonormal / roots[:, None], orthonormal.T * roots
     else:
         _, vectors = np.linalg.eig(transition)

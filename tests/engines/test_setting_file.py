@@ -98,7 +98,11 @@ def test_every_registered_setting_comes_back(paper: str) -> None:
     ]
     assert settings or paper == "pac"
     for setting in settings:
-        assert alike(through_toml(setting), setting)
+        if "_WarmUp" in repr(setting.algorithm):  # a schedule of that regime's own
+            with pytest.raises(ValueError, match="must be made of numbers to be written"):
+                setting_document(setting)
+        else:
+            assert alike(through_toml(setting), setting)
 
 
 numbers = st.one_of(

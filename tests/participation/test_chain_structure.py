@@ -12,6 +12,7 @@ from sympy import Matrix, Rational
 
 from fltheory.participation.chain_structure import (
     check_irreducible,
+    cited_factor,
     mixing,
     period,
     stationary_law,
@@ -147,3 +148,19 @@ def test_one_step_to_the_stationary_law() -> None:
     found = mixing(np.full((3, 3), 1 / 3), np.full(3, 1 / 3))
     assert found.second_eigenvalue == pytest.approx(0.0, abs=1e-15)
     assert found.factor == 1
+
+
+def test_the_cited_factor_does_not_depend_on_the_order_of_states() -> None:
+    """Two independent on-off clients, alike: two eigenvalues are equal, and any basis is LAPACK's.
+
+    By hand: one client's U has columns 1 and (1, -3)', so that sum ||u_i|| ||v_i|| = sqrt(5); the
+    product's is 5, times sqrt(3) for four states.
+    """
+    one = np.array([[0.9, 0.1], [0.3, 0.7]])
+    chain, law = np.kron(one, one), np.kron([0.75, 0.25], [0.75, 0.25])
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(5):
+        order = rng.permutation(4)
+        found.append(cited_factor(chain[np.ix_(order, order)], law[order]).of_eigenbasis)
+    np.testing.assert_allclose(found, 5 * np.sqrt(3), rtol=1e-12)

@@ -75,13 +75,13 @@ def test_a_verdict_that_somebody_else_wrote_is_refused(kept: KeptWork) -> None:
 
 
 def test_every_setting_that_is_mapped_by_default_can_be_kept() -> None:
-    from fltheory.commands.map import _starting_point
     from fltheory.engines.setting_file import setting_document
+    from fltheory.verify.region_map import starting_point
 
     mapped = 0
     for statement in registered():
         try:
-            start = _starting_point(statement, None)
+            start = starting_point(statement)
         except ValueError:
             continue
         setting = start if isinstance(start, Setting) else start.setting()

@@ -33,6 +33,8 @@ GRIDS = {
     ("fedar/average-inactivity", "P"): [1, 2, 4, 8],
     ("fedar/maximum-inactivity", "tau_max"): [1, 2, 4, 8],
     ("fedar/number-of-clients", "N"): [2, 4, 8, 16],
+    ("fedar/initial-error", "F_0"): [1, 2, 4, 8],
+    ("fedar/variance", "sigma"): [1, 2, 4, 8],
 }
 
 

@@ -679,7 +679,7 @@ OF_DISAGREEMENTS_DERIVED = replace(
         "P[P(h != h^)/2 - c A > P^(h != h^) for some h] + P[P^(h != h^) > 2 P(h != h^) + c A for "
         "some h]",
         latex=(
-            r"P[\exists h:\tfrac12P(h\neq\hat h)-c\,A>\hat P(h\neq\hat h)]+"
+            r"P[\exists h:\frac12P(h\neq\hat h)-c\,A>\hat P(h\neq\hat h)]+"
             r"P[\exists h:\hat P(h\neq\hat h)>2P(h\neq\hat h)+c\,A]"
         ),
     ),

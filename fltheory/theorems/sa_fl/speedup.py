@@ -356,11 +356,12 @@ A_1_DERIVED = replace(
 
 def _server_to_clients(setting: Setting) -> tuple[Any, float]:
     share = safari_of(as_safari(setting)).q
-    return (1 - share) / share, 2.0**-50
+    return ((1 - share) / share if share > 0 else math.inf), 2.0**-50
 
 
 def _all_to_clients(setting: Setting) -> tuple[Any, float]:
-    return 1 / safari_of(as_safari(setting)).q, 2.0**-50
+    share = safari_of(as_safari(setting)).q
+    return (1 / share if share > 0 else math.inf), 2.0**-50
 
 
 A_1_RATIO = PointClaim(

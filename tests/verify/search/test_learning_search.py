@@ -20,6 +20,8 @@ REFUTED = {
     ("pac/example", "printed"),
     ("pac/lemma-1", "printed"),
     ("pac/lemma-1", "any constant"),
+    ("pac/lemma-1-errors", "printed"),
+    ("pac/lemma-1-disagreements", "printed"),
     ("pac/2", "uniform in Q"),
     ("pac/lemma-2", "printed"),
 }
