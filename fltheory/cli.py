@@ -43,7 +43,7 @@ PANELS = {
         "weights": "clients.toml",
         "cutoff": "0.1 --rounds 1000",
     },
-    "Much work": {
+    "Large jobs": {
         "sweep": "sweep.toml --out sweep.db",
         "results": "sweep.db --where outcome=REFUTED --out refuted.csv",
     },

@@ -42,7 +42,7 @@ def command(
     model: Annotated[
         Path | None,
         READ,
-        typer.Option(help="CSV client,point,...: gradients that tell how unlike clients are."),
+        typer.Option(help="CSV client,point,...: gradients, to measure noise and heterogeneity."),
     ] = None,
     noise: Annotated[float | None, typer.Option(help=f"{NOISE_MEANS}; default 1.")] = None,
     dissimilarity: Annotated[
@@ -100,7 +100,7 @@ def command(
     said = {"noise": noise, "dissimilarity": dissimilarity, "condition": condition}
     by_hand: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
     training = replace(Training(local_steps=local_steps), **by_hand)
-    kept = "nothing is kept: give --store FILE" if store is None else f"what is done is in {store}"
+    kept = "nothing is kept: give --store FILE" if store is None else f"finished work is in {store}"
     with resumable(lambda: kept), shown_progress(f"reading {log}") as advance:
         record, given = deployment(log, sizes, round_length, columns)
         measured = None

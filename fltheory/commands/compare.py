@@ -42,14 +42,14 @@ def command(
         bool,
         typer.Option(
             "--own-steps",
-            help="Each theorem with the algorithm and steps that it asks for, not the setting's.",
+            help="Use each theorem's own algorithm and step sizes, not the setting's.",
         ),
     ] = False,
     measure: Annotated[
         Measure,
-        typer.Option(help="What bounds are brought to with --own-steps: loss or distance."),
+        typer.Option(help="Measure to which --own-steps converts: loss or distance."),
     ] = "loss",
-    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
+    replicas: Annotated[int, typer.Option(help="Sample size if sampled.")] = 2000,
     seed: Seed = 0,
 ) -> None:
     """Compare all theorems that apply to a setting, tightest first.

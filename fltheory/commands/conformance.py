@@ -64,7 +64,7 @@ def command(
         return
     if implementation is None or algorithm is None:
         raise ValueError(
-            "RUN and ALGORITHM must be given, say my_code.py:run scaffold; --list shows algorithms"
+            "RUN and ALGORITHM must be given, e.g. my_code.py:run scaffold; --list shows algorithms"
         )
     check_places(".json", json=json)
     hyper = {name: value_of(text) for name, text in map(pair("--set"), changes or ())}
@@ -80,8 +80,8 @@ def command(
         conforms, text, document = in_own_process(check, "loading")
     except EndedError as ended:
         raise ValueError(
-            f"{implementation} must return models, got the end of its process, {ended}: nothing is "
-            "known of its laws"
+            f"{implementation} must return models, got the end of its process, {ended}: its laws "
+            "were not checked"
         ) from None
     print(text)
     if json is not None:

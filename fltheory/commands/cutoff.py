@@ -26,13 +26,13 @@ def command(
     ],
     rounds: Annotated[
         int | None,
-        typer.Option(help="Rounds of a run, the paper's T: all of a log's, or 1000, by default."),
+        typer.Option(help="Rounds of a run, the paper's T; all of a log's, or 1000, by default."),
     ] = None,
     round_length: RoundLength = None,
     columns: Columns = None,
     figure: FigureFile = None,
 ) -> None:
-    """Find the cut-off K that is best for FedAU's weights, beside the paper's choices."""
+    """Find the best cut-off K for FedAU's weights; compare it with the paper's choices."""
     from fltheory.fedau import best_cutoff
     from fltheory.report.terminal.deployments.cutoff_report import cutoff_table, write_cutoffs
 

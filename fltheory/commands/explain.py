@@ -19,7 +19,7 @@ def command(
     theorem: TheoremId,
     reading: Reading = None,
     corrected: Annotated[
-        bool, typer.Option("--corrected", help="What should stand instead, as text and LaTeX.")
+        bool, typer.Option("--corrected", help="Show the corrected statement, as text and LaTeX.")
     ] = False,
     proof: Annotated[
         bool,
@@ -32,12 +32,12 @@ def command(
     """Show a theorem's statement, hypotheses, source and readings, and where it applies."""
     theorem = the_id(theorem)
     if corrected and proof:
-        raise ValueError("proof must be left out beside --corrected: ask for one at a time")
+        raise ValueError("proof must be left out with --corrected: ask for one at a time")
     if now and (corrected or proof):
-        raise ValueError("now must be left out beside --corrected and --proof: no regime is shown")
+        raise ValueError("now must be left out with --corrected and --proof: no regime is shown")
     if corrected:
         if reading is not None:
-            raise ValueError(f"reading must be left out beside --corrected, got {reading!r}")
+            raise ValueError(f"reading must be left out with --corrected, got {reading!r}")
         _show_correction(theorem)
         return
     if proof:

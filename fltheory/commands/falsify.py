@@ -30,7 +30,7 @@ def command(
     budget: Annotated[
         int | None,
         typer.Option(
-            help="Settings to try: 10000 about SAFARI, 500 in a family, 100 of an order, else 1000."
+            help="Settings to try: 10000 for SAFARI, 500 in a family, 100 for an order, else 1000."
         ),
     ] = None,
     seed: Seed = 0,
@@ -52,7 +52,7 @@ def command(
     theorem = the_id(theorem)
     if repairs:
         if out is not None or reading != "printed":
-            raise ValueError("reading and out must be left out beside --repairs")
+            raise ValueError("reading and out must be left out with --repairs")
         search_repairs(theorem, budget, seed)
         return
     from fltheory.theorems import registry

@@ -44,7 +44,7 @@ def command(
     ] = None,
     regime: Annotated[
         str | None,
-        typer.Option(help="Regime to begin with; a family, or the first regime, by default."),
+        typer.Option(help="Regime to start from; a family, or the first regime, by default."),
     ] = None,
     changes: Changes = None,
     points: Annotated[

@@ -20,7 +20,7 @@ def theorem(
         Path, WRITTEN, typer.Argument(help="The Python file to write, e.g. my_theorem.py.")
     ],
 ) -> None:
-    """Write a commented theorem of your own to start from; it runs at once."""
+    """Write a commented theorem file to start from; it runs as it is."""
     _write_new("theorem", file)
     print(f"next: fltheory --load {file} verify my")
 
@@ -30,7 +30,7 @@ def algorithm(
         Path, WRITTEN, typer.Argument(help="The Python file to write, e.g. my_algorithm.py.")
     ],
 ) -> None:
-    """Write a commented algorithm of your own to start from; it runs at once."""
+    """Write a commented algorithm file to start from; it runs as it is."""
     _write_new("algorithm", file)
     print(f"next: python {file}; pytest {file}")
 
@@ -40,7 +40,7 @@ def setting(
         Path, WRITTEN, typer.Argument(help="The TOML file to write, e.g. my_setting.toml.")
     ],
 ) -> None:
-    """Write a commented setting to start from; fltheory compare takes it at once."""
+    """Write a commented setting file to start from, e.g. for fltheory compare."""
     _write_new("setting", file, ".toml")
     print(f"next: {next_command('compare', file)}")
 
@@ -71,6 +71,6 @@ def _write_new(what: str, place: Path, suffix: str = ".py") -> None:
 def _check_module(place: Path) -> None:
     name = place.stem
     if not name.isidentifier() or iskeyword(name):
-        raise ValueError(f"file must be named as a Python module, got {str(place)!r}")
+        raise ValueError(f"file must be named like a Python module, got {str(place)!r}")
     if name in sys.modules or find_spec(name) is not None:
-        raise ValueError(f"file must be named as no module that is installed, got {str(place)!r}")
+        raise ValueError(f"file must not have the name of an installed module, got {str(place)!r}")

@@ -27,15 +27,15 @@ def command(
     participants: Annotated[
         str | None,
         typer.Option(
-            help="m, clients drawn in a round; 4 by default, or all if the theorem asks. 'any': 4, "
-            "at the number of excluded clients for which the best bound is worst."
+            help="m, clients drawn in a round; 4 by default, or all if the theorem requires it. "
+            "'any': 4, at the worst number of excluded clients."
         ),
     ] = None,
     local_steps: Annotated[
         int | None,
         typer.Option(
             help="Local steps of a round, at most 60 (40 take minutes); 5 by default, or 1 if the "
-            "theorem asks."
+            "theorem requires it."
         ),
     ] = None,
     q: Annotated[
@@ -48,18 +48,18 @@ def command(
     client_lr: Annotated[
         str | None,
         typer.Option(
-            help="eta_c, a fraction; by default 1/(8LK), or less if the theorem asks for it."
+            help="eta_c, a fraction; by default 1/(8LK), or less if the theorem requires it."
         ),
     ] = None,
     assist_lr: Annotated[
-        str | None, typer.Option(help="eta_s; coupled as the theorem says by default.")
+        str | None, typer.Option(help="eta_s; by default coupled as in the theorem.")
     ] = None,
     smoothness: Annotated[str, typer.Option("--L", help="Smoothness of the clients.")] = "1",
     convexity: Annotated[
         str | None,
         typer.Option(
             "--mu",
-            help="Their strong convexity; by default 1/10, and none at all for the gradients of F.",
+            help="Their strong convexity; by default 1/10, or none for bounds on gradients of F.",
         ),
     ] = None,
     heterogeneity: Annotated[
@@ -68,16 +68,16 @@ def command(
     sigma: Annotated[
         str | None,
         typer.Option(
-            help="Noise of the clients' gradients; 0 by default, or 1 if it is all that is in the "
-            "bound's floor."
+            help="Noise of the clients' gradients; 0 by default, or 1 if the bound's floor is "
+            "noise alone."
         ),
     ] = None,
     server_sigma: Annotated[str, typer.Option(help="Noise of the server's gradients.")] = "0",
     availability: Annotated[
         str | None,
         typer.Option(
-            help="ca-fed/1 and /2: pi of the four clients, one fraction or four with commas "
-            "between; 0.5 by default."
+            help="ca-fed/1 and /2: pi of the four clients, one fraction or four separated by "
+            "commas; 0.5 by default."
         ),
     ] = None,
     correlation: Annotated[
@@ -92,16 +92,14 @@ def command(
     ] = None,
     regime: Annotated[
         str | None,
-        typer.Option(
-            help="Regime to begin with: a theorem's setting, where it is about whole runs."
-        ),
+        typer.Option(help="Regime to start from, for theorems about whole runs."),
     ] = None,
     out: Annotated[
         Path | None, WRITTEN, typer.Option(help="Where to write the certificate.")
     ] = None,
     rocq: Rocq = None,
 ) -> None:
-    """Prove a theorem's bound for every client loss in a class, beside the best provable one."""
+    """Prove a theorem's bound for every client loss in a class; compare the best provable."""
     from fltheory import theorems as registry
     from fltheory.report.terminal.proof_text import audit_text
     from fltheory.worst_case import SafariRound, audit
@@ -227,5 +225,5 @@ def _four(name: str, text: str) -> list[float]:
 
     numbers = [float(exact(name, part.strip())) for part in text.split(",")]
     if len(numbers) not in (1, 4):
-        raise ValueError(f"{name} must be one fraction or four with commas between, got {text!r}")
+        raise ValueError(f"{name} must be one fraction or four separated by commas, got {text!r}")
     return numbers * (4 // len(numbers))

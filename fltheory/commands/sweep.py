@@ -37,7 +37,7 @@ def command(
     from fltheory.sweep import Store, read_sweep, sweep
 
     if dask is not None and processes is not None:
-        raise ValueError("processes must be left out beside --dask, whose workers are used")
+        raise ValueError("processes must be left out with --dask, which has its own workers")
     design = read_sweep(file)
     check_places(out=out)
     with workers(dask) as (executor, in_flight), Store(out, create=True) as store:

@@ -80,7 +80,7 @@ def sample(
     process: Annotated[
         Path,
         READ,
-        typer.Argument(help="A process, as TOML, or a log whose fitted chains are drawn."),
+        typer.Argument(help="A process (TOML), or a log to which chains are fitted."),
     ],
     rounds: Annotated[int, typer.Option(help="Rounds of a run.")],
     out: Annotated[Path, WRITTEN, typer.Option(help="Where to write the log: .csv or .csv.gz.")],
@@ -88,7 +88,7 @@ def sample(
     round_length: RoundLength = None,
     columns: Columns = None,
 ) -> None:
-    """Draw a log: who is online, by a process or like another log."""
+    """Draw a log of who is online, from a process or like another log."""
     from fltheory import validation
     from fltheory.engines.setting_file import read_participation
     from fltheory.logs import write_log

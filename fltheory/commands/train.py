@@ -36,7 +36,7 @@ def command(
         Path,
         FileUse(reads=True, writes=True, files="*.pt"),
         typer.Option(
-            help="Where to keep checkpoints and results: a folder, resumed from.", parser=_folder
+            help="Where to keep checkpoints and results; rerun to resume.", parser=_folder
         ),
     ] = Path("out/train"),
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
@@ -44,7 +44,7 @@ def command(
     checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
     page: FurtherPage = None,
 ) -> None:
-    """Train the models of a paper's table, and print the results beside the paper's."""
+    """Train the models of a paper's table, and print the results next to the paper's."""
     from fltheory import validation
     from fltheory.files.whole_file import write_whole
     from fltheory.report.terminal.deployments.training_report import (

@@ -89,7 +89,7 @@ def command(
         typer.Option(help="What sets exit status 1; 'changed' by default. May be repeated."),
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option(help="Sample size where sampled: 2000, or 20 runs with --on.")
+        int | None, typer.Option(help="Sample size if sampled: 2000, or 20 runs with --on.")
     ] = None,
     seed: Seed = 0,
     durations: Annotated[
@@ -99,7 +99,7 @@ def command(
     on: Annotated[
         Path | None,
         READ,
-        typer.Option(help="Check on the runs of an experiment (TOML), constants measured."),
+        typer.Option(help="Check on the runs of an experiment (TOML), with measured constants."),
     ] = None,
     data: Annotated[
         Path | None, READ, typer.Option(help="With --on: folder of the data set's files.")
@@ -109,7 +109,7 @@ def command(
     if on is not None:
         if any((json, csv, html, baseline, record, fail_on, witnesses, durations)):
             raise ValueError(
-                "what is written, reported, timed, compared or failed on must be left out with --on"
+                "options that write, report, time, compare or fail must be left out with --on"
             )
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
         _verify_on(on, registered_in(reading, theorems or ["sa-fl/5"]), runs, seed, data)

@@ -48,7 +48,7 @@ def test_where_no_statement_speaks_one_line_says_so(fltheory_command, setting, t
     figure = tmp_path / "none.svg"
     status, out, _ = fltheory_command("compare", setting, "scaffold", "--figure", figure)
     assert status == 0
-    assert "no statement speaks of this setting, of 9 asked; why not:" in out.splitlines()
+    assert "none of the 9 statements is about this setting; reasons:" in out.splitlines()
     assert "│" not in out
     assert f"nothing written to {figure}: setting must have a statement" in out
     assert not figure.exists()

@@ -55,7 +55,7 @@ def test_prove_shows_clients_that_break_an_inequality(fltheory_command, tmp_path
     assert status == 0
     assert out.startswith("sa-fl/5 (printed): UNDECIDED: not proved without the hypotheses")
     assert "one round, E||x+||^2 <= rate ||x||^2 + (1 - rate) floor: REFUTED" in out
-    assert "clients that break it:" in out
+    assert "clients that violate it:" in out
     assert f"nothing written to {path}: nothing was proved" in out
     assert not path.exists()
 
@@ -67,7 +67,7 @@ def test_prove_of_any_participants_takes_the_worst_number_of_excluded_clients(
     status, out, _ = fltheory_command("prove", *arguments, "--participants", "any")
     assert status == 0
     assert out.startswith("of 6 clients, 2 excluded are the worst case\nsa-fl/5 (derived): PROVED")
-    assert "of runs that meet 'few clients' rounds' the least residual is" in out
+    assert "for runs that meet 'few clients' rounds' the smallest residual is" in out
     status, _, err = fltheory_command("prove", *arguments, "--participants", "most")
     assert (status, "--participants must be a whole number, or 'any'" in err) == (2, True)
 
@@ -103,8 +103,8 @@ def test_a_server_alone_leaves_nothing_and_nothing_of_the_solvers_is_shown(
     """The server's step is gradient descent on F: the best residual is zero, not 1e-19."""
     status, out, _ = fltheory_command("prove", "sa-fl/5", "--q", "0")
     assert status == 0
-    assert "residual at the same rate 0 beside 0\n" in out
-    assert "floor 0 beside 0\n" in out
+    assert "residual at the same rate 0 vs 0\n" in out
+    assert "floor 0 vs 0\n" in out
 
 
 @pytest.mark.parametrize(("reading", "step"), [("printed", "1/50"), ("derived", "1/55")])
@@ -153,7 +153,7 @@ def test_prove_of_falling_steps_writes_a_proof_for_each(fltheory_command, tmp_pa
     status, out, _ = fltheory_command("prove", "fedavg-li/1", "--out", str(tmp_path / "proof.json"))
     assert status == 0
     assert "PROVED: 0.1831" in out
-    assert "of 9 for rounds that differ the first" in out
+    assert "the first of 9 for rounds that differ" in out
     for number in range(1, 10):
         assert fltheory_command("certify", str(tmp_path / f"proof-{number}.json"))[0] == 0
     first = json.loads((tmp_path / "proof-1.json").read_text())

@@ -64,7 +64,7 @@ def test_bound_beside_measured_error_and_which_hypotheses_held(fltheory_command,
         assert f"sa-fl/5 {reading}: " in first
     assert first.count("measured ") == first.count("bound ") == 3
     # 0.00398 * 0.1/(0.004 - 0.00398), from eta_c K (L + mu) = 4 eta_s L.
-    assert first.count("taken with L = 19.9") == 3
+    assert first.count("computed with L = 19.9") == 3
     assert first.count("server's gradient unbiased") == 3
     assert "not met: server's gradient unbiased" not in first
     assert "not met: server's gradient unbiased: 50 images; bias up to" in second
@@ -87,7 +87,7 @@ def test_reads_experiment_files_of_the_repository():
         (["--on", "none.toml"], "file must be an existing file, got 'none.toml'"),
         (
             ["--on", "{file}", "--json", "x.json"],
-            "what is written, reported, timed, compared or failed on must be left out with --on",
+            "options that write, report, time, compare or fail must be left out with --on",
         ),
         (["--on", "{file}", "--replicas", "1"], "replicas must be a whole number of at least 2"),
         (["sa-fl/4", "--on", "{file}"], "theorems must be ones whose quantities are measured"),

@@ -46,7 +46,7 @@ def test_a_mended_theorem_is_refuted_no_more(folder: Path) -> None:
     witness = read_kept_witness(folder / "found.toml")
     assert not witness.refutes
     assert kept_witness_text(witness).startswith(
-        "own/false (printed): HOLDS (float64 evidence): refuted no more by this setting\n"
+        "own/false (printed): HOLDS (float64 evidence): no longer refuted by this setting\n"
     )
     with pytest.raises(
         ValueError, match=r"found.toml refutes own/false \(printed\) no more: HOLDS"

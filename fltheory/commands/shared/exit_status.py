@@ -91,7 +91,7 @@ def _like(error: UnicodeError) -> tuple[str | bytes, int]:
 def _what_is_full(error: OSError | MemoryError | BrokenExecutor) -> str:
     """Return which file could not be read or written, and why; the output if it is none."""
     if isinstance(error, BrokenExecutor):
-        return "processes must end when their work does, got an earlier end: too little memory?"
+        return "processes must finish their work, got one that died: too little memory?"
     if isinstance(error, MemoryError):
         return f"there must be enough memory, got {error or 'too little'}"
     place = "the output" if error.filename is None else repr(str(error.filename))

@@ -50,7 +50,7 @@ def kept_in(path: Path | None, dask: str | None = None) -> Iterator[KeptWork | N
     """
     if path is None:
         if dask is not None:
-            raise ValueError("store must be given beside --dask, to keep what the workers give")
+            raise ValueError("store must be given with --dask, to keep the workers' results")
         yield None
         return
     from fltheory.sweep import Store

@@ -41,7 +41,7 @@ TheoremId: TypeAlias = Annotated[
 Load: TypeAlias = Annotated[
     list[Path] | None,
     READ,
-    typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
+    typer.Option(help="A Python file with your own theorems, in its STATEMENTS."),
 ]
 Rocq: TypeAlias = Annotated[
     Path | None,
@@ -57,7 +57,7 @@ Reading: TypeAlias = Annotated[
 PrintedReading: TypeAlias = Annotated[
     str, typer.Option(help="Which reading, e.g. printed or derived.")
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Random seed.")]
 
 # What a command is for goes to --out; what it can write besides has the name of its kind.
 FigureFile: TypeAlias = Annotated[
@@ -83,11 +83,11 @@ SizesFile: TypeAlias = Annotated[
     Path | None,
     READ,
     typer.Option(
-        help="CSV client,size: how much clients count, also those never seen; equal by default."
+        help="CSV client,size: each client's weight, also if never seen; equal by default."
     ),
 ]
 # What is assumed of the clients of a log.
-NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"
+NOISE_MEANS = "Gradient noise relative to the gradient at the start, with a log"
 DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2, with a log"
 CONDITION_MEANS = "L / mu, with a log"
 ResultsFile: TypeAlias = Annotated[

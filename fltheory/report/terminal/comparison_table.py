@@ -22,7 +22,7 @@ def comparison_table(found: SideBySide) -> Table:
         table.add_column(heading, no_wrap=True)
     for heading in ("truth", "bound", "bound/truth"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("what it bounds, what failed", overflow="fold")
+    table.add_column("bounded quantity, failed hypothesis", overflow="fold")
     for answer in found.answers:
         table.add_row(*_row(answer))
     return table
@@ -47,7 +47,7 @@ def _row(answer: Answer) -> list[Text]:
 def comparison_notes(found: SideBySide) -> Iterator[str]:
     """Yield what can be proved for every client loss, and why others do not apply."""
     if not found.answers:
-        yield f"no statement speaks of this setting, of {len(found.silent)} asked; why not:"
+        yield f"none of the {len(found.silent)} statements is about this setting; reasons:"
     if found.provable is not None:
         yield (
             f"provable for every client loss of this L, mu and heterogeneity at x*: "
@@ -71,7 +71,7 @@ def _by_reason(kind: str, silent: Sequence[Answer]) -> Iterator[str]:
 def own_steps_table(found: OwnSteps) -> Table:
     """Lay out one row a theorem that applies at its own steps, the tightest bound first."""
     measured = MEASURED[found.measure]
-    title = f"Each theorem at the steps that it asks for: {measured} after the last round"
+    title = f"Each theorem at its own step sizes: {measured} after the last round"
     table = Table(title=title, title_justify="left", expand=False)
     for heading in ("theorem", "reading", "verdict"):
         table.add_column(heading, no_wrap=True)

@@ -20,8 +20,8 @@ from fltheory.derivations.derivation_check import check_derivation
 from fltheory.long_work.progress import Progress
 
 _NAME_OF_DIFFERENCE: Mapping[type, str] = {
-    Equal: "left side less right side",
-    Implied: "larger side less smaller side",
+    Equal: "left side minus right side",
+    Implied: "larger side minus smaller side",
     FiniteLimit: "limit",
 }
 
@@ -42,7 +42,7 @@ def _lines(statement: Statement, progress: Progress | None) -> Iterator[str]:
     yield f"{statement.id}, {statement.reading} reading"
     yield f"  {statement.title}"
     yield ""
-    yield "Steps, each checked on its own"
+    yield "Steps, each checked separately"
     derivation = statement.derivation
     if derivation is None:
         yield "  none are recorded"
@@ -52,7 +52,7 @@ def _lines(statement: Statement, progress: Progress | None) -> Iterator[str]:
     if derivation:
         yield from _background(derivation)
     yield ""
-    yield "Units, X of the model space and F of the loss"
+    yield "Units: X for the model space, F for the loss"
     flags = unit_flags(statement) if _has_units(statement) else ()
     clean = "all fit" if _has_units(statement) else "not checked: the statement gives none"
     yield from (f"  {line}" for line in flags or (clean,))
@@ -75,7 +75,7 @@ def _in_words(point: Mapping[sp.Symbol, sp.Rational]) -> str:
 
 def _background(derivation: Derivation) -> Iterator[str]:
     yield ""
-    yield "Taken without a check"
+    yield "Used without a check"
     yield from (f"  {fact}" for fact in derivation.taken)
     if derivation.meanings:
         yield ""

@@ -19,11 +19,11 @@ def run_text(label: str, run: TheoryRun) -> str:
     lines = [
         f"{label}: {run.data_name}, {problem.n_clients} clients, "
         f"{measured.trajectory.replicas} runs of {run.rounds} rounds",
-        f"  L = {problem.L:.6g} and mu = {problem.mu:.6g} of every client, both tight everywhere",
+        f"  L = {problem.L:.6g} and mu = {problem.mu:.6g} for every client, both tight everywhere",
         f"  x* within {optimum.distance:.1g} (gradient at most {optimum.gradient_norm:.1g}), "
         f"F* = {problem.F_star:.6g}",
-        f"  models stay within {measured.radius:.4g} of x*; there, between the largest value seen "
-        "and what is certain:",
+        f"  models stay within {measured.radius:.4g} of x*; there, from the largest value seen to "
+        "a guaranteed bound:",
         f"    L {_between(measured.smoothness)}, mu {problem.mu:.6g}",
         f"    sigma {_between(measured.sigma)}, sigma_s {_between(measured.server_sigma)}, "
         f"sigma_G {_between(measured.dissimilarity)}",
@@ -36,14 +36,14 @@ def hardware_verdict_text(verdict: HardwareVerdict) -> str:
     lines = [
         f"  {verdict.theorem} {verdict.reading}: {verdict.outcome.name}",
         f"    measured {verdict.truth:.4g} +- {verdict.error:.2g}, "
-        f"bound {_between(verdict.bound)}, taken with L = {verdict.smoothness:.6g}",
+        f"bound {_between(verdict.bound)}, computed with L = {verdict.smoothness:.6g}",
         f"    met: {', '.join(verdict.met) or 'none'}",
         *(f"    not met: {failure}" for failure in verdict.failures),
     ]
     if verdict.undecided:
-        lines.append(f"    too few runs to say: {', '.join(verdict.undecided)}")
+        lines.append(f"    too few runs to decide: {', '.join(verdict.undecided)}")
     if verdict.outcome is Outcome.UNDECIDED and not verdict.undecided:
-        lines.append("    the brackets of the constants leave it open")
+        lines.append("    the intervals of the constants leave it open")
     return "\n".join(lines)
 
 

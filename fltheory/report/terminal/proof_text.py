@@ -35,7 +35,7 @@ def run_text(audit: RunAudit) -> str:
     """Return a printed bound on a run, the proved one and the truth side by side."""
     theorem, proved = audit.theorem, audit.proved
     times = f"{audit.paper / proved.value:.4g} times less" if proved.value > 0 else "none at all"
-    name = "PROVED" if proved.proofs else "not proved, a solver says"
+    name = "PROVED" if proved.proofs else "not proved, a solver finds"
     lines = [
         f"{theorem.id}: {theorem.title}; {audit.setting.rounds} rounds",
         f"  printed, {theorem.source} ({theorem.reading} reading, {audit.verdict.outcome.name} "
@@ -45,7 +45,7 @@ def run_text(audit: RunAudit) -> str:
     ]
     for proof in proved.proofs[:1]:
         count = len(proved.proofs)
-        which = "" if count == 1 else f", of {count} for rounds that differ the first"
+        which = "" if count == 1 else f", the first of {count} for rounds that differ"
         lines += [f"  proof{which}:", *(f"    {line}" for line in proof.lines)]
     return "\n".join([*lines, *([f"  {audit.note}"] if audit.note else [])])
 
@@ -75,19 +75,19 @@ def _audit_lines(audit: Audit) -> Iterator[str]:
             supposed = audit.supposed
             used = supposed is not None and audit.all_rounds.given and supposed.name == hypothesis
             undecided = (
-                "supposed of the run; the proof for all rounds uses it"
+                "assumed for the run; the proof for all rounds uses it"
                 if used
                 else ("not decided by these numbers; no proof used it")
             )
             fate = "fails here" if holds is False else undecided
             yield f"  hypothesis '{hypothesis}': {fate}"
-    yield "  the paper's bound beside the best provable by one round:"
+    yield "  the paper's bound vs the best provable by one round:"
     yield from _comparison(audit)
     findings = (audit.one_round, audit.all_rounds, audit.unconditional)
     witnesses = (item.witness for item in findings if item is not None)
     # The same clients often break one round and all of them.
     for lines in dict.fromkeys(one.lines for one in witnesses if one is not None):
-        yield "  clients that break it:"
+        yield "  clients that violate it:"
         yield from (f"    {line}" for line in lines)
 
 
@@ -104,7 +104,7 @@ def _verdict(audit: Audit) -> str:
         assert audit.all_rounds.certificate is not None
         of_runs = ""
         if audit.all_rounds.given and audit.supposed is not None:
-            of_runs = f", of runs that meet '{audit.supposed.name}'"
+            of_runs = f", for runs that meet '{audit.supposed.name}'"
         return f"PROVED at these parameters, for every client loss{of_runs}"
     if outcome is ClassOutcome.REFUTED and all(audit.hypotheses.values()):
         return "REFUTED"
@@ -128,7 +128,7 @@ def _comparison(audit: Audit) -> Iterator[str]:
         )
     if audit.supposed is not None and audit.given_residual is not None:
         yield (
-            f"    of runs that meet '{audit.supposed.name}' the least residual is "
+            f"    for runs that meet '{audit.supposed.name}' the smallest residual is "
             f"{audit.given_residual:.4g}{_times(paper.residual, audit.given_residual)}"
         )
     yield f"    floor {_pair(paper, audit.least_floor, 'floor')}"
@@ -137,7 +137,7 @@ def _comparison(audit: Audit) -> Iterator[str]:
         return
     slower = audit.rate_ratio
     times = "" if math.isnan(slower) else f", {slower:.3g} times as many rounds"
-    yield f"    {speed} {_near_one(paper.speed)} beside {_near_one(audit.best_speed)}{times}"
+    yield f"    {speed} {_near_one(paper.speed)} vs {_near_one(audit.best_speed)}{times}"
 
 
 def _near_one(rate: float) -> str:
@@ -150,7 +150,7 @@ def _pair(paper: Bound, best: Bound | None, name: str) -> str:
     if best is None:
         return f"{mine:.4g}; none was found"
     other = getattr(best, name)
-    return f"{mine:.4g} beside {other:.4g}{_times(mine, other)}"
+    return f"{mine:.4g} vs {other:.4g}{_times(mine, other)}"
 
 
 def _times(mine: float, other: float) -> str:

@@ -94,7 +94,7 @@ def kept_witness_text(witness: KeptWitness) -> str:
     """Return what a kept setting is worth now: verdict and evidence, both sides, hypotheses."""
     verdict = witness.verdict
     grade = verdict.evidence.grade.name.lower()
-    still = "" if witness.refutes else ": refuted no more by this setting"
+    still = "" if witness.refutes else ": no longer refuted by this setting"
     return "\n".join(
         [
             f"{verdict.theorem} ({verdict.reading}): {verdict.outcome.name} ({grade} evidence)"

@@ -170,7 +170,7 @@ def _how_it_fares(cells: Sequence[Cell], searched: Sequence[int]) -> str:
     parts = [f"{cells[0].key[0]} holds on {len(held)} of {len(cells)} settings"]
     for outcome, says in (
         (Outcome.INAPPLICABLE, "does not apply to"),
-        (Outcome.UNDECIDED, "is not decided on"),
+        (Outcome.UNDECIDED, "is undecided on"),
     ):
         if outcome in outcomes:
             parts.append(f"{says} {outcomes.count(outcome)}")

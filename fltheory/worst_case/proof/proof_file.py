@@ -20,7 +20,7 @@ class ClassOutcome(Enum):
 
     PROVED = "for every client loss of the class, by a certificate that the checker accepts"
     REFUTED = "broken by clients of the class"
-    UNDECIDED = "neither a proof nor clients that break it were found"
+    UNDECIDED = "neither a proof nor clients that violate it were found"
 
     @property
     def scope(self) -> Scope:

@@ -15,7 +15,7 @@ from fltheory.commands.shared.exit_status import (
     run,
 )
 
-ENDED = "processes must end when their work does, got an earlier end: too little memory?"
+ENDED = "processes must finish their work, got one that died: too little memory?"
 
 
 def ended(

@@ -129,7 +129,7 @@ def test_a_cluster_that_is_not_there_is_a_line_before_any_work(
     path = tmp_path / "store.db"
     for words in (mapping, power, findings):
         for options, message in (
-            (("--dask", "nonsense"), "store must be given beside --dask"),
+            (("--dask", "nonsense"), "store must be given with --dask"),
             (("--dask", "nonsense", "--store", path), "dask "),
         ):
             status, out, err = fltheory_command(*words, *options)

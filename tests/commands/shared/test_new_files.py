@@ -46,7 +46,11 @@ def test_an_older_file_stays(written: Path, fltheory_command) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("a-b.py", "named as a Python module"), ("a.txt", "must end in .py"), (".", "got the folder")],
+    [
+        ("a-b.py", "named like a Python module"),
+        ("a.txt", "must end in .py"),
+        (".", "got the folder"),
+    ],
 )
 def test_a_bad_name_is_one_line(fltheory_command, tmp_path, name: str, message: str) -> None:
     status, _, err = fltheory_command("new", "theorem", tmp_path / name)

@@ -36,13 +36,13 @@ def text() -> str:
         "sa-fl/5, printed reading\n",
         "  one: FOLLOWS, it follows, checked symbolically\n    claim: x is x\n  two",
         "  two: DIFFERS, the two sides are not equal\n    claim: x is 2x\n"
-        "    left side less right side: -x\n    at x = ",
+        "    left side minus right side: -x\n    at x = ",
         "  three: FAILS, it does not follow: a counterexample meets all that is given\n",
-        "    larger side less smaller side: -",
+        "    larger side minus smaller side: -",
         "  four: FAILS",
         "    limit: oo\n",
         "  five: UNSHOWN, it is neither shown nor refuted\n",
-        "Taken without a check\n  a lemma\n",
+        "Used without a check\n  a lemma\n",
         "Symbols of the steps\n  x: a length\n",
         "  hypothesis 'few clients' rounds': in 1/(L + mu) - etabar*(L + mu)**2/(4*L**2*mu**2): "
         "1/(L + mu) has unit X^2/F, -etabar*(L + mu)**2/(4*L**2*mu**2) has unit X^4/F^2\n",

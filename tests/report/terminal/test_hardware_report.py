@@ -47,14 +47,14 @@ def text(*verdicts):
 def test_run_and_bound_beside_the_measured_error():
     assert text(verdict()).splitlines() == [
         "a row, a column: MNIST, 7 clients, 12 runs of 9 rounds",
-        "  L = 3.25 and mu = 0.5 of every client, both tight everywhere",
+        "  L = 3.25 and mu = 0.5 for every client, both tight everywhere",
         "  x* within 2e-09 (gradient at most 1e-09), F* = 1.5",
-        "  models stay within 0.75 of x*; there, between the largest value seen and what is "
-        "certain:",
+        "  models stay within 0.75 of x*; there, from the largest value seen to a "
+        "guaranteed bound:",
         "    L 1.25 .. 3, mu 0.5",
         "    sigma 0.1 .. 0.2, sigma_s 0.3 .. 0.4, sigma_G 0.5 .. 0.6",
         "  sa-fl/5 derived: HOLDS",
-        "    measured 1 +- 0.1, bound 2 .. 3, taken with L = 4",
+        "    measured 1 +- 0.1, bound 2 .. 3, computed with L = 4",
         "    met: few clients' rounds, unbiased",
     ]
 
@@ -72,13 +72,13 @@ def test_run_and_bound_beside_the_measured_error():
         ),
         (
             verdict(Outcome.UNDECIDED, holds=None),
-            ["    met: unbiased", "    too few runs to say: few clients' rounds"],
+            ["    met: unbiased", "    too few runs to decide: few clients' rounds"],
         ),
         (
             verdict(Outcome.UNDECIDED),
             [
                 "    met: few clients' rounds, unbiased",
-                "    the brackets of the constants leave it open",
+                "    the intervals of the constants leave it open",
             ],
         ),
     ],

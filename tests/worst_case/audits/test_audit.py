@@ -78,7 +78,7 @@ def test_the_condition_on_q_decides_the_derived_theorem(
     proof.verify()
     assert found.given_residual is not None
     assert found.given_residual < found.paper.residual
-    assert "for every client loss, of runs that meet 'few clients' rounds'" in audit_text(found)
+    assert "for every client loss, for runs that meet 'few clients' rounds'" in audit_text(found)
     check_what_is_supposed(proof, np.random.default_rng(0))
 
 

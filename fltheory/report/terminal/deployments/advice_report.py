@@ -97,8 +97,8 @@ def _never(advice: Advice) -> str:
     return (
         f"{_clients(never.size)} never appear{'s' if never.size == 1 else ''} ({named}; "
         f"{lost:.2g} of the target): without server data no algorithm ends nearer than "
-        f"{_range(advice.exclusion)}. With data like all clients' on the server one can train "
-        "there alone without bias; SAFARI, every other round of which is the server's, ends at "
+        f"{_range(advice.exclusion)}. With representative data on the server one can train "
+        "there alone without bias; SAFARI, with every other round on the server, ends at "
         f"{_range(advice.named('safari').log)}."
     )
 
@@ -191,8 +191,8 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
     targets = (
         "equal, as no --sizes are given"
         if total_size is None
-        else f"sizes divided by their sum, {total_size:g}; FedAvg weighs participants by size, and "
-        "for algorithms that count clients alike each client's loss is multiplied by its share"
+        else f"sizes divided by their sum, {total_size:g}; FedAvg weights participants by size; "
+        "for algorithms that weight clients equally, each loss is multiplied by the client's share"
     )
     groups = list[str]()
     if advice.grouping_error is not None:
@@ -213,14 +213,14 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
             "bias: root mean square over clients' optima in unrelated directions; at worst: the "
             "largest for any optima",
             *groups,
-            "sway: how far the model moves about its mean as clients come and go, at the worst "
-            "optima; noise: how far gradients' noise moves it; error: bias at worst, sway, noise "
-            "and what is left of the start, late in the log; known availability is estimated from "
-            "this log, and its error counted",
+            "sway: how far the model moves around its mean as clients come and go, for the worst "
+            "optima; noise: how far gradients' noise moves it; error: worst-case bias, sway, noise "
+            "and what remains of the start, late in the log; known availability is estimated from "
+            "this log, and its error is included",
             f"assumed: quadratic clients, {training.local_steps} local steps, dissimilarity "
             f"{training.dissimilarity:g}, noise {training.noise:g}, condition "
-            f"{training.condition:g}; of the steps 1, 1/2, ..., 1/64 of {training.step:.3g}/L the "
-            "one with the least error late in the log",
+            f"{training.condition:g}; step size: the best of 1, 1/2, ..., 1/64 times "
+            f"{training.step:.3g}/L, by error late in the log",
             f"if unsure: {_sensitivity(advice)}",
         )
     )
@@ -230,7 +230,7 @@ def _measurement(measured: MeasuredClients) -> str:
     """Say what gradients gave, with 95% intervals."""
     smoothness = measured.smoothness
     curved = (
-        "no curvature, which takes models at two points"
+        "no curvature, which needs models at two points"
         if measured.condition is None or smoothness is None
         else f"L {smoothness:.3g}, so that a step of 1/L is {1 / smoothness:.3g}, condition "
         f"{measured.condition}"
