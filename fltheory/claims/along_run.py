@@ -154,14 +154,27 @@ class Theorem(Inequality):
         extra_hypotheses: tuple[Hypothesis, ...] = (),
     ) -> Comparison:
         """Evaluate both sides, the hypotheses, and further ones, on a setting."""
+        # First, as a setting of which it does not speak needs no truth.
+        values = self._values(setting)
         run = truth(setting, self.observe(setting), sampling)
-        return self.compared_with(run, setting, extra_hypotheses)
+        return self._compared(run, setting, values, extra_hypotheses)
 
     def compared_with(
         self, run: Truth, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
     ) -> Comparison:
         """Evaluate both sides, the hypotheses, and further ones, on a run that is known."""
-        values = theorem_values(self, constants_of(self.constants, setting))
+        return self._compared(run, setting, self._values(setting), extra_hypotheses)
+
+    def _values(self, setting: Setting) -> dict[sp.Symbol, Any]:
+        return theorem_values(self, constants_of(self.constants, setting))
+
+    def _compared(
+        self,
+        run: Truth,
+        setting: Setting,
+        values: dict[sp.Symbol, Any],
+        extra_hypotheses: tuple[Hypothesis, ...],
+    ) -> Comparison:
         left, error = left_side(self.quantity, run, setting)
         lower, upper = run.interval(self.quantity.field)
         ends = self.quantity.ends(lower, upper, setting)

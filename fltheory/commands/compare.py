@@ -46,9 +46,9 @@ def command(
         ),
     ] = False,
     measure: Annotated[
-        Measure,
-        typer.Option(help="Measure to which --own-steps converts: loss or distance."),
-    ] = "loss",
+        Measure | None,
+        typer.Option(help="Measure to which --own-steps converts: loss, the default, or distance."),
+    ] = None,
     replicas: Annotated[int, typer.Option(help="Sample size if sampled.")] = 2000,
     seed: Seed = 0,
 ) -> None:
@@ -59,13 +59,15 @@ def command(
     from fltheory.engines import read_setting
     from fltheory.report.figures.looseness_figure import write_looseness
 
+    if measure is not None and not own_steps:
+        raise ValueError(f"--measure must be left out without --own-steps, got {measure!r}")
     check_figures(figure=figure)
     check_places(".json", json=json)
     given = read_setting(setting)
     statements = registered_in(reading, theorems) if theorems or reading else None
     with shown_progress("comparing") as advance:
         asked = _Asked(given, statements, replicas, seed, advance)
-        shown = _at_own_steps(asked, measure) if own_steps else _side_by_side(asked)
+        shown = _at_own_steps(asked, measure or "loss") if own_steps else _side_by_side(asked)
     if json is not None:
         shown.write(json)
     if shown.table is not None:

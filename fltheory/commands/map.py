@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
@@ -94,7 +95,9 @@ def _numbers(changes: Sequence[str]) -> dict[str, float]:
         try:
             numbers[name] = float(value)
         except ValueError:
-            raise ValueError(f"--set {name} must be a number, got {value!r}") from None
+            numbers[name] = math.nan
+        if not math.isfinite(numbers[name]):
+            raise ValueError(f"--set {name} must be a number, got {value!r}")
     return numbers
 
 

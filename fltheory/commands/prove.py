@@ -202,7 +202,7 @@ def _four_clients(
 
     given = chain["--weights"]
     return four_clients(
-        _four("--availability", chain["--availability"] or "1/2"),
+        _four("--availability", chain["--availability"] or "1/2", above=0),
         float(exact("--correlation", chain["--correlation"] or "9/10")),
         steps=Constant(float(exact("--client-lr", client_lr or "1/10", above=0))),
         local_steps=local_steps or 1,
@@ -220,10 +220,10 @@ def _whole(name: str, text: str | None) -> int | None:
     return int(text)
 
 
-def _four(name: str, text: str) -> list[float]:
+def _four(name: str, text: str, above: int | None = None) -> list[float]:
     from fltheory.worst_case.rounds.client_class import exact
 
-    numbers = [float(exact(name, part.strip())) for part in text.split(",")]
+    numbers = [float(exact(name, part.strip(), above=above)) for part in text.split(",")]
     if len(numbers) not in (1, 4):
         raise ValueError(f"{name} must be one fraction or four separated by commas, got {text!r}")
     return numbers * (4 // len(numbers))

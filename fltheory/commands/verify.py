@@ -135,6 +135,7 @@ def command(
     usual = (WITNESSES, CERTIFICATES)
     folders = witnesses or [folder for folder in usual if folder.is_dir()]
     with shown_progress("reading certificates") as advance:
+        views = [proved(path) for path in certificate or ()]
         certificates = [c for f in folders if html for c in certificates_in(f, statements)]
         kept = [view for f in folders if html for view in kept_in(f, statements)]
         cells = check_regimes(
@@ -145,7 +146,6 @@ def command(
             progress=advance,
             curves=html is not None,
         )
-        views = [proved(path) for path in certificate or ()]
         for statement in statements:
             views += [searched(statement, search, seed, advance)] if search else []
             views += [mapped(statement, advance)] if maps else []

@@ -49,6 +49,7 @@ def test_a_map_of_any_statement_needs_no_options(
         (("--points", "1"), "points must be a whole number"),
         (("--set", "q"), "--set must be name=value, got 'q'"),
         (("--set", "q=half"), "--set q must be a number, got 'half'"),
+        (("--set", "rounds=nan"), "--set rounds must be a number, got 'nan'"),
         (("--set", "q=2"), "q must"),
         (("--set", "colour=2"), "parameter must be one of"),
     ],

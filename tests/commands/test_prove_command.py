@@ -184,3 +184,5 @@ def test_prove_refuses_options_of_other_theorems(fltheory_command) -> None:
     assert (status, "--rounds must be left out for sa-fl/5" in err) == (2, True)
     status, _, err = fltheory_command("prove", "ca-fed/2", "--availability", "1/2,1/3")
     assert (status, "one fraction or four" in err) == (2, True)
+    status, _, err = fltheory_command("prove", "ca-fed/1", "--availability", "1/2,1/2,1/2,0")
+    assert (status, "--availability must be above 0, got '0'" in err) == (2, True)

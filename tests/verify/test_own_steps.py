@@ -11,7 +11,9 @@ import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, LocalSgd, ProxSkip, Safari, Scaffold, WeightedFedAvg
+from fltheory.claims import along_run
 from fltheory.engines import Setting
+from fltheory.evidence.truths import Sampling
 from fltheory.participation import Bernoulli, UniformSubset, WithReplacement
 from fltheory.problems import QuadraticProblem, nonconvex
 from fltheory.verify.own_steps import OwnBound, OwnSteps, at_own_steps
@@ -179,6 +181,15 @@ def test_what_does_not_apply_says_why() -> None:
     assert all(answer.reason.startswith("exact gradients") for answer in noisy.silent)
     orders = at_own_steps(setting(), theorems.registered("fedar/1"), points=1)
     assert "an order" in orders.silent[0].reason
+
+
+def test_nothing_is_followed_for_a_theorem_that_does_not_speak_of_the_setting(monkeypatch) -> None:
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    setting = Setting(FedAvg(0.1, 2), problem, UniformSubset(2, 1), 9, [4.0])
+    statement = theorems.get("fedavg-li/1")
+    monkeypatch.setattr(along_run, "truth", None)
+    with pytest.raises(ValueError, match="participation must be everybody"):
+        statement.compared(statement.own_run.make(setting), Sampling(2, 0, 0.1))
 
 
 def test_drawn_with_replacement() -> None:

@@ -218,7 +218,10 @@ def proved(path: Path) -> BesideView:
     proof = read_proof(path)
     if proof is None:
         raise ValueError(f"proof must be a file that fltheory prove wrote, got {str(path)!r}")
-    proof.verify()
+    try:
+        proof.verify()
+    except ValueError as error:
+        raise ValueError(f"proof in {path} fails: {error}") from error
     return BesideView("Proof for every client loss", proof.lines, file=str(path), text=proof.text)
 
 
