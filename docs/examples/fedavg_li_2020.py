@@ -82,7 +82,7 @@ gamma = symbol("gamma", "offset of the steps that the theorem asks for", positiv
 B = symbol("B", "what noise and unlike clients add", nonnegative=True)
 
 
-# 2. The settings that it speaks of.
+# 2. The settings that it is about.
 def decaying_local_sgd(setting):
     algorithm = setting.algorithm
     if not isinstance(algorithm, LocalSgd) or not isinstance(algorithm.step_sizes, Harmonic):

@@ -71,13 +71,13 @@ PAPERS: Mapping[str, tuple[str, str]] = {
     "fednova": (
         "Wang, Liu, Liang, Joshi and Poor, *Tackling the Objective Inconsistency Problem* "
         "(NeurIPS 2020)",
-        "Theorem 2. Theorem 1 is an order with hidden constants, and the text at hand is garbled "
-        "in it.",
+        "Theorem 2. Theorem 1 is an order with hidden constants, and is garbled in the text at "
+        "hand.",
     ),
     "fedawe": (
         "Xiang, Ioannidis, Yeh, Joe-Wong and Su, *Efficient Federated Learning against "
         "Heterogeneous and Non-stationary Client Unavailability* (NeurIPS 2024)",
-        "Lemmas 2 and 4. Theorem 1 and Corollary 1 are orders up to constants that are not said; "
+        "Lemmas 2 and 4. Theorem 1 and Corollary 1 are orders up to unspecified constants; "
         "the step condition (11) adds numbers of different units, L + 1 and 1 + L^2.",
     ),
 }
@@ -112,8 +112,8 @@ recomputes the verdicts.
 The transcriptions are ours, and errors in them are ours. Send the statement's id, what the paper
 says, and where (version, page, equation), as an issue or a change of the file in
 `fltheory/theorems/atlas/`; corrections come before everything else ([how to add or change a
-paper](add-a-paper.md)). A verdict that rests on a doubtful place of a text is not counted, and the
-statement's note says which place that is.
+paper](add-a-paper.md)). A verdict that rests on a doubtful passage is not counted, and the
+statement's note names the passage.
 """
 
 

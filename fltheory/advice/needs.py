@@ -21,7 +21,7 @@ class Needs:
     vectors, numbers : int
         Kept of each client: vectors as long as the model, and single numbers.
     facts : tuple of str
-        What must be known of clients beforehand, say ``availability``.
+        What must be known of clients beforehand, e.g. ``availability``.
     server_data : bool
         Whether the server needs data like all clients'.
     """

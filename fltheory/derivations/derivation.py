@@ -24,7 +24,7 @@ class Equal:
     ----------
     left, right : sympy expression
     under : mapping
-        Substitutions made on both sides, say ``eta_c = 2 etabar/(K mu)``.
+        Substitutions made on both sides, e.g. ``eta_c = 2 etabar/(K mu)``.
     domain : tuple of sympy relations
         Where a difference is looked for, beyond the assumptions on symbols.
     """
@@ -94,7 +94,7 @@ class Step:
     Attributes
     ----------
     label : str
-        Where it stands, say ``"(80) to (81)"``.
+        Where it stands, e.g. ``"(80) to (81)"``.
     text : str
         What it says, in words or formulas.
     claim : Equal, Implied or FiniteLimit

@@ -304,7 +304,7 @@ def argument_names(place: str, table: Mapping[str, Any]) -> tuple[str, ...]:
     Parameters
     ----------
     place : str
-        Where it stands, say ``algorithm`` or ``algorithm.step_sizes``.
+        Where it stands, e.g. ``algorithm`` or ``algorithm.step_sizes``.
     table : dict
 
     Raises

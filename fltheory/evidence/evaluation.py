@@ -51,7 +51,7 @@ def _numeric(expression: sp.Expr) -> tuple[tuple[sp.Basic, ...], Callable[..., A
 def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
     """Evaluate an expression; symbols may have array values, which broadcast.
 
-    Where it is undefined (a division of zero by zero, say) the result is NaN, without a
+    Where it is undefined (e.g. a division of zero by zero) the result is NaN, without a
     warning: it is for the caller to report.
 
     Raises

@@ -89,7 +89,7 @@ class AlgorithmStrategy(FedAvg):
     A round asks its clients for local steps, and some algorithms for losses before them
     (CA-Fed), or for a second gradient (SCAFFOLD with ``option=1``). The first question goes out
     by `configure_train`, and comes back by `aggregate_train`, which asks the others itself. So
-    Flower's own loop, its mods and its wrappers (differential privacy, say) work as with any
+    Flower's own loop, its mods and its wrappers (e.g. differential privacy) work as with any
     other strategy; a server's round of SAFARI sends nothing. Evaluation is FedAvg's.
 
     A node is the client that its ``partition-id`` says. Those take part whom ``participation``

@@ -1,7 +1,7 @@
 """Families of settings: where a theorem is searched and mapped.
 
 A family makes a setting out of a few numbers and ties together whatever the theorem ties
-together (step sizes that must obey an equation, say), so that most of its settings meet the
+together (e.g. step sizes that must obey an equation), so that most of its settings meet the
 hypotheses.
 """
 

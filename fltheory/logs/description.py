@@ -145,7 +145,7 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
     ----------
     log : AvailabilityLog
     period : float, optional
-        Rounds of a cycle, say 24 for rounds of an hour; looked for by default.
+        Rounds of a cycle, e.g. 24 for rounds of an hour; detected by default.
     seed : int
         Of the sample of clients, and of what is drawn from the models.
 

@@ -111,7 +111,7 @@ def read_log(
     ----------
     path : Path
     round_length : float
-        How long a round lasts, in the log's unit of time: 1 by default, but it must be said for
+        How long a round lasts, in the log's unit of time: 1 by default, but required for
         dates, for times since 1970, and where all times are multiples of a minute or more.
     start : float, optional
         When round 0 begins; the log's first time by default.
@@ -236,7 +236,7 @@ def _said(path: Path, front: bytes) -> dict[str, str]:
         written, value = (part.strip().decode("utf-8", "replace") for part in found)
         name = written.lower().replace("-", "_")
         if name in _CLOCK and said.setdefault(name, value) != value:
-            raise ValueError(f"{path}: # {name} must be said once, got {said[name]} and {value}")
+            raise ValueError(f"{path}: # {name} must be given once, got {said[name]} and {value}")
         meant = get_close_matches(name, _CLOCK, 1, 0.8)
         if meant and name not in _CLOCK:
             raise ValueError(f"{path}: # {written} must be # {meant[0]}, if that is meant")
@@ -419,21 +419,21 @@ def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
     first, last = float(times.min()), float(times.max())
     if not np.isfinite(_as_numbers(column)).any():
         raise ValueError(
-            "round_length must be said where times are dates, in seconds: 3600 for rounds of an "
-            f"hour, say; the log spans {(last - first) / 86400:.3g} days"
+            "round_length must be given if times are dates, in seconds, e.g. 3600 for rounds of an "
+            f"hour; the log spans {(last - first) / 86400:.3g} days"
         )
     if since := next((least for least in _SINCE_1970 if first >= least), None):
         hour = round(3600 * since / 1e8)
         raise ValueError(
-            f"round_length must be said where times look like {_SINCE_1970[since]}seconds since "
-            f"1970: {hour} for rounds of an hour, say; got times from {first:.15g} to {last:.15g}"
+            f"round_length must be given if times look like {_SINCE_1970[since]}seconds since "
+            f"1970, e.g. {hour} for rounds of an hour; got times from {first:.15g} to {last:.15g}"
         )
     several = np.unique(times)
     whole = several.size >= _SEVERAL and (several == np.round(several)).all()
     common = int(np.gcd.reduce(several.astype(np.int64))) if whole else 1
     if common >= _A_MINUTE:
         raise ValueError(
-            f"round_length must be said where all times are multiples of {common}: {common} if "
+            f"round_length must be given if all times are multiples of {common}: {common} if "
             "rounds begin at these times, or 1"
         )
 

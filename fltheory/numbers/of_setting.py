@@ -370,7 +370,7 @@ def names_in(formula: str) -> tuple[str, ...]:
         tree = ast.parse(formula, mode="eval")
     except (SyntaxError, ValueError) as error:
         raise ValueError(
-            f"number must be a formula, say 'sqrt(squared_distance)', got {formula!r}"
+            f"number must be a formula, e.g. 'sqrt(squared_distance)', got {formula!r}"
         ) from error
     used = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
     for name in used:

@@ -23,7 +23,7 @@ def dask_workers(address: str) -> Iterator[tuple[Executor, int]]:
     Parameters
     ----------
     address : str
-        Of the scheduler, say ``tcp://10.0.0.1:8786``.
+        Of the scheduler, e.g. ``tcp://10.0.0.1:8786``.
 
     Raises
     ------

@@ -74,7 +74,7 @@ def sweep(
     processes : int, optional
         As many as this process may use processors, by default; 1 runs in this one.
     executor : concurrent.futures.Executor, optional
-        What runs the cells instead, say ``Client.get_executor()`` of Dask.
+        What runs the cells instead, e.g. ``Client.get_executor()`` of Dask.
     in_flight : int, optional
         How many settings may run or wait at a time: what a kill loses. Four for each process, 64 in
         another executor, by default.
@@ -192,7 +192,7 @@ class _Running:
             with worker_processes(1) as executor:
                 if not self._collect(executor, iter([task]), 1):
                     return
-        self._fail(task, "its worker process ended without notice, say for want of memory")
+        self._fail(task, "its worker process ended without notice, e.g. out of memory")
 
     def _waiting(self, numbers: list[int]) -> Iterator[Task]:
         """Yield settings with the cells that are not in the store, each cell once."""

@@ -51,7 +51,7 @@ class Condition:
 
     @classmethod
     def read(cls, text: str) -> Condition:
-        """Read a condition, say ``algorithm.client_lr<=0.1`` or ``outcome!=HOLDS``.
+        """Read a condition, e.g. ``algorithm.client_lr<=0.1`` or ``outcome!=HOLDS``.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class Condition:
         if values and not any(map(self._compares, values)):
             kind = "a text" if isinstance(values[0], str) else "a number"
             raise ValueError(
-                f"condition on {self.column} must have {kind}, say {values[0]}, got {self.value!r}"
+                f"condition on {self.column} must have {kind}, e.g. {values[0]}, got {self.value!r}"
             )
 
     def holds(self, entry: Mapping[str, Any]) -> bool:
@@ -103,7 +103,7 @@ def read_results(
     path : Path or str
         Of the store.
     where : sequence of str
-        Conditions that every row meets, say ``algorithm.client_lr<=0.1`` or ``outcome=REFUTED``.
+        Conditions that every row meets, e.g. ``algorithm.client_lr<=0.1`` or ``outcome=REFUTED``.
     clock : bool
         Whether to add how long each cell took, and when it was written.
 

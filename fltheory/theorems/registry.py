@@ -131,7 +131,7 @@ def _near(identifier: str) -> str:
 
 @checks_kinds
 def get(identifier: str, reading: str = "printed") -> Statement:
-    """Return a theorem by its id, say ``"sa-fl/5"``, in one of its readings.
+    """Return a theorem by its id, e.g. ``"sa-fl/5"``, in one of its readings.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def statement_of(theorem: Statement | str) -> Statement:
         return get(theorem)
     if not isinstance(theorem, Statement):
         raise ValueError(
-            f"theorem must be a statement, say fl.theorem('sa-fl/5'), or its id, got {theorem!r}"
+            f"theorem must be a statement, e.g. fl.theorem('sa-fl/5'), or its id, got {theorem!r}"
         )
     return theorem
 

@@ -40,7 +40,7 @@ def check(
     Raises
     ------
     ValueError
-        If the theorem is not about such a setting at all (another algorithm, say), or
+        If the theorem is not about such a setting at all (e.g. another algorithm), or
         there is none of this id.
 
     Examples

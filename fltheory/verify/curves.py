@@ -122,7 +122,7 @@ def curve(
         if values is None or len(values) == 0:
             raise ValueError("values must hold at least one value, got none")
         if variable is None:
-            raise ValueError("variable must say what values are of, got none")
+            raise ValueError("variable must name the parameter of the values, got none")
         settings = [shown(value) for value in values]
         return statement.curve_over(settings, np.asarray(values, dtype=np.float64), drawing)
     if values is not None:

@@ -147,7 +147,7 @@ def check_regimes(
         How many share the work; as many as there are processors for None. More than one takes
         statements that are registered.
     executor : concurrent.futures.Executor, optional
-        What runs them instead, say ``Client.get_executor()`` of Dask; of registered statements.
+        What runs them instead, e.g. ``Client.get_executor()`` of Dask; of registered statements.
     progress : callable, optional
         Called with (cells done, cells, name of the next cell, or of the last where several
         processes share the work).

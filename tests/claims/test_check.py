@@ -358,5 +358,5 @@ def test_a_theorem_may_be_given_by_its_id() -> None:
     assert check("sa-fl/5", setting) == check(theorems.get("sa-fl/5"), setting)
     with pytest.raises(ValueError, match=r"id must be a registered theorem .*got 'sa-fl/6'"):
         check("sa-fl/6", setting)
-    with pytest.raises(ValueError, match=r"theorem must be a statement, say .*, got 5"):
+    with pytest.raises(ValueError, match=r"theorem must be a statement, e.g. .*, got 5"):
         check(5, setting)

@@ -88,7 +88,7 @@ def test_steps_at_which_no_rate_is_found_have_a_verdict(fltheory_command) -> Non
         "sa-fl/5 (printed): INAPPLICABLE: small server step, positive denominator in 'few clients' "
         "rounds' fail\n"
     )
-    assert "rate -24; none was found" in out
+    assert "rate -24; no provable one was found" in out
     for name, arguments in (("sa-fl/4", ("--client-lr", "100")), ("sa-fl/5", ("--assist-lr", "9"))):
         status, out, _ = fltheory_command("prove", name, *arguments)
         assert (status, "INAPPLICABLE" in out) == (0, True)

@@ -47,9 +47,9 @@ def test_bad_input_is_one_line(fltheory_command, store, tmp_path) -> None:
         ((tmp_path / "none.db",), "store must be a file of fltheory sweep"),
         ((store, "--where", "outcom=HOLDS"), "a store has outcome"),
         ((store, "--where", "HOLDS"), "condition must be a column"),
-        ((store, "--where", "rounds<1o"), "condition on rounds must have a number, say"),
-        ((store, "--where", "rounds=nan"), "condition on rounds must have a number, say"),
-        ((store, "--where", "outcome=1"), "condition on outcome must have a text, say"),
+        ((store, "--where", "rounds<1o"), "condition on rounds must have a number, e.g."),
+        ((store, "--where", "rounds=nan"), "condition on rounds must have a number, e.g."),
+        ((store, "--where", "outcome=1"), "condition on outcome must have a text, e.g."),
         ((store, "--out", "table.txt"), "out must end in .csv or .parquet"),
     ):
         status, said, errors = fltheory_command("results", *arguments)

@@ -108,12 +108,15 @@ def test_all_present_is_a_log(read) -> None:
         ("client,from,to\nann,0,3\nbob,noon,5\n", "line 3: from .*number or a date, got 'noon'"),
         ("client,from,to\nann,0,inf\n", "line 2: to must be a number or a date, got 'inf'"),
         ("client,from,to\nann,0,3\nbob,,4\n", "line 3: from must be given, got none"),
-        ("client,from,to\nann,2026-09-14,2026-09-15\n", "round_length must be said .* are dates"),
-        ("client,time,present\nann,1.8e9,1\nann,1.8001e9,0\n", "like seconds since 1970: 3600"),
+        ("client,from,to\nann,2026-09-14,2026-09-15\n", "round_length must be given .* are dates"),
+        (
+            "client,time,present\nann,1.8e9,1\nann,1.8001e9,0\n",
+            "like seconds since 1970, e.g. 3600",
+        ),
         ("client,time,present\nann,1.8e12,1\nann,1.8001e12,0\n", "milliseconds since 1970"),
         (
             "client,from,to\n" + "".join(f"c{n},{n * 3600},{n * 7200 + 3600}\n" for n in range(8)),
-            "round_length must be said where all times are multiples of 3600",
+            "round_length must be given if all times are multiples of 3600",
         ),
         (
             "client,from,to\nann,09/14/2026 01:45 PM,09/14/2026 02:45 PM\n",

@@ -30,7 +30,7 @@ def checked_step_sizes(name: str, value: Any) -> None:
     """
     if isinstance(value, type) or not callable(getattr(value, "at", None)):
         raise ValueError(
-            f"{name} must be step sizes, say Constant(0.1), got {validation.shown(value)}"
+            f"{name} must be step sizes, e.g. Constant(0.1), got {validation.shown(value)}"
         )
 
 

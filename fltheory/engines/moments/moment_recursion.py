@@ -88,7 +88,7 @@ def exact(
     Raises
     ------
     NotAffineError
-        Where the round is not affine (nonconvex clients, say); it names the sampled engine.
+        Where the round is not affine (e.g. nonconvex clients); it names the sampled engine.
     ValueError
         For observables that do not fit the setting, or an arithmetic that does not exist.
 

@@ -67,9 +67,9 @@ def figure(
     log_x : bool
         Whether the horizontal axis is logarithmic.
     points : mapping of str to (x, y), optional
-        Named points to mark: a choice, say. Not in panels.
+        Named points to mark, e.g. a choice. Not in panels.
     levels : mapping of str to float, optional
-        Named heights: a limit, say. Not in panels.
+        Named heights, e.g. a limit. Not in panels.
     x_label, y_label : str, optional
         What the axes of a map are called, mathematics between dollars; their names by default.
 

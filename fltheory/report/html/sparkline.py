@@ -71,7 +71,7 @@ class _PictureScale:
     """Where values lie in the picture."""
 
     def __init__(self, curve: BoundCurve) -> None:
-        # A variable that may be zero (a growth, say) has no logarithm.
+        # A variable that may be zero (e.g. a growth) has no logarithm.
         place = math.log if min(curve.values) > 0 else float
         self.across = [place(value) for value in curve.values]
         heights = [math.log(v) for v in (*curve.judged, *curve.bound) if 0 < v < math.inf]

@@ -133,7 +133,7 @@ def _comparison(audit: Audit) -> Iterator[str]:
         )
     yield f"    floor {_pair(paper, audit.least_floor, 'floor')}"
     if math.isnan(audit.best_speed):
-        yield f"    {speed} {_near_one(paper.speed)}; none was found"
+        yield f"    {speed} {_near_one(paper.speed)}; no provable one was found"
         return
     slower = audit.rate_ratio
     times = "" if math.isnan(slower) else f", {slower:.3g} times as many rounds"
@@ -148,7 +148,7 @@ def _near_one(rate: float) -> str:
 def _pair(paper: Bound, best: Bound | None, name: str) -> str:
     mine = getattr(paper, name)
     if best is None:
-        return f"{mine:.4g}; none was found"
+        return f"{mine:.4g}; no provable one was found"
     other = getattr(best, name)
     return f"{mine:.4g} vs {other:.4g}{_times(mine, other)}"
 

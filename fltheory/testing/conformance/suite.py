@@ -77,7 +77,7 @@ def check_algorithm(
     progress : callable, optional
         Called with how many laws are done, how many there are, and the next one's name.
     **hyper
-        Options and step sizes to fix, say ``option=1`` where nothing else is implemented; what
+        Options and step sizes to fix, e.g. ``option=1`` where nothing else is implemented; what
         is not given varies.
 
     Returns

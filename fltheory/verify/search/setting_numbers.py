@@ -57,7 +57,7 @@ class SettingNumber:
     name : str
         Of the field.
     path : str
-        Where it stands, say ``algorithm.client_lr``.
+        Where it stands, e.g. ``algorithm.client_lr``.
     """
 
     part: Any

@@ -105,7 +105,7 @@ def weights_summary(found: OptimalWeights) -> str:
         f"{excluded} of {found.q.size}. The importance p, pi q scaled to sum to one, is how much a "
         "client then counts, and the target alpha how much it should.\n"
         f"CA-Fed's bound: optimisation error {found.optimization_error:.6g} + bias error "
-        f"{found.bias_error:.6g} = {found.error:.6g}, the least there is (relative KKT residual "
+        f"{found.bias_error:.6g} = {found.error:.6g}, the minimum (relative KKT residual "
         f"{found.kkt_residual:.1e}, {found.method})"
     )
 
