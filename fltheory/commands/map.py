@@ -70,9 +70,12 @@ def command(
     check_figures(figure=figure)
     theorem = the_id(theorem)
     statement = registry.get(theorem, _mapped_reading(theorem) if reading is None else reading)
-    start = with_parameters(starting_point(statement, regime), _numbers(changes or ()))
+    numbers = _numbers(changes or ())
+    start = with_parameters(starting_point(statement, regime), numbers)
     first, second = default_axis_names(start)
     names = (first if x is None else x, second if y is None else y)
+    if on_an_axis := [name for name in names if name in numbers]:
+        raise ValueError(f"--set {on_an_axis[0]} must be left out: it is on an axis")
     axes = [default_axis(start, name) for name in names]
     if points is not None:
         axes = [axis.with_points(points) for axis in axes]

@@ -130,8 +130,10 @@ def with_parameters(start: Setting | Family, values: Mapping[str, float]) -> Set
     """
     if not isinstance(start, Family):
         return setting_at(start, values)
-    for name in values:
-        start.parameter(name)
+    for name, value in values.items():
+        own = start.parameter(name)
+        if not own.low <= value <= own.high:
+            raise ValueError(f"{name} must lie in [{own.low:g}, {own.high:g}], got {value:g}")
     changed = (replace(one, default=values.get(one.name, one.default)) for one in start.parameters)
     return replace(start, parameters=tuple(changed))
 

@@ -48,10 +48,11 @@ def test_a_map_of_any_statement_needs_no_options(
         (("--regime", "calm"), "regime must be one of i.i.d."),
         (("--points", "1"), "points must be a whole number"),
         (("--set", "q"), "--set must be name=value, got 'q'"),
-        (("--set", "q=half"), "--set q must be a number, got 'half'"),
+        (("--y", "step", "--set", "rounds=half"), "--set rounds must be a number, got 'half'"),
         (("--set", "rounds=nan"), "--set rounds must be a number, got 'nan'"),
-        (("--set", "q=2"), "q must"),
+        (("--x", "step", "--set", "q=2"), "q must"),
         (("--set", "colour=2"), "parameter must be one of"),
+        (("--set", "rounds=5"), "--set rounds must be left out: it is on an axis"),
     ],
 )
 def test_bad_maps_are_one_line(fltheory_command, options, message) -> None:

@@ -205,6 +205,12 @@ def test_a_report_on_a_theorem_of_ones_own_has_search_map_and_proof(
     assert "no refutation found; 20 settings tried" in beside
     assert "data:image/svg+xml;base64," in beside
     assert "for all clients that are 1-smooth and 1/10 = 0.1-strongly convex" in beside
+    for wrong, says in (
+        ("none.json", "must be a file that exists"),
+        ("mine.py", "must be one that"),
+    ):
+        status, _, err = fltheory_command(*own, "verify", "my/1", *options[:-1], wrong)
+        assert (status, f"certificate {says}" in err) == (2, True)
     Path("proof.json").write_text(Path("proof.json").read_text().replace("1/8", "1/4"))
     # Before any other work, as a search and a map may take long.
     monkeypatch.setattr(fltheory.verify, "check_regimes", None)

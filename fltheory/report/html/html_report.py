@@ -14,7 +14,7 @@ from markupsafe import Markup
 from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
-from fltheory.files.read_file import text_of, toml_of
+from fltheory.files.read_file import existing_file, text_of, toml_of
 from fltheory.grammar.refutation import Weight
 from fltheory.long_work.progress import Progress
 from fltheory.report.figures.figure_file import drawn
@@ -215,14 +215,15 @@ def proved(path: Path) -> BesideView:
     ValueError
         If the file holds no proof, or one that fails.
     """
-    proof = read_proof(path)
+    proof = read_proof(existing_file("certificate must be a file that exists", path))
     if proof is None:
-        raise ValueError(f"proof must be a file that fltheory prove wrote, got {str(path)!r}")
+        raise ValueError(f"certificate must be one that fltheory prove wrote, got {str(path)!r}")
     try:
         proof.verify()
     except ValueError as error:
         raise ValueError(f"proof in {path} fails: {error}") from error
-    return BesideView("Proof for every client loss", proof.lines, file=str(path), text=proof.text)
+    heading = "Proof for every client loss of the class that it names, whatever the theorem"
+    return BesideView(heading, proof.lines, file=str(path), text=proof.text)
 
 
 def headline(theorems: Sequence[TheoremView], beside: Sequence[BesideView] = ()) -> str:
