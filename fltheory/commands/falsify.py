@@ -135,7 +135,7 @@ def _certify(statement: Statement, witness: Witness | Setting, out: Path | None)
 
     with shown_progress("certifying the witness in fractions"):
         document = certificate(statement, witness)
-    print("certified: checked in fractions, every hypothesis holds and the bound is broken")
+    print("certified: checked in fractions, every hypothesis holds and the bound is violated")
     if out is not None:
         write_certificate(out, document)
         tell_written(out)

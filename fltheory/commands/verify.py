@@ -197,7 +197,7 @@ def _check_record(baseline: Path | None, record: bool, fail_on: Sequence[FailOn]
     if record and baseline is None:
         raise ValueError("baseline must name the file to record verdicts in, got --record alone")
     if FailOn.CHANGED in fail_on and (baseline is None or record):
-        raise ValueError("baseline must be compared with to fail on what changed")
+        raise ValueError("baseline must be given, without --record, for --fail-on changed")
     check_places(baseline=baseline if record else None)
 
 

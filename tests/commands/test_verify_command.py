@@ -124,7 +124,9 @@ def test_what_ends_with_status_1_can_be_chosen(
     if status is None:
         assert found == 2
         assert err.count("\n") == 1
-        assert ("baseline must be compared with" if what == "changed" else "'false'") in err
+        assert (
+            "baseline must be given, without --record" if what == "changed" else "'false'"
+        ) in err
     else:
         assert (found, "1 REFUTED" in out) == (status, True)
 

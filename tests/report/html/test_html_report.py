@@ -90,7 +90,7 @@ def test_every_hypothesis_of_a_witness_has_both_sides() -> None:
     assert len(witnesses) > 2
     for witness in witnesses:
         assert 'class="checks"' in witness
-        assert ("<polyline" in witness) == ("the first broken bound" in witness)
+        assert ("<polyline" in witness) == ("the first violated bound" in witness)
 
 
 def test_certificates_of_other_statements_are_left_out(tmp_path: Path) -> None:
