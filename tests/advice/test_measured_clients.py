@@ -111,7 +111,7 @@ def test_intervals_hold_for_sampled_clients_and_noise() -> None:
     # Of 200 intervals of 95%, 170 hold but for 1e-8; the jackknife of squares is near its level.
     assert (held >= 170).all(), held
     page = Path(__file__).parents[2] / "docs" / "how-to" / "advise.md"
-    said = re.findall(r"(\d+)(?: times)? for (?:noise|dissim|the cond)", page.read_text("utf-8"))
+    said = re.findall(r"(\d+)(?:\s+times)? for (?:noise|dissim|the cond)", page.read_text("utf-8"))
     assert held == pytest.approx([float(number) for number in said], abs=2)
     medians = np.median(estimates, axis=0)
     np.testing.assert_allclose(medians, (0.75, 0.125, condition), rtol=0.1)

@@ -182,6 +182,7 @@ def test_certificates_are_those_of_the_folder_given(
     assert "<h1>sa-fl/5 holds on 0 of 1 settings; does not apply to 1.</h1>" in page.read_text()
 
 
+@pytest.mark.usefixtures("own_theorems_forgotten")
 def test_a_report_on_a_theorem_of_ones_own_has_search_map_and_proof(
     fltheory_command, monkeypatch, tmp_path: Path
 ) -> None:
@@ -221,6 +222,7 @@ def test_a_report_on_a_theorem_of_ones_own_has_search_map_and_proof(
     assert err.startswith("fltheory: proof in proof.json fails: ")
 
 
+@pytest.mark.usefixtures("own_theorems_forgotten")
 def test_a_search_that_refutes_is_in_the_headline(fltheory_command, monkeypatch, tmp_path) -> None:
     """Halving the template's bound leaves its regimes, and a search finds it broken."""
     monkeypatch.chdir(tmp_path)
@@ -234,6 +236,7 @@ def test_a_search_that_refutes_is_in_the_headline(fltheory_command, monkeypatch,
     assert head.startswith("1 of 1 printed theorems, corollaries and lemmas refuted")
 
 
+@pytest.mark.usefixtures("own_theorems_forgotten")
 def test_a_float_among_a_theorems_numbers_is_named_by_its_line(
     fltheory_command, monkeypatch, tmp_path
 ) -> None:

@@ -159,7 +159,7 @@ def test_cells_that_always_end_their_worker_are_left_out_and_named(
     found = swept(tmp_path / "store.db", processes=2)
     assert found.added == 4
     assert {cell.setting["rounds"] for cell, _ in found.failures} == {2}
-    assert "for want of memory" in found.failures[0][1]
+    assert "out of memory" in found.failures[0][1]
     monkeypatch.setattr("fltheory.sweep.running.rows_of", rows_of)
     assert swept(tmp_path / "store.db", processes=1).added == 4
     assert table(tmp_path / "store.db") == table(whole)
