@@ -287,7 +287,7 @@ def _can_be_written(array: np.ndarray) -> bool:
 
 
 def _bits_in_use() -> int:
-    """Return how many bits balls have now, as fine as which a result can be; 0 without FLINT."""
+    """Return the bits that FLINT computes with, which results depend on; 0 if it is not loaded."""
     flint = sys.modules.get("flint")
     return 0 if flint is None else int(flint.ctx.prec)
 
@@ -295,7 +295,7 @@ def _bits_in_use() -> int:
 def cached_by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Return a decorator that keeps a function's last results, by what its arguments hold.
 
-    Balls are kept by the precision in use, too: those of a coarser one would decide nothing more.
+    The precision in use is part of the key: balls kept from a coarser run would stay as wide.
 
     Parameters
     ----------

@@ -176,6 +176,25 @@ def test_corollary_2_with_another_unit_in_its_condition() -> None:
     assert shares[2] > 7 * shares[1] > 49 * shares[0]
 
 
+def _at_the_level_of_the_noise(R: int, eta_s: float, q: float, h: float, m: int) -> list[float]:
+    """Return E x^2 of every round, for m clients of curvature h, from where it nearly stays."""
+    squares, _, _ = _safari(
+        R,
+        2 * eta_s,
+        eta_s,
+        q,
+        1.825,
+        1.825**2,
+        h=h,
+        away=0,
+        K=1,
+        m=m,
+        noise=0.01,
+        server_noise=1,
+    )
+    return squares
+
+
 def test_corollary_1_of_the_earlier_version_at_half_of_the_rounds() -> None:
     """Of h = 1/100, K = 1, all of m clients there, at 1.15 and -1.15; eta_s = 1/5, R = 25 m.
 
@@ -185,20 +204,7 @@ def test_corollary_1_of_the_earlier_version_at_half_of_the_rounds() -> None:
     h, q, eta_s, shares = 1 / 100, 1 / 2, 1 / 5, []
     for m in (2, 20, 200, 2000):
         R = 25 * m
-        squares, _, _ = _safari(
-            R,
-            2 * eta_s,
-            eta_s,
-            q,
-            1.825,
-            1.825**2,
-            h=h,
-            away=0,
-            K=1,
-            m=m,
-            noise=0.01,
-            server_noise=1,
-        )
+        squares = _at_the_level_of_the_noise(R, eta_s, q, h, m)
         assert math.isclose(eta_s, math.sqrt(m / R))
         for reduced in (min, max):
             G = h**2 * reduced(squares[:-1])
@@ -229,20 +235,7 @@ def test_corollary_1_of_icml_without_mK_in_its_step() -> None:
     h, R, truths = 1 / 100, 10**4, []
     for m in (2, 20, 200, 2000):
         q, eta_s = 1 - 1 / (2 * m), 1 / 100
-        squares, _, _ = _safari(
-            R,
-            2 * eta_s,
-            eta_s,
-            q,
-            1.825,
-            1.825**2,
-            h=h,
-            away=0,
-            K=1,
-            m=m,
-            noise=0.01,
-            server_noise=1,
-        )
+        squares = _at_the_level_of_the_noise(R, eta_s, q, h, m)
         G = h**2 * max(squares[:-1])
         above, below = _limit_of_theorem_4(G, G, 1.15 * h, eta_s, h)
         assert 0 < q <= 1 / (above / below + 1)

@@ -338,10 +338,14 @@ def _given_constants(
 
 
 def _float_among_constants(error: InexactRoundError) -> str:
-    """Say in whose line a float meets an exact number; it is the statement's, not the round's."""
-    libraries = (str(_PACKAGE), *sysconfig.get_paths().values())
-    lines = extract_tb(error.__traceback__)
-    own = [line for line in lines if not line.filename.startswith((*libraries, "<"))]
+    """Say which line of the user's file mixes a float with exact numbers: constants, not rounds."""
+    libraries = (_PACKAGE, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
+    own = [
+        line
+        for line in extract_tb(error.__traceback__)
+        if not any(map(Path(line.filename).is_relative_to, libraries))
+        and not line.filename.startswith("<")
+    ]
     if not own:
         return str(error)
     place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}"

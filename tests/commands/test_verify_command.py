@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fltheory.verify
 from fltheory import theorems
+from fltheory.engines.affine.numbers import InexactRoundError
+from fltheory.evidence import enclosed_check
 from fltheory.long_work import parallel
 from fltheory.report.html import html_report
 from fltheory.theorems import registry
@@ -277,3 +280,14 @@ def test_an_option_without_its_partner_is_refused(fltheory_command, tmp_path) ->
         2,
         "fltheory: witnesses must be left out without --html, which reports it\n",
     )
+
+
+def test_a_file_beside_the_package_is_the_users() -> None:
+    """Its path begins as the package's does, as that of a file in a checkout may."""
+    beside = f"{Path(fltheory.__file__).parent}_mine.py"
+    raising = compile("def number():\n    raise error", beside, "exec")
+    names: dict[str, Any] = {"error": InexactRoundError("a float")}
+    exec(raising, names)
+    with pytest.raises(InexactRoundError) as caught:
+        names["number"]()
+    assert "(fltheory_mine.py, line 2)" in enclosed_check._float_among_constants(caught.value)
