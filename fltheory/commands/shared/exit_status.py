@@ -191,6 +191,8 @@ def run(app: Typer, name: str = "fltheory") -> NoReturn:
         status = _status_of(app, name)
     except (ValueError, usage_error) as error:
         message = error.format_message() if isinstance(error, usage_error) else str(error)
+        # Typer has Pydantic's words for a choice that is none.
+        message = message.replace(": Value error, ", ": ")
         if message:
             _tell(message)
         sys.exit(BAD_INPUT)
