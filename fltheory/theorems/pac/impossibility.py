@@ -21,7 +21,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import FederatedSystem, impossibility
-from fltheory.learnability.clients import alike_clients, split_clients
+from fltheory.learnability.impossibility import alike_clients, split_clients
 from fltheory.validation import FloatArray
 
 PAPER = "SA-FL (ICML 2024)"

@@ -31,8 +31,12 @@ from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import Source
-from fltheory.learnability.complexity import cited_complexity, printed_complexity
-from fltheory.learnability.crossings import log_less_than_half_seen, log_more_than_twice_seen
+from fltheory.learnability.complexity import (
+    cited_complexity,
+    log_less_than_half_seen,
+    log_more_than_twice_seen,
+    printed_complexity,
+)
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
 from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
 from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
