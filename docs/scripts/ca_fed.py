@@ -27,8 +27,8 @@ from fltheory.algorithms import AdaFed, CAFed, F3ast, ServerMomentum, Unbiased
 from fltheory.algorithms.contract import Algorithm, Clients
 from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console
+from fltheory.commands.shared.kept_cells import resumed
 from fltheory.commands.shared.options import FurtherPage, ResultsFile
-from fltheory.commands.shared.resumption import resumed
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.engines.simulation import simulate
 from fltheory.files.whole_file import write_whole

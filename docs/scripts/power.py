@@ -20,7 +20,7 @@ import typer
 from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.cli import run_script
-from fltheory.commands.shared.kept_cells import kept_in, tell_kept
+from fltheory.commands.shared.kept_cells import kept_in, resumed, tell_kept
 from fltheory.commands.shared.options import (
     DaskAddress,
     FurtherPage,
@@ -31,7 +31,6 @@ from fltheory.commands.shared.options import (
     TheoremIds,
 )
 from fltheory.commands.shared.preparation import load_statements
-from fltheory.commands.shared.resumption import resumed
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome

@@ -163,7 +163,7 @@ CONDITIONS = {
     "fedar": {
         ("a finite bound", "Assumption 7"): "nu < oo",
         (
-            "what is bounded by what, as in the paper, whose formula is lost",
+            "what is bounded by what, as in the paper (the text at hand lacks the formula)",
             "Assumption 7",
         ): "nu <= nu_7",
         ("a schedule, not chance", "Assumption 7"): "Eq(r, 0)",

@@ -442,14 +442,14 @@ SCALED_GRADIENTS = PointClaim(
     kind=StatementKind.REMARK,
     refutations=(
         Refutation(
-            "A gradient of N p_k F_k is N p_k <= nu times as long as one of F_k, and its square "
-            "nu^2 times as large, not nu times.",
+            "A gradient of N p_k F_k is N p_k <= nu times as long as that of F_k, so its square "
+            "is up to nu^2 times as large, not nu times.",
             Weight.MISPRINT,
             "nu G and nu sigma in place of sqrt(nu) G and sqrt(nu) sigma",
             "derived",
             ("equal clients", "far away"),
             natural="far away",
-            answer="A slip in a remark: with nu in place of its root Theorem 3 holds as said.",
+            answer="A slip in a remark: with nu in place of sqrt(nu), Theorem 3 holds as stated.",
         ),
     ),
 )

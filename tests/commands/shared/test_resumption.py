@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fltheory.commands.shared.exit_status import Interrupted
-from fltheory.commands.shared.resumption import resumable, resumed
+from fltheory.commands.shared.kept_cells import resumable, resumed
 
 
 @dataclass(frozen=True)
