@@ -219,7 +219,7 @@ def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, Fra
         if name == "means" and proof.of_descent:
             # Without x - x*, which is the first coordinate.
             nothing = [Fraction(0)] * (1 + len(block))
-            block = [nothing, *([Fraction(0), *row] for row in block)]  # noqa: PLW2901
+            block = [nothing, *([Fraction(0), *row] for row in block)]
         size = range(len(block))
         units = [1 / proof.L] * len(block)
         if name == "means":
@@ -376,7 +376,6 @@ def _statement(proof: Proof) -> _Statement:
     lr, m, q = proof.client_lr[0], drawn.participants, _real(proof.q)
     alone, server = not drawn.excluded_share, proof.q < 1
     everybody = "n" if alone else "(n + s)"
-    pool = drawn.n_eligible
     seen, over, closed = (
         ("(noisy_gradients G xi)", " expectation errors (fun xi =>", ")")
         if proof.noisy
