@@ -1,9 +1,18 @@
 """Theorems that everybody cites, beside the five papers: a file per paper and a line here."""
 
-from fltheory.theorems.atlas import fedavg_li, fedawe, fednova, fedprox, local_gd, proxskip
+from fltheory.theorems.atlas import (
+    fedavg_li,
+    fedavg_li_constant,
+    fedawe,
+    fednova,
+    fedprox,
+    local_gd,
+    proxskip,
+)
 
 STATEMENTS = (
     *fedavg_li.STATEMENTS,
+    *fedavg_li_constant.STATEMENTS,
     *local_gd.STATEMENTS,
     *proxskip.STATEMENTS,
     *fedprox.STATEMENTS,
