@@ -88,7 +88,7 @@ class Falsification:
         return "\n".join(lines)
 
 
-class _Search(Protocol):
+class _AnySearch(Protocol):
     """A search that keeps count and the best."""
 
     @property
@@ -169,7 +169,7 @@ def falsify(
     """
     theorem = statement_of(theorem)
     theorem.check_searchable()
-    search: _Search
+    search: _AnySearch
     safari: Theorem | None = None
     if settings is None and theorem.family is not None:
         budget = DEFAULT_BUDGET_IN_FAMILY if budget is None else budget
