@@ -239,11 +239,11 @@ class SettingSearch:
             return None
         return FoundSetting(self._best.origin, self._best.setting, self._best.trial.remark)
 
-    def simplified(self) -> FoundSetting | None:
-        """Return the preferred refutation, its numbers made round."""
+    def refutation(self, *, simple: bool) -> FoundSetting | None:
+        """Return the preferred refutation, its numbers made round if asked."""
         if self._refuting is None:
             return None
-        found = _simplified(self._statement, self._refuting)
+        found = _simplified(self._statement, self._refuting) if simple else self._refuting
         verdict = self._statement.verdict(found.setting, _SAMPLING)
         return FoundSetting(found.origin, found.setting, found.trial.remark, verdict)
 
