@@ -1,12 +1,62 @@
-"""How every search makes a refutation simple: place by place, as long as it remains one."""
+"""What every search does: try settings until its budget is spent, and make a refutation simple."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from fltheory import validation
 
 Found = TypeVar("Found")
 Place = TypeVar("Place")
+
+
+class Search(ABC, Generic[Found]):
+    """A search that keeps count and the best.
+
+    Parameters
+    ----------
+    budget : int
+        Settings to try.
+    seed : int
+
+    Attributes
+    ----------
+    tried, applicable : int
+        Settings so far; those that met every hypothesis.
+    best_ratio : float
+        Largest truth/bound where all hypotheses held; -inf if they never did.
+    """
+
+    def __init__(self, budget: int, seed: int) -> None:
+        self._budget = validation.whole_number("budget", budget, at_least=1)
+        self._seed = validation.seed_number("seed", seed)
+        self._rng = np.random.default_rng(self._seed)
+        self.tried = self.applicable = 0
+        self.best_ratio = -math.inf
+
+    @property
+    @abstractmethod
+    def best(self) -> Found | None:
+        """Where truth/bound is largest; None if the statement applied nowhere."""
+
+    @abstractmethod
+    def try_more(self) -> None:
+        """Try a setting, or several."""
+
+    def attempts(self) -> Iterator[int]:
+        """Try settings until the budget is spent; yield how many so far."""
+        while self.tried < self._budget:
+            self.try_more()
+            yield self.tried
+
+    @abstractmethod
+    def simplified(self) -> Found | None:
+        """Return the preferred refutation, made simple, if there is one."""
 
 
 def simplified(
