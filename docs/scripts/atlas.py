@@ -104,10 +104,10 @@ hypotheses and its regimes: `fltheory explain fedavg-li/1`.
 means that the bound is attained, and an order has slopes instead, which its verdicts compare.
 *Search* gives the largest ratio that a search for a refutation found, and the number of settings
 tried that met every hypothesis; of an order whose constants are hidden, how many times more than
-claimed the truth changes over a decade. A bound can be improved at most by the inverse of the larger
-of the two ratios. For no statement of this table do we prove a better bound for every client loss,
-because local models, decreasing steps and random averages are not among [the rounds that can be
-proved](every-loss.md).
+claimed the truth changes over a decade. A bound can be improved at most by the inverse of the
+larger of the two ratios. For no statement of this table do we prove a better bound for every client
+loss, because local models, decreasing steps and random averages are not among [the rounds that can
+be proved](every-loss.md).
 
 """
 
