@@ -5,14 +5,19 @@ The same command resumes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fltheory.commands.shared.exit_status import Interrupted
 from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.files.read_file import json_of
+from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -20,16 +25,9 @@ if TYPE_CHECKING:
     from fltheory.sweep.kept import KeptWork
 
 
-class Keyed(Protocol):
-    """A result that knows which piece of the work it is."""
-
-    @property
-    def key(self) -> object:
-        """Which piece of the work this is."""
-
-
 Plan = TypeVar("Plan")
-Result = TypeVar("Result", bound=Keyed)
+Result = TypeVar("Result")
+Entry = dict[str, Any]
 
 
 @contextmanager
@@ -47,51 +45,111 @@ def resumable(kept: Callable[[], str]) -> Iterator[None]:
         raise Interrupted(f"{kept()}, the same command resumes") from interrupt
 
 
-def resumed(
-    work: Callable[..., Iterable[Result]],
-    chosen: Collection[object],
-    plan: Plan,
-    out: Path,
-    *,
-    read: Callable[[Path, Plan], list[Result]],
-    write: Callable[[Path, Sequence[Result], Plan], None],
-    what: str,
-) -> list[Result]:
-    """Do what is not in the file yet, keep each result in it at once, return the chosen ones.
+@dataclass(frozen=True)
+class ResultFile(Generic[Plan, Result]):
+    """What a command keeps as it goes: JSON, a plan and what it has given so far.
 
     Parameters
     ----------
-    work : callable
-        Called with the chosen keys and the plan, and with ``done``, the keys of results that are
-        there already, and ``progress``; yields results as they come in.
-    chosen : collection of keys
-    plan : Plan
-        Only results of the same plan are resumed from.
-    out : Path
-        The file; it may also hold results that are not asked for now.
-    read, write : callable
-        How the file is read, empty if there is none, and written.
-    what : str
-        What the results are, as an interrupt says it.
-
-    Raises
-    ------
-    Interrupted
-        By an interrupt; what was done is in the file.
+    name, what : str
+        Of the results in the file, and what they are; each knows by its ``key`` which piece of the
+        work it is.
+    command : str
+    plan_of, result_of : callable
+        Make a plan, and a result, of its entry in the file.
     """
-    kept = {result.key: result for result in read(out, plan)}
-    done = list(kept)
-    with resumable(lambda: f"{len(kept)} {what} are in {out}"), shown_progress() as advance:
-        for result in work(chosen, plan, done=done, progress=advance):
-            # Another command may have kept its own there meanwhile.
-            kept |= {one.key: one for one in read(out, plan)} | {result.key: result}
-            write(out, list(kept.values()), plan)
-    # In the end the file does not tell in which order, or in how many runs, they came.
-    results = [kept[key] for key in chosen if key in kept]
-    ordered = [*(result for key, result in kept.items() if key not in chosen), *results]
-    if ordered != list(kept.values()):
-        write(out, ordered, plan)
-    return results
+
+    name: str
+    what: str
+    command: str
+    plan_of: Callable[[Entry], Plan]
+    result_of: Callable[[Entry], Result]
+
+    def write(self, path: Path, results: Sequence[Result], plan: Plan) -> None:
+        """Write a plan and its results, whole or not at all."""
+        made: Any = (plan, *results)
+        begun, *entries = map(asdict, made)
+        write_whole(path, json.dumps({"plan": begun, self.name: entries}, indent=1) + "\n")
+
+    def read(self, path: Path, plan: Plan) -> list[Result]:
+        """Read what was written before; nothing if there is no such file.
+
+        Raises
+        ------
+        ValueError
+            If it is not a whole file that the command wrote, or was made with another plan.
+        """
+        if not path.exists():
+            return []
+        try:
+            document = json_of("out must be a file", path)
+            results = [self.result_of(entry) for entry in document[self.name]]
+            begun = self.plan_of(document["plan"])
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            wrote = f"that {self.command} wrote, got {str(path)!r}"
+            raise ValueError(f"out must be a file {wrote}") from error
+        if begun != plan:
+            raise ValueError(f"out must be of the same plan, {plan}, got {begun} in {str(path)!r}")
+        return results
+
+    def resumed(
+        self,
+        work: Callable[..., Result],
+        chosen: Sequence[object],
+        plan: Plan,
+        out: Path,
+        *,
+        begins: str,
+        about: Callable[[Any], str],
+    ) -> list[Result]:
+        """Do what is not in the file yet, keep each result in it at once, return the chosen ones.
+
+        Parameters
+        ----------
+        work : callable
+            Called with a key and the plan, in several processes; importable by its name.
+        chosen : sequence of keys
+        plan : Plan
+            Only results of the same plan are resumed from.
+        out : Path
+            The file; it may also hold results that are not asked for now.
+        begins : str
+            What progress says before the first result.
+        about : callable
+            What it says of a result.
+
+        Raises
+        ------
+        Interrupted
+            By an interrupt; what was done is in the file.
+        """
+        from fltheory.long_work.parallel import as_they_come
+
+        kept = self._by_key(out, plan)
+        waiting = [key for key in chosen if key not in kept]
+        ready = len(chosen) - len(waiting)
+        told = f"{self.name} {self.what} are in {out}"
+        with resumable(lambda: f"{len(kept)} {told}"), shown_progress() as progress:
+            progress(ready, len(chosen), begins)
+            for result in as_they_come(partial(work, plan=plan), waiting):
+                ready += 1
+                progress(ready, len(chosen), about(result))
+                # Another command may have kept its own there meanwhile.
+                kept |= self._by_key(out, plan) | {_key(result): result}
+                self.write(out, list(kept.values()), plan)
+        # In the end the file does not tell in which order, or in how many runs, they came.
+        results = [kept[key] for key in chosen if key in kept]
+        ordered = [*(result for key, result in kept.items() if key not in chosen), *results]
+        if ordered != list(kept.values()):
+            self.write(out, ordered, plan)
+        return results
+
+    def _by_key(self, path: Path, plan: Plan) -> dict[object, Result]:
+        return {_key(result): result for result in self.read(path, plan)}
+
+
+def _key(result: Any) -> object:
+    return result.key
 
 
 # Enough for a worker to have the next task at hand, few enough to lose.

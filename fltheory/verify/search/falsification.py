@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.along_run import Theorem
@@ -18,6 +18,7 @@ from fltheory.verify.safari.natural_witness import BUDGET as NATURAL_BUDGET
 from fltheory.verify.safari.natural_witness import NaturalWitness, natural_witnesses, preferred
 from fltheory.verify.safari.witness import Witness
 from fltheory.verify.search.family_search import FamilySearch, FamilyWitness
+from fltheory.verify.search.search import Search
 from fltheory.verify.search.setting_numbers import AnySetting
 from fltheory.verify.search.setting_search import FoundSetting, SettingSearch
 
@@ -70,7 +71,7 @@ class Falsification:
         )
         if self.best is None:
             return tried
-        remark = self.best.remark if isinstance(self.best, FoundSetting) else ""
+        remark = self.best.trial.remark if isinstance(self.best, FoundSetting) else ""
         where = f" ({remark})" if remark else ""
         return f"{tried}, largest {self.ratio_means} {self.best_ratio:.4g}{where}"
 
@@ -86,30 +87,6 @@ class Falsification:
             if one.witness is not None and one.witness != self.witness:
                 lines += [f"      {line}" for line in one.witness.lines]
         return "\n".join(lines)
-
-
-class _Search(Protocol):
-    """A search that keeps count and the best."""
-
-    @property
-    def tried(self) -> int: ...
-
-    @property
-    def applicable(self) -> int: ...
-
-    @property
-    def best_ratio(self) -> float: ...
-
-    @property
-    def best(self) -> Found | None: ...
-
-    def attempts(self) -> Iterator[int]:
-        """Try settings until the budget is spent; yield how many so far."""
-        ...
-
-    def refutation(self, *, simple: bool) -> Found | None:
-        """Return a refutation, made simple or as it was found, if there is one."""
-        ...
 
 
 @checks_kinds
@@ -173,7 +150,7 @@ def falsify(
     """
     theorem = statement_of(theorem)
     theorem.check_searchable()
-    search: _Search
+    search: Search[Any]
     safari: Theorem | None = None
     if settings is None and theorem.family is not None:
         budget = DEFAULT_BUDGET_IN_FAMILY if budget is None else budget
