@@ -4,70 +4,65 @@ From Coq Require Import Reals QArith Qreals ZArith Lra Lia List.
 From fltheory Require Import Space.
 Open Scope R_scope.
 
-(** ** Intervals, their ends multiples of 2^-320 *)
+(** ** Intervals, their ends multiples of 2^-96, given as whole numbers *)
 
-Definition interval := (Q * Q)%type.
-Definition inside (x : R) (i : interval) : Prop := Q2R (fst i) <= x <= Q2R (snd i).
+Definition interval := (Z * Z)%type.
+Definition digits : positive := 96.
+Definition unit : Z := Eval vm_compute in (2 ^ Zpos digits)%Z.
+Definition inside (x : R) (i : interval) : Prop :=
+  IZR (fst i) <= x * IZR unit <= IZR (snd i).
 
-Definition grid : positive := (2 ^ 320)%positive.
-Definition down (q : Q) : Q := (Qnum q * Zpos grid / Zpos (Qden q))%Z # grid.
-Definition up (q : Q) : Q := Qopp (down (Qopp q)).
-Definition around (low high : Q) : interval := (down low, up high).
-Definition exactly (q : Q) : interval := (q, q).
+Lemma unit_positive : 0 < IZR unit.
+Proof. apply IZR_lt. reflexivity. Qed.
 
-Lemma down_le q : Q2R (down q) <= Q2R q.
+(** Division by the unit, downwards and upwards. *)
+Definition down (n : Z) : Z := Z.shiftr n (Zpos digits).
+Definition up (n : Z) : Z := (- down (- n))%Z.
+
+Lemma down_le n : IZR (down n) * IZR unit <= IZR n.
 Proof.
-  destruct q as [n d]. unfold down, Q2R. cbn [Qnum Qden].
+  unfold down. rewrite Z.shiftr_div_pow2 by discriminate.
+  change (2 ^ Zpos digits)%Z with unit. rewrite <- mult_IZR. apply IZR_le.
+  rewrite Z.mul_comm. apply Z.mul_div_le. reflexivity.
+Qed.
+
+Lemma up_ge n : IZR n <= IZR (up n) * IZR unit.
+Proof. unfold up. rewrite opp_IZR. assert (H := down_le (- n)). rewrite opp_IZR in H. lra. Qed.
+
+Definition i_whole (z : Z) : interval := (z * unit, z * unit)%Z.
+Definition i_number (q : Q) : interval :=
+  ((Qnum q * unit) / Zpos (Qden q), - ((- (Qnum q * unit)) / Zpos (Qden q)))%Z.
+
+Lemma inside_whole z : inside (IZR z) (i_whole z).
+Proof. unfold inside, i_whole. cbn [fst snd]. rewrite mult_IZR. lra. Qed.
+
+Lemma inside_number q : inside (Q2R q) (i_number q).
+Proof.
+  destruct q as [n d]. unfold inside, i_number, Q2R. cbn [fst snd Qnum Qden].
   assert (D : 0 < IZR (Zpos d)) by now apply IZR_lt.
-  assert (P : 0 < IZR (Zpos grid)) by now apply IZR_lt.
-  generalize dependent grid. intros g P.
-  apply (Rmult_le_reg_r (IZR (Zpos d) * IZR (Zpos g))); [now apply Rmult_lt_0_compat|].
-  replace (IZR n * / IZR (Zpos d) * (IZR (Zpos d) * IZR (Zpos g))) with (IZR (n * Zpos g))
-    by (rewrite mult_IZR; field; lra).
-  replace (IZR (n * Zpos g / Zpos d) * / IZR (Zpos g) * (IZR (Zpos d) * IZR (Zpos g)))
-    with (IZR (Zpos d * (n * Zpos g / Zpos d))) by (rewrite mult_IZR; field; lra).
-  apply IZR_le, Z.mul_div_le. reflexivity.
+  assert (A := Z.mul_div_le (n * unit) (Zpos d) eq_refl).
+  assert (B := Z.mul_div_le (- (n * unit)) (Zpos d) eq_refl).
+  apply IZR_le in A, B. rewrite opp_IZR. rewrite opp_IZR, !mult_IZR in B. rewrite !mult_IZR in A.
+  assert (E : IZR n * / IZR (Zpos d) * IZR unit * IZR (Zpos d) = IZR n * IZR unit)
+    by (field; lra).
+  split; apply (Rmult_le_reg_r (IZR (Zpos d))); lra.
 Qed.
 
-Lemma up_ge q : Q2R q <= Q2R (up q).
-Proof. unfold up. rewrite Q2R_opp. assert (H := down_le (Qopp q)). rewrite Q2R_opp in H. lra. Qed.
-
-Lemma inside_around x low high : Q2R low <= x <= Q2R high -> inside x (around low high).
-Proof. intros H. assert (A := down_le low). assert (B := up_ge high). unfold inside. simpl. lra. Qed.
-
-Lemma inside_exactly q : inside (Q2R q) (exactly q).
-Proof. unfold inside. simpl. lra. Qed.
-
-Definition i_plus (a b : interval) : interval := around (fst a + fst b) (snd a + snd b).
-Definition i_opposite (a : interval) : interval := (Qopp (snd a), Qopp (fst a)).
-Definition least (a b : Q) : Q := if Qle_bool a b then a else b.
-Definition most (a b : Q) : Q := if Qle_bool a b then b else a.
+Definition i_plus (a b : interval) : interval := (fst a + fst b, snd a + snd b)%Z.
+Definition i_opposite (a : interval) : interval := (- snd a, - fst a)%Z.
 Definition i_times (a b : interval) : interval :=
-  let p := (fst a * fst b)%Q in let q := (fst a * snd b)%Q in
-  let r := (snd a * fst b)%Q in let s := (snd a * snd b)%Q in
-  around (least (least p q) (least r s)) (most (most p q) (most r s)).
-
-Lemma least_le a b : Q2R (least a b) <= Q2R a /\ Q2R (least a b) <= Q2R b.
-Proof.
-  unfold least. destruct (Qle_bool a b) eqn:E.
-  - apply Qle_bool_iff, Qle_Rle in E. lra.
-  - assert (~ (a <= b)%Q) by (rewrite <- Qle_bool_iff, E; discriminate).
-    apply Qnot_le_lt, Qlt_Rlt in H. lra.
-Qed.
-
-Lemma most_ge a b : Q2R a <= Q2R (most a b) /\ Q2R b <= Q2R (most a b).
-Proof.
-  unfold most. destruct (Qle_bool a b) eqn:E.
-  - apply Qle_bool_iff, Qle_Rle in E. lra.
-  - assert (~ (a <= b)%Q) by (rewrite <- Qle_bool_iff, E; discriminate).
-    apply Qnot_le_lt, Qlt_Rlt in H. lra.
-Qed.
+  if (0 <=? fst a)%Z && (0 <=? fst b)%Z
+  then (down (fst a * fst b), up (snd a * snd b))%Z
+  else
+    let p := (fst a * fst b)%Z in let q := (fst a * snd b)%Z in
+    let r := (snd a * fst b)%Z in let s := (snd a * snd b)%Z in
+    (down (Z.min (Z.min p q) (Z.min r s)), up (Z.max (Z.max p q) (Z.max r s))).
 
 Lemma inside_plus x y a b : inside x a -> inside y b -> inside (x + y) (i_plus a b).
-Proof. intros A B. apply inside_around. rewrite !Q2R_plus. unfold inside in *. lra. Qed.
+Proof. unfold inside, i_plus. cbn [fst snd]. rewrite !plus_IZR. lra. Qed.
 
 Lemma inside_opposite x a : inside x a -> inside (- x) (i_opposite a).
-Proof. unfold inside, i_opposite. simpl. rewrite !Q2R_opp. lra. Qed.
+Proof. unfold inside, i_opposite. cbn [fst snd]. rewrite !opp_IZR. lra. Qed.
 
 (** A product is between those of the ends. *)
 Lemma between x y l h l' h' : l <= x <= h -> l' <= y <= h' ->
@@ -78,121 +73,110 @@ Proof.
   destruct (Rle_dec 0 x), (Rle_dec 0 l'), (Rle_dec 0 h'); split; intros; nra.
 Qed.
 
+(** What is between whole numbers of the square unit is inside once they are rounded. *)
+Lemma rounded x y low high : IZR low <= (x * IZR unit) * (y * IZR unit) <= IZR high ->
+  inside (x * y) (down low, up high).
+Proof.
+  intros H. assert (U := unit_positive). assert (A := down_le low). assert (B := up_ge high).
+  unfold inside. cbn [fst snd].
+  replace (x * IZR unit * (y * IZR unit)) with (x * y * IZR unit * IZR unit) in H by ring.
+  split; apply (Rmult_le_reg_r (IZR unit)); lra.
+Qed.
+
+Lemma IZR_min a b : IZR (Z.min a b) <= IZR a /\ IZR (Z.min a b) <= IZR b.
+Proof. split; apply IZR_le; lia. Qed.
+
+Lemma IZR_max a b : IZR a <= IZR (Z.max a b) /\ IZR b <= IZR (Z.max a b).
+Proof. split; apply IZR_le; lia. Qed.
+
 Lemma inside_times x y a b : inside x a -> inside y b -> inside (x * y) (i_times a b).
 Proof.
-  intros A B. apply inside_around.
-  set (p := (fst a * fst b)%Q). set (q := (fst a * snd b)%Q).
-  set (r := (snd a * fst b)%Q). set (s := (snd a * snd b)%Q).
-  assert (P : Q2R p = Q2R (fst a) * Q2R (fst b)) by apply Q2R_mult.
-  assert (P' : Q2R q = Q2R (fst a) * Q2R (snd b)) by apply Q2R_mult.
-  assert (P'' : Q2R r = Q2R (snd a) * Q2R (fst b)) by apply Q2R_mult.
-  assert (P''' : Q2R s = Q2R (snd a) * Q2R (snd b)) by apply Q2R_mult.
-  assert (H := least_le p q). assert (I := least_le r s).
-  assert (J := least_le (least p q) (least r s)).
-  assert (H' := most_ge p q). assert (I' := most_ge r s).
-  assert (J' := most_ge (most p q) (most r s)).
-  split.
-  - apply (between x y _ _ _ _ A B). lra.
-  - apply (between x y _ _ _ _ A B). lra.
+  unfold i_times. intros A B. unfold inside in A, B.
+  destruct ((0 <=? fst a)%Z && (0 <=? fst b)%Z)%bool eqn:P; apply rounded.
+  - apply Bool.andb_true_iff in P. destruct P as [P N].
+    apply Z.leb_le, IZR_le in P, N. rewrite !mult_IZR.
+    split; apply Rmult_le_compat; lra.
+  - set (p := (fst a * fst b)%Z). set (q := (fst a * snd b)%Z).
+    set (r := (snd a * fst b)%Z). set (s := (snd a * snd b)%Z).
+    assert (E1 : IZR p = IZR (fst a) * IZR (fst b)) by apply mult_IZR.
+    assert (E2 : IZR q = IZR (fst a) * IZR (snd b)) by apply mult_IZR.
+    assert (E3 : IZR r = IZR (snd a) * IZR (fst b)) by apply mult_IZR.
+    assert (E4 : IZR s = IZR (snd a) * IZR (snd b)) by apply mult_IZR.
+    assert (H := IZR_min p q). assert (I := IZR_min r s).
+    assert (J := IZR_min (Z.min p q) (Z.min r s)).
+    assert (H' := IZR_max p q). assert (I' := IZR_max r s).
+    assert (J' := IZR_max (Z.max p q) (Z.max r s)).
+    split; apply (between _ _ _ _ _ _ A B); lra.
 Qed.
 
-Definition above (q : Q) : bool := negb (Qle_bool q 0).
-
-Lemma above_positive q : above q = true -> 0 < Q2R q.
-Proof.
-  unfold above. destruct (Qle_bool q 0) eqn:E; [discriminate|intros _].
-  assert (N : ~ (q <= 0)%Q) by (rewrite <- Qle_bool_iff, E; discriminate).
-  apply Qnot_le_lt, Qlt_Rlt in N. now rewrite RMicromega.Q2R_0 in N.
-Qed.
-
+(** One over what is positive. *)
+Definition inverted (a : interval) : interval := (unit * unit / snd a, unit * unit / fst a + 1)%Z.
 Definition i_inverse (a : interval) : option interval :=
-  if above (fst a) || above (Qopp (snd a)) then Some (around (/ snd a) (/ fst a)) else None.
+  if (0 <? fst a)%Z then Some (inverted a)
+  else if (snd a <? 0)%Z then Some (i_opposite (inverted (i_opposite a))) else None.
+
+Lemma inside_inverted x a : (0 < fst a)%Z -> inside x a -> inside (/ x) (inverted a).
+Proof.
+  intros P H. unfold inside in *. unfold inverted. cbn [fst snd].
+  assert (U := unit_positive). assert (P' := IZR_lt _ _ P).
+  assert (N : 0 < x) by (apply (Rmult_lt_reg_r (IZR unit)); lra).
+  assert (T : (0 < snd a)%Z) by (apply lt_IZR; lra).
+  assert (A := Z.mul_div_le (unit * unit) (snd a) T).
+  assert (B : (unit * unit <= fst a * (unit * unit / fst a + 1))%Z).
+  { assert (M := Z.mod_pos_bound (unit * unit) (fst a) P).
+    assert (E := Z.div_mod (unit * unit) (fst a)). lia. }
+  assert (L : (0 <= unit * unit / snd a)%Z) by (apply Z.div_pos; [discriminate|exact T]).
+  assert (K : (0 <= unit * unit / fst a + 1)%Z).
+  { assert (G : (0 <= unit * unit / fst a)%Z) by (apply Z.div_pos; [discriminate|exact P]). lia. }
+  apply IZR_le in A, B, L, K. rewrite (mult_IZR unit), mult_IZR in A. rewrite mult_IZR, mult_IZR in B.
+  set (l := IZR (unit * unit / snd a)) in *. set (h := IZR (unit * unit / fst a + 1)) in *.
+  set (u := IZR unit) in *.
+  assert (X : 0 < x * u) by now apply Rmult_lt_0_compat.
+  split; apply (Rmult_le_reg_r (x * u)); try exact X.
+  - replace (/ x * u * (x * u)) with (u * u) by (field; lra).
+    apply Rle_trans with (l * IZR (snd a)); [apply Rmult_le_compat_l; lra|lra].
+  - replace (/ x * u * (x * u)) with (u * u) by (field; lra).
+    apply Rle_trans with (h * IZR (fst a)); [lra|apply Rmult_le_compat_l; lra].
+Qed.
 
 Lemma inside_inverse x a i : inside x a -> i_inverse a = Some i -> inside (/ x) i.
 Proof.
-  unfold i_inverse. intros H E.
-  destruct (above (fst a) || above (Qopp (snd a)))%bool eqn:B; [|discriminate].
-  injection E as <-. apply inside_around. unfold inside in H.
-  assert (N : 0 < Q2R (fst a) \/ Q2R (snd a) < 0).
-  { apply Bool.orb_true_iff in B. destruct B as [B|B]; apply above_positive in B; [auto|].
-    rewrite Q2R_opp in B. right. lra. }
-  assert (Z : forall q, Q2R q <> 0 -> Q2R (/ q) = / Q2R q).
-  { intros q A. apply Q2R_inv. intros C. apply A. apply Qeq_eqR in C.
-    now rewrite C, RMicromega.Q2R_0. }
-  rewrite !Z by lra. destruct N as [N|N].
-  - split; apply Rinv_le_contravar; lra.
-  - split.
-    + replace (/ Q2R (snd a)) with (- / - Q2R (snd a)) by (field; lra).
-      replace (/ x) with (- / - x) by (field; lra).
-      apply Ropp_le_contravar, Rinv_le_contravar; lra.
-    + replace (/ Q2R (fst a)) with (- / - Q2R (fst a)) by (field; lra).
-      replace (/ x) with (- / - x) by (field; lra).
-      apply Ropp_le_contravar, Rinv_le_contravar; lra.
+  unfold i_inverse. intros H E. destruct (0 <? fst a)%Z eqn:P.
+  - injection E as <-. apply Z.ltb_lt in P. now apply inside_inverted.
+  - destruct (snd a <? 0)%Z eqn:N; [|discriminate]. injection E as <-. apply Z.ltb_lt in N.
+    assert (X : x <> 0).
+    { intros ->. unfold inside in H. apply IZR_lt in N. lra. }
+    replace (/ x) with (- / - x) by (field; exact X).
+    apply inside_opposite, inside_inverted; [unfold i_opposite; cbn [fst]; lia|].
+    now apply inside_opposite.
 Qed.
 
-(** A root, of the grid squared. *)
-Definition root_below (q : Q) : Q :=
-  Z.sqrt (Qnum q * (Zpos grid * Zpos grid) / Zpos (Qden q)) # grid.
-Definition root_above (q : Q) : Q :=
-  (Z.sqrt (Qnum q * (Zpos grid * Zpos grid) / Zpos (Qden q)) + 1)%Z # grid.
 Definition i_root (a : interval) : option interval :=
-  if Qle_bool 0 (fst a) then Some (root_below (fst a), root_above (snd a)) else None.
+  if (0 <=? fst a)%Z then Some (Z.sqrt (fst a * unit), Z.sqrt (snd a * unit) + 1)%Z else None.
 
 Lemma inside_root x a i : inside x a -> i_root a = Some i -> inside (sqrt x) i.
 Proof.
-  unfold i_root. intros H E. destruct (Qle_bool 0 (fst a)) eqn:B; [|discriminate].
-  injection E as <-. apply Qle_bool_iff, Qle_Rle in B. rewrite RMicromega.Q2R_0 in B.
-  destruct a as [[n d] [n' d']]. unfold inside in *. unfold Q2R in *. cbn [fst snd] in *.
-  unfold root_below, root_above. cbn [Qnum Qden] in *.
-  assert (D : 0 < IZR (Zpos d)) by now apply IZR_lt.
-  assert (D' : 0 < IZR (Zpos d')) by now apply IZR_lt.
-  assert (P : 0 < IZR (Zpos grid)) by now apply IZR_lt.
-  generalize dependent grid. intros g P.
-  assert (N : (0 <= n)%Z).
-  { apply le_IZR. apply (Rmult_le_reg_r (/ IZR (Zpos d))); [now apply Rinv_0_lt_compat|]. lra. }
-  assert (N' : (0 <= n')%Z).
-  { apply le_IZR. apply (Rmult_le_reg_r (/ IZR (Zpos d'))); [now apply Rinv_0_lt_compat|]. lra. }
-  split.
-  - set (t := (n * (Zpos g * Zpos g) / Zpos d)%Z).
-    assert (T : (0 <= t)%Z) by (apply Z.div_pos; lia).
-    destruct (Z.sqrt_spec t T) as [S _].
-    assert (S' : IZR (Z.sqrt t) * IZR (Z.sqrt t) <= IZR t) by (rewrite <- mult_IZR; now apply IZR_le).
-    assert (U : (Zpos d * t <= n * (Zpos g * Zpos g))%Z) by (apply Z.mul_div_le; lia).
-    apply IZR_le in U. rewrite !mult_IZR in U.
-    assert (Q : 0 <= IZR (Z.sqrt t)) by (apply IZR_le, Z.sqrt_nonneg).
-    rewrite <- (sqrt_square (IZR (Z.sqrt t) * / IZR (Zpos g))).
-    2: { apply Rmult_le_pos; [exact Q|]. left. now apply Rinv_0_lt_compat. }
-    apply sqrt_le_1_alt. apply Rle_trans with (IZR n * / IZR (Zpos d)); [|lra].
-    apply (Rmult_le_reg_r (IZR (Zpos d) * (IZR (Zpos g) * IZR (Zpos g)))).
-    { repeat apply Rmult_lt_0_compat; assumption. }
-    replace (IZR (Z.sqrt t) * / IZR (Zpos g) * (IZR (Z.sqrt t) * / IZR (Zpos g)) *
-      (IZR (Zpos d) * (IZR (Zpos g) * IZR (Zpos g))))
-      with (IZR (Zpos d) * (IZR (Z.sqrt t) * IZR (Z.sqrt t))) by (field; lra).
-    replace (IZR n * / IZR (Zpos d) * (IZR (Zpos d) * (IZR (Zpos g) * IZR (Zpos g))))
-      with (IZR n * (IZR (Zpos g) * IZR (Zpos g))) by (field; lra).
-    apply Rle_trans with (IZR (Zpos d) * IZR t); [|exact U].
-    apply Rmult_le_compat_l; [lra|exact S'].
-  - set (t := (n' * (Zpos g * Zpos g) / Zpos d')%Z).
-    assert (T : (0 <= t)%Z) by (apply Z.div_pos; lia).
-    destruct (Z.sqrt_spec t T) as [_ S].
-    assert (U : (n' * (Zpos g * Zpos g) < Zpos d' * (t + 1))%Z).
-    { assert (M := Z.mod_pos_bound (n' * (Zpos g * Zpos g)) (Zpos d') ltac:(lia)).
-      assert (E := Z.div_mod (n' * (Zpos g * Zpos g)) (Zpos d') ltac:(lia)). fold t in E. lia. }
-    assert (V : (t + 1 <= (Z.sqrt t + 1) * (Z.sqrt t + 1))%Z) by lia.
-    apply IZR_le in V. apply IZR_lt in U. rewrite !mult_IZR in U. rewrite mult_IZR in V.
-    assert (Q : 0 <= IZR (Z.sqrt t + 1)) by (apply IZR_le; assert (X := Z.sqrt_nonneg t); lia).
-    rewrite <- (sqrt_square (IZR (Z.sqrt t + 1) * / IZR (Zpos g))).
-    2: { apply Rmult_le_pos; [exact Q|]. left. now apply Rinv_0_lt_compat. }
-    apply sqrt_le_1_alt. apply Rle_trans with (IZR n' * / IZR (Zpos d')); [lra|].
-    apply (Rmult_le_reg_r (IZR (Zpos d') * (IZR (Zpos g) * IZR (Zpos g)))).
-    { repeat apply Rmult_lt_0_compat; assumption. }
-    replace (IZR (Z.sqrt t + 1) * / IZR (Zpos g) * (IZR (Z.sqrt t + 1) * / IZR (Zpos g)) *
-      (IZR (Zpos d') * (IZR (Zpos g) * IZR (Zpos g))))
-      with (IZR (Zpos d') * (IZR (Z.sqrt t + 1) * IZR (Z.sqrt t + 1))) by (field; lra).
-    replace (IZR n' * / IZR (Zpos d') * (IZR (Zpos d') * (IZR (Zpos g) * IZR (Zpos g))))
-      with (IZR n' * (IZR (Zpos g) * IZR (Zpos g))) by (field; lra).
-    apply Rle_trans with (IZR (Zpos d') * IZR (t + 1)); [lra|].
-    apply Rmult_le_compat_l; [lra|exact V].
+  unfold i_root. intros H E. destruct (0 <=? fst a)%Z eqn:P; [|discriminate].
+  injection E as <-. apply Z.leb_le in P. unfold inside in *. cbn [fst snd].
+  assert (U := unit_positive). assert (P' := IZR_le _ _ P).
+  assert (N : 0 <= x) by (apply (Rmult_le_reg_r (IZR unit)); lra).
+  assert (T : (0 <= snd a)%Z) by (apply le_IZR; lra).
+  assert (V : (0 < unit)%Z) by reflexivity.
+  destruct (Z.sqrt_spec (fst a * unit)) as [A _]; [lia|].
+  destruct (Z.sqrt_spec (snd a * unit)) as [_ B]; [lia|].
+  assert (A' := Z.sqrt_nonneg (fst a * unit)). assert (B' := Z.sqrt_nonneg (snd a * unit)).
+  set (l := Z.sqrt (fst a * unit)) in *. set (h := Z.sqrt (snd a * unit)) in *.
+  apply IZR_le in A, A', B'. apply IZR_lt in B.
+  rewrite !mult_IZR in A, B. rewrite succ_IZR in B. rewrite plus_IZR.
+  assert (S : sqrt x * IZR unit * (sqrt x * IZR unit) = x * IZR unit * IZR unit).
+  { replace (sqrt x * IZR unit * (sqrt x * IZR unit))
+      with (sqrt x * sqrt x * (IZR unit * IZR unit)) by ring. rewrite sqrt_sqrt by exact N. ring. }
+  assert (R : 0 <= sqrt x * IZR unit) by (apply Rmult_le_pos; [apply sqrt_pos|lra]).
+  assert (W : IZR (fst a) * IZR unit <= x * IZR unit * IZR unit)
+    by (apply Rmult_le_compat_r; lra).
+  assert (W' : x * IZR unit * IZR unit <= IZR (snd a) * IZR unit)
+    by (apply Rmult_le_compat_r; lra).
+  split; apply Rsqr_incr_0_var; unfold Rsqr; lra.
 Qed.
 
 (** ** Formulas *)
@@ -229,16 +213,16 @@ Fixpoint value (t : term) : R :=
   end.
 
 Fixpoint i_power (a : interval) (n : nat) : interval :=
-  match n with O => exactly 1 | S k => i_times a (i_power a k) end.
+  match n with O => i_whole 1 | S k => i_times a (i_power a k) end.
 
 Definition both (f : interval -> interval -> interval) (a b : option interval) :=
   match a, b with Some i, Some j => Some (f i j) | _, _ => None end.
 
 Fixpoint range (t : term) : option interval :=
   match t with
-  | Number q => Some (exactly q)
-  | Whole z => Some (exactly (inject_Z z))
-  | Count n => Some (exactly (inject_Z (Z.of_nat n)))
+  | Number q => Some (i_number q)
+  | Whole z => Some (i_whole z)
+  | Count n => Some (i_whole (Z.of_nat n))
   | Named k => Some (known k)
   | Plus a b => both i_plus (range a) (range b)
   | Less a b => both (fun i j => i_plus i (i_opposite j)) (range a) (range b)
@@ -258,13 +242,10 @@ Fixpoint range (t : term) : option interval :=
 
 Hypothesis enclosed : forall k, inside (named k) (known k).
 
-Lemma inside_whole z : inside (IZR z) (exactly (inject_Z z)).
-Proof. unfold inside, exactly, Q2R. simpl. lra. Qed.
-
 Theorem range_sound t : forall i, range t = Some i -> inside (value t) i.
 Proof.
   induction t; simpl; intros i E.
-  - injection E as <-. apply inside_exactly.
+  - injection E as <-. apply inside_number.
   - injection E as <-. apply inside_whole.
   - injection E as <-. rewrite INR_IZR_INZ. apply inside_whole.
   - injection E as <-. apply enclosed.
@@ -367,28 +348,79 @@ Proof.
 Qed.
 
 (** Comparisons that the ends decide. *)
-Definition at_most (a b : term) : bool :=
-  match range a, range b with Some i, Some j => Qle_bool (snd i) (fst j) | _, _ => false end.
-Definition below (a b : term) : bool :=
-  match range a, range b with
-  | Some i, Some j => negb (Qle_bool (fst j) (snd i))
-  | _, _ => false
-  end.
+Definition i_at_most (a b : option interval) : bool :=
+  match a, b with Some i, Some j => (snd i <=? fst j)%Z | _, _ => false end.
+Definition i_below (a b : option interval) : bool :=
+  match a, b with Some i, Some j => (snd i <? fst j)%Z | _, _ => false end.
 
-Theorem at_most_sound a b : at_most a b = true -> value a <= value b.
+Lemma i_at_most_sound x y i j : inside x i -> inside y j -> (snd i <= fst j)%Z -> x <= y.
 Proof.
-  unfold at_most. destruct (range a) as [i|] eqn:A; [|discriminate].
-  destruct (range b) as [j|] eqn:B; [|discriminate]. intros E.
-  apply Qle_bool_iff, Qle_Rle in E. apply range_sound in A, B. unfold inside in *. lra.
+  unfold inside. intros A B L. apply IZR_le in L. assert (U := unit_positive).
+  apply (Rmult_le_reg_r (IZR unit)); lra.
 Qed.
 
-Theorem below_sound a b : below a b = true -> value a < value b.
+Theorem at_most_sound a b : i_at_most (range a) (range b) = true -> value a <= value b.
 Proof.
-  unfold below. destruct (range a) as [i|] eqn:A; [|discriminate].
-  destruct (range b) as [j|] eqn:B; [|discriminate].
-  destruct (Qle_bool (fst j) (snd i)) eqn:E; [discriminate|intros _].
-  assert (N : ~ (fst j <= snd i)%Q) by (rewrite <- Qle_bool_iff, E; discriminate).
-  apply Qnot_le_lt, Qlt_Rlt in N. apply range_sound in A, B. unfold inside in *. lra.
+  destruct (range a) as [i|] eqn:A; [|discriminate].
+  destruct (range b) as [j|] eqn:B; [|discriminate]. intros E.
+  apply (i_at_most_sound _ _ i j); auto using range_sound. now apply Z.leb_le.
+Qed.
+
+Theorem below_sound a b : i_below (range a) (range b) = true -> value a < value b.
+Proof.
+  destruct (range a) as [i|] eqn:A; [|discriminate].
+  destruct (range b) as [j|] eqn:B; [|discriminate]. intros E.
+  apply Z.ltb_lt, IZR_lt in E. apply range_sound in A, B. unfold inside in *.
+  assert (U := unit_positive). apply (Rmult_lt_reg_r (IZR unit)); lra.
 Qed.
 
 End Formulas.
+
+(** ** The range of a formula for many values of its names: what has none is worked out once *)
+
+Inductive staged :=
+| Still (i : option interval)
+| Moving (f : (nat -> interval) -> option interval).
+
+Definition unstaged (known : nat -> interval) (a : staged) : option interval :=
+  match a with Still i => i | Moving f => f known end.
+Definition on_one (g : option interval -> option interval) (a : staged) : staged :=
+  match a with Still i => Still (g i) | Moving f => Moving (fun known => g (f known)) end.
+Definition on_two (g : option interval -> option interval -> option interval) (a b : staged) :=
+  match a, b with
+  | Still i, Still j => Still (g i j)
+  | _, _ => Moving (fun known => g (unstaged known a) (unstaged known b))
+  end.
+Definition quotient (a b : option interval) : option interval :=
+  match b with
+  | Some j => match i_inverse j with
+      | Some k => option_map (fun i => i_times i k) a
+      | None => None
+      end
+  | None => None
+  end.
+
+Fixpoint prepared (t : term) : staged :=
+  match t with
+  | Number q => Still (Some (i_number q))
+  | Whole z => Still (Some (i_whole z))
+  | Count n => Still (Some (i_whole (Z.of_nat n)))
+  | Named k => Moving (fun known => Some (known k))
+  | Plus a b => on_two (both i_plus) (prepared a) (prepared b)
+  | Less a b => on_two (both (fun i j => i_plus i (i_opposite j))) (prepared a) (prepared b)
+  | Opposite a => on_one (option_map i_opposite) (prepared a)
+  | Times a b => on_two (both i_times) (prepared a) (prepared b)
+  | Over a b => on_two quotient (prepared a) (prepared b)
+  | Power a n => on_one (option_map (fun i => i_power i n)) (prepared a)
+  | Root a => on_one (fun a => match a with Some i => i_root i | None => None end) (prepared a)
+  end.
+
+Theorem prepared_range known t : unstaged known (prepared t) = range known t.
+Proof.
+  assert (One : forall g a, unstaged known (on_one g a) = g (unstaged known a))
+    by (intros g []; reflexivity).
+  assert (Two : forall g a b,
+    unstaged known (on_two g a b) = g (unstaged known a) (unstaged known b))
+    by (intros g [] []; reflexivity).
+  induction t; cbn [prepared range]; rewrite ?One, ?Two, ?IHt, ?IHt1, ?IHt2; reflexivity.
+Qed.
