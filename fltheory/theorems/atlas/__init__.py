@@ -1,12 +1,23 @@
 """Theorems that everybody cites, beside the five papers: a file per paper and a line here."""
 
-from fltheory.theorems.atlas import fedavg_li, fedawe, fednova, fedprox, local_gd, proxskip
+from fltheory.theorems.atlas import (
+    fedavg_li,
+    fedavg_li_constant,
+    fedawe,
+    fednova,
+    fedprox,
+    local_gd,
+    proxskip,
+    scaffold_bias,
+)
 
 STATEMENTS = (
     *fedavg_li.STATEMENTS,
+    *fedavg_li_constant.STATEMENTS,
     *local_gd.STATEMENTS,
     *proxskip.STATEMENTS,
     *fedprox.STATEMENTS,
     *fednova.STATEMENTS,
     *fedawe.STATEMENTS,
+    *scaffold_bias.STATEMENTS,
 )
