@@ -512,4 +512,4 @@ Theorem condition_holds (c : refutation) : checked c = true ->
 Proof. intros E r L k l I. apply (proj1 (refuted c E) r L). now apply nth_error_In in I. Qed.
 
 (** The kernel compares what is expected after a thousand rounds without unfolding them. *)
-Global Opaque after.
+Global Opaque after largest.
