@@ -33,13 +33,13 @@ FIELDS = (
     "participants", "coin", "local_steps", "client_lr", "server_lr", "assist_lr", "start",
 )  # fmt: skip
 # What the statement takes from the library: no symbol may be called so.
-WORDS = frozenset(
-    "forall fun nat list R Q r i x s xs after average largest sqrt Q2R INR mean_loss point loss "
-    "gradient smooth strongly_convex square minus full_gradient unbiased axis_noise dimension "
-    "server_sigma squared_distance squared_gradient excess_loss participant_excess_loss "
-    "participant_gradient_sum start Process setting condition refutation checked true "
-    "accepted the_refutation".split()
-)
+_WORDS = """
+forall fun nat list R Q r i x s xs after average largest sqrt Q2R INR mean_loss point loss gradient
+smooth strongly_convex square minus full_gradient unbiased axis_noise dimension server_sigma
+squared_distance squared_gradient excess_loss participant_excess_loss participant_gradient_sum start
+Process setting condition refutation checked true accepted the_refutation
+"""
+WORDS = frozenset(_WORDS.split())
 IN_TERMS = r"[A-Za-z0-9_ ()#]*"
 IN_PROOFS = r"(?:[A-Za-z0-9_ ()=>]|Nat\.lt_0_succ|Process\.sigma)*"
 FILE = re.compile(

@@ -27,15 +27,16 @@ MOST_WORK = 50_000  # sets of participants, times their clients, local steps and
 Row = list[Fraction]
 
 # Words of the file, which a symbol of the statement must not take the place of.
-TAKEN = frozenset(
-    "R Q s r i x xs after at average bound_below case checked clients coin conditions dimension "
-    "eligible excess_loss expectation false fun forall full_gradient gradient gradients hessians "
-    "in_round largest loss mean_loss minus nat optima optimum participant_excess_loss "
-    "participant_gradient_sum participants point q_root reduced refutation refuted rounds run smooth "
-    "sqrt square squared_distance squared_gradient start strongly_convex symbols true truth "
-    "truth_above unbiased axis_noise local_steps client_lr server_lr assist_lr server_sigma INR Q2R "
-    "list setting of first more accepted the_refutation Definition Theorem Proof Qed".split()
-)
+_TAKEN = """
+R Q s r i x xs after at average bound_below case checked clients coin conditions dimension eligible
+excess_loss expectation false fun forall full_gradient gradient gradients hessians in_round largest
+loss mean_loss minus nat optima optimum participant_excess_loss point participant_gradient_sum
+participants q_root reduced refutation refuted rounds run smooth sqrt square squared_distance
+squared_gradient start strongly_convex symbols true truth truth_above unbiased axis_noise
+local_steps client_lr server_lr assist_lr server_sigma INR Q2R list setting of first more accepted
+the_refutation condition Process
+"""
+TAKEN = frozenset(_TAKEN.split())
 
 _QUANTITIES = {
     "squared_distance": ("SquaredDistance", "squared_distance s xs"),
@@ -263,7 +264,9 @@ class _Played:
         apart = [x - star for x, star in zip(self.start, self.star, strict=True)]
         if name == "squared_distance":
             return sum((a * a for a in apart), Fraction(0))
-        mean = [sum(column, Fraction(0)) / len(column) for column in zip(*self.hessians)]
+        mean = [
+            sum(column, Fraction(0)) / len(column) for column in zip(*self.hessians, strict=True)
+        ]
         if name == "excess_loss":
             return sum((h * a * a for h, a in zip(mean, apart, strict=True)), Fraction(0)) / 2
         if any(row != self.hessians[0] for row in self.hessians):
