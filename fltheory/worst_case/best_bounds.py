@@ -24,6 +24,7 @@ from fltheory.worst_case.correlated.bound import (
     best_correlated_bound,
     correlated_certificate,
 )
+from fltheory.worst_case.correlated.rich_bound import RichBound, rich_certificate, richer_bound
 from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof.proof_file import ProofFile
@@ -54,6 +55,7 @@ def best_bound(
     every_n_clients: bool = False,
     rounds: int | None = None,
     start_distance: Any = None,
+    rich: bool = False,
 ) -> AnyBound:
     """Return the best bound that holds for all clients of a class, as a solver finds it.
 
@@ -110,6 +112,9 @@ def best_bound(
         be the least, not the floor.
     start_distance : number, optional
         ``||x_0 - x*||`` for ``rounds``.
+    rich : bool
+        For clients that come and go, with exact gradients: let the function see gradients and
+        losses at the model, too. The program is larger, the bound never worse.
 
     Returns
     -------
@@ -169,14 +174,14 @@ def best_bound(
     chained = isinstance(participation, FiniteChain)
     if chained or process_of(participation).client_chains is not None:
         averaged = AveragingRound.of(algorithm, participation, target_weights)
-        horizon = (rounds, start_distance)
+        horizon = (rounds, start_distance, rich)
         return _of_averaging(
             averaged, client_class, numbers, measured, measure, best_weights, horizon
         )
-    if measure == "loss" or rounds is not None:
+    if measure == "loss" or rounds is not None or rich:
         raise ValueError(
-            "participation must be Bernoulli or MarkovOnOff for measure='loss' or rounds, got "
-            f"{type(participation).__name__}"
+            "participation must be Bernoulli or MarkovOnOff for measure='loss', rounds or rich, "
+            f"got {type(participation).__name__}"
         )
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:
@@ -208,11 +213,11 @@ def _of_averaging(
     measured: Measure,
     measure: Measured | None,
     best_weights: bool,
-    horizon: tuple[int | None, Any],
+    horizon: tuple[int | None, Any, bool],
 ) -> Bound | CorrelatedBound:
     """Bound a single round where rounds are independent, else means over rounds."""
-    rounds, distance = horizon
-    if not a_round.is_correlated and measure != "loss" and rounds is None:
+    rounds, distance, rich = horizon
+    if not a_round.is_correlated and measure != "loss" and rounds is None and not rich:
         if best_weights:
             a_round = least_floor_weights(a_round, _convex(clients))
         return best_bound_of(a_round, clients, numbers.get(measured.speed), measured)
@@ -223,7 +228,7 @@ def _of_averaging(
         )
 
     def bound_of(played: AveragingRound) -> CorrelatedBound:
-        return best_correlated_bound(
+        found = best_correlated_bound(
             played,
             _convex(clients),
             measure="loss" if measure == "loss" else "distance",
@@ -231,6 +236,7 @@ def _of_averaging(
             rounds=rounds,
             distance=1 if distance is None else distance,
         )
+        return richer_bound(found) if rich else found
 
     def value(played: AveragingRound) -> float:
         found = bound_of(played)
@@ -291,5 +297,6 @@ def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile:
 _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     Bound: round_certificate,
     CorrelatedBound: correlated_certificate,
+    RichBound: rich_certificate,
     LyapunovBound: _proof_of_memory,
 }
