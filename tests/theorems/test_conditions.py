@@ -237,6 +237,17 @@ CONDITIONS = {
     },
     "fednova": {("weights that sum to one", "Assumption 3"): "Eq(W, 1)"},
     "fedawe": {("everybody is available at times", "Assumption 1"): "delta > 0"},
+    "scaffold-bias": {
+        ("strong convexity", "Section 3"): "mu > 0",
+        ("smoothness", "Section 3"): "L < oo",
+        ("one loss for all", "Section 3"): "Eq(sigma_G, 0)",
+        ("everybody takes part", "Section 3"): "Eq(d_0, 1)",
+        ("at least two clients", "Section 3"): "N >= 2",
+        ("at least two local steps", "Section 3"): "H >= 2",
+        ("option II", "Section 3"): "Eq(o, 2)",
+        ("a server's factor of one", "Section 3"): "Eq(eta_g, 1)",
+        ("bounded noise", "Assumption 3"): "B_e < oo",
+    },
 }
 
 

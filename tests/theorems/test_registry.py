@@ -103,6 +103,9 @@ READINGS = {
     "fedawe/lemma-2": ("printed",),
     "fedawe/lemma-2-squares": ("printed",),
     "fedawe/lemma-4": ("printed",),
+    "scaffold-bias/4.1": ("printed",),
+    "scaffold-bias/11": ("printed",),
+    "scaffold-bias/16": ("printed",),
 }
 
 

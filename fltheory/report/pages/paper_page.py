@@ -18,6 +18,7 @@ from itertools import takewhile
 import sympy as sp
 
 from fltheory.claims.statement import Statement
+from fltheory.decimals import how_many
 from fltheory.grammar.assertion import Assertion
 from fltheory.grammar.printed_form import printed_latex
 from fltheory.report.html.mathml import related_latex
@@ -289,7 +290,7 @@ def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:
         if record is not None:
             by_outcome.setdefault(record.outcome, []).append(regime)
     for outcome, regimes in sorted(by_outcome.items()):
-        count = f"{len(regimes)} regime{'s' if len(regimes) > 1 else ''}"
+        count = how_many(len(regimes), "regime")
         yield f"- **{outcome}** on {count}: {'; '.join(regimes)}"
     if by_outcome:
         yield ""

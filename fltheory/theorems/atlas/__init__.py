@@ -8,6 +8,7 @@ from fltheory.theorems.atlas import (
     fedprox,
     local_gd,
     proxskip,
+    scaffold_bias,
 )
 
 STATEMENTS = (
@@ -18,4 +19,5 @@ STATEMENTS = (
     *fedprox.STATEMENTS,
     *fednova.STATEMENTS,
     *fedawe.STATEMENTS,
+    *scaffold_bias.STATEMENTS,
 )
