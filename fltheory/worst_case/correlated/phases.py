@@ -104,9 +104,21 @@ class PhasedBound:
     @property
     def value(self) -> float:
         """The bound at the distance, dissimilarity and noise that were given."""
-        clients = self.client_class
+        return self.after(sum(phase.rounds for phase in self.phases), self.distance)
+
+    def after(self, rounds: int, distance: float) -> float:
+        """Bound what is measured after all rounds, from ``distance = ||x_0 - x*||``.
+
+        Raises
+        ------
+        ValueError
+            For another number of rounds.
+        """
+        own, clients = sum(phase.rounds for phase in self.phases), self.client_class
+        if rounds != own:
+            raise ValueError(f"rounds must be the {own} of the phases, got {rounds}")
         return (
-            self.start * self.distance**2
+            self.start * distance**2
             + self.heterogeneity * float(clients.dissimilarity**2)
             + self.noise * float(clients.sigma**2)
         )

@@ -93,6 +93,9 @@ def test_no_truth_is_above_a_bound(seed: int, measure: Any) -> None:
     clients = ClientClass(1, "0.1", sigma=sigma)
     bound = best_bound(schedule, process, clients, measure=measure, rounds=12, start_distance=2)
     assert isinstance(bound, PhasedBound)
+    assert bound.after(12, 2) == bound.value
+    with pytest.raises(ValueError, match="rounds must be the 12 of the phases, got 11"):
+        bound.after(11, 2)
     made = certificate(bound, 1e-4)
     made.verify()
     said = {name: float(value) for name, value in made.proof.bound.items()}
