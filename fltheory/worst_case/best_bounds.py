@@ -121,8 +121,8 @@ def best_bound(
     -------
     Bound, CorrelatedBound, LyapunovBound or PhasedBound
         With its coefficients, ``floor``, and ``after(rounds, ...)``; a `PhasedBound`, of rounds
-        that differ, is for its own number of them and has no floor. A `LyapunovBound` has the outcome UNDECIDED where no
-        function is found that the checker accepts.
+        that differ, is for its own number of them and has no floor. A `LyapunovBound` has the
+        outcome UNDECIDED where no function is found that the checker accepts.
 
     Raises
     ------
