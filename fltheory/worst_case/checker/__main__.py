@@ -15,6 +15,7 @@ if TYPE_CHECKING or __package__:
         kernel,
         memory,
         one_round,
+        phases_checker,
         rich_checker,
     )
 else:
@@ -22,10 +23,11 @@ else:
     import kernel
     import memory
     import one_round
+    import phases_checker
     import rich_checker
 
 KINDS: dict[str, Any] = {
-    own.KIND: own for own in (one_round, memory, correlated_checker, rich_checker)
+    own.KIND: own for own in (one_round, memory, correlated_checker, rich_checker, phases_checker)
 }
 
 

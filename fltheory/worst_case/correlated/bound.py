@@ -35,8 +35,8 @@ Measured: TypeAlias = Literal["distance", "loss"]
 _Certificate = TypeVar("_Certificate", bound=ProofFile)
 
 # Units of gradients at x*, in turn: the solver stalls where its numbers are far from 1.
-_UNITS = (1, 8, Fraction(1, 8), 128)
-_BITS = (44, 60)
+UNITS = (1, 8, Fraction(1, 8), 128)
+BITS = (44, 60)
 # What the start costs beside the floor, so that of equal floors the one of the least start is
 # found; and in a proof the start's share above that.
 _TIE = 1e-7
@@ -213,7 +213,7 @@ def best_correlated_bound(
     >>> round(best_correlated_bound(a_round, ClientClass(1, "0.1")).floor, 3)
     2.605
     """
-    _check(a_round, client_class)
+    check_covered(a_round, client_class)
     validation.one_of("measure", measure, ("distance", "loss"))
     given = None if rate is None else exact("rate", rate)
     if given is not None and given >= 1:
@@ -295,7 +295,8 @@ def best_step(
     return min(found, key=lambda one: one[0])[1]
 
 
-def _check(a_round: AveragingRound, clients: ClientClass) -> None:
+def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
+    """Refuse a class or clients of which nothing is proved, with what is missing."""
     if clients.mu == 0:
         raise ValueError(
             "mu must be above 0 where clients are correlated in time: without strong convexity "
@@ -316,7 +317,7 @@ def _check(a_round: AveragingRound, clients: ClientClass) -> None:
         )
 
 
-def _guess(a_round: AveragingRound, clients: ClientClass) -> float:
+def guess_of(a_round: AveragingRound, clients: ClientClass) -> float:
     """Return about the floor, in units with L = 1: the rule for small steps, and local drift."""
     step = float(clients.L * a_round.client_lr * a_round.server_lr) * a_round.local_steps
     spread = 0.0
@@ -330,14 +331,14 @@ def _guess(a_round: AveragingRound, clients: ClientClass) -> float:
 def solutions(
     request: Request,
     program_of: type[OnOffProgram] = OnOffProgram,
-    factors: Sequence[int | Fraction] = _UNITS,
+    factors: Sequence[int | Fraction] = UNITS,
 ) -> Iterator[Solved]:
     """Yield solutions in one unit after another, all nearly the best."""
     a_round, clients, rounds = request.round, request.client_class, request.rounds
     step, mu = float(clients.L * a_round.client_lr), float(clients.mu / clients.L)
     h = float(clients.dissimilarity / clients.L) ** 2
     sigma = float(clients.sigma / clients.L) ** 2
-    guess = _guess(a_round, clients)
+    guess = guess_of(a_round, clients)
     for factor in factors:
         unit = Fraction(2) ** round(-math.log2(guess) / 2) * factor
         program = program_of(
@@ -385,7 +386,7 @@ def correlated_certificate(bound: CorrelatedBound, margin: float = 1e-6) -> Corr
 
     Parameters and errors are those of `certificate`.
     """
-    return first_proof(bound, margin, solutions(bound.request), _text, CorrelatedCertificate)
+    return first_proof(bound, margin, solutions(bound.request), proof_text, CorrelatedCertificate)
 
 
 def first_proof(
@@ -405,7 +406,7 @@ def first_proof(
     share = 1 + float(exact("margin", margin, above=0))
     for solved in chain([bound.solved], others):
         widest = _widest(bound, solved, share)
-        for bits in _BITS if widest is not None else ():
+        for bits in BITS if widest is not None else ():
             made = kind(text_of(bound.request, solved.unit, widest, bits))
             try:
                 made.verify()
@@ -427,7 +428,7 @@ def _widest(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedS
     return solved.program.solve(None, fixed)
 
 
-def _text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
+def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
     """Return a certificate's JSON, numbers rounded to so many bits after the point."""
     a_round, clients = request.round, request.client_class
     units = dict(units_of(request, unit))
@@ -598,32 +599,36 @@ class CorrelatedCertificate(ProofFile):
         if proof.measure == "rate":
             left, rate = "E||x_t - x*||^2 <= ", bound["rate"]
             right = f"{rate}^t {first} + (1 - {rate}^t)/(1 - {rate}) ({each}) for every t"
-        weighted = proof.averaging == "weights"
-        sums = "weight times update" if weighted else "mean update of those present"
-        gradients = (
-            "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
-        )
-        lines = [
+        return (
             left + right + ", h = sum alpha_i ||grad F_i(x*)||^2",
-            f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
-            f"{gradients}, x* of F = sum alpha_i F_i",
-            f"K = {proof.local_steps}, eta_c = {proof.client_lr}, x+ = x + {proof.server_lr} times "
-            f"{sums}; {_WHO[proof.chain is not None]}, stationary at first:",
-        ]
-        if proof.chain is not None:
-            lines += [
-                f"  {fraction_text(p)} of rounds: {_members(mask)}"
-                for p, mask in zip(proof.chain.law, proof.chain.masks, strict=True)
-            ]
-        for own in proof.groups:
-            weight = f", weight {fraction_text(own.weight)}" if weighted else ""
-            correlation = f"correlation {fraction_text(own.correlation)}, "
-            lines.append(
-                f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
-                f"{'' if proof.chain is not None else correlation}"
-                f"alpha = {fraction_text(own.target_weight)}{weight}"
-            )
-        return tuple(lines)
+            *who_lines(proof, f"eta_c = {proof.client_lr}"),
+        )
+
+
+def who_lines(proof: CorrelatedProof, steps: str) -> Iterator[str]:
+    """Yield the class, the round and who is present, in words."""
+    weighted = proof.averaging == "weights"
+    sums = "weight times update" if weighted else "mean update of those present"
+    gradients = "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
+    yield (
+        f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
+        f"{gradients}, x* of F = sum alpha_i F_i"
+    )
+    yield (
+        f"K = {proof.local_steps}, {steps}, x+ = x + {proof.server_lr} times {sums}; "
+        f"{_WHO[proof.chain is not None]}, stationary at first:"
+    )
+    if proof.chain is not None:
+        for p, mask in zip(proof.chain.law, proof.chain.masks, strict=True):
+            yield f"  {fraction_text(p)} of rounds: {_members(mask)}"
+    for own in proof.groups:
+        weight = f", weight {fraction_text(own.weight)}" if weighted else ""
+        correlation = f"correlation {fraction_text(own.correlation)}, "
+        yield (
+            f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
+            f"{'' if proof.chain is not None else correlation}"
+            f"alpha = {fraction_text(own.target_weight)}{weight}"
+        )
 
 
 _WHO = {
