@@ -67,5 +67,5 @@ def test_a_proof_of_an_earlier_format_must_be_made_again(text: str, tmp_path: Pa
 
 
 def test_kinds_are_told_apart_by_what_their_files_say() -> None:
-    assert len(KINDS) == 3
+    assert len(KINDS) == 4
     assert all(one.kind == kind for kind, one in KINDS.items())

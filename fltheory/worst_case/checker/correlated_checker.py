@@ -533,10 +533,13 @@ class Checker:
     Parameters
     ----------
     proof : CorrelatedProof
+    following : sequence of Value, optional
+        W after the round, where it is another one.
     """
 
-    def __init__(self, proof: CorrelatedProof) -> None:
+    def __init__(self, proof: CorrelatedProof, following: Sequence[Value] | None = None) -> None:
         self.proof = proof
+        self._following = proof.function if following is None else following
         self.size = proof.local_steps + 1
         self.alpha = [own.target_weight for own in proof.groups]
 
@@ -544,7 +547,9 @@ class Checker:
         """Return what W is made of in every state, x moved by a round before or not."""
         return [
             _Parts(self.proof, value, self.proof.reach(state) if moves else None)
-            for state, value in zip(self.proof.states, self.proof.function, strict=True)
+            for state, value in zip(
+                self.proof.states, self._following if moves else self.proof.function, strict=True
+            )
         ]
 
     @cached_property
@@ -659,14 +664,14 @@ class Checker:
         sums.add_square(proof.bound["start"])
         sums.add_h(proof.bound["start_heterogeneity"] - proof.below)
         sums.check("start")
-        noise = self._mean_constant(law) + proof.noise_below
+        noise = self._mean_constant(law, proof.function) + proof.noise_below
         if noise > proof.bound["start_noise"]:
             raise ProofError("bound.start_noise: the function is larger at first")
 
     # ------------------------------------------------------------ noise
 
-    def _mean_constant(self, law: Next) -> Fraction:
-        constants = _whole([value.constant for value in self.proof.function])
+    def _mean_constant(self, law: Next, function: Sequence[Value]) -> Fraction:
+        constants = _whole([value.constant for value in function])
         return _Mean(law.chances([]), law.denominator)(constants)
 
     def check_noise(self, place: int) -> None:
@@ -679,7 +684,7 @@ class Checker:
         proof, state = self.proof, self.proof.states[place]
         law, K, L = Next(proof, place), proof.local_steps, proof.L
         total = proof.bound["rate"] * proof.function[place].constant + proof.bound["noise"]
-        total -= self._mean_constant(law)
+        total -= self._mean_constant(law, self._following)
         for k, (c, present, members) in enumerate(proof.cells(state)):
             clients = kernel.Coordinates(2 * K, [kernel.Group("a client", 1, 0, K + 1)])
             form, nothing = kernel.SymmetricForm(clients), clients.nothing
@@ -695,7 +700,7 @@ class Checker:
             squares = _whole(
                 [
                     value.form[0][0] * proof.reach(other)[c] ** 2
-                    for value, other in zip(proof.function, proof.states, strict=True)
+                    for value, other in zip(self._following, proof.states, strict=True)
                 ]
             )
             moved = nothing

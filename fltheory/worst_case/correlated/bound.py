@@ -34,8 +34,8 @@ from fltheory.worst_case.rounds.client_class import ClientClass, exact
 Measured: TypeAlias = Literal["distance", "loss"]
 
 # Units of gradients at x*, in turn: the solver stalls where its numbers are far from 1.
-_UNITS = (1, 8, Fraction(1, 8), 128)
-_BITS = (44, 60)
+UNITS = (1, 8, Fraction(1, 8), 128)
+BITS = (44, 60)
 # What the start costs beside the floor, so that of equal floors the one of the least start is
 # found; and in a proof the start's share above that.
 _TIE = 1e-7
@@ -197,7 +197,7 @@ def best_correlated_bound(
     >>> round(best_correlated_bound(a_round, ClientClass(1, "0.1")).floor, 3)
     2.605
     """
-    _check(a_round, client_class)
+    check_covered(a_round, client_class)
     validation.one_of("measure", measure, ("distance", "loss"))
     given = None if rate is None else exact("rate", rate)
     if given is not None and given >= 1:
@@ -279,7 +279,8 @@ def best_step(
     return min(found, key=lambda one: one[0])[1]
 
 
-def _check(a_round: AveragingRound, clients: ClientClass) -> None:
+def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
+    """Refuse a class or clients of which nothing is proved, with what is missing."""
     if clients.mu == 0:
         raise ValueError(
             "mu must be above 0 where clients are correlated in time: without strong convexity "
@@ -300,7 +301,7 @@ def _check(a_round: AveragingRound, clients: ClientClass) -> None:
         )
 
 
-def _guess(a_round: AveragingRound, clients: ClientClass) -> float:
+def guess_of(a_round: AveragingRound, clients: ClientClass) -> float:
     """Return about the floor, in units with L = 1: the rule for small steps, and local drift."""
     step = float(clients.L * a_round.client_lr * a_round.server_lr) * a_round.local_steps
     spread = 0.0
@@ -317,8 +318,8 @@ def _solutions(request: Request) -> Iterator[Solved]:
     step, mu = float(clients.L * a_round.client_lr), float(clients.mu / clients.L)
     h = float(clients.dissimilarity / clients.L) ** 2
     sigma = float(clients.sigma / clients.L) ** 2
-    guess = _guess(a_round, clients)
-    for factor in _UNITS:
+    guess = guess_of(a_round, clients)
+    for factor in UNITS:
         unit = Fraction(2) ** round(-math.log2(guess) / 2) * factor
         program = OnOffProgram(
             a_round,
@@ -341,7 +342,7 @@ def _solutions(request: Request) -> Iterator[Solved]:
 
 
 def _bound(request: Request, solved: Solved) -> CorrelatedBound:
-    units = {name: float(value) for name, value in _units(request, solved.unit)}
+    units = {name: float(value) for name, value in units_of(request, solved.unit)}
     ends = solved.solution.ends
     return CorrelatedBound(
         ends["start"] * units["z"],
@@ -354,7 +355,7 @@ def _bound(request: Request, solved: Solved) -> CorrelatedBound:
     )
 
 
-def _units(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
+def units_of(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
     """Yield what a program's numbers are multiplied by in the certificate's units.
 
     Coefficients of ``||z||^2``, of z with gradients, and of squares of gradients; multipliers.
@@ -398,8 +399,8 @@ def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedC
     widest = solved.program.solve(None, fixed)
     if widest is None:
         return None
-    for bits in _BITS:
-        made = CorrelatedCertificate(_text(bound.request, solved.unit, widest, bits))
+    for bits in BITS:
+        made = CorrelatedCertificate(proof_text(bound.request, solved.unit, widest, bits))
         try:
             made.verify()
         except ProofError:
@@ -408,10 +409,10 @@ def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedC
     return None
 
 
-def _text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
+def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
     """Return a certificate's JSON, numbers rounded to so many bits after the point."""
     a_round, clients = request.round, request.client_class
-    units = dict(_units(request, unit))
+    units = dict(units_of(request, unit))
     # Without a rate, F(x) - F* may be what function values add up to.
     wanted = Fraction(request.rate is None and request.measure == "loss")
 
@@ -572,32 +573,36 @@ class CorrelatedCertificate(ProofFile):
         if proof.measure == "rate":
             left, rate = "E||x_t - x*||^2 <= ", bound["rate"]
             right = f"{rate}^t {first} + (1 - {rate}^t)/(1 - {rate}) ({each}) for every t"
-        weighted = proof.averaging == "weights"
-        sums = "weight times update" if weighted else "mean update of those present"
-        gradients = (
-            "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
-        )
-        lines = [
+        return (
             left + right + ", h = sum alpha_i ||grad F_i(x*)||^2",
-            f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
-            f"{gradients}, x* of F = sum alpha_i F_i",
-            f"K = {proof.local_steps}, eta_c = {proof.client_lr}, x+ = x + {proof.server_lr} times "
-            f"{sums}; {_WHO[proof.chain is not None]}, stationary at first:",
-        ]
-        if proof.chain is not None:
-            lines += [
-                f"  {fraction_text(p)} of rounds: {_members(mask)}"
-                for p, mask in zip(proof.chain.law, proof.chain.masks, strict=True)
-            ]
-        for own in proof.groups:
-            weight = f", weight {fraction_text(own.weight)}" if weighted else ""
-            correlation = f"correlation {fraction_text(own.correlation)}, "
-            lines.append(
-                f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
-                f"{'' if proof.chain is not None else correlation}"
-                f"alpha = {fraction_text(own.target_weight)}{weight}"
-            )
-        return tuple(lines)
+            *who_lines(proof, f"eta_c = {proof.client_lr}"),
+        )
+
+
+def who_lines(proof: CorrelatedProof, steps: str) -> Iterator[str]:
+    """Yield the class, the round and who is present, in words."""
+    weighted = proof.averaging == "weights"
+    sums = "weight times update" if weighted else "mean update of those present"
+    gradients = "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
+    yield (
+        f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
+        f"{gradients}, x* of F = sum alpha_i F_i"
+    )
+    yield (
+        f"K = {proof.local_steps}, {steps}, x+ = x + {proof.server_lr} times {sums}; "
+        f"{_WHO[proof.chain is not None]}, stationary at first:"
+    )
+    if proof.chain is not None:
+        for p, mask in zip(proof.chain.law, proof.chain.masks, strict=True):
+            yield f"  {fraction_text(p)} of rounds: {_members(mask)}"
+    for own in proof.groups:
+        weight = f", weight {fraction_text(own.weight)}" if weighted else ""
+        correlation = f"correlation {fraction_text(own.correlation)}, "
+        yield (
+            f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
+            f"{'' if proof.chain is not None else correlation}"
+            f"alpha = {fraction_text(own.target_weight)}{weight}"
+        )
 
 
 _WHO = {
