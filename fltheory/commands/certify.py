@@ -56,7 +56,7 @@ def _refutation(file: Path, rocq: Path | None) -> None:
 
 def _check_again(file: Path) -> None:
     from fltheory.report.terminal.refutation_text import kept_witness_text
-    from fltheory.verify.kept_witness import read_kept_witness
+    from fltheory.verify.check import read_kept_witness
 
     with shown_progress(f"checking {file}"):
         witness = read_kept_witness(file)
