@@ -103,11 +103,12 @@ class InstanceSearch(Search[Witness]):
         """The setting with the largest truth/bound, in fractions."""
         return None if self._best is None else decoded(self._coupling, self._best)
 
-    def simplified(self) -> Witness | None:
-        """Return the preferred refutation, made small and its numbers round."""
+    def refutation(self, *, simple: bool) -> Witness | None:
+        """Return the preferred refutation, made small and its numbers round if asked."""
         if self.refuting is None:
             return None
-        return decoded(self._coupling, simplified_genes(self._theorem, self.refuting))
+        genes = simplified_genes(self._theorem, self.refuting) if simple else self.refuting
+        return decoded(self._coupling, genes)
 
     def _take(self, generation: _Generation) -> None:
         self.tried += generation.size

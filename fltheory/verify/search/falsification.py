@@ -97,6 +97,7 @@ def falsify(
     *,
     settings: Mapping[str, AnySetting] | None = None,
     progress: Progress | None = None,
+    first: bool = False,
 ) -> Falsification:
     """Search for a setting that meets every hypothesis of a theorem and breaks its claim.
 
@@ -131,6 +132,9 @@ def falsify(
         they are what is searched, whatever the theorem is about.
     progress : callable, optional
         Called with (settings tried, budget, best ratio so far).
+    first : bool
+        Whether to stop at the first refutation, and return it as it was found: where all that is
+        asked is whether there is one.
 
     Raises
     ------
@@ -161,9 +165,11 @@ def falsify(
     for tried in search.attempts():
         if progress is not None:
             progress(tried, budget, f"best {theorem.search_raises} {search.best_ratio:.3g}")
-    witness = search.simplified()
+        if first and search.refutation(simple=False) is not None:
+            break
+    witness = search.refutation(simple=not first)
     natural: tuple[NaturalWitness, ...] = ()
-    if safari is not None and witness is not None:
+    if safari is not None and witness is not None and not first:
         natural = natural_witnesses(safari, min(budget, NATURAL_BUDGET), seed)
         witness = preferred(natural) or witness
     return Falsification(
@@ -222,6 +228,7 @@ def survival(
     seed: int = 0,
     *,
     progress: Progress | None = None,
+    first: bool = False,
 ) -> Survival:
     """Search for a refutation of a repaired statement, then with each repair dropped in turn.
 
@@ -233,6 +240,8 @@ def survival(
         Of each search, see `falsify`.
     progress : callable, optional
         Called with (settings tried in all, settings to try, what is searched).
+    first : bool
+        Whether each search stops at its first refutation, see `falsify`.
 
     Raises
     ------
@@ -245,13 +254,17 @@ def survival(
         )
     mends = theorem.repair.mends
     searched = [theorem, *(theorem.repair.without(mend) for mend in mends)]
-    results = list(_searches(searched, budget, seed, progress))
+    results = list(_searches(searched, budget, seed, progress, first))
     return Survival(theorem, results[0], tuple(zip(mends, results[1:], strict=True)))
 
 
 def _searches(
-    theorems: Sequence[Statement], budget: int, seed: int, progress: Progress | None
+    theorems: Sequence[Statement],
+    budget: int,
+    seed: int,
+    progress: Progress | None,
+    first: bool,
 ) -> Iterator[Falsification]:
     for index, theorem in enumerate(theorems):
         part = within(progress, index * budget, budget * len(theorems), f"{theorem.reading}: ")
-        yield falsify(theorem, budget, seed, progress=part)
+        yield falsify(theorem, budget, seed, progress=part, first=first)

@@ -111,10 +111,10 @@ class FamilySearch(Search[FamilyWitness]):
         self.applicable += behind
         return behind
 
-    def simplified(self) -> FamilyWitness | None:
-        """Return the refutation with as many parameters as possible at simple values."""
-        if self.refuting is None:
-            return None
+    def refutation(self, *, simple: bool) -> FamilyWitness | None:
+        """Return the refutation, with as many parameters as possible at simple values if asked."""
+        if self.refuting is None or not simple:
+            return self.refuting
         return simplified(
             self.refuting,
             lambda _: self._family.parameters,

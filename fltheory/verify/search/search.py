@@ -55,8 +55,8 @@ class Search(ABC, Generic[Found]):
             yield self.tried
 
     @abstractmethod
-    def simplified(self) -> Found | None:
-        """Return the preferred refutation, made simple, if there is one."""
+    def refutation(self, *, simple: bool) -> Found | None:
+        """Return a refutation, made simple or as it was found, if there is one."""
 
 
 def simplified(

@@ -209,11 +209,11 @@ class SettingSearch(Search[FoundSetting]):
         """Where truth/bound is largest; None if the statement applied nowhere."""
         return self._best
 
-    def simplified(self) -> FoundSetting | None:
-        """Return the preferred refutation, its numbers made round."""
+    def refutation(self, *, simple: bool) -> FoundSetting | None:
+        """Return the preferred refutation, its numbers made round if asked."""
         if self._refuting is None:
             return None
-        found = _simplified(self._statement, self._refuting)
+        found = _simplified(self._statement, self._refuting) if simple else self._refuting
         return replace(found, verdict=self._statement.verdict(found.found, _SAMPLING))
 
     def attempts(self) -> Iterator[int]:
