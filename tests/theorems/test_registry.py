@@ -102,6 +102,9 @@ READINGS = {
     "fedawe/lemma-2": ("printed",),
     "fedawe/lemma-2-squares": ("printed",),
     "fedawe/lemma-4": ("printed",),
+    "fedawe/lemma-3": ("printed", "derived"),
+    "fedawe/1": ("printed", "derived"),
+    "fedawe/corollary-1": ("printed", "derived"),
 }
 
 

@@ -1,6 +1,14 @@
 """Theorems that everybody cites, beside the five papers: a file per paper and a line here."""
 
-from fltheory.theorems.atlas import fedavg_li, fedawe, fednova, fedprox, local_gd, proxskip
+from fltheory.theorems.atlas import (
+    fedavg_li,
+    fedawe,
+    fedawe_run,
+    fednova,
+    fedprox,
+    local_gd,
+    proxskip,
+)
 
 STATEMENTS = (
     *fedavg_li.STATEMENTS,
@@ -9,4 +17,5 @@ STATEMENTS = (
     *fedprox.STATEMENTS,
     *fednova.STATEMENTS,
     *fedawe.STATEMENTS,
+    *fedawe_run.STATEMENTS,
 )
