@@ -18,8 +18,8 @@ Definition covers (c : claim) (n s : nat) : Prop :=
   /\ INR s = Q2R (excluded_share c) * (INR n + INR s).
 
 (** The bound, where clients see [seen xi] and [over] is the expectation over their noise xi. *)
-Definition bounds (c : claim) {V : space} (n s : nat) (G : nat -> V -> V) (x xs : V)
-    (d sigma rho : R) (draws : law (nat -> bool)) (noises : law V)
+Definition bounds (c : claim) {V : space} (n s : nat) (F : nat -> V -> R) (G : nat -> V -> V)
+    (x xs : V) (d sigma rho : R) (draws : law (nat -> bool)) (noises : law V)
     (over : ((nat -> nat -> V) -> R) -> R) (seen : (nat -> nat -> V) -> nat -> nat -> V -> V)
     : Prop :=
   Q2R (q c) * expectation draws (fun who => over (fun xi =>
@@ -27,7 +27,8 @@ Definition bounds (c : claim) {V : space} (n s : nat) (G : nat -> V -> V) (x xs 
         (local_steps c) (Q2R (client_lr c)) (Q2R (server_lr c)) (seen xi) who x) xs)))
   + (1 - Q2R (q c)) * expectation noises (fun noise =>
       square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs))
-  <= Q2R (rate c) * square (minus x xs) + Q2R (heterogeneity c) * (d * d)
+  <= Q2R (rate c) * square (minus x xs)
+     - Q2R (gap c) * (mean_loss (n + s) F x - mean_loss (n + s) F xs) + Q2R (heterogeneity c) * (d * d)
      + Q2R (server_noise c) * (sigma * sigma) + Q2R (noise c) * (rho * rho).
 
 Definition holds (c : claim) : Prop :=
@@ -42,8 +43,8 @@ Definition holds (c : claim) : Prop :=
   unbiased noises sigma ->
   if noisy c
   then noise_of_clients errors n (local_steps c) rho ->
-    bounds c n s G x xs d sigma rho draws noises (expectation errors) (noisy_gradients G)
-  else bounds c n s G x xs d sigma 0 draws noises (fun value => value (fun _ _ => zero))
+    bounds c n s F G x xs d sigma rho draws noises (expectation errors) (noisy_gradients G)
+  else bounds c n s F G x xs d sigma 0 draws noises (fun value => value (fun _ _ => zero))
     (fun _ => exact_gradients G).
 
 Lemma Q2R_nonneg a : Qle_bool 0 a = true -> 0 <= Q2R a.
@@ -82,6 +83,8 @@ Let eta := Q2R (client_lr c).
 Variables (V : space) (n s : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R) (l : law (nat -> bool)).
 Variables (noises : law V) (sigma rho : R) (errors : law (nat -> nat -> V)).
 Variable seen : (nat -> nat -> V) -> nat -> nat -> V -> V.
+(** Clients' gradients at the optimum; of a descent, which says nothing of it, zero. *)
+Variable star : nat -> V.
 Variable k : nat.
 Hypothesis K_is : K = S k.
 Hypothesis errorful : noise_of_clients errors n (S k) rho.
@@ -92,18 +95,24 @@ Hypothesis quiet : noisy c = false ->
 Hypothesis covered : covers c n s.
 Hypothesis interpolated : forall i, (i < n + s)%nat ->
   interpolable (Q2R (smoothness c)) (Q2R (convexity c)) (F i) (G i).
-Hypothesis optimal : same (mean_gradient (n + s) G xs) zero.
-Hypothesis alike : heterogeneous (everywhere c) d (n + s) G xs.
+Hypothesis spoken : descent c = false -> forall i, star i = G i xs.
+Hypothesis descending : descent c = true ->
+  same (minus x xs) (scale (/ Q2R (smoothness c)) (mean_gradient (n + s) G x)).
+Hypothesis optimal : same (mean (n + s) star) zero.
+Hypothesis alike : if everywhere c
+  then forall i, (i < n + s)%nat ->
+    square (star i) <= d * d /\ square (minus (G i x) (mean_gradient (n + s) G x)) <= d * d
+  else average (n + s) (fun i => square (star i)) <= d * d.
 Hypothesis drawn : draws_uniformly l n m.
 Hypothesis server_noisy : unbiased noises sigma.
 
 Let out (i : nat) : V -> V := G (n + i)%nat.
 Let slope : V := mean_gradient (n + s) G x.
 Let z : V := minus x xs.
-Let own (i b : nat) : V := Noise.own errors n k rho eta G seen x xs errorful i b.
+Let own (i b : nat) : V := Noise.own errors n k rho eta G seen x xs star errorful i b.
 Let change (i : nat) : V := expected errors (Noise.change errors n k rho eta seen x errorful i).
-Let out_own (i a : nat) : V := out i (if (a <? 1)%nat then x else xs).
-Let noise_form (i : nat) := Noise.fluctuations errors n k rho eta G seen x xs errorful i.
+Let out_own (i a : nat) : V := if (a <? 1)%nat then out i x else star (n + i).
+Let noise_form (i : nat) := Noise.fluctuations errors n k rho eta G seen x xs star errorful i.
 Let W : space := vectors (V := V) errors (of_probabilities _ _ _ _ errorful).
 
 (** *** What has been checked *)
@@ -114,10 +123,12 @@ Let co := fst (snd (shares c w)).
 Let cx := snd (snd (shares c w)).
 Let eligible := group c K (eligible_pairs w) bo bx.
 Let excluded := group c 1 (excluded_pairs w) co cx.
+Let value := Qred (gap c * (1 - excluded_share c)).
+Let out_value := (gap c * excluded_share c)%Q.
 
 Lemma checks :
-  in_range c = true /\ pairs_fit K (eligible_pairs w) = true /\
-  pairs_fit 1 (excluded_pairs w) = true /\ at_most (heterogeneity c) (budgets w) = true /\
+  in_range c = true /\ pairs_fit value (top c K) K (eligible_pairs w) = true /\
+  pairs_fit out_value (top c 1) 1 (excluded_pairs w) = true /\ at_most (heterogeneity c) (budgets w) = true /\
   is_sum_of_squares (mean_block c eligible excluded) (mean_squares w) = true /\
   (one_eligible c || is_sum_of_squares (eligible_block c eligible) (eligible_squares w)) = true /\
   (negb (excludes c) || one_excluded c
@@ -128,7 +139,7 @@ Lemma checks :
         && is_sum_of_squares (noise_block c eligible (OneRound.noises w) (orthogonal w))
              (fluctuation_squares w)) = true.
 Proof.
-  assert (H := ok). unfold accepted in H. unfold eligible, excluded, bo, bx, co, cx, K.
+  assert (H := ok). unfold accepted in H. unfold eligible, excluded, value, out_value, bo, bx, co, cx, K.
   destruct (shares c w) as [[b0 b1] [c0 c1]]. simpl.
   do 7 (apply andb_prop in H; destruct H as [H ?]). repeat split; assumption.
 Qed.
@@ -175,7 +186,7 @@ Definition mean_coordinate (j : nat) : V :=
   match j with
   | O => z
   | S b => if (b <? K)%nat then mean n (fun i => own i b)
-           else if (b =? K)%nat then mean s (fun i => out i x) else mean s (fun i => out i xs)
+           else if (b =? K)%nat then mean s (fun i => out i x) else mean s (fun i => star (n + i)%nat)
   end.
 
 Definition means : list V := map mean_coordinate (seq 0 (K + 3)).
@@ -186,7 +197,7 @@ Proof. intros L. unfold means. now apply lin_unit_seq. Qed.
 Lemma own_first i : same (own i 0) (G i x).
 Proof. apply Noise.own_first. Qed.
 
-Lemma own_last i : same (own i K) (G i xs).
+Lemma own_last i : same (own i K) (star i).
 Proof. rewrite K_is. apply Noise.own_last. Qed.
 
 Lemma lin_mean_slope : same (lin (mean_slope c) means) slope.
@@ -199,12 +210,20 @@ Proof.
   - simpl. destruct (Nat.ltb_spec K K); [lia|]. rewrite Nat.eqb_refl, inner_mean. reflexivity.
 Qed.
 
+Lemma lin_start : same (lin (start c) means) z.
+Proof.
+  intros v. unfold start. destruct (descent c) eqn:E; [|now rewrite lin_means by lia].
+  destruct ranges as (_ & _ & _ & _ & L & _).
+  rewrite lin_lscale, (lin_mean_slope v), Q2R_Qred, Q2R_div by (apply Q2R_nonzero; lra).
+  unfold z. rewrite (descending eq_refl v), inner_scale, Q2R_1. fold slope. field. lra.
+Qed.
+
 Lemma eligible_optimum v :
-  inner (mean n (fun i => G i xs)) v = - a / (1 - a) * inner (mean s (fun i => out i xs)) v.
+  inner (mean n star) v = - a / (1 - a) * inner (mean s (fun i => star (n + i)%nat)) v.
 Proof.
   destruct ranges as (_ & _ & A & _). assert (H := optimal v).
-  unfold mean_gradient in H. rewrite inner_mean, split_average, inner_zero in H.
-  rewrite !inner_mean. unfold out. set (S := average s _) in *. set (T := average n _) in *.
+  rewrite inner_mean, split_average, inner_zero in H.
+  rewrite !inner_mean. set (S := average s _) in *. set (T := average n _) in *.
   apply (Rmult_eq_reg_l (1 - a)); [|lra]. field_simplify; [|lra]. lra.
 Qed.
 
@@ -253,38 +272,49 @@ Qed.
 
 (** *** Budgets *)
 
-Let at_optimum := average n (fun i => square (G i xs)).
+Let at_optimum := average n (fun i => square (star i)).
 Let at_x := average n (fun i => square (minus (G i x) slope)).
-Let out_at_optimum := average s (fun i => square (out i xs)).
+Let out_at_optimum := average s (fun i => square (star (n + i)%nat)).
 Let out_at_x := average s (fun i => square (minus (out i x) slope)).
+Let above (i : nat) := F i x - F i xs.
 
 Lemma eligible_value :
   average n (fun i => form eligible (map (coordinate z slope (own i)) (seq 0 (K + 3))))
   + average n (fun i => form (V := W) (substituted eligible (random_forms K)) (noise_form i))
-  <= Q2R bo * at_optimum + Q2R bx * at_x.
+  <= Q2R bo * at_optimum + Q2R bx * at_x - Q2R value * average n above.
 Proof.
   destruct checks as (_ & P & _). destruct ranges as (_ & _ & _ & _ & L & M & _).
-  unfold at_optimum, at_x. rewrite <- !average_scale, <- !average_add.
+  unfold at_optimum, at_x, Rminus.
+  rewrite Ropp_mult_distr_l, <- !average_scale, <- !average_add.
   unfold average. apply Rmult_le_compat_l.
   - left. apply Rinv_0_lt_compat. destruct counts as (C & _). apply lt_0_INR. lia.
   - apply sum_le. intros i I. unfold eligible. rewrite K_is in *.
-    apply (client_value errors n k rho eta G seen x xs errorful sees c F slope eq_refl L M);
-      auto. intros j J. apply interpolated. lia.
+    assert (H := client_value errors n k rho eta G seen x xs star errorful sees c F slope eq_refl L M
+      ltac:(intros j J; apply interpolated; lia) quiet spoken i value (eligible_pairs w) bo bx I P).
+    apply Rle_trans with (1 := H). right. unfold above. ring.
 Qed.
 
 Lemma excluded_value : (0 < s)%nat ->
   average s (fun i => form excluded (map (coordinate z slope (out_own i)) (seq 0 (1 + 3))))
-  <= Q2R co * out_at_optimum + Q2R cx * out_at_x.
+  <= Q2R co * out_at_optimum + Q2R cx * out_at_x
+     - Q2R out_value * average s (fun i => above (n + i)%nat).
 Proof.
   intros S. destruct checks as (_ & _ & P & _). destruct ranges as (_ & _ & _ & _ & L & M & _).
-  unfold out_at_optimum, out_at_x. rewrite <- !average_scale, <- average_add.
+  unfold out_at_optimum, out_at_x, Rminus.
+  rewrite Ropp_mult_distr_l, <- !average_scale, <- !average_add.
   unfold average. apply Rmult_le_compat_l.
   - left. apply Rinv_0_lt_compat. now apply lt_0_INR.
   - apply sum_le. intros i I. set (at_ (a : nat) := if (a <? 1)%nat then x else xs).
-    assert (H := group_value c 1 x xs slope at_ (out_own i) (fun _ => zero)
-      (fun a => F (n + i)%nat (at_ a)) ltac:(lia) L M).
-    unfold coordinates in H. cbn [seq map app Nat.sub] in H. rewrite app_nil_r in H. apply H; auto.
-    + intros b b' _ _. apply interpolated. lia.
+    assert (H := group_value c 1 (top c 1) x xs slope at_ (out_own i) (fun _ => zero)
+      (fun a => F (n + i)%nat (at_ a)) ltac:(lia)
+      ltac:(unfold top; destruct (descent c); lia) L M).
+    unfold coordinates in H. cbn [seq map app Nat.sub] in H. rewrite app_nil_r in H.
+    replace (- Q2R out_value * above (n + i)%nat) with (- (Q2R out_value * above (n + i)%nat)) by ring.
+    apply H; auto.
+    + assert (at_top : forall b, (b <= top c 1)%nat -> out_own i b = G (n + i)%nat (at_ b)).
+      { intros [|b] B; [reflexivity|]. unfold out_own, at_. cbn [Nat.ltb Nat.leb].
+        apply spoken. unfold top in B. destruct (descent c); [lia|reflexivity]. }
+      intros b b' B B'. rewrite !at_top by assumption. apply interpolated. lia.
     + intros [|b] v B; [|lia]. unfold at_. cbn [Nat.ltb Nat.leb sum]. ring.
     + apply same_refl.
     + intros. apply same_refl.
@@ -311,19 +341,14 @@ Proof.
   assert (Z0 := Q2R_0).
   assert (H0 : 0 <= Q2R (heterogeneity c)) by (specialize (rest _ P); lra).
   assert (none : 0 <= Q2R (heterogeneity c) * (d * d)) by now apply Rmult_le_pos.
-  unfold bo, bx, co, cx, shares. assert (Alike := alike). unfold heterogeneous in Alike.
+  unfold bo, bx, co, cx, shares. assert (Alike := alike).
   destruct (everywhere c).
-  - assert (at_xs : forall i, (i < n + s)%nat -> square (G i xs) <= d * d).
-    { intros i I. specialize (Alike i xs I).
-      assert (E : same (minus (G i xs) (mean_gradient (n + s) G xs)) (G i xs)).
-      { intros v. rewrite inner_minus, (optimal v), inner_zero. ring. }
-      unfold square in *. now rewrite (same_inner _ _ _ _ E E) in Alike. }
-    assert (H1 : at_optimum <= d * d).
-    { apply average_le; [|exact D]. intros i I. apply at_xs. lia. }
+  - assert (H1 : at_optimum <= d * d).
+    { apply average_le; [|exact D]. intros i I. apply Alike. lia. }
     assert (H2 : at_x <= d * d).
     { apply average_le; [|exact D]. intros i I. apply Alike. lia. }
     assert (H3 : out_at_optimum <= d * d).
-    { apply average_le; [|exact D]. intros i I. apply at_xs. lia. }
+    { apply average_le; [|exact D]. intros i I. apply Alike. lia. }
     assert (H4 : out_at_x <= d * d).
     { apply average_le; [|exact D]. intros i I. apply Alike. lia. }
     destruct (budgets w) as [|b0 [|b1 [|b2 [|b3 [|b4 l']]]]]; cbn [fst snd];
@@ -333,7 +358,7 @@ Proof.
       | H : Qle_bool 0 _ = true |- _ => apply Q2R_nonneg in H
       end; rewrite !Q2R_plus, ?Z0 in B; nra.
   - rewrite split_average in Alike. fold at_optimum in Alike.
-    change (average s (fun i => square (G (n + i)%nat xs))) with out_at_optimum in Alike.
+    change (average s (fun i => square (star (n + i)%nat))) with out_at_optimum in Alike.
     destruct (budgets w) as [|b l']; cbn [fst snd]; rewrite ?Z0; [lra|].
     cbn [forallb] in P. apply andb_prop in P. destruct P as [P P']. apply Q2R_nonneg in P.
     rewrite sum_of_list, Q2R_plus in B. specialize (rest _ P').
@@ -361,7 +386,7 @@ Qed.
 Lemma after_clients_value : same (lin (after_clients c) means) (add z (scale srv (mean n change))).
 Proof.
   intros v. unfold after_clients. fold K.
-  rewrite lin_ladd, lin_means, lin_lscale, inner_add, inner_scale, mean_change_value by lia.
+  rewrite lin_ladd, (lin_start v), lin_lscale, inner_add, inner_scale, mean_change_value by lia.
   rewrite Q2R_Qred, Q2R_opp, Q2R_mult. fold eta srv. cbn [mean_coordinate].
   unfold means. replace (K + 3)%nat with (S (K + 2)) by lia. cbn [seq map lin].
   rewrite inner_add, inner_scale, Q2R_0. unfold ones. rewrite lin_repeat, Q2R_1 by lia.
@@ -373,8 +398,8 @@ Lemma after_server_value :
   same (lin (after_server c) means) (minus (minus x (scale (Q2R (assist_lr c)) slope)) xs).
 Proof.
   intros v. unfold after_server.
-  rewrite lin_ladd, lin_means, lin_lscale, (lin_mean_slope v), Q2R_opp by lia.
-  cbn [mean_coordinate]. unfold z. rewrite !inner_minus, inner_scale. ring.
+  rewrite lin_ladd, (lin_start v), lin_lscale, (lin_mean_slope v), Q2R_opp.
+  unfold z. rewrite !inner_minus, inner_scale. ring.
 Qed.
 
 Lemma apart_change i : (i < n)%nat ->
@@ -546,7 +571,7 @@ Proof.
     assert (0 <= rho * rho) by apply Rle_0_sqr. nra.
 Qed.
 
-Theorem bounded : bounds c n s G x xs d sigma rho l noises (expectation errors) seen.
+Theorem bounded : bounds c n s F G x xs d sigma rho l noises (expectation errors) seen.
 Proof.
   unfold bounds. fold m K eta srv.
   destruct checks as (_ & _ & _ & _ & B & _). assert (E := eligible_split).
@@ -571,21 +596,31 @@ Proof.
     (1 - Q2R (q c)) * square (lin (after_server c) means)
     + Q2R (server_noise c) * (sigma * sigma)).
   { assert (0 <= sigma * sigma) by apply Rle_0_sqr. nra. }
-  assert (Z : inner (lin (unit 0) means) (lin (unit 0) means) = square z).
-  { unfold square. apply same_inner; intros v; apply lin_means; lia. }
+  assert (Z : inner (lin (start c) means) (lin (start c) means) = square z).
+  { unfold square. apply same_inner; apply lin_start. }
   assert (M := sum_of_squares _ _ means B). unfold mean_block in M.
   rewrite !form_qadd, !form_qscale, !form_product, Z, Q2R_Qred, Q2R_mult, Q2R_minus, Q2R_opp,
     Q2R_1 in M.
+  assert (V' : Q2R value * average n above + Q2R out_value * average s (fun i => above (n + i)%nat)
+    = Q2R (gap c) * (mean_loss (n + s) F x - mean_loss (n + s) F xs)).
+  { replace (mean_loss (n + s) F x - mean_loss (n + s) F xs) with (average (n + s) above).
+    - unfold value, out_value. rewrite split_average, Q2R_Qred, !Q2R_mult, Q2R_minus, Q2R_1.
+      fold a. ring.
+    - unfold above, mean_loss, average, Rminus. rewrite sum_add.
+      rewrite (sum_ext _ (fun i => - F i xs) (fun i => (-1) * F i xs)), sum_scale by (intros; ring).
+      ring. }
   replace (Q2R (-1)) with (-1) in M by (unfold Q2R; simpl; lra).
   fold (square (lin (after_clients c) means)) (square (lin (after_server c) means)) in M.
   assert (X : form (if excludes c then substituted excluded (excluded_means c) else []) means
-    <= Q2R co * out_at_optimum + Q2R cx * out_at_x).
+    <= Q2R co * out_at_optimum + Q2R cx * out_at_x
+       - Q2R out_value * average s (fun i => above (n + i)%nat)).
   { destruct (Nat.eq_dec s 0) as [nobody|P].
     - assert (H : Q2R (excluded_share c) = 0).
       { destruct counts as (C & N & R & T). rewrite nobody in R. simpl in R. fold a.
         apply (Rmult_eq_reg_r (INR n + 0)); lra. }
       assert (excludes c = false) as ->.
       { unfold excludes. apply negb_false_iff, Qeq_eq_bool, eqR_Qeq. now rewrite Q2R_0. }
+      assert (Q2R out_value = 0) as -> by (unfold out_value; rewrite Q2R_mult, H; ring).
       unfold out_at_optimum, out_at_x. rewrite nobody. unfold average. simpl.
       unfold form. rewrite bil_nil. lra.
     - assert (P' : (0 < s)%nat) by lia.
@@ -637,24 +672,45 @@ Proof.
       inner_zero_r. ring.
 Qed.
 
+(** With a claim on the distance, the optimum is one. *)
+Lemma alike_at_optimum (V : space) (every : bool) d N (G : nat -> V -> V) x xs :
+  same (mean_gradient N G xs) zero -> heterogeneous every d N G xs ->
+  if every
+  then forall i, (i < N)%nat ->
+    square (G i xs) <= d * d /\ square (minus (G i x) (mean_gradient N G x)) <= d * d
+  else average N (fun i => square (G i xs)) <= d * d.
+Proof.
+  intros O A. destruct every; [|exact A]. intros i I. split; [|now apply A].
+  assert (H := A i xs I).
+  assert (E : same (minus (G i xs) (mean_gradient N G xs)) (G i xs)).
+  { intros v. rewrite inner_minus, (O v), inner_zero. ring. }
+  unfold square in *. now rewrite (same_inner _ _ _ _ E E) in H.
+Qed.
+
 (** Whatever the checker accepts holds. *)
-Theorem one_round c w : accepted c w = true -> holds c.
+Theorem one_round c w : proves c w = true -> holds c.
 Proof.
   intros ok V n s F G x xs d sigma rho l noises errors C I O A D N.
+  unfold proves in ok. apply andb_prop in ok. destruct ok as [far ok].
+  apply negb_true_iff in far. assert (A' := alike_at_optimum V _ d _ G x xs O A).
   destruct (local_steps c) as [|k] eqn:K.
   { exfalso. unfold accepted in ok. destruct (shares c w) as [[? ?] [? ?]].
     unfold in_range in ok. rewrite K in ok. simpl in ok. now rewrite andb_false_r in ok. }
   destruct (noisy c) eqn:E.
   - intros U.
-    apply (bounded c w ok V n s F G x xs d l noises sigma rho errors (noisy_gradients G) k K U); auto.
+    apply (bounded c w ok V n s F G x xs d l noises sigma rho errors (noisy_gradients G)
+      (fun i => G i xs) k K U); auto.
     + intros p i b y _. apply same_refl.
     + intros xi xi' i b y H. unfold noisy_gradients. now rewrite H.
     + congruence.
-  - assert (B : bounds c n s G x xs d sigma 0 l noises (expectation [(1, fun _ _ => zero)])
+    + congruence.
+  - assert (B : bounds c n s F G x xs d sigma 0 l noises (expectation [(1, fun _ _ => zero)])
       (fun _ => exact_gradients G)).
-    { apply (bounded c w ok V n s F G x xs d l noises sigma 0 _ _ k K (no_noise V n (S k))); auto.
+    { apply (bounded c w ok V n s F G x xs d l noises sigma 0 _ _ (fun i => G i xs) k K
+        (no_noise V n (S k))); auto.
       + intros p i b y [<-|[]] v. simpl. unfold exact_gradients. rewrite inner_add, inner_zero. ring.
-      + intros _. split; [reflexivity|]. now intros p [<-|[]]. }
+      + intros _. split; [reflexivity|]. now intros p [<-|[]].
+      + congruence. }
     unfold bounds in *. apply Rle_trans with (2 := B). right. f_equal. f_equal.
     apply expectation_ext. intros p _. simpl. ring.
 Qed.
@@ -674,7 +730,7 @@ Proof. unfold Q2R. simpl. lra. Qed.
 Ltac in_numbers H :=
   cbv beta iota delta [holds bounds covers heterogeneous participants local_steps most_eligible
     excluded_share q client_lr server_lr assist_lr smoothness convexity everywhere noisy
-    rate heterogeneity noise server_noise] in H;
+    descent rate gap decrease heterogeneity noise server_noise] in H;
   repeat match type of H with context [Q2R (?z # 1)] => rewrite (Q2R_whole z) in H end;
   repeat match type of H with context [Q2R (?z # ?p)] =>
     change (Q2R (z # p)) with (IZR z / IZR (Z.pos p)) in H

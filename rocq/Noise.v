@@ -117,6 +117,8 @@ Section Local.
 Context {V : space}.
 Variables (l : law (nat -> nat -> V)) (n k : nat) (rho eta : R) (G : nat -> V -> V).
 Variables (seen : (nat -> nat -> V) -> nat -> nat -> V -> V) (x xs : V).
+(** Clients' gradients at the optimum, if it is spoken of. *)
+Variable star : nat -> V.
 Hypothesis errors : noise_of_clients l n (S k) rho.
 Hypothesis sees : forall p i b y, In p l -> same (seen (snd p) i b y) (add (G i y) (snd p i b)).
 Hypothesis fresh : forall xi xi' i b y, xi i b = xi' i b -> seen xi i b y = seen xi' i b y.
@@ -126,7 +128,8 @@ Let W : space := vectors (V := V) l P.
 
 Definition visited (xi : nat -> nat -> V) (i a : nat) : V :=
   if (a <=? k)%nat then local_sgd eta (seen xi i) a x else xs.
-Definition slope_at (i a : nat) : W := fun xi => G i (visited xi i a).
+Definition slope_at (i a : nat) : W := fun xi =>
+  if (a <=? k)%nat then G i (visited xi i a) else star i.
 Definition error_at (i b : nat) : W := fun xi => xi i b.
 Definition change (i : nat) : W := fun xi => minus (local_sgd eta (seen xi i) (S k) x) x.
 
@@ -206,7 +209,7 @@ Proof. apply (random_part_constant l P _ (G i x)). intros p _ w. reflexivity. Qe
 
 Lemma last_is_certain i : same (V := W) (random_part l (slope_at i (S k))) zero.
 Proof.
-  apply (random_part_constant l P _ (G i xs)). intros p _ w. unfold slope_at, visited.
+  apply (random_part_constant l P _ (star i)). intros p _ w. unfold slope_at.
   destruct (Nat.leb_spec (S k) k); [lia|reflexivity].
 Qed.
 
@@ -371,10 +374,10 @@ Definition own (i b : nat) : V := expected l (slope_at i b).
 Lemma own_first i : same (own i 0) (G i x).
 Proof. exact (expected_constant l P (G i x)). Qed.
 
-Lemma own_last i : same (own i (S k)) (G i xs).
+Lemma own_last i : same (own i (S k)) (star i).
 Proof.
-  intros w. unfold own, slope_at, visited. destruct (Nat.leb_spec (S k) k); [lia|].
-  exact (expected_constant l P (G i xs) w).
+  intros w. unfold own, slope_at. destruct (Nat.leb_spec (S k) k); [lia|].
+  exact (expected_constant l P (star i) w).
 Qed.
 
 Lemma expected_change i v : (i < n)%nat ->
@@ -395,10 +398,21 @@ Hypothesis interpolated : forall i, (i < n)%nat ->
   interpolable (Q2R (smoothness c)) (Q2R (convexity c)) (F i) (G i).
 Hypothesis quiet : noisy c = false ->
   rho = 0 /\ forall p, In p l -> forall i b, snd p i b = zero.
+Hypothesis spoken : descent c = false -> forall i, star i = G i xs.
+
+Lemma top_below : (top c (S k) <= S k)%nat.
+Proof. unfold top. destruct (descent c); lia. Qed.
+
+Lemma slope_is i a xi : (a <= top c (S k))%nat -> slope_at i a xi = G i (visited xi i a).
+Proof.
+  unfold top, slope_at, visited. intros A. destruct (Nat.leb_spec a k); [reflexivity|].
+  destruct (descent c) eqn:E; [lia|]. now apply spoken.
+Qed.
 
 Let place (i a : nat) : W := fun xi => visited xi i a.
 
 Lemma interpolated_on_average i a b : (i < n)%nat ->
+  (a <= top c (S k))%nat -> (b <= top c (S k))%nat ->
   let (L, mu) := (Q2R (smoothness c), Q2R (convexity c)) in
   expectation l (fun xi => F i (visited xi i b))
   + inner (slope_at i b) (minus (V := W) (place i a) (place i b))
@@ -408,36 +422,45 @@ Lemma interpolated_on_average i a b : (i < n)%nat ->
            (minus (V := W) (place i a) (place i b))) / (2 * (1 - mu / L))
   <= expectation l (fun xi => F i (visited xi i a)).
 Proof.
-  intros I. set (L := Q2R (smoothness c)). set (mu := Q2R (convexity c)).
+  intros I A B. set (L := Q2R (smoothness c)). set (mu := Q2R (convexity c)).
   set (D := / (2 * (1 - mu / L))).
   apply Rle_trans with (expectation l (fun xi =>
-    F i (visited xi i b) + (inner (G i (visited xi i b)) (minus (visited xi i a) (visited xi i b))
-    + (D * / L * square (minus (G i (visited xi i a)) (G i (visited xi i b)))
+    F i (visited xi i b) + (inner (slope_at i b xi) (minus (visited xi i a) (visited xi i b))
+    + (D * / L * square (minus (slope_at i a xi) (slope_at i b xi))
     + (D * mu * square (minus (visited xi i a) (visited xi i b))
-    + (- D * (2 * (mu / L))) * inner (minus (G i (visited xi i a)) (G i (visited xi i b)))
+    + (- D * (2 * (mu / L))) * inner (minus (slope_at i a xi) (slope_at i b xi))
            (minus (visited xi i a) (visited xi i b))))))).
-  - rewrite !expectation_add, !expectation_scale. right. unfold D, Rdiv, square, slope_at, place.
+  - rewrite !expectation_add, !expectation_scale. right. unfold D, Rdiv, square, place.
     cbn [inner W vectors minus add scale]. unfold minus. cbn [add scale vectors W]. ring.
   - apply expectation_le; [apply P|]. intros xi.
     assert (H := interpolated i I (visited xi i a) (visited xi i b)). fold L mu in H.
+    rewrite !slope_is by assumption.
     unfold D, Rdiv in *. lra.
 Qed.
 
-Lemma client_value i pairs bo bx : (i < n)%nat -> pairs_fit (S k) pairs = true ->
+Lemma client_value i v pairs bo bx : (i < n)%nat ->
+  pairs_fit v (top c (S k)) (S k) pairs = true ->
   form (group c (S k) pairs bo bx) (map (coordinate (minus x xs) slope (own i)) (seq 0 (S k + 3)))
   + form (V := W) (substituted (group c (S k) pairs bo bx) (random_forms (S k))) (fluctuations i)
-  <= Q2R bo * square (G i xs) + Q2R bx * square (minus (G i x) slope).
+  <= Q2R bo * square (star i) + Q2R bx * square (minus (G i x) slope) - Q2R v * (F i x - F i xs).
 Proof.
   intros I fit.
-  assert (H := group_value (V := W) c (S k) (fun _ => x) (fun _ => xs) (fun _ => slope) (place i)
+  assert (H := group_value (V := W) c (S k) (top c (S k)) (fun _ => x) (fun _ => xs) (fun _ => slope) (place i)
     (slope_at i) (error_at i) (fun a => expectation l (fun xi => F i (visited xi i a)))
-    ltac:(lia) smooth convex (fun a b _ _ => interpolated_on_average i a b I)).
+    ltac:(lia) top_below smooth convex (fun a b => interpolated_on_average i a b I)).
   set (B := group c (S k) pairs bo bx) in *.
   assert (H' : form (V := W) B (coordinates (V := W) (S k) (fun _ => x) (fun _ => xs) (fun _ => slope)
       (slope_at i) (error_at i)) <=
     Q2R bo * square (V := W) (slope_at i (S k))
-    + Q2R bx * square (V := W) (minus (slope_at i 0) (fun _ => slope))).
-  { apply H; [| | |exact fit]; clear H.
+    + Q2R bx * square (V := W) (minus (slope_at i 0) (fun _ => slope))
+    - Q2R v * (F i x - F i xs)).
+  { assert (one_value : forall y, expectation l (fun _ => F i y) = F i y).
+    { intros y. rewrite (expectation_ext l _ (fun _ => F i y * 1)) by (intros; ring).
+      rewrite expectation_scale, (proj2 P). ring. }
+    rewrite <- (one_value x), <- (one_value xs).
+    replace (expectation l (fun _ => F i xs)) with (expectation l (fun xi => F i (visited xi i (S k))))
+      by (apply expectation_ext; intros; unfold visited; destruct (Nat.leb_spec (S k) k); [lia|reflexivity]).
+    apply H; [| | |exact fit]; clear H.
     - intros a w A. rewrite steps. cbn [inner W vectors minus add scale].
       assert (R : forall u v : R, u - eta * v = u + - eta * v) by (intros; ring).
       rewrite R. erewrite (sum_ext a) by (intros; symmetry; apply expectation_add).
@@ -451,10 +474,10 @@ Proof.
   clear H. set (coords := coordinates (V := W) _ _ _ _ _ _) in H'.
   assert (E := form_split l P B coords). change (vectors l P) with W in E. rewrite E in H'. clear E.
   unfold coords in H'. clear coords.
-  assert (first : square (V := W) (slope_at i (S k)) = square (G i xs)).
-  { unfold square at 1. cbn [inner W vectors]. unfold slope_at, visited.
+  assert (first : square (V := W) (slope_at i (S k)) = square (star i)).
+  { unfold square at 1. cbn [inner W vectors]. unfold slope_at.
     destruct (Nat.leb_spec (S k) k); [lia|].
-    rewrite <- (inner_expected l (fun _ => G i xs)). exact (expected_constant l P (G i xs) _). }
+    rewrite <- (inner_expected l (fun _ => star i)). exact (expected_constant l P (star i) _). }
   assert (start : square (V := W) (minus (slope_at i 0) (fun _ => slope)) = square (minus (G i x) slope)).
   { transitivity (expectation l (fun _ => inner (minus (G i x) slope) (minus (G i x) slope)));
       [reflexivity|].

@@ -24,7 +24,10 @@ Record claim := Claim {
   convexity : Q;
   everywhere : bool;  (* how heterogeneity is bounded *)
   noisy : bool;  (* whether clients' gradients have noise *)
+  descent : bool;  (* whether it is F that a round makes smaller, and not the distance *)
   rate : Q;
+  gap : Q;
+  decrease : Q;
   heterogeneity : Q;
   noise : Q;
   server_noise : Q
@@ -74,9 +77,14 @@ Definition remaining (l : pairs) : linear :=
   fold_right ladd []
     (map (fun p => lscale (snd p) (lminus (unit (snd (fst p))) (unit (fst (fst p))))) l).
 
-Definition pairs_fit (k : nat) (l : pairs) : bool :=
-  forallb (fun p => Qle_bool 0 (snd p) && (fst (fst p) <=? k)%nat && (snd (fst p) <=? k)%nat) l
-  && is_zero (remaining l).
+(** The points from 0 to [top] are compared, and [v] times the loss at the first one, less that at
+    the optimum, remains. *)
+Definition pairs_fit (v : Q) (top k : nat) (l : pairs) : bool :=
+  forallb (fun p => Qle_bool 0 (snd p) && (fst (fst p) <=? top)%nat && (snd (fst p) <=? top)%nat) l
+  && is_zero (lminus (remaining l) (lscale v (lminus (unit 0) (unit k)))).
+
+(** A descent says nothing of the optimum, the last point. *)
+Definition top (c : claim) (k : nat) : nat := if descent c then (k - 1)%nat else k.
 
 (** A group's inequalities and budgets, at x* and at x. *)
 Definition group (c : claim) (k : nat) (l : pairs) (at_optimum at_x : Q) : quadratic :=
@@ -104,16 +112,20 @@ Definition excluded_means (c : claim) : list linear :=
 
 Definition ones (k : nat) : linear := repeat 1%Q k.
 
+(** x - x*; for a descent what F's gradient is over L, as if x* were x less that. *)
+Definition start (c : claim) : linear :=
+  if descent c then lscale (Qred (1 / smoothness c)) (mean_slope c) else unit 0.
+
 Definition after_clients (c : claim) : linear :=
-  ladd (unit 0) (lscale (Qred (- (server_lr c * client_lr c))) (0%Q :: ones (local_steps c))).
+  ladd (start c) (lscale (Qred (- (server_lr c * client_lr c))) (0%Q :: ones (local_steps c))).
 
 Definition after_server (c : claim) : linear :=
-  ladd (unit 0) (lscale (- assist_lr c) (mean_slope c)).
+  ladd (start c) (lscale (- assist_lr c) (mean_slope c)).
 
 Definition mean_block (c : claim) (eligible excluded : quadratic) : quadratic :=
   qadd (substituted eligible (eligible_means c))
     (qadd (if excludes c then substituted excluded (excluded_means c) else [])
-       (qadd (qscale (rate c) (product (unit 0) (unit 0)))
+       (qadd (qscale (rate c) (product (start c) (start c)))
           (qadd (qscale (- q c) (product (after_clients c) (after_clients c)))
              (qscale (Qred (-1 * (1 - q c))) (product (after_server c) (after_server c)))))).
 
@@ -195,8 +207,9 @@ Definition accepted (c : claim) (w : certificate) : bool :=
   let eligible := group c (local_steps c) (eligible_pairs w) bo bx in
   let excluded := group c 1 (excluded_pairs w) co cx in
   in_range c
-  && pairs_fit (local_steps c) (eligible_pairs w)
-  && pairs_fit 1 (excluded_pairs w)
+  && pairs_fit (Qred (gap c * (1 - excluded_share c))) (top c (local_steps c)) (local_steps c)
+       (eligible_pairs w)
+  && pairs_fit (gap c * excluded_share c) (top c 1) 1 (excluded_pairs w)
   && at_most (heterogeneity c) (budgets w)
   && is_sum_of_squares (mean_block c eligible excluded) (mean_squares w)
   && (one_eligible c || is_sum_of_squares (eligible_block c eligible) (eligible_squares w))
@@ -208,3 +221,6 @@ Definition accepted (c : claim) (w : certificate) : bool :=
          && orthogonal_fit (local_steps c - 1) (orthogonal w)
          && is_sum_of_squares (noise_block c eligible (noises w) (orthogonal w))
               (fluctuation_squares w)).
+
+(** Of a claim on the distance. *)
+Definition proves (c : claim) (w : certificate) : bool := negb (descent c) && accepted c w.

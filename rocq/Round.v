@@ -20,7 +20,8 @@ Definition interpolable (L mu : R) (F : V -> R) (G : V -> V) : Prop :=
          - 2 * (mu / L) * inner (minus (G x) (G y)) (minus x y)) / (2 * (1 - mu / L))
     <= F x.
 
-(** The gradient of the mean of [N] losses. *)
+(** The mean of [N] losses, and its gradient. *)
+Definition mean_loss (N : nat) (F : nat -> V -> R) (x : V) : R := average N (fun i => F i x).
 Definition mean_gradient (N : nat) (G : nat -> V -> V) (x : V) : V := mean N (fun i => G i x).
 
 (** ** One round *)

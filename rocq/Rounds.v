@@ -1,6 +1,6 @@
 (** All rounds: what one round's inequality gives when it is iterated. *)
 
-From Coq Require Import Reals List Lra.
+From Coq Require Import Reals List Lra Lia.
 From fltheory Require Import Space Round Draw.
 Open Scope R_scope.
 
@@ -17,21 +17,55 @@ Qed.
 Lemma geometric_one r : geometric 1 r = INR r.
 Proof. induction r as [|r IH]; [reflexivity|]. rewrite S_INR. simpl geometric. lra. Qed.
 
+(** [gain] is what a round makes [value] smaller by besides, in the weighted mean over rounds. *)
+Theorem all_rounds_gain {V : space} (iterates : nat -> law V) (value after gain : V -> R)
+    (rate speed floor : R) :
+  0 <= rate -> (forall r, probabilities (iterates r)) -> tower iterates value after ->
+  (forall x, after x <= rate * value x - speed * gain x + floor) ->
+  forall r, expectation (iterates r) value
+    + speed * sum r (fun k => rate ^ (r - 1 - k) * expectation (iterates k) gain)
+    <= rate ^ r * expectation (iterates 0%nat) value + floor * geometric rate r.
+Proof.
+  intros P L T H r. induction r as [|r IH]; [simpl; lra|].
+  destruct (L r) as [N C].
+  assert (B : expectation (iterates (S r)) value <= rate * expectation (iterates r) value
+    - speed * expectation (iterates r) gain + floor).
+  { rewrite T. apply Rle_trans with (expectation (iterates r)
+      (fun x => rate * value x + (- speed * gain x + floor * 1))).
+    - apply expectation_le; [exact N|]. intros x. specialize (H x). lra.
+    - rewrite !expectation_add, !expectation_scale, C. lra. }
+  assert (E : sum (S r) (fun k => rate ^ (S r - 1 - k) * expectation (iterates k) gain) =
+    rate * sum r (fun k => rate ^ (r - 1 - k) * expectation (iterates k) gain)
+    + expectation (iterates r) gain).
+  { cbn [sum]. replace (S r - 1 - r)%nat with O by lia. rewrite <- sum_scale. f_equal; [|simpl; ring].
+    apply sum_ext. intros k I. replace (S r - 1 - k)%nat with (S (r - 1 - k)) by lia. simpl. ring. }
+  rewrite E. apply (Rmult_le_compat_l rate) in IH; [|exact P].
+  cbn [geometric pow]. lra.
+Qed.
+
+(** Where nothing is forgotten, the mean over rounds is a plain one. *)
+Theorem all_rounds_steady {V : space} (iterates : nat -> law V) (value after gain : V -> R)
+    (speed floor : R) :
+  (forall r, probabilities (iterates r)) -> tower iterates value after ->
+  (forall x, after x <= value x - speed * gain x + floor) ->
+  forall r, expectation (iterates r) value + speed * sum r (fun k => expectation (iterates k) gain)
+    <= expectation (iterates 0%nat) value + floor * INR r.
+Proof.
+  intros L T H r.
+  assert (B := all_rounds_gain iterates value after gain 1 speed floor Rle_0_1 L T
+    ltac:(intros x; rewrite Rmult_1_l; apply H) r).
+  rewrite geometric_one, pow1, Rmult_1_l in B. apply Rle_trans with (2 := B). right. f_equal. f_equal.
+  apply sum_ext. intros k _. rewrite pow1. ring.
+Qed.
+
 Theorem all_rounds {V : space} (iterates : nat -> law V) (value after : V -> R) (rate floor : R) :
   0 <= rate -> (forall r, probabilities (iterates r)) -> tower iterates value after ->
   (forall x, after x <= rate * value x + floor) ->
   forall r, expectation (iterates r) value <=
     rate ^ r * expectation (iterates 0%nat) value + floor * geometric rate r.
 Proof.
-  intros P L T H r. induction r as [|r IH]; simpl; [lra|].
-  destruct (L r) as [N C].
-  rewrite T. apply Rle_trans with (expectation (iterates r) (fun x => rate * value x + floor * 1)).
-  - apply expectation_le; [exact N|]. intros x. specialize (H x). lra.
-  - rewrite expectation_add, !expectation_scale, C.
-    assert (rate * expectation (iterates r) value <=
-      rate * (rate ^ r * expectation (iterates 0%nat) value + floor * geometric rate r))
-      by now apply Rmult_le_compat_l.
-    lra.
+  intros P L T H r. assert (B := all_rounds_gain iterates value after (fun _ => 0) rate 0 floor P L T
+    ltac:(intros x; specialize (H x); lra) r). lra.
 Qed.
 
 (** ** The tower property is what independent rounds have *)

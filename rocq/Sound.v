@@ -64,11 +64,12 @@ Definition coordinate {V : space} (z slope : V) (grad : nat -> V) (j : nat) : V 
 Section Client.
 Context {V : space}.
 (** Its points before each local step and the optimum, its gradients and losses there, the noise. *)
-Variables (c : claim) (k : nat) (x xs slope : V) (place grad error : nat -> V) (loss : nat -> R).
+Variables (c : claim) (k top : nat) (x xs slope : V) (place grad error : nat -> V) (loss : nat -> R).
 Hypothesis k_positive : (0 < k)%nat.
+Hypothesis top_below : (top <= k)%nat.
 Hypothesis smooth : 0 < Q2R (smoothness c).
 Hypothesis convex : Q2R (convexity c) < Q2R (smoothness c).
-Hypothesis interpolated : forall a b, (a <= k)%nat -> (b <= k)%nat ->
+Hypothesis interpolated : forall a b, (a <= top)%nat -> (b <= top)%nat ->
   let (L, mu) := (Q2R (smoothness c), Q2R (convexity c)) in
   loss b + inner (grad b) (minus (place a) (place b))
     + (square (minus (grad a) (grad b)) / L + mu * square (minus (place a) (place b))
@@ -133,11 +134,12 @@ Proof. apply Qeq_eqR, Qred_correct. Qed.
 Lemma Q2R_nonzero a : Q2R a <> 0 -> ~ (a == 0)%Q.
 Proof. intros H E. apply H. rewrite (Qeq_eqR _ _ E). apply Q2R_0. Qed.
 
-Lemma condition_value a b : (a <= k)%nat -> (b <= k)%nat ->
+Lemma condition_value a b : (a <= top)%nat -> (b <= top)%nat ->
   form (condition c k a b) coordinates <= loss a - loss b.
 Proof.
-  intros A B. set (L := Q2R (smoothness c)) in *. set (mu := Q2R (convexity c)) in *.
-  assert (I := interpolated a b A B). cbv zeta beta iota in I. fold L mu in I.
+  intros A' B'. assert (A : (a <= k)%nat) by lia. assert (B : (b <= k)%nat) by lia.
+  set (L := Q2R (smoothness c)) in *. set (mu := Q2R (convexity c)) in *.
+  assert (I := interpolated a b A' B'). cbv zeta beta iota in I. fold L mu in I.
   assert (N : L <> 0) by lra.
   assert (below : 1 - mu / L > 0).
   { replace (1 - mu / L) with ((L - mu) / L) by (field; lra).
@@ -165,7 +167,7 @@ Proof.
   rewrite E1, E2, E3. fold mu. unfold square in I. unfold Rdiv in *. lra.
 Qed.
 
-(** *** Function values cancel *)
+(** *** Function values cancel, but for what is claimed of them *)
 
 Definition line : space.
 Proof.
@@ -179,39 +181,42 @@ Proof.
   intros L. unfold values. rewrite (lin_unit_seq (V := line)) by lia. simpl. ring.
 Qed.
 
-Lemma conditions_value l : pairs_fit k l = true -> form (conditions c k l) coordinates <= 0.
+Lemma conditions_value v l : pairs_fit v top k l = true ->
+  form (conditions c k l) coordinates <= - (Q2R v * (loss 0 - loss k)).
 Proof.
   unfold pairs_fit. intros E. apply andb_prop in E. destruct E as [E Z].
   assert (H : form (conditions c k l) coordinates <=
     - inner (s := line) (lin (V := line) (remaining l) values) 1).
-  { clear Z. unfold conditions, remaining. induction l as [|[[a b] v] l IH]; simpl in *.
+  { clear Z. unfold conditions, remaining. induction l as [|[[a b] u] l IH]; simpl in *.
     - unfold form. rewrite bil_nil. lra.
     - apply andb_prop in E. destruct E as [E R].
       apply andb_prop in E. destruct E as [E B]. apply andb_prop in E. destruct E as [P A].
       apply Nat.leb_le in A. apply Nat.leb_le in B.
-      assert (Pos : 0 <= Q2R v) by (rewrite <- Q2R_0; apply Qle_Rle; now apply Qle_bool_iff).
+      assert (Pos : 0 <= Q2R u) by (rewrite <- Q2R_0; apply Qle_Rle; now apply Qle_bool_iff).
       assert (C := condition_value a b A B).
-      change (qadd (qscale v (condition c k a b)) _)
-        with (qadd (qscale v (condition c k a b))
+      change (qadd (qscale u (condition c k a b)) _)
+        with (qadd (qscale u (condition c k a b))
           (qsum (map (fun p => qscale (snd p) (condition c k (fst (fst p)) (snd (fst p)))) l))).
       rewrite form_qadd, form_qscale.
-      assert (W := lin_ladd (V := line) (lscale v (lminus (unit b) (unit a)))
+      assert (W := lin_ladd (V := line) (lscale u (lminus (unit b) (unit a)))
         (fold_right ladd []
           (map (fun p => lscale (snd p) (lminus (unit (snd (fst p))) (unit (fst (fst p))))) l))
         values 1).
-      rewrite lin_lscale, lin_lminus, !lin_value in W by assumption.
+      rewrite lin_lscale, lin_lminus, !lin_value in W by lia.
       specialize (IH R). simpl in W, IH |- *. rewrite W. nra. }
-  rewrite lin_is_zero in H by assumption. lra.
+  assert (T := lin_is_zero (V := line) _ values 1 Z).
+  rewrite lin_lminus, lin_lscale, lin_lminus, !lin_value in T by lia. lra.
 Qed.
 
 (** *** The group's form *)
 
-Lemma group_value l bo bx : pairs_fit k l = true ->
+Lemma group_value v l bo bx : pairs_fit v top k l = true ->
   form (group c k l bo bx) coordinates <=
-  Q2R bo * square (grad k) + Q2R bx * square (minus (grad 0) slope).
+  Q2R bo * square (grad k) + Q2R bx * square (minus (grad 0) slope)
+  - Q2R v * (loss 0 - loss k).
 Proof.
   intros P. unfold group. rewrite !form_qadd, !form_qscale, !form_product.
-  assert (H := conditions_value l P).
+  assert (H := conditions_value v l P).
   rewrite (same_inner (lin (gradient k) coordinates) (grad k) (lin (gradient k) coordinates) (grad k))
     by (intros w; now rewrite lin_gradient by lia).
   assert (S : same (lin (lminus (gradient 0) (unit 1)) coordinates) (minus (grad 0) slope)).

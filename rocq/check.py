@@ -32,6 +32,7 @@ LIBRARY = (
     "Draw",
     "Noise",
     "Bound",
+    "Descent",
     "Rounds",
     "Quadratic",
 )

@@ -17,12 +17,11 @@ import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 WHOLE = r"\d+"
-REAL = r"(?:\d+|\(\d+ / [1-9]\d*\))"
+REAL = r"(?:\d+|\(-\d+\)|\(-?\d+ / [1-9]\d*\))"
 VALUE = r"(?:\d+|\(-?\d+(?: # \d+)?\))"
 FIELD = rf"  [a-z_]+ := (?:\d+%nat|None|Some {VALUE}|true|false|{VALUE});?\n"
 LISTS = r"  [a-z_]+ := \[[0-9 #();,\[\]%nat\-]*\];?\n"
@@ -32,7 +31,7 @@ HEAD = """\
     library in the folder rocq of fltheory. *)
 
 From Coq Require Import Reals QArith List Lra Arith.
-From fltheory Require Import Space Forms Round OneRound Bound Rounds.
+From fltheory Require Import Space Forms Round OneRound Bound Descent Rounds.
 Import ListNotations.
 Open Scope Q_scope.
 
@@ -48,7 +47,7 @@ Theorem @(?P<name>[a-z][a-z0-9_]*)@ :
 """
 EXCLUDING = ("n s", "(n + s)", "INR s = {share} * (INR n + INR s) ->\n  ")
 ALONE = ("n", "n", "")
-SHAPES = {
+DIFFERENCES = {
     "everywhere": """(forall i y, (i < {N})%nat ->
     square (minus (G i y) (mean_gradient {N} G y)) <= d * d)""",
     "optimum": "average {N} (fun i => square (G i xs)) <= d * d",
@@ -58,24 +57,34 @@ PROOF = """Proof.
 
 """
 EVERY_ROUND = "Theorem @(?P=name)@_after_every_round :\n"
+# What a round makes smaller; by how much besides, of one round, and in the sum over rounds.
+APART = "mean_loss {N} F x - mean_loss {N} F xs"
+SLOPE = "square (mean_gradient {N} G x)"
+VALUES = {
+    "distance": ("(fun x => square (minus x xs))", "", "", ""),
+    "gap": ("(fun x => square (minus x xs))", "{gap}", f"({APART})", APART),
+    "descent": ("(mean_loss {N} F)", "{decrease}", SLOPE, SLOPE),
+}
 END = "Print Assumptions @(?P=name)@_after_every_round.\n"
-DISTANCE = "(fun x => square (minus x xs))"
 # What a proof may be made of.
 DRAWS = r"draws (?:noises sigma )?(?:errors rho )?"
-MET = r"P (?:N )?(?:S )?A B C D(?: E)?(?: U)?"
+MET = r"P (?:N )?(?:S )?A (?:B C|C Q) D(?: R)?(?: E)?(?: U)?"
 STEPS = re.compile(
-    rf"intros V n (?:s )?F G x xs d {DRAWS}{MET}\.|"
-    r"assert \(H := one_round the_claim the_certificate ltac:\(vm_compute; reflexivity\)\)\.|"
-    r"specialize \(H V n (?:s|0%nat) F G x xs d (?:sigma|0) (?:rho|0) draws "
+    rf"intros V n (?:s )?F G x (?:xs )?d {DRAWS}{MET}\.|"
+    r"assert \(H := one_(?:round|descent) the_claim the_certificate "
+    r"ltac:\(vm_compute; reflexivity\)\)\.|"
+    r"specialize \(H V n (?:s|0%nat) F G x (?:xs )?d (?:sigma|0) (?:rho|0) draws "
     r"(?:noises|\[\(1, zero\)\]) (?:errors|\[\(1, fun _ _ => zero\)\])\)\.|"
-    r"unfold the_claim in H\. in_numbers H\.|"
+    r"unfold the_claim in H\. (?:descent_)?in_numbers H\.|"
     r"assert \(Z : INR 0 = 0 \* \(INR n \+ INR 0\)\) by \(simpl; ring\)\.|"
     r"rewrite \?Nat\.add_0_r in H\.|"
-    r"specialize \(H \(conj P \(conj [NI] [SZ]\)\) A B C D (?:E|\(silent V\))(?: U)?\)\. lra\.|"
-    rf"intros V n (?:s )?F G xs d {DRAWS}iterates {MET} W T r\.|"
+    r"specialize \(H \(conj P \(conj [NI] [SZ]\)\) A (?:B C|C Q) D (?:R |\(silence V\) )?"
+    r"(?:E|\(silent V\))(?: U)?\)\. lra\.|"
+    rf"intros V n (?:s )?F G (?:xs )?d {DRAWS}iterates {MET} W T r\.|"
     r"rewrite <- (?:geometric_one|geometric_value by lra)\.|"
-    r"refine \(all_rounds iterates _ _ _ _ _ W T _ r\); \[lra\|intros x\]\.|"
-    rf"assert \(H := THEOREM V n (?:s )?F G x xs d {DRAWS}{MET}\)\. lra\."
+    r"refine \(all_rounds(?:_gain iterates _ _| iterates) _ _ _ _ _ W T _ r\); \[lra\|intros x\]\.|"
+    r"refine \(all_rounds_steady iterates _ _ _ _ _ W T _ r\); intros x\.|"
+    rf"assert \(H := THEOREM V n (?:s )?F G x (?:xs )?d {DRAWS}{MET}\)\. lra\."
 )
 
 
@@ -83,63 +92,121 @@ class NotReadError(ValueError):
     """The file is not of the shape of an exported theorem, or says something else."""
 
 
-def statements(
-    share: bool, every: bool, heterogeneity: str, server: bool, noisy: bool, steady: bool
-) -> tuple[str, str]:
+class Shape(NamedTuple):
+    """What a theorem speaks of, beside its numbers.
+
+    Attributes
+    ----------
+    share, most, server, noisy, steady : bool
+        Whether some clients are excluded, their number has a bound, the server may step by itself,
+        clients' gradients have noise, and floors of rounds add up.
+    heterogeneity : str
+        Where gradients differ by a bound.
+    measure : str
+        "distance", "gap" of F besides, or "descent" of F.
+    """
+
+    share: bool
+    most: bool
+    server: bool
+    noisy: bool
+    steady: bool
+    heterogeneity: str
+    measure: str
+
+
+def shape_of(text: str) -> Shape:
+    """Return the one shape that a file can have; whether it has it is seen by its pattern."""
+    return Shape(
+        share="(n s : nat)" in text,
+        most="INR n <= " in text,
+        server="(sigma : R)" in text,
+        noisy="(rho : R)" in text,
+        steady="* INR r." in text,
+        heterogeneity="optimum" if "(fun i => square (G i xs))" in text else "everywhere",
+        measure="distance" if "mean_loss" not in text else "gap" if "xs : V" in text else "descent",
+    )
+
+
+def statements(shape: Shape) -> tuple[str, str]:
     """Return both theorems' text with places for their numbers, in braces."""
-    sizes, everybody, excluded = EXCLUDING if share else ALONE
+    sizes, everybody, excluded = EXCLUDING if shape.share else ALONE
+    descent, server = shape.measure == "descent", shape.server
     seen, over, closed = (
         ("noisy_gradients G xi", " expectation errors (fun xi =>", ")")
-        if noisy
+        if shape.noisy
         else ("exact_gradients G", "", "")
     )
+    opened, shut = ("mean_loss {N} F ", "") if descent else ("square (minus ", " xs)")
     one_round = (
         "expectation draws (fun who =>"
         + over
-        + "\n      square (minus (clients_round {N} {m} {K} {client_lr} {server_lr}\n        ("
+        + f"\n      {opened}(clients_round {{N}} {{m}} {{K}} {{client_lr}} {{server_lr}}\n        ("
         + seen
-        + ") who x) xs))"
+        + f") who x){shut})"
         + closed
     )
     floor = "{heterogeneity} * (d * d)"
     if server:
         one_round = (
             "{q} * " + one_round + "\n  + (1 - {q}) * expectation noises (fun noise =>\n      "
-            "square (minus (server_round {N} {assist_lr} G noise x) xs))"
+            f"{opened}(server_round {{N}} {{assist_lr}} G noise x){shut})"
         )
         floor += "\n     + {server_noise} * (sigma * sigma)"
-    if noisy:
+    if shape.noisy:
         floor += "\n     + {noise} * (rho * rho)"
+    value, speed, gain, gained = VALUES[shape.measure]
+    before, first, weight = (
+        "{rate} * square (minus x xs)",
+        "{rate} ^ r * ",
+        "{rate} ^ (r - 1 - k) * ",
+    )
+    if descent:
+        before = "mean_loss {N} F x"
+    if speed and shape.steady:
+        first = weight = ""
+    less = f"\n     - {speed} * {gain}\n    " if speed else ""
+    sums = (
+        f"\n     + {speed} * sum r (fun k => {weight}expectation (iterates k)\n         "
+        f"(fun x => {gained}))"
+        if speed
+        else ""
+    )
+    points, optimum = ("x", "") if descent else ("x xs", "(xs : V) ")
     losses = f"  forall (V : space) ({sizes} : nat) (F : nat -> V -> R) (G : nat -> V -> V) "
     random = (
         "    (draws : law (nat -> bool))"
         + (" (noises : law V) (sigma : R)" if server else "")
-        + (" (errors : law (nat -> nat -> V)) (rho : R)" if noisy else "")
+        + (" (errors : law (nat -> nat -> V)) (rho : R)" if shape.noisy else "")
     )
     hypotheses = (
         "  ({m} <= n)%nat ->\n  "
-        + ("" if every else "INR n <= {most} ->\n  ")
+        + ("INR n <= {most} ->\n  " if shape.most else "")
         + excluded
-        + "(forall i, (i < {N})%nat -> interpolable {L} {mu} (F i) (G i)) ->\n"
-        "  same (mean_gradient {N} G xs) zero ->\n  "
-        + SHAPES[heterogeneity]
+        + "(forall i, (i < {N})%nat -> interpolable {L} {mu} (F i) (G i)) ->\n  "
+        + ("" if descent else "same (mean_gradient {N} G xs) zero ->\n  ")
+        + DIFFERENCES[shape.heterogeneity]
+        + (" ->\n  probabilities draws" if descent else "")
         + " ->\n  draws_uniformly draws n {m} ->\n"
+        + ("  probabilities noises ->\n" if descent and server else "")
         + ("  unbiased noises sigma ->\n" if server else "")
-        + ("  noise_of_clients errors n {K} rho ->\n" if noisy else "")
+        + ("  noise_of_clients errors n {K} rho ->\n" if shape.noisy else "")
     )
-    first = (
-        f"{losses}(x xs : V) (d : R)\n{random},\n{hypotheses}  {one_round}\n"
-        f"  <= {{rate}} * square (minus x xs) + {floor}.\n"
+    one = (
+        f"{losses}({points} : V) (d : R)\n{random},\n{hypotheses}  {one_round}\n"
+        f"  <= {before}{less} + {floor}.\n"
     )
-    terms = "INR r" if steady else "((1 - {rate} ^ r) / (1 - {rate}))"
+    terms = "INR r" if shape.steady else "((1 - {rate} ^ r) / (1 - {rate}))"
+    if shape.steady and not speed:
+        first = "1 ^ r * "
     all_rounds = (
-        f"{losses}(xs : V) (d : R)\n{random} (iterates : nat -> law V),\n{hypotheses}"
-        f"  (forall r, probabilities (iterates r)) ->\n  tower iterates {DISTANCE} (fun x =>\n"
-        f"  {one_round}) ->\n  forall r, expectation (iterates r) {DISTANCE}\n"
-        f"  <= {{rate}} ^ r * expectation (iterates 0%nat) {DISTANCE}\n"
+        f"{losses}{optimum}(d : R)\n{random} (iterates : nat -> law V),\n{hypotheses}"
+        f"  (forall r, probabilities (iterates r)) ->\n  tower iterates {value} (fun x =>\n"
+        f"  {one_round}) ->\n  forall r, expectation (iterates r) {value}{sums}\n"
+        f"  <= {first}expectation (iterates 0%nat) {value}\n"
         f"     + ({floor})\n     * {terms}.\n"
     )
-    return first.replace("{N}", everybody), all_rounds.replace("{N}", everybody)
+    return one.replace("{N}", everybody), all_rounds.replace("{N}", everybody)
 
 
 def read(text: str) -> dict[str, Any]:
@@ -150,14 +217,15 @@ def read(text: str) -> dict[str, Any]:
     NotReadError
         If the file is of another shape.
     """
-    either = (False, True)
-    for shape in product(either, either, SHAPES, either, either, either):
-        found = _pattern(*statements(*shape)).fullmatch(text)
-        # Where the rate is one, as many floors add up as there are rounds.
-        if found and shape[-1] == (_value(found["rate"]) == 1):
-            _check_proofs(text, found["name"])
-            return _numbers(found, *shape[:-1])
-    raise NotReadError("the file must be of the shape of an exported theorem")
+    shape = shape_of(text)
+    found = _pattern(*statements(shape)).fullmatch(text)
+    if found is None:
+        raise NotReadError("the file must be of the shape of an exported theorem")
+    # Where the rate is one, as many floors add up as there are rounds.
+    if shape.measure != "descent" and shape.steady != (_value(found["rate"]) == 1):
+        raise NotReadError(f"the rate does not fit the bound of all rounds, got {found['rate']}")
+    _check_proofs(text, found["name"])
+    return _numbers(found, shape)
 
 
 def _check_proofs(text: str, name: str) -> None:
@@ -189,16 +257,15 @@ def _literal(piece: str, seen: set[str]) -> str:
     return re.sub(r"\{([A-Za-z_]+)\}", slot, escaped)
 
 
-def _numbers(
-    found: re.Match[str], share: bool, every: bool, heterogeneity: str, server: bool, noisy: bool
-) -> dict[str, Any]:
+def _numbers(found: re.Match[str], shape: Shape) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         name: _value(text) for name, text in found.groupdict().items() if name != "name"
     }
-    numbers |= {"heterogeneity_at": heterogeneity, "noisy": noisy}
-    numbers |= {} if share else {"share": Fraction(0)}
-    numbers |= {"most": None} if every else {}
-    numbers |= {} if server else {"q": Fraction(1)}
+    numbers |= {"heterogeneity_at": shape.heterogeneity, "noisy": shape.noisy}
+    numbers |= {"measure": shape.measure}
+    numbers |= {} if shape.share else {"share": Fraction(0)}
+    numbers |= {} if shape.most else {"most": None}
+    numbers |= {} if shape.server else {"q": Fraction(1)}
     return numbers
 
 
@@ -212,6 +279,15 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
     played, clients, bound = (certificate[name] for name in ("round", "class", "bound"))
     lr = Fraction(certificate["boxes"][0]["client_lr"][0])
     drawn = played["taking_part"]
+
+    def coefficient(name: str) -> Fraction:
+        powers = enumerate(bound.get(name, []))
+        return sum((Fraction(c) * lr**i for i, c in powers), Fraction(0))
+
+    measure = "gap" if coefficient("gap") else "distance"
+    named = {"gap": ["rate", "gap"], "distance": ["rate"], "descent": ["decrease"]}
+    if certificate["claim"].startswith("E F(x+) <= F(x) - decrease ||grad F(x)||^2 + "):
+        measure = "descent"
     share, q = Fraction(drawn["excluded_share"]), Fraction(played["q"])
     n_clients = drawn["n_clients"]
     numbers: dict[str, Any] = {
@@ -226,18 +302,14 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "share": share,
         "most": None if n_clients == "every" else n_clients * (1 - share),
         "q": q,
-        **{
-            name: sum(Fraction(c) * lr**i for i, c in enumerate(bound[name]))
-            for name in ("rate", "heterogeneity")
-        },
+        "measure": measure,
+        **{name: coefficient(name) for name in (*named[measure], "heterogeneity")},
     }
     if clients["noise"]:
-        numbers["noise"] = sum(Fraction(c) * lr**i for i, c in enumerate(bound["noise"]))
+        numbers["noise"] = coefficient("noise")
     if q < 1:
         numbers["assist_lr"] = Fraction(played["assist_lr_over_client_lr"]) * lr
-        numbers["server_noise"] = sum(
-            Fraction(c) * lr**i for i, c in enumerate(bound["server_noise"])
-        )
+        numbers["server_noise"] = coefficient("server_noise")
     return numbers
 
 

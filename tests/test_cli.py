@@ -142,7 +142,7 @@ def test_a_place_that_cannot_be_written_to_is_named_before_the_work(
 
     for name in ("check_regimes", "map_region"):
         monkeypatch.setattr(fltheory.verify, name, begun)
-    monkeypatch.setattr("docs.scripts.power.judge_all", begun)
+    monkeypatch.setattr("docs.scripts.power.judged", begun)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("")
     status, out, err = fltheory_command(*arguments, "taken/new.svg")

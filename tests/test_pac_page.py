@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fltheory.learnability import impossibility
-from fltheory.learnability.clients import alike_clients, drawn_clients, split_clients
+from fltheory.learnability.impossibility import alike_clients, drawn_clients, split_clients
 from fltheory.theorems.registry import ids
 from fltheory.verify.baseline import read_baseline
 

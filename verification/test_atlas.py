@@ -9,15 +9,17 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+import sympy as sp
 
 from fltheory import theorems
-from fltheory.algorithms import Harmonic, LocalSgd
+from fltheory.algorithms import Constant, Harmonic, LocalSgd
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.testing import each_cell
 from fltheory.testing.pytest_plugin import Recorder
+from fltheory.theorems.atlas import fedavg_li_constant
 from fltheory.theorems.atlas.client_models import client_models
 from fltheory.verify import Outcome, check
 
@@ -105,6 +107,57 @@ def test_scaled_gradients_by_hand() -> None:
     )
     assert verdict.outcome is Outcome.REFUTED
     assert (verdict.truth, verdict.bound) == (4, 2)
+
+
+@pytest.mark.parametrize("regime", ["usual", "two local steps", "uneven weights"])
+def test_where_constant_steps_end_by_a_plain_loop(regime: str) -> None:
+    """FedAvg itself until it moves no more, in extended precision."""
+    setting = setting_of("fedavg-li/4", regime, "with constants")
+    problem, p = setting.problem, np.longdouble(setting.problem.alpha)
+    lr, E = np.longdouble(setting.algorithm.step_sizes.value), setting.algorithm.local_steps
+    w = np.longdouble(problem.x_star)
+    for _ in range(int(60 / (0.25 * float(lr) * E))):
+        models = np.tile(w, (4, 1))
+        for _ in range(E):
+            slopes = np.einsum("kab,kb->ka", problem.hessians, models - problem.optima)
+            models = models - lr * slopes
+        w = p @ models
+    away = float(np.linalg.norm((w - problem.x_star).astype(float)))
+    verdict = check(theorems.get("fedavg-li/4", "with constants"), setting)
+    assert verdict.outcome is Outcome.HOLDS
+    assert verdict.bound == pytest.approx(4 * away, rel=1e-9)
+    curved = np.einsum("kab,kb->ka", problem.hessians, problem.x_star - problem.optima)
+    pull = p @ np.einsum("kab,kb->ka", problem.hessians, curved)
+    assert verdict.truth == pytest.approx(float((E - 1) * lr * np.linalg.norm(pull.astype(float))))
+
+
+def test_an_order_too_large_for_constant_steps_does_not_hold() -> None:
+    """||w~* - w*|| = Omega((E-1) sqrt(eta)) ||w*|| is false: the distance is of order eta."""
+    theorem = theorems.get("fedavg-li/4")
+    (axis,) = theorem.axes
+    wrong = replace(theorem, axes=(replace(axis, order=sp.sqrt(fedavg_li_constant.eta)),))
+    assert check(theorem, setting_of("fedavg-li/4", "usual")).outcome is Outcome.HOLDS
+    assert check(wrong, setting_of("fedavg-li/4", "usual")).outcome is Outcome.UNDECIDED
+
+
+def test_pulls_that_cancel_but_for_rounding_are_none() -> None:
+    """Equal clients of a curvature that no float hits: v is 1e-22 where its terms are 1e-7."""
+    p, h = (0.25,) * 4, 0.00072699
+    optima = [[6.36688736, 0.0], [0.0, 1.30469003], [-1.30469003, 0.65234502], [0.0, -1.30469003]]
+    problem = QuadraticProblem([np.diag([h, h])] * 4, optima)
+    setting = Setting(LocalSgd(Constant(0.005), 2, p), problem, UniformSubset(4, 4), 1, [0.0, 0.0])
+    assert fedavg_li_constant.v.number(setting) == 0
+    verdict = check(theorems.get("fedavg-li/4"), setting)
+    assert verdict.outcome is Outcome.INAPPLICABLE
+
+
+def test_one_step_size_for_every_number_of_local_steps_does_not_do() -> None:
+    """As E grows the clients reach their own minimisers, and FedAvg ends at the mean of those."""
+    limit_distance = fedavg_li_constant.D.number
+    setting = fedavg_li_constant.setting_at(local_steps=4000, step=0.1)
+    problem = setting.problem
+    ends_at = problem.optima.mean(axis=0) - problem.x_star
+    assert limit_distance(setting) == pytest.approx(np.linalg.norm(ends_at), rel=1e-9)
 
 
 @pytest.mark.parametrize("reading", ["printed", "derived"])
@@ -249,6 +302,7 @@ def test_fedawe_lemmas_by_every_path() -> None:
     [
         ("fedavg-li/1", "printed", 1e-4),
         ("fedavg-li/3", "from w_1", 1e-3),
+        ("fedavg-li/4", "with constants", 0.4),
         ("local-gd/lemma-1", "printed", 0.9),
         ("local-gd/1", "derived", 1e-2),
         ("proxskip/6", "printed", 0.3),

@@ -11,9 +11,8 @@ have no intercept and start as torch's linear layers do; all clients weigh alike
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
 from itertools import islice, product
 from pathlib import Path
 from typing import Annotated
@@ -27,17 +26,14 @@ from fltheory.algorithms import AdaFed, CAFed, F3ast, ServerMomentum, Unbiased
 from fltheory.algorithms.contract import Algorithm, Clients
 from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console
+from fltheory.commands.shared.kept_cells import ResultFile
 from fltheory.commands.shared.options import FurtherPage, ResultsFile
-from fltheory.commands.shared.resumption import resumed
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.engines.simulation import simulate
 from fltheory.files.whole_file import write_whole
-from fltheory.long_work.parallel import rest_as_they_come
-from fltheory.long_work.progress import Progress
 from fltheory.participation import MarkovOnOff
 from fltheory.participation.base import Masks
 from fltheory.problems import LogisticProblem
-from fltheory.report.files.result_file import ResultFile
 from fltheory.validation import ClientIndices, FloatArray
 
 METHODS = ("Unbiased", "F3AST", "AdaFed", "CA-Fed", "CA-Fed, F* known")
@@ -499,38 +495,6 @@ def measure(key: Key, plan: Plan) -> Measured:
     )
 
 
-def measure_all(
-    chosen: Sequence[Key],
-    plan: Plan,
-    *,
-    done: Collection[Key] = (),
-    processes: int | None = None,
-    progress: Progress | None = None,
-) -> Iterator[Measured]:
-    """Measure as they come in, in parallel; those ``done`` already are left out.
-
-    Parameters
-    ----------
-    chosen : sequence of keys
-        From `keys`.
-    plan : Plan
-    done : collection of keys
-    processes : int, optional
-        As many as this process may use processors, by default; 1 runs in this one.
-    progress : callable, optional
-        Called with (measured, keys in all, what was last measured).
-    """
-    yield from rest_as_they_come(
-        partial(measure, plan=plan),
-        chosen,
-        done=done,
-        begins="running",
-        about=lambda result: f"{result.method}, seed {result.seed}",
-        processes=processes,
-        progress=progress,
-    )
-
-
 _HEADINGS = (
     "method",
     "maximum",
@@ -796,7 +760,7 @@ def _measured(entry: dict[str, dict[str, dict[str, float]]]) -> Measured:
     return Measured(**{**entry, "rates": rates, "figures": figures})  # type: ignore[arg-type]
 
 
-MEASURED = ResultFile("measured", "experiment", _plan, _measured)
+MEASURED = ResultFile("measured", "rows", "experiment", _plan, _measured)
 """The file that a long measurement goes on from."""
 
 
@@ -815,14 +779,13 @@ def command(
     """CA-Fed's Table I on synthetic data, beside the paper's figures."""
     check_places(out=out, page=page)
     plan = Plan(rounds, start_spread=start_spread, momentum=momentum)
-    results = resumed(
-        measure_all,
+    results = MEASURED.resumed(
+        measure,
         keys(seeds),
         plan,
         out,
-        read=MEASURED.read,
-        write=MEASURED.write,
-        what="measured rows",
+        begins="running",
+        about=lambda result: f"{result.method}, seed {result.seed}",
     )
     for table in experiment_tables(results):
         table_console().print(table)

@@ -11,8 +11,12 @@ from rich.table import Table
 from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console
 from fltheory.learnability import impossibility
-from fltheory.learnability.clients import alike_clients, drawn_clients, split_clients
-from fltheory.learnability.impossibility import Impossibility
+from fltheory.learnability.impossibility import (
+    Impossibility,
+    alike_clients,
+    drawn_clients,
+    split_clients,
+)
 
 _LONGEST_FRACTION = 10**9
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
@@ -20,7 +19,7 @@ import typer
 from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.cli import run_script
-from fltheory.commands.shared.kept_cells import kept_in, tell_kept
+from fltheory.commands.shared.kept_cells import ResultFile, kept_in, tell_kept
 from fltheory.commands.shared.options import (
     DaskAddress,
     FurtherPage,
@@ -31,15 +30,12 @@ from fltheory.commands.shared.options import (
     TheoremIds,
 )
 from fltheory.commands.shared.preparation import load_statements
-from fltheory.commands.shared.resumption import resumed
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome
 from fltheory.files.whole_file import write_whole
-from fltheory.long_work.parallel import rest_as_they_come
 from fltheory.long_work.progress import Progress, shown_progress
 from fltheory.problems import QuadraticProblem
-from fltheory.report.files.result_file import ResultFile
 from fltheory.sweep.cell import Files, Row, Task, WorkCell, digest, own_files, row_of
 from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import Theorem, registered
@@ -186,38 +182,6 @@ def judged(key: Key, plan: Plan) -> Judged:
     return Judged(identifier, reading, index, mutant.about, refuted_by, tried)
 
 
-def judge_all(
-    chosen: Sequence[Key],
-    plan: Plan,
-    *,
-    done: Collection[Key] = (),
-    processes: int | None = None,
-    progress: Progress | None = None,
-) -> Iterator[Judged]:
-    """Judge mutants as they come in, in parallel; those ``done`` already are left out.
-
-    Parameters
-    ----------
-    chosen : sequence of keys
-        From `keys`.
-    plan : Plan
-    done : collection of keys
-    processes : int, optional
-        As many as this process may use processors, by default; 1 runs in this one.
-    progress : callable, optional
-        Called with (judged, mutants in all, the change last judged).
-    """
-    yield from rest_as_they_come(
-        partial(judged, plan=plan),
-        chosen,
-        done=done,
-        begins="searching",
-        about=lambda result: result.about,
-        processes=processes,
-        progress=progress,
-    )
-
-
 @dataclass(frozen=True)
 class _Judging(Task):
     """A mutant to be judged, as the cell of a store."""
@@ -339,7 +303,9 @@ def _row(name: str, results: Sequence[Judged]) -> str:
     return f"| {name} | {len(results)} | {false} | {found} | {share} |"
 
 
-JUDGED = ResultFile("judged", "power", lambda entry: Plan(**entry), lambda entry: Judged(**entry))
+JUDGED = ResultFile(
+    "judged", "mutants", "power", lambda entry: Plan(**entry), lambda entry: Judged(**entry)
+)
 """The file that a long measurement goes on from."""
 
 
@@ -367,14 +333,8 @@ def command(
         with shown_progress("making mutants"):
             chosen = keys(mutated, plan)
         if kept is None:
-            results = resumed(
-                judge_all,
-                chosen,
-                plan,
-                out,
-                read=JUDGED.read,
-                write=JUDGED.write,
-                what="judged mutants",
+            results = JUDGED.resumed(
+                judged, chosen, plan, out, begins="searching", about=lambda result: result.about
             )
         else:
             JUDGED.read(out, plan)  # what is no such file is refused before the work

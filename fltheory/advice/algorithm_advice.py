@@ -1,21 +1,82 @@
-"""What to expect of one algorithm, with clients that come and go as in a log."""
+"""What to expect of one algorithm, with clients that come and go as in a log, and what it needs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fltheory.advice.needs import Needs
 from fltheory.advice.population import ClientPopulation, Distances
 from fltheory.advice.rounds import LogRounds, OnTheLog
-from fltheory.algorithms.contract import Algorithm, KnownLimit
+from fltheory.algorithms.contract import SERVER, Algorithm, KnownLimit
 from fltheory.algorithms.table import ALGORITHMS, Listed
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
+
+_COUNTED = 3
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What somebody has to provide.
+
+    Attributes
+    ----------
+    vectors, numbers : int
+        Kept of each client: vectors as long as the model, and single numbers.
+    facts : tuple of str
+        What must be known of clients beforehand, e.g. ``availability``.
+    server_data : bool
+        Whether the server needs data like all clients'.
+    """
+
+    vectors: int
+    numbers: int
+    facts: tuple[str, ...]
+    server_data: bool
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, facts: Iterable[str], n_clients: int = _COUNTED) -> Needs:
+        """Return what an algorithm needs, read off the state that it keeps and its branches.
+
+        Parameters
+        ----------
+        algorithm : Algorithm
+        facts : iterable of str
+            What it had to be told of its clients.
+        n_clients : int
+            Clients that it is made for.
+        """
+        # As many coordinates as clients, and the server's vectors would look like clients' numbers.
+        dim = n_clients + 1
+        state = algorithm.init(np.zeros((1, dim)), n_clients)
+        shapes = [np.shape(array) for name, array in state.items() if name != "x"]
+        return cls(
+            vectors=shapes.count((1, n_clients, dim)),
+            numbers=shapes.count((1, n_clients)),
+            facts=tuple(facts),
+            server_data=any(name == SERVER for name, _ in algorithm.branches),
+        )
+
+    @property
+    def rank(self) -> tuple[bool, int, int, int]:
+        """Order by what is hardest to come by: data, memory, knowledge, numbers."""
+        return self.server_data, self.vectors, len(self.facts), self.numbers
+
+    def __str__(self) -> str:
+        parts = ["server data"] if self.server_data else []
+        parts += [_number(self.vectors, "vector")] if self.vectors else []
+        parts += [f"known {' and '.join(self.facts)}"] if self.facts else []
+        parts += [_number(self.numbers, "number")] if self.numbers else []
+        return ", ".join(parts) or "nothing"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''} per client"
+
 
 # Steps that are tried are the longest, halved so often.
 _MOST_HALVINGS, FIRST_HALVINGS = 6, 4

@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 
 from fltheory import __version__
-from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias, FollowedAlgorithm, advice_on
-from fltheory.advice.needs import Needs
+from fltheory.advice.algorithm_advice import (
+    AlgorithmAdvice,
+    Bias,
+    FollowedAlgorithm,
+    Needs,
+    advice_on,
+)
 from fltheory.advice.population import ClientPopulation
 from fltheory.content import attributes_of
 from fltheory.files.read_file import text_of

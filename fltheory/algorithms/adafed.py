@@ -8,7 +8,7 @@ from array_api_compat import array_namespace
 
 from fltheory.algorithms.contract import Array, Moves
 from fltheory.algorithms.shared.inverse_availability import InverseAvailability
-from fltheory.participation.inclusions.mean_shares import mean_shares
+from fltheory.participation.inclusions.independent_clients import mean_shares
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 

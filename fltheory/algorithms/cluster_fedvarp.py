@@ -10,9 +10,8 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
-from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
+from fltheory.algorithms.shared.averaging import anybody, blank, participant_average, weighted_sum
 from fltheory.algorithms.shared.client_constants import held_on_backend
-from fltheory.algorithms.shared.memory import anybody, blank
 from fltheory.algorithms.shared.step_sizes import checked_steps
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.shared.averaging import weighted_sum
+from fltheory.algorithms.shared.averaging import blank, renewed, weighted_sum
 from fltheory.algorithms.shared.inactivity_weights import (
     CappedLinear,
     Cutoff,
@@ -19,7 +19,6 @@ from fltheory.algorithms.shared.inactivity_weights import (
     check_weight,
     latest,
 )
-from fltheory.algorithms.shared.memory import blank, renewed
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff

@@ -11,7 +11,7 @@ from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Mov
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
-from fltheory.participation.inclusions.mean_shares import mean_shares
+from fltheory.participation.inclusions.independent_clients import mean_shares
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 

@@ -7,8 +7,14 @@ from dataclasses import KW_ONLY, dataclass
 from array_api_compat import array_namespace
 
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
-from fltheory.algorithms.shared.memory import after_own_steps, anybody, blank, renewed
+from fltheory.algorithms.shared.averaging import (
+    after_own_steps,
+    anybody,
+    blank,
+    participant_average,
+    renewed,
+    weighted_sum,
+)
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray

@@ -11,9 +11,13 @@ from array_api_compat import array_namespace, device
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
-from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
+from fltheory.algorithms.shared.averaging import (
+    after_own_steps,
+    blank,
+    participant_average,
+    weighted_sum,
+)
 from fltheory.algorithms.shared.client_constants import held_on_backend
-from fltheory.algorithms.shared.memory import after_own_steps, blank
 from fltheory.algorithms.shared.step_sizes import StepSizes, checked_step_sizes
 from fltheory.read_only import read_only
 from fltheory.validation import FloatArray

@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.shared.memory import blank, renewed
+from fltheory.algorithms.shared.averaging import blank, renewed
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray

@@ -8,8 +8,13 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
-from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
-from fltheory.algorithms.shared.memory import after_own_steps, blank, renewed
+from fltheory.algorithms.shared.averaging import (
+    after_own_steps,
+    blank,
+    participant_average,
+    renewed,
+    weighted_sum,
+)
 
 AVERAGE = "average"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fltheory.commands.shared.console import table_console
-from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.exit_status import as_bad_input
+from fltheory.commands.shared.kept_cells import resumable
 from fltheory.commands.shared.options import (
     CONDITION_MEANS,
     DISSIMILARITY_MEANS,
@@ -24,7 +24,7 @@ from fltheory.commands.shared.options import (
     Seed,
     SizesFile,
 )
-from fltheory.commands.shared.resumption import resumable
+from fltheory.commands.shared.selection import deployment
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 

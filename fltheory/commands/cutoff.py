@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.shared.console import table_console
-from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.options import READ, Columns, FigureFile, RoundLength
+from fltheory.commands.shared.selection import deployment
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.shared.kept_cells import tell_other_versions, workers
+from fltheory.commands.shared.kept_cells import resumable, tell_other_versions, workers
 from fltheory.commands.shared.options import READ, UPDATED, DaskAddress
-from fltheory.commands.shared.resumption import resumable
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 

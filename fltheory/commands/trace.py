@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.shared.console import table_console
-from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.options import (
     READ,
     WRITTEN,
@@ -18,6 +17,7 @@ from fltheory.commands.shared.options import (
     RoundLength,
     Seed,
 )
+from fltheory.commands.shared.selection import deployment
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 

@@ -10,8 +10,8 @@ import typer
 
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.exit_status import as_bad_input
+from fltheory.commands.shared.kept_cells import resumable
 from fltheory.commands.shared.options import READ, Changes, FileUse, FurtherPage
-from fltheory.commands.shared.resumption import resumable
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import typer
 
 from fltheory.commands.shared.console import table_console
-from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import (
     CONDITION_MEANS,
@@ -21,6 +20,7 @@ from fltheory.commands.shared.options import (
     RoundLength,
     SizesFile,
 )
+from fltheory.commands.shared.selection import deployment
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 

@@ -97,7 +97,7 @@ class Refutation:
     Attributes
     ----------
     why : str
-        The fault in one sentence, with the places in the paper that show it.
+        The fault in one to three sentences, with the places in the paper that show it.
     weight : Weight
     change : str
         The one change that mends it, in a few words.
@@ -116,7 +116,8 @@ class Refutation:
     Raises
     ------
     ValueError
-        If ``why`` is not one sentence, ``change`` is empty, neither a regime nor a certificate
+        If ``why`` is not one to three sentences, ``change`` is empty, neither a regime nor a
+        certificate
         shows the fault, or ``natural`` is given though a certificate is kept.
 
     Examples
@@ -137,9 +138,10 @@ class Refutation:
 
     def __post_init__(self) -> None:
         validation.text("why of a refutation", self.why)
-        if len(_SENTENCE_END.findall(self.why)) != 1 or not self.why.endswith("."):
+        if not 1 <= len(_SENTENCE_END.findall(self.why)) <= 3 or not self.why.endswith("."):
             raise ValueError(
-                f"why of a refutation must be one sentence with a full stop, got {self.why!r}"
+                "why of a refutation must be one to three sentences with full stops, got "
+                f"{self.why!r}"
             )
         validation.instance_of("weight of a refutation", self.weight, Weight, "a Weight")
         validation.text("change of a refutation", self.change)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fltheory.hardware.clients.client_losses import client_loss, module_at
     from fltheory.hardware.clients.local_training import LocalTraining, ServerData
     from fltheory.hardware.clients.torch_clients import TorchClients
-    from fltheory.hardware.gradient_file import write_gradients
+    from fltheory.hardware.gradients import write_gradients
 
 __all__ = [
     "LocalTraining",

@@ -17,8 +17,7 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.learnability.binomial import binomial_numerators, over_power
-from fltheory.learnability.clients import split_clients
-from fltheory.learnability.impossibility import Impossibility, impossibility
+from fltheory.learnability.impossibility import Impossibility, impossibility, split_clients
 
 POINTS = ((0.0,), (1.0,))
 TARGETS: tuple[tuple[int, int], tuple[int, int]] = ((1, 1), (1, -1))

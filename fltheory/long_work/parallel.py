@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import re
 import signal
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -21,7 +21,6 @@ from threading import Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
 from fltheory import validation
-from fltheory.long_work.progress import Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -196,41 +195,6 @@ def _blas_limited() -> AbstractContextManager[object]:
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)
-
-
-def rest_as_they_come(
-    function: Callable[[Item], Result],
-    items: Sequence[Item],
-    *,
-    done: Collection[Item],
-    begins: str,
-    about: Callable[[Result], str],
-    processes: int | None = None,
-    progress: Progress | None = None,
-) -> Iterator[Result]:
-    """Yield ``function(item)`` of the items that are not ``done`` already, as they are ready.
-
-    Parameters
-    ----------
-    function, items, processes
-        As of `as_they_come`.
-    done : collection of items
-    begins : str
-        What progress says before the first result.
-    about : callable
-        What it says of a result.
-    progress : callable, optional
-        Called with (items done, items in all, text).
-    """
-    waiting = [item for item in items if item not in done]
-    ready = len(items) - len(waiting)
-    if progress is not None:
-        progress(ready, len(items), begins)
-    for result in as_they_come(function, waiting, processes):
-        ready += 1
-        if progress is not None:
-            progress(ready, len(items), about(result))
-        yield result
 
 
 @contextmanager

@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.decimals import as_fraction
-from fltheory.participation.base import Masks
+from fltheory.participation.base import Masks, between
 from fltheory.participation.inclusions.independent_clients import (
     IndependentClients,
     chances_of_sets,
     pairs_present,
 )
-from fltheory.participation.inclusions.subsets import between
 from fltheory.participation.process import Chances, Law, Process, States
 from fltheory.validation import FloatArray
 

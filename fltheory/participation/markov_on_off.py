@@ -15,14 +15,13 @@ from numpy.typing import ArrayLike
 
 from fltheory import exact_or_float, validation
 from fltheory.decimals import as_fraction
-from fltheory.participation.base import Masks
+from fltheory.participation.base import Masks, between
 from fltheory.participation.chain_structure import CitedFactor, Mixing, cited_factor_of
 from fltheory.participation.chains import FiniteChain
 from fltheory.participation.inclusions.independent_clients import (
     IndependentClients,
     chances_of_sets,
 )
-from fltheory.participation.inclusions.subsets import between
 from fltheory.participation.process import Chances, ClientChains, Law, States
 from fltheory.validation import ClientIndices, FloatArray
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from fltheory import validation
 from fltheory.participation import chain_structure
-from fltheory.participation.base import Masks, Participation
-from fltheory.participation.inclusions.subsets import counted
+from fltheory.participation.base import Masks, Participation, counted
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

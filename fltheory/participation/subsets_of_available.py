@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.decimals import as_fraction
-from fltheory.participation.base import Masks
+from fltheory.participation.base import Masks, between, of_size
 from fltheory.participation.bernoulli import Bernoulli
 from fltheory.participation.inclusions.correlations import Inclusions, of_available
 from fltheory.participation.inclusions.independent_clients import chances_of_sets, weighted_pairs
 from fltheory.participation.inclusions.like_clients import LikeClients
-from fltheory.participation.inclusions.subsets import between, of_size
 from fltheory.participation.process import Chances, Law, Process
 from fltheory.participation.uniform_subset import UniformSubset
 from fltheory.validation import FloatArray

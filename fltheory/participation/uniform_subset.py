@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.participation.base import Masks
+from fltheory.participation.base import Masks, of_size
 from fltheory.participation.inclusions.correlations import (
     Inclusions,
     check_paired,
     of_uniform_subset,
 )
-from fltheory.participation.inclusions.subsets import of_size
 from fltheory.participation.process import Law, Process, UniformDraw
 from fltheory.validation import FloatArray
 

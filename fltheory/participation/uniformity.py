@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from fltheory.exact_or_float import is_exact, number
-from fltheory.participation.base import Participation
-from fltheory.participation.inclusions.subsets import counted
+from fltheory.participation.base import Participation, counted
 from fltheory.participation.process import process_of
 
 _MOST_SETS = 65_536

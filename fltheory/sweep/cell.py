@@ -1,7 +1,7 @@
 """A cell, that is a piece of work known by its content, and the row that a store keeps of it.
 
-The cells of a sweep are checks of statements on settings; those of other commands are mutants,
-regimes and searches, each told by its kind.
+The cells of a sweep are checks of statements on settings, which share the setting's truth; those of
+other commands are mutants, regimes and searches, each told by its kind.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import json
 import platform
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +21,12 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from fltheory import __version__
+from fltheory.engines import Setting
+from fltheory.engines.setting_file import setting_of
+from fltheory.evidence.truths import Sampling
 from fltheory.long_work.parallel import one_thread
-from fltheory.theorems.registry import load, loaded_files
-from fltheory.verify.runs import Record
+from fltheory.theorems.registry import get, load, loaded_files
+from fltheory.verify.runs import Record, record_of
 
 CHECK = "check"
 """The kind of a cell that checks a statement on a setting, as every sweep's do."""
@@ -175,3 +179,48 @@ def _load(files: Sequence[tuple[str, str]]) -> None:
                 path = Path(folder) / f"{stem}.py"
                 path.write_text(text, encoding="utf-8")
                 load(path)
+
+
+IMPOSSIBLE = "IMPOSSIBLE"
+"""The outcome where there is no such setting, or the statement does not speak of it."""
+
+ERROR_PROBABILITY = 1e-9
+"""Allowed for all sampled intervals of a cell together."""
+
+
+@dataclass(frozen=True)
+class Checks(Task):
+    """Cells on one setting, which share its truth."""
+
+    def rows(self) -> list[Row]:
+        """Check the cells.
+
+        An error that is neither bad input nor arithmetic is not caught: it says nothing of a cell.
+        """
+        setting: Setting | ValueError | None = None
+        rows = []
+        for cell in self.cells:
+            begun = time.perf_counter()
+            if setting is None:
+                setting = _setting(cell.setting)
+            found = _found(cell, setting)
+            rows.append(row_of(cell, found, time.perf_counter() - begun))
+        return rows
+
+
+def _setting(document: Mapping[str, Any]) -> Setting | ValueError:
+    try:
+        return setting_of(document)
+    except (ValueError, ArithmeticError, TypeError) as error:
+        return ValueError(str(error))
+
+
+def _found(cell: WorkCell, setting: Setting | ValueError) -> Record:
+    """Return the verdict, or why there is none."""
+    if isinstance(setting, ValueError):
+        return Record(IMPOSSIBLE, why=str(setting))
+    try:
+        sampling = Sampling(cell.replicas, cell.seed, ERROR_PROBABILITY)
+        return record_of(get(cell.statement, cell.reading).verdict(setting, sampling))
+    except (ValueError, ArithmeticError) as error:
+        return Record(IMPOSSIBLE, why=str(error))

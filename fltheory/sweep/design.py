@@ -39,8 +39,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import SETTING_KEYS, argument_names
 from fltheory.files.read_file import toml_of
 from fltheory.files.tables import check_names
-from fltheory.sweep.cell import Files, WorkCell, digest
-from fltheory.sweep.checks import Checks
+from fltheory.sweep.cell import Checks, Files, WorkCell, digest
 from fltheory.theorems.registry import registered
 
 _DRAWN = "random"

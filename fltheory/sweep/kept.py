@@ -14,8 +14,7 @@ from fltheory.engines import Setting
 from fltheory.engines.setting_file import setting_document
 from fltheory.evidence.verdict import Evidence, Grade, Outcome, Verdict
 from fltheory.long_work.progress import Progress
-from fltheory.sweep.cell import Row, Task, WorkCell, digest, own_files
-from fltheory.sweep.checks import IMPOSSIBLE, Checks
+from fltheory.sweep.cell import IMPOSSIBLE, Checks, Row, Task, WorkCell, digest, own_files
 from fltheory.sweep.running import work_out
 from fltheory.sweep.store import Store, StoreError
 from fltheory.theorems import Family

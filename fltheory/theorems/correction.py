@@ -24,7 +24,7 @@ class Change:
     kind : str
         The weight of the fault that it mends: misprint, missing hypothesis or gap.
     why : str
-        The fault in one sentence; empty where ``about`` says it.
+        The fault, in one to three sentences; empty where ``about`` says it.
     parts : frozenset
         Conditions and summands of the corrected statement that it brings in, where that is known.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fltheory.advice.needs import Needs
+from fltheory.advice.algorithm_advice import Needs
 from fltheory.algorithms import FedAvg, ServerMomentum
 from fltheory.algorithms.table import ALGORITHMS
 

@@ -90,7 +90,10 @@ def test_bad_input_is_one_line(fltheory_command, setting, tmp_path) -> None:
         ((setting, "sa-f"), "id must be a registered theorem"),
         ((setting, "--figure", "x.pdf"), "figure must end in .png or .svg"),
         ((setting, "--measure", "loss"), "--measure must be left out without --own-steps"),
-        ((setting, "--own-steps", "--measure", "x"), "'x' is not one of 'loss', 'distance'"),
+        (
+            (setting, "--own-steps", "--measure", "x"),
+            "'--measure': 'x' is not one of 'loss', 'distance'",
+        ),
     ):
         status, out, errors = fltheory_command("compare", *arguments)
         assert (status, out) == (2, "")

@@ -12,13 +12,11 @@ import pytest
 
 from fltheory.cli import COMMANDS, command_of
 from fltheory.commands.shared import written_files
-from fltheory.commands.shared.resumption import resumed
 from fltheory.commands.shared.written_files import file_uses, with_inputs_kept
 from fltheory.files.own_input import Result, results_apart
 from fltheory.files.read_file import text_of
 from fltheory.logs import read_log
 from tests.bad_input.files import EXPERIMENT, LOG
-from tests.commands.shared.test_resumption import Square, read, squares, write
 
 Command = Callable[..., None]
 Run = Callable[..., tuple[int, str, str]]
@@ -173,19 +171,6 @@ def test_what_is_read_meanwhile_is_no_result_either(folder: Path) -> None:
         with pytest.raises(ValueError, match=r"^page must be another file than 'hard.csv', which"):
             read_log("hard.csv")
     assert read_log("hard.csv").n_clients == 2
-
-
-def test_two_commands_may_keep_results_in_one_file_at_once(tmp_path: Path) -> None:
-    out = tmp_path / "squares"
-
-    def meanwhile(chosen, plan, **options) -> Iterator[Square]:
-        for square in squares(chosen, plan, **options):
-            resumed(squares, [square.key + 10], plan, out, read=read, write=write, what="squares")
-            yield square
-
-    found = resumed(meanwhile, [1, 2], "plan", out, read=read, write=write, what="squares")
-    assert [square.value for square in found] == [1, 4]
-    assert out.read_text() == "11 121\n12 144\n1 1\n2 4\n"
 
 
 def test_two_commands_may_record_in_one_file_at_once(

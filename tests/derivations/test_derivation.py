@@ -23,13 +23,11 @@ from fltheory.derivations.derivation import (
 from fltheory.derivations.derivation_check import (
     check_derivation,
     check_step,
-    holds_at,
-    rational_points,
-)
-from fltheory.derivations.nonnegativity import (
     factored,
+    holds_at,
     manifestly_nonnegative,
     number_is_nonnegative,
+    rational_points,
 )
 from fltheory.theorems.sa_fl.quotient_condition import clearing_steps, quotient
 

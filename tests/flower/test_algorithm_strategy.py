@@ -20,10 +20,9 @@ from fltheory.algorithms.table import ALGORITHMS
 from fltheory.engines.simulation import simulate
 from fltheory.flower import AlgorithmStrategy, local_client_app, run_of
 from fltheory.flower.algorithm_strategy import LOG, Nodes
-from fltheory.flower.in_process_grid import InProcessGrid, as_server
 from fltheory.flower.layout import ArrayLayout
 from fltheory.flower.local_clients import GradientClient
-from fltheory.flower.strategy_runs import gradient_descent_app
+from fltheory.flower.strategy_runs import InProcessGrid, as_server, gradient_descent_app
 from fltheory.participation import Bernoulli, MarkovOnOff, Participation, Trace
 
 N = 5

@@ -19,8 +19,11 @@ FAULT = Refutation("(3) needs K > 1, as in Eq. (2).", Weight.GAP, "K > 1", regim
     ("changed", "message"),
     [
         ({"why": ""}, "why of a refutation must be a string that is not empty, got ''"),
-        ({"why": "No full stop"}, "why of a refutation must be one sentence with a full stop"),
-        ({"why": "One. And another."}, "why of a refutation must be one sentence"),
+        (
+            {"why": "No full stop"},
+            "why of a refutation must be one to three sentences with full stops",
+        ),
+        ({"why": "One. Two. Three. Four."}, "why of a refutation must be one to three sentences"),
         ({"weight": "gap"}, "weight of a refutation must be a Weight, got 'gap'"),
         ({"change": " "}, "change of a refutation must be a string that is not empty, got ' '"),
         ({"reading": None}, "reading of a refutation must be a string, got None"),

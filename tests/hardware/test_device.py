@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.device import checked_device  # noqa: E402
+from fltheory.hardware.training.prepared import checked_device  # noqa: E402
 
 
 @pytest.mark.parametrize("name", ["cpu", "cpu:0"])

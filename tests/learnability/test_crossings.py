@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.learnability.crossings import log_less_than_half_seen, log_more_than_twice_seen
+from fltheory.learnability.complexity import log_less_than_half_seen, log_more_than_twice_seen
 
 
 def test_two_points_by_hand() -> None:

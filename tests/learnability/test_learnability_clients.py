@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from fltheory.learnability import impossibility
-from fltheory.learnability.clients import alike_clients, drawn_clients, split_clients
+from fltheory.learnability.impossibility import alike_clients, drawn_clients, split_clients
 
 SYSTEMS = [(2, 1, 1), (2, 2, 1), (3, 2, 1), (3, 2, 2), (2, 3, 1)]
 

@@ -21,7 +21,6 @@ from fltheory.long_work.parallel import (
     futures_as_they_come,
     is_lost,
     one_thread,
-    rest_as_they_come,
     sampling_threads,
     worker_processes,
 )
@@ -62,21 +61,6 @@ def test_an_interrupt_ends_the_other_processes_at_once(tmp_path: Path) -> None:
         results.throw(KeyboardInterrupt)
     assert list(tmp_path.iterdir()) == [tmp_path / "a"]
     assert multiprocessing.active_children() == []
-
-
-def test_only_the_rest_is_done_and_progress_counts_all() -> None:
-    told: list[tuple[int, int, str]] = []
-    results = rest_as_they_come(
-        abs,
-        [-1, -2, -3],
-        done=[-2],
-        begins="begun",
-        about=str,
-        processes=1,
-        progress=lambda *said: told.append(said),
-    )
-    assert list(results) == [1, 3]
-    assert told == [(1, 3, "begun"), (2, 3, "1"), (3, 3, "3")]
 
 
 def test_any_executor_does_the_work_and_is_left_open() -> None:

@@ -52,11 +52,13 @@ def test_the_experiment_is_run_and_resumed(
 def test_an_interrupted_experiment_says_what_is_kept(
     fltheory_command, quick_experiment, monkeypatch, tmp_path: Path
 ) -> None:
-    def one_then_interrupt(chosen, plan, **options):
-        yield ca_fed.measure(chosen[0], plan)
-        raise KeyboardInterrupt
+    def one_then_interrupt(key, plan):
+        if key != QUICK_KEYS[0]:
+            raise KeyboardInterrupt
+        return measure(key, plan)
 
-    monkeypatch.setattr(ca_fed, "measure_all", one_then_interrupt)
+    measure = ca_fed.measure
+    monkeypatch.setattr(ca_fed, "measure", one_then_interrupt)
     path = tmp_path / "out.json"
     status, _, err = fltheory_command("ca_fed.py", "--rounds", "4", "--out", str(path))
     assert status == 130

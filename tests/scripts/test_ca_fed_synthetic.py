@@ -19,7 +19,6 @@ from docs.scripts.ca_fed import (
     keys,
     logged_points,
     measure,
-    measure_all,
     run,
 )
 
@@ -122,16 +121,6 @@ def test_only_ca_fed_excludes_clients() -> None:
         row = run(QUICK, drawn, algorithm(method, QUICK, drawn, 0.1, 1.0), [0, 2])
         assert (row.kept_more is not None) == method.startswith("CA-Fed")
         assert 0 < row.time_average <= row.maximum <= 100
-
-
-def test_in_parallel_as_alone_and_without_what_is_done() -> None:
-    chosen = keys(1)
-    seen: list[tuple[int, int, str]] = []
-    alone = list(measure_all(chosen, QUICK, processes=1, progress=lambda *call: seen.append(call)))
-    assert [result.key for result in alone] == list(chosen)
-    assert [call[:2] for call in seen] == [(k, 5) for k in range(6)]
-    rest = list(measure_all(chosen, QUICK, done=chosen[:3], processes=2))
-    assert sorted(rest, key=lambda r: chosen.index(r.key)) == alone[3:]
 
 
 def test_tuning_grids_are_the_papers() -> None:

@@ -8,7 +8,6 @@ from docs.scripts.power import (
     BY_SEARCH,
     Judged,
     Plan,
-    judge_all,
     judged,
     keys,
     mutated_theorems,
@@ -56,17 +55,6 @@ def test_what_the_search_misses_may_fall_to_a_regime() -> None:
     assert found.is_false
     assert not found.is_found
     assert found.refuted_by.startswith("regime ")
-
-
-def test_in_parallel_and_resumed_it_judges_the_same() -> None:
-    plan = Plan(budget=60, every=90)
-    chosen = keys(mutated_theorems(), plan)
-    calls: list[tuple[int, int, str]] = []
-    alone = list(judge_all(chosen, plan, processes=1, progress=lambda *call: calls.append(call)))
-    assert [result.key for result in alone] == list(chosen)
-    assert [call[:2] for call in calls] == [(i, len(chosen)) for i in range(len(chosen) + 1)]
-    rest = list(judge_all(chosen, plan, done=chosen[:3], processes=2))
-    assert sorted(rest, key=lambda r: r.key) == sorted(alone[3:], key=lambda r: r.key)
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,15 @@ def test_power_resumes_and_writes_its_page(fltheory_command, processors, tmp_pat
 
 
 def test_an_interrupted_power_says_what_is_kept(
-    fltheory_command, monkeypatch, tmp_path: Path
+    fltheory_command, processors, monkeypatch, tmp_path: Path
 ) -> None:
-    def one_then_interrupt(chosen, plan, **options):
-        yield Judged(*chosen[0], "sign", "search", 50)
-        raise KeyboardInterrupt
+    def one_then_interrupt(key, plan):
+        if key[2]:
+            raise KeyboardInterrupt
+        return Judged(*key, "sign", "search", 50)
 
-    monkeypatch.setattr(power, "judge_all", one_then_interrupt)
+    processors(1)
+    monkeypatch.setattr(power, "judged", one_then_interrupt)
     path = tmp_path / "power.json"
     status, _, err = fltheory_command(*power_options(path))
     assert status == 130

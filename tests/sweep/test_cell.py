@@ -9,8 +9,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.files.user_file import run_file
-from fltheory.sweep.cell import WorkCell, rows_of
-from fltheory.sweep.checks import Checks
+from fltheory.sweep.cell import Checks, WorkCell, rows_of
 from fltheory.sweep.design import design_of
 from fltheory.theorems import registry
 from tests.sweep.designs import small

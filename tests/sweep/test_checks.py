@@ -58,7 +58,7 @@ def test_a_threaded_library_has_one_thread_meanwhile(monkeypatch: pytest.MonkeyP
         seen.extend(pool["num_threads"] for pool in threadpool_info())
         raise ValueError("seen")
 
-    monkeypatch.setattr("fltheory.sweep.checks.setting_of", looked)
+    monkeypatch.setattr("fltheory.sweep.cell.setting_of", looked)
     row()
     assert set(seen) == {1}
 
@@ -71,7 +71,7 @@ def test_sampling_has_one_thread_meanwhile(monkeypatch: pytest.MonkeyPatch) -> N
         raise ValueError("seen")
 
     monkeypatch.setattr("fltheory.long_work.parallel.processors", lambda: 5)
-    monkeypatch.setattr("fltheory.sweep.checks.setting_of", looked)
+    monkeypatch.setattr("fltheory.sweep.cell.setting_of", looked)
     row()
     assert seen == [1]
     assert sampling_threads() == 5

@@ -163,7 +163,7 @@ CONDITIONS = {
     "fedar": {
         ("a finite bound", "Assumption 7"): "nu < oo",
         (
-            "what is bounded by what, as in the paper, whose formula is lost",
+            "what is bounded by what, as in the paper (the text at hand lacks the formula)",
             "Assumption 7",
         ): "nu <= nu_7",
         ("a schedule, not chance", "Assumption 7"): "Eq(r, 0)",
@@ -198,6 +198,14 @@ CONDITIONS = {
         ("drawn by p, with replacement", "Assumption 5"): "Eq(d_I, 1)",
         ("drawn uniformly, without replacement", "Assumption 6"): "Eq(d_II, 1)",
         ("equal p", "Assumption 6"): "Eq(d_p, 0)",
+        ("full batch", "Theorem 4"): "Eq(S, 0)",
+        ("more than one local step", "Theorem 4"): "E > 1",
+        ("what pulls does not cancel", "Theorem 4: a constructed problem"): "v > 0",
+        ("small steps", "Theorem 4: small enough"): "eta <= 1/L",
+        (
+            "first order before second",
+            "Theorem 4: small enough",
+        ): "V*eta*(E - 2) <= 3*v/2",
     },
     "local-gd": {
         ("smooth clients", "Assumption 1"): "L < oo",

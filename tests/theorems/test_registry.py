@@ -89,6 +89,7 @@ READINGS = {
     "fedavg-li/3": ("printed", "from w_1"),
     "fedavg-li/distance": ("printed",),
     "fedavg-li/3-scaling": ("printed", "derived"),
+    "fedavg-li/4": ("printed", "with constants"),
     "local-gd/lemma-1": ("printed",),
     "local-gd/lemma-1-small-steps": ("printed",),
     "local-gd/lemma-2": ("printed", "derived"),

@@ -1,12 +1,17 @@
-"""Averages over the clients that take part in a round."""
+"""Averages over the clients that take part in a round, and what a server keeps of every client.
+
+What it keeps is an array (replicas, n_clients, dim).
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from array_api_compat import array_namespace
+from typing import Any
 
-from fltheory.algorithms.contract import Array
-from fltheory.algorithms.shared.client_constants import on_backend
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from fltheory.algorithms.contract import Array, Clients
+from fltheory.algorithms.shared.client_constants import held_on_backend, on_backend
 
 
 def participant_average(
@@ -29,3 +34,41 @@ def participant_average(
 def weighted_sum(weights: Array, vectors: Array) -> Array:
     """Return ``sum_i weights_i vectors_i``, (replicas, dim), from (replicas, N) and (..., dim)."""
     return array_namespace(vectors).matmul(weights[:, None, :], vectors)[:, 0]
+
+
+def blank(x0: Array, *shape: int) -> Array:
+    """Return zeros (replicas, *shape) for models ``x0`` of (replicas, dim)."""
+    xp = array_namespace(x0)
+    return xp.zeros((x0.shape[0], *shape), dtype=x0.dtype, device=device(x0))
+
+
+def renewed(memory: Array, fresh: Array, who: Array) -> Array:
+    """Return ``fresh`` for those present and ``memory`` for the others.
+
+    ``who`` is (replicas, n_clients).
+    """
+    return array_namespace(memory).where(who[:, :, None], fresh, memory)
+
+
+def anybody(who: Array, like: Array) -> Array:
+    """Return 1 where somebody is present, else 0: (replicas, 1), of the dtype of ``like``."""
+    xp = array_namespace(like)
+    return xp.astype(xp.any(who, axis=1, keepdims=True), like.dtype)
+
+
+def after_own_steps(
+    models: Array, clients: Clients, who: Array, *, steps: int, lr: Any, correction: Any = None
+) -> Array:
+    """Return the clients' models after local SGD from their own, (replicas, n_clients, dim).
+
+    Backends run local SGD from one model per replica, so each client is asked for alone; a
+    client that is absent keeps its model.
+    """
+    xp = array_namespace(models)
+    numbers = held_on_backend(np.arange(who.shape[1]), models, xp.int64)
+    moved = models
+    for k in range(who.shape[1]):
+        moved = moved + clients.local_sgd(
+            models[:, k, :], who & (numbers == k), steps=steps, lr=lr, correction=correction
+        )
+    return moved

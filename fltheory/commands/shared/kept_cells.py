@@ -1,19 +1,155 @@
-"""Work that is kept cell by cell in a store, if one was asked for, and who does it."""
+"""Long work that is kept result by result, in a file or a store, and who does it.
+
+The same command resumes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fltheory.commands.shared.resumption import resumable
+from fltheory.commands.shared.exit_status import Interrupted
 from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.files.read_file import json_of
+from fltheory.files.whole_file import write_whole
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.sweep import Store
     from fltheory.sweep.kept import KeptWork
+
+
+Plan = TypeVar("Plan")
+Result = TypeVar("Result")
+Entry = dict[str, Any]
+
+
+@contextmanager
+def resumable(kept: Callable[[], str]) -> Iterator[None]:
+    """Let an interrupt say what is kept until then, and that the command can be given again.
+
+    Raises
+    ------
+    Interrupted
+        By an interrupt.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(f"{kept()}, the same command resumes") from interrupt
+
+
+@dataclass(frozen=True)
+class ResultFile(Generic[Plan, Result]):
+    """What a command keeps as it goes: JSON, a plan and what it has given so far.
+
+    Parameters
+    ----------
+    name, what : str
+        Of the results in the file, and what they are; each knows by its ``key`` which piece of the
+        work it is.
+    command : str
+    plan_of, result_of : callable
+        Make a plan, and a result, of its entry in the file.
+    """
+
+    name: str
+    what: str
+    command: str
+    plan_of: Callable[[Entry], Plan]
+    result_of: Callable[[Entry], Result]
+
+    def write(self, path: Path, results: Sequence[Result], plan: Plan) -> None:
+        """Write a plan and its results, whole or not at all."""
+        made: Any = (plan, *results)
+        begun, *entries = map(asdict, made)
+        write_whole(path, json.dumps({"plan": begun, self.name: entries}, indent=1) + "\n")
+
+    def read(self, path: Path, plan: Plan) -> list[Result]:
+        """Read what was written before; nothing if there is no such file.
+
+        Raises
+        ------
+        ValueError
+            If it is not a whole file that the command wrote, or was made with another plan.
+        """
+        if not path.exists():
+            return []
+        try:
+            document = json_of("out must be a file", path)
+            results = [self.result_of(entry) for entry in document[self.name]]
+            begun = self.plan_of(document["plan"])
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            wrote = f"that {self.command} wrote, got {str(path)!r}"
+            raise ValueError(f"out must be a file {wrote}") from error
+        if begun != plan:
+            raise ValueError(f"out must be of the same plan, {plan}, got {begun} in {str(path)!r}")
+        return results
+
+    def resumed(
+        self,
+        work: Callable[..., Result],
+        chosen: Sequence[object],
+        plan: Plan,
+        out: Path,
+        *,
+        begins: str,
+        about: Callable[[Any], str],
+    ) -> list[Result]:
+        """Do what is not in the file yet, keep each result in it at once, return the chosen ones.
+
+        Parameters
+        ----------
+        work : callable
+            Called with a key and the plan, in several processes; importable by its name.
+        chosen : sequence of keys
+        plan : Plan
+            Only results of the same plan are resumed from.
+        out : Path
+            The file; it may also hold results that are not asked for now.
+        begins : str
+            What progress says before the first result.
+        about : callable
+            What it says of a result.
+
+        Raises
+        ------
+        Interrupted
+            By an interrupt; what was done is in the file.
+        """
+        from fltheory.long_work.parallel import as_they_come
+
+        kept = self._by_key(out, plan)
+        waiting = [key for key in chosen if key not in kept]
+        ready = len(chosen) - len(waiting)
+        told = f"{self.name} {self.what} are in {out}"
+        with resumable(lambda: f"{len(kept)} {told}"), shown_progress() as progress:
+            progress(ready, len(chosen), begins)
+            for result in as_they_come(partial(work, plan=plan), waiting):
+                ready += 1
+                progress(ready, len(chosen), about(result))
+                # Another command may have kept its own there meanwhile.
+                kept |= self._by_key(out, plan) | {_key(result): result}
+                self.write(out, list(kept.values()), plan)
+        # In the end the file does not tell in which order, or in how many runs, they came.
+        results = [kept[key] for key in chosen if key in kept]
+        ordered = [*(result for key, result in kept.items() if key not in chosen), *results]
+        if ordered != list(kept.values()):
+            self.write(out, ordered, plan)
+        return results
+
+    def _by_key(self, path: Path, plan: Plan) -> dict[object, Result]:
+        return {_key(result): result for result in self.read(path, plan)}
+
+
+def _key(result: Any) -> object:
+    return result.key
 
 
 # Enough for a worker to have the next task at hand, few enough to lose.

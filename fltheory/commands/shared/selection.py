@@ -1,12 +1,15 @@
-"""Which statements a command is about."""
+"""Which statements, or which log with which sizes of its clients, a command is about."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fltheory.claims.statement import Statement
+    from fltheory.logs import AvailabilityLog
+    from fltheory.validation import FloatArray
 
 
 def the_id(typed: str) -> str:
@@ -49,3 +52,22 @@ def registered_in(reading: str | None, beginnings: Sequence[str] | None) -> tupl
         known = ", ".join(dict.fromkeys(one.reading for one in named))
         raise ValueError(f"reading must be one of {known}, got {reading!r}")
     return found
+
+
+def deployment(
+    log: Path, sizes: Path | None, round_length: float | None, columns: str | None
+) -> tuple[AvailabilityLog, FloatArray | None]:
+    """Return a log with all its clients, and their sizes if a file of them is given."""
+    from fltheory.logs import read_log
+    from fltheory.weights.sizes_file import read_sizes
+
+    named = None if columns is None else _named_columns(columns)
+    record = read_log(log, round_length=round_length, columns=named)
+    return (record, None) if sizes is None else read_sizes(sizes, record)
+
+
+def _named_columns(text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(name and column for name, _, column in pairs):
+        raise ValueError(f"columns must be like client=user,from=login,to=logout, got {text!r}")
+    return {name.strip(): column.strip() for name, _, column in pairs}

@@ -59,8 +59,7 @@ from fltheory.engines.history.histories import (
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
-from fltheory.participation.base import Participation
-from fltheory.participation.inclusions.subsets import counted
+from fltheory.participation.base import Participation, counted
 from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray

@@ -1,4 +1,7 @@
-"""A run made ready: images on the device, clients, the algorithm, who takes part, the start."""
+"""A run made ready: images on the device, clients, the algorithm, who takes part, the start.
+
+The device is checked before anything is put there.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ from fltheory.hardware.clients.local_training import LocalTraining, ServerData
 from fltheory.hardware.clients.torch_clients import TorchClients
 from fltheory.hardware.datasets import load
 from fltheory.hardware.datasets.images import ImageData
-from fltheory.hardware.device import checked_device
 from fltheory.hardware.partitions import Partition, class_shares
 from fltheory.hardware.training.named_parts import circumstances
 from fltheory.hardware.training.settings import (
@@ -28,6 +30,33 @@ from fltheory.hardware.training.settings import (
 )
 from fltheory.participation import Participation
 from fltheory.read_only import ReadOnlyArrays
+
+
+def checked_device(name: str) -> torch.device:
+    """Return the device of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind of device, or this machine or this build of torch has none.
+    """
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"device must be cpu, cuda or cuda:N, got {name!r}") from error
+    if device.type == "cpu" and not device.index:
+        return torch.device("cpu")
+    if device.type != "cuda":
+        raise ValueError(f"device must be cpu, cuda or cuda:N, got {name!r}")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if (device.index or 0) >= count:
+        build = "" if torch.version.cuda else " (this torch is built for the CPU alone)"
+        raise ValueError(
+            f"device must be one that is there, got {name!r} where torch sees "
+            f"{count} CUDA devices{build}"
+        )
+    return device
+
 
 _STREAMS = (
     "images",

@@ -2,6 +2,7 @@
 
 from fltheory.theorems.atlas import (
     fedavg_li,
+    fedavg_li_constant,
     fedawe,
     fedawe_run,
     fednova,
@@ -12,6 +13,7 @@ from fltheory.theorems.atlas import (
 
 STATEMENTS = (
     *fedavg_li.STATEMENTS,
+    *fedavg_li_constant.STATEMENTS,
     *local_gd.STATEMENTS,
     *proxskip.STATEMENTS,
     *fedprox.STATEMENTS,

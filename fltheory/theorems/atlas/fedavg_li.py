@@ -6,7 +6,7 @@ A round is one step of SGD of every client, so that T is `Setting.rounds` and a 
 ``eta_t`` with t = 0 in the first. All clients step and those drawn are averaged after every E-th
 step, which is what the paper's devices do as far as any model shows. ``w_t`` is the mean
 ``sum_k p_k w_t^k`` between averages. The text at hand has no appendix: the lemmas of the proof are
-not here, and neither is Theorem 4, which hides its constants and the losses that it is about.
+not here; Theorem 4 is in `fedavg_li_constant`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from fltheory.theorems.atlas.client_models import (
     weighted_noise,
 )
 
-_PAPER = "Li et al. (ICLR 2020)"
+PAPER = "Li et al. (ICLR 2020)"
 
 
 def _first_average(setting: Setting) -> int:
@@ -182,7 +182,7 @@ _STEPS = (
     Hypothesis("averages after every E steps", sp.Eq(first, E), "Section 2"),
     Hypothesis("T divisible by E", sp.Eq(rest, 0), "Section 3.2"),
 )
-_EVERYBODY = Hypothesis("averages of everybody by p", sp.Eq(of_all, 1), "Section 3.2")
+EVERYBODY = Hypothesis("averages of everybody by p", sp.Eq(of_all, 1), "Section 3.2")
 _BY_P = Hypothesis("drawn by p, with replacement", sp.Eq(by_p, 1), "Assumption 5")
 _EVENLY = Hypothesis("drawn uniformly, without replacement", sp.Eq(evenly, 1), "Assumption 6")
 _EVEN = Hypothesis("equal p", sp.Eq(uneven, 0), "Assumption 6")
@@ -193,7 +193,7 @@ _DEFINITIONS = {
 }
 
 
-def _problem(
+def clients_in_the_plane(
     condition: float, spread: float, sigma: float, *, n_clients: int = 4, p: Any = None
 ) -> QuadraticProblem:
     """Clients in the plane, each flat along another axis, with optima all around."""
@@ -222,7 +222,7 @@ def _setting(
     step: float = 1.0,
 ) -> Setting:
     """Return a setting with the theorem's step sizes, ``step`` times as long."""
-    problem = _problem(condition, spread, sigma, p=p)
+    problem = clients_in_the_plane(condition, spread, sigma, p=p)
     largest_step = max(8 * condition, local_steps)
     method = LocalSgd(
         Harmonic(step * 2 * condition, offset=largest_step - (0.0 if from_w_1 else 1.0)),
@@ -302,7 +302,7 @@ THEOREM_1 = Theorem(
     id="fedavg-li/1",
     reading="printed",
     title="FedAvg with everybody and falling steps: the excess loss after T steps",
-    source=f"{_PAPER}, Theorem 1",
+    source=f"{PAPER}, Theorem 1",
     quantity=BoundedQuantity(
         "excess_loss",
         "last",
@@ -312,7 +312,7 @@ THEOREM_1 = Theorem(
         LOSS,
     ),
     bound=as_printed(lambda: kappa / (gamma + T - 1) * (2 * B / mu + mu * gamma / 2 * D_1**2)),
-    hypotheses=(*_STEPS, _EVERYBODY),
+    hypotheses=(*_STEPS, EVERYBODY),
     definitions=_DEFINITIONS,
     regimes={
         **_regimes(_everybody),
@@ -327,7 +327,7 @@ THEOREM_2 = replace(
     THEOREM_1,
     id="fedavg-li/2",
     title="FedAvg over K clients drawn by p with replacement: the excess loss after T steps",
-    source=f"{_PAPER}, Theorem 2",
+    source=f"{PAPER}, Theorem 2",
     bound=as_printed(
         lambda: kappa / (gamma + T - 1) * (2 * (B + C) / mu + mu * gamma / 2 * D_1**2)
     ),
@@ -346,7 +346,7 @@ THEOREM_3 = replace(
     THEOREM_2,
     id="fedavg-li/3",
     title="FedAvg over K clients drawn uniformly, none twice: the excess loss after T steps",
-    source=f"{_PAPER}, Theorem 3",
+    source=f"{PAPER}, Theorem 3",
     hypotheses=(*_STEPS, _EVENLY, _EVEN),
     definitions={
         **_DEFINITIONS,
@@ -397,7 +397,7 @@ DISTANCE = PointClaim(
     id="fedavg-li/distance",
     reading="printed",
     title="The initial distance is at most 2G/mu",
-    source=f"{_PAPER}, Section 3.4, above (7)",
+    source=f"{PAPER}, Section 3.4, above (7)",
     quantity=PointQuantity(_squared_distance, "||w_0 - w*||^2", LENGTH**2),
     bound=as_printed(lambda: 4 / mu**2 * Q),
     hypotheses=(_STEPS[1],),
@@ -419,7 +419,7 @@ SCALED_GRADIENTS = PointClaim(
     id="fedavg-li/3-scaling",
     reading="printed",
     title="Clients scaled by N p_k have gradients of at most sqrt(nu) G",
-    source=f"{_PAPER}, below Theorem 3",
+    source=f"{PAPER}, below Theorem 3",
     quantity=PointQuantity(_largest_scaled_gradient, "Q_N", GRADIENT**2, "Q_N"),
     bound=as_printed(lambda: nu * Q),
     symbols=(Q_N,),
@@ -442,14 +442,14 @@ SCALED_GRADIENTS = PointClaim(
     kind=StatementKind.REMARK,
     refutations=(
         Refutation(
-            "A gradient of N p_k F_k is N p_k <= nu times as long as one of F_k, and its square "
-            "nu^2 times as large, not nu times.",
+            "A gradient of N p_k F_k is N p_k <= nu times as long as that of F_k, so its square "
+            "is up to nu^2 times as large, not nu times.",
             Weight.MISPRINT,
             "nu G and nu sigma in place of sqrt(nu) G and sqrt(nu) sigma",
             "derived",
             ("equal clients", "far away"),
             natural="far away",
-            answer="A slip in a remark: with nu in place of its root Theorem 3 holds as said.",
+            answer="A slip in a remark: with nu in place of sqrt(nu), Theorem 3 holds as stated.",
         ),
     ),
 )

@@ -440,14 +440,14 @@ COMMUNICATION = PointClaim(
     kind=StatementKind.REMARK,
     refutations=(
         Refutation(
-            "The constraints are said to be 0 < gamma <= 1/(4L), from which no bound on H follows "
-            "where sigma = 0, while Theorem 1, and the max with L in (6), need gamma <= 1/(4LH).",
+            "The constraints are given as 0 < gamma <= 1/(4L), which does not bound H when sigma "
+            "= 0. Theorem 1, and the max with L in (6), need gamma <= 1/(4LH).",
             Weight.MISPRINT,
             "gamma <= 1/(4LH) in place of gamma <= 1/(4L)",
             "derived",
             ("equal clients", "clients close together"),
             natural="clients close together",
-            answer="A slip: Theorem 1's condition is meant, and with it (6) follows.",
+            answer="A slip: Theorem 1's condition is meant, and (6) follows from it.",
         ),
     ),
 )

@@ -108,8 +108,8 @@ MIXING = PointClaim(
     regimes={name: regimes.THEOREM_2[name] for name in ("independent", "nu = 0.9", "clusters")},
     kind=StatementKind.STEP,
     note=(
-        "To the letter, with C_P and T_P = 0 as they are cited, the text of [14] not being at "
-        "hand. Checked over t = 0 .. 100: beyond, both sides fall, the left one faster."
+        "To the letter, with C_P and T_P = 0 as cited; the text of [14] is not at hand. Checked "
+        "over t = 0 .. 100: after that both sides fall, the left one faster."
     ),
 )
 MIXING_ANY = replace(

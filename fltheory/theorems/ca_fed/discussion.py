@@ -162,8 +162,8 @@ _KAPPA_BAR = symbol(
 _KEPT = symbol("n", "clients that Algorithm 1 keeps, of N", PURE, real=True)
 _EPSILON = symbol(
     "epsilon",
-    "what a set of clients costs, by VI-A: their mean loss, and the bias; a client goes where this "
-    "does not grow",
+    "what a set of clients costs, by VI-A: their mean loss plus the bias; a client is excluded if "
+    "this does not grow",
     LOSS,
     real=True,
 )
@@ -187,8 +187,8 @@ MORE_FOR_A_SMALL_KAPPA = PointClaim(
     kind=StatementKind.REMARK,
     note=(
         "'A small value ... resulting in a larger number of clients excluded', 'tends to include "
-        "more clients for a large value': taken to the letter, for every two values. They are all "
-        "tried, as the choice changes at finitely many."
+        "more clients for a large value': taken to the letter, for any two values. All are tried, "
+        "because the choice changes at finitely many."
     ),
 )
 MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
@@ -202,9 +202,10 @@ MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
         r"\max_{\bar\kappa}\frac N{n(\bar\kappa)}",
     ),
     note=(
-        "As long as nobody has gone, d_TV is 0, and without client k it is alpha_k: k goes for "
-        "kappabar up to a limit of its own, and beyond the largest of them nobody ever does. "
-        "Once somebody has gone, who is next depends on it, and numbers may rise and fall."
+        "While nobody is excluded, d_TV is 0; without client k it is alpha_k. So client k is "
+        "excluded for kappabar up to a limit of its own, and above the largest of these limits "
+        "nobody is. Once somebody is excluded, who comes next depends on kappabar, and the number "
+        "excluded may rise and fall."
     ),
 )
 UNBIASED_IN_THE_LIMIT = replace(
@@ -314,8 +315,9 @@ ALL_OF_A_CLUSTER = PointClaim(
     regimes=regimes.CLUSTERS,
     kind=StatementKind.REMARK,
     note=(
-        "To the letter: with one client of the cluster left, its chain is still there. That it is "
-        "enough is not said, and fails where two clusters are equally slow."
+        "To the letter: as long as one client of the cluster is left, so is its chain. The text "
+        "does not say that removing a whole cluster is enough, and it is not where two clusters "
+        "are equally slow."
     ),
 )
 ORDER_OF_CLUSTERS = replace(
@@ -329,8 +331,8 @@ ORDER_OF_CLUSTERS = replace(
     ),
     bound=sp.Integer(0),
     note=(
-        "To the letter, with each client's own eigenvalue, of largest modulus first. By signed "
-        "eigenvalues, as Section V-A has lambda_k, a cluster that alternates would come last."
+        "To the letter, with each client's own eigenvalue, the largest modulus first. With signed "
+        "eigenvalues, as lambda_k is in Section V-A, a cluster that alternates would come last."
     ),
 )
 EQUAL_ESTIMATES = replace(
@@ -345,8 +347,8 @@ EQUAL_ESTIMATES = replace(
     ),
     bound=sp.Integer(0),
     note=(
-        "'Similar eigenvalue estimates': they are equal, and so are the estimates from the same "
-        "rounds with the same prior."
+        "'Similar eigenvalue estimates': here the eigenvalues are equal, and so are the estimates "
+        "from the same rounds with the same prior."
     ),
 )
 
@@ -355,14 +357,15 @@ STATEMENTS: tuple[Statement, ...] = (
         MORE_FOR_A_SMALL_KAPPA,
         refutations=(
             Refutation(
-                "The choice is greedy, so that a larger kappabar may spare one client and cost "
-                "two others, whom its presence makes look bad.",
+                "The choice is greedy. A larger kappabar can keep one client whose presence makes "
+                "two others look bad, so that both of them go.",
                 Weight.WORDING,
-                "nobody is excluded beyond some kappabar, in place of fewer and fewer",
+                "nobody is excluded above some kappabar, in place of fewer and fewer clients as "
+                "it grows",
                 "derived",
                 ("five clients",),
                 natural="five clients",
-                answer="'Tends to': it is so for most choices, and in the limit.",
+                answer="'Tends to': true for most choices, and in the limit.",
             ),
         ),
     ),

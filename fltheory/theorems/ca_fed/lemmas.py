@@ -300,8 +300,8 @@ LOCAL_GRADIENTS = replace(
     regimes=regimes.LOCAL_GRADIENTS,
     kind=StatementKind.STEP,
     note=(
-        "To the letter: (7) is for w in W, and is used at w_{t,j}^k, which noise may drive away. "
-        "Taken at the first round's step size, from every w in W."
+        "To the letter: (7) is stated for w in W but used at w_{t,j}^k, which noise may drive out "
+        "of W. Checked at the first round's step size, from every w in W."
     ),
 )
 LOCAL_GRADIENTS_DERIVED = replace(
@@ -371,10 +371,10 @@ LEMMA_2 = Theorem(
     regimes=regimes.LEMMA_2,
     kind=StatementKind.LEMMA,
     note=(
-        "To the letter, divided by S_1, the left sum over the rounds of a run, those on the right "
-        "over all t. Assumption 2 and w_{0,0} in W are taken for granted, as (20) projects; that "
-        "availability is a chain, too. The 2L(EQ+2) Gamma is half of what the proof's steps give "
-        "with eta_t/2, and of what (12) has."
+        "To the letter, divided by S_1. The left sum is over the rounds of a run, those on the "
+        "right over all t. Assumption 2, w_{0,0} in W (as (20) projects) and a Markov chain of "
+        "availability are taken as given. The 2L(EQ+2) Gamma is half of what the proof's steps "
+        "give with eta_t/2, and half of what (12) has."
     ),
 )
 LEMMA_2_DERIVED = replace(
@@ -428,9 +428,9 @@ LEMMA_3 = PointClaim(
     regimes=regimes.LEMMA_3,
     kind=StatementKind.LEMMA,
     note=(
-        "To the letter, both sums over the rounds of a run. J_t is that of the chain's own C_P and "
-        "T_P, at most t - 1; the proof uses nothing else of it. Exact gradients alone, as noise "
-        "may let the projection work."
+        "To the letter, both sums over the rounds of a run. J_t comes from the chain's own C_P and "
+        "T_P and is at most t - 1; the proof uses nothing else of it. Only for exact gradients: "
+        "with noise the projection may come into play."
     ),
 )
 LEMMA_3_DERIVED = replace(
@@ -444,8 +444,8 @@ LEMMA_3_DERIVED = replace(
         _QUIET,
     ),
     note=(
-        "What the proof uses: a chain that is stationary in every round, steps that do not "
-        "increase, and (7) at local models."
+        "With what the proof uses: a chain that is stationary in every round, step sizes that do "
+        "not increase, and (7) at local models."
     ),
 )
 
@@ -495,14 +495,14 @@ STATEMENTS: tuple[Statement, ...] = (
         LOCAL_GRADIENTS,
         refutations=(
             Refutation(
-                "(7) is shown for w in W alone, and the noise of a local step moves the next "
-                "gradient away from it by more than the step shortens it.",
+                "(7) is shown only for w in W. The noise of a local step can lengthen the next "
+                "gradient by more than the step itself shortens it.",
                 Weight.MISSING_HYPOTHESIS,
-                "no noise between local steps, or a larger G",
+                "no noise in local steps, or a larger G",
                 "derived",
                 ("noise outweighs gradients",),
                 natural="noise outweighs gradients",
-                answer="G may be taken to bound the gradients along local steps as well.",
+                answer="G can be read as a bound on the gradients along local steps too.",
             ),
         ),
     ),
@@ -511,15 +511,17 @@ STATEMENTS: tuple[Statement, ...] = (
         LEMMA_2,
         refutations=(
             Refutation(
-                "The sums of pi_k q_k on the right stand for means over A_t, which they are from "
-                "the first round on only where the chain starts in its stationary law; the lemma "
-                "does not ask for it, nor for a chain.",
+                "The sums of pi_k q_k on the right stand for means over A_t. From the first round "
+                "on they equal them only if the chain starts in its stationary law, and the lemma "
+                "asks neither for that nor for a chain.",
                 Weight.MISSING_HYPOTHESIS,
                 "a chain that starts in its stationary law",
                 "derived",
                 ("a rare client first",),
                 natural=_NOT_NATURAL.format(0.19),
-                answer="Availability is meant to be stationary; another start is forgotten.",
+                answer=(
+                    "Availability is meant to be stationary; the effect of another start dies out."
+                ),
             ),
         ),
     ),
@@ -528,14 +530,16 @@ STATEMENTS: tuple[Statement, ...] = (
         LEMMA_3,
         refutations=(
             Refutation(
-                "(e) has sum_k pi_k q_k for the mean of sum over A_t of q_k, which it is from the "
-                "first round on only where the chain starts in its stationary law.",
+                "(e) writes sum_k pi_k q_k for the mean of the sum over A_t of q_k. From the "
+                "first round on the two are equal only if the chain starts in its stationary law.",
                 Weight.MISSING_HYPOTHESIS,
                 "a stationary start",
                 "derived",
                 ("a rare client stays",),
                 natural=_NOT_NATURAL.format(0.35),
-                answer="Availability is meant to be stationary; another start is forgotten.",
+                answer=(
+                    "Availability is meant to be stationary; the effect of another start dies out."
+                ),
             ),
         ),
     ),
@@ -544,8 +548,8 @@ STATEMENTS: tuple[Statement, ...] = (
         FALLING_STEPS,
         refutations=(
             Refutation(
-                "(11) allows step sizes that rise at first, for which eta_{t-J_t} is the smallest "
-                "of all in (e) and not the largest.",
+                "(11) allows step sizes that rise at first. Then eta_{t-J_t} is the smallest of "
+                "all step sizes in (e), not the largest.",
                 Weight.MISSING_HYPOTHESIS,
                 "step sizes that do not increase",
                 "derived",

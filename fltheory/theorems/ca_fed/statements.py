@@ -186,8 +186,8 @@ _SUMMABLE = Hypothesis("squared steps, times ln(t), summable", sp.Gt(decay, HALF
 _LONG_ENOUGH = Hypothesis("rounds beyond T_P", sp.Ge(T, T_P), "Theorem 2")
 
 _ONE_IN_VAIN = (
-    "For kappa = 1 it is attained in the limit (regime 'nearly attained'); beyond, one kappa of "
-    "both terms is spent in vain in (a) and (b): see the sharper reading."
+    "At kappa = 1 it is attained in the limit (regime 'nearly attained'). For larger kappa, steps "
+    "(a) and (b) lose one kappa in both terms: see the sharper reading."
 )
 _OPTIMIZATION = as_printed(lambda: 2 * kappa**2 * excess_B)
 
@@ -246,10 +246,10 @@ def _sharper(
         read_as={excess_B: _EXCESS_WITH_ONE_KAPPA},
         derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", name),
         note=(
-            "With one kappa less in both terms, by the same assumptions: steps (a) and (b) go from "
-            "F(w) - F* to ||grad F(w)||^2 and back to ||w - w*||^2, which costs L^2/(2 mu), and "
-            "smoothness alone L/2. The kappa of step (g) cannot go so: 2 L (F_k - F_k*) bounds "
-            "||grad F_k||^2 only where F_k is smooth beyond W."
+            "One kappa less in both terms, under the same assumptions. Steps (a) and (b) go from "
+            "F(w) - F* to ||grad F(w)||^2 and back to ||w - w*||^2, which costs L^2/(2 mu); "
+            "smoothness directly costs L/2. The kappa of step (g) cannot be saved in this way: 2 L "
+            "(F_k - F_k*) bounds ||grad F_k||^2 only where F_k is smooth beyond W."
         ),
     )
 
@@ -327,10 +327,10 @@ THEOREM_2_ANY_FACTOR = replace(
     tightest={},
     derivation=None,
     note=(
-        "More than is printed: with any C_P and T_P that satisfy (5), and not those of [14] alone. "
-        "Smaller ones are known, sum_k max(pi_k, 1 - pi_k) and 0 for independent clients, with "
-        "which the bound is smaller and what breaks it says nothing of the printed one. All else "
-        "as printed."
+        "More than is printed: any C_P and T_P that satisfy (5), not only those of [14]. Smaller "
+        "ones are known: sum_k max(pi_k, 1 - pi_k) and 0 for independent clients. With these the "
+        "bound is smaller, so what breaks it says nothing about the printed bound. All else is as "
+        "printed."
     ),
 )
 
@@ -385,8 +385,8 @@ THEOREM_2_DERIVED = replace(
 )
 
 _WRONG_MINIMISER = Refutation(
-    "In upsilon of (12), ||w_0 - w*|| refers to w*, where Lemma 2 and Step 1 of the proof have "
-    "w_B*, the minimiser of F_B.",
+    "In upsilon of (12), ||w_0 - w*|| has w* where Lemma 2 and Step 1 of the proof have w_B*, the "
+    "minimiser of F_B.",
     Weight.MISPRINT,
     "w_B* in place of w* in upsilon",
     "derived",
@@ -395,24 +395,24 @@ _WRONG_MINIMISER = Refutation(
     answer="A slip: the proof has w_B* throughout.",
 )
 _NO_SERVER_STEP = Refutation(
-    "(20) has no server step size, so that the proof holds for eta_s = 1 alone; with a small "
-    "eta_s the model hardly moves, while the bound, which does not contain eta_s, goes down.",
+    "(20) has no server step size, so the proof covers only eta_s = 1. With a small eta_s the "
+    "model hardly moves, while the bound, which does not contain eta_s, still falls.",
     Weight.MISSING_HYPOTHESIS,
     "eta_s = 1",
     "derived",
     ("small server step",),
     ("ca-fed-2-server-step.json",),
-    answer="The analysis takes eta_s = 1; a server step size can be put into eta_t.",
+    answer="The analysis takes eta_s = 1; a server step size can be absorbed into eta_t.",
 )
 _NEGATIVE_LOGARITHM = Refutation(
-    "Below (12), ln(2 C_P H t) stands where Lemma 3 has J_t ln(1/lambda), and it is negative for "
-    "the least H that (8) allows if losses are measured in a large unit.",
+    "Below (12), ln(2 C_P H t) stands where Lemma 3 has J_t ln(1/lambda). If losses are measured "
+    "in a large unit, it is negative at the least H that (8) allows.",
     Weight.MISPRINT,
-    "J_t, or an H of at least 1/(2 C_P), which (8) allows as well",
+    "J_t, or an H of at least 1/(2 C_P), which (8) also allows",
     "derived",
     (),
     ("ca-fed-2-units.json",),
-    answer="H may be any upper bound in (8); take it large enough for the logarithm.",
+    answer="H can be any upper bound in (8); choose it large enough for the logarithm.",
 )
 _FAULTS_WITH_ANY_FACTOR = (
     replace(_WRONG_MINIMISER, certificates=("ca-fed-2-any-start.json",)),

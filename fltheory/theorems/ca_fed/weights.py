@@ -369,25 +369,26 @@ STATEMENTS: tuple[Statement, ...] = (
         APPENDIX_D,
         refutations=(
             Refutation(
-                "After (27) theta* > 0 is taken for granted, but setting the derivative of (26) "
+                "The text after (27) takes theta* > 0 for granted. Setting the derivative of (26) "
                 "in s to zero gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, which is negative "
-                "where noise outweighs upsilon.",
+                "when noise outweighs upsilon.",
                 Weight.MISSING_HYPOTHESIS,
                 "theta* >= 0",
                 "derived",
                 ("noisy gradients",),
                 ("ca-fed-appendix-d.json",),
-                answer="A remark on the usual case, in which upsilon outweighs noise.",
+                answer="The remark is about the usual case, in which upsilon outweighs noise.",
             ),
             Refutation(
-                "The remark has one constant a for all clients, where (27) divides by A_kk, in "
-                "which Sigma has a sigma_k for each: a rare client of little noise gets more.",
+                "The remark has one constant a for all clients, but (27) divides by A_kk, which "
+                "contains each client's own sigma_k: a rare client with little noise gets more "
+                "weight.",
                 Weight.MISSING_HYPOTHESIS,
                 "equal noise of all clients, or sigma_k^2 q_k* in place of q_k*",
                 "derived",
                 ("unequal noise",),
                 ("ca-fed-appendix-d-noise.json",),
-                answer="The remark takes sigma_k alike; (27) itself has them.",
+                answer="The remark takes all sigma_k to be equal; (27) itself keeps them apart.",
             ),
         ),
     ),
@@ -398,11 +399,10 @@ STATEMENTS: tuple[Statement, ...] = (
         APPENDIX_E,
         refutations=(
             Refutation(
-                "Appendix E calls each summand convex in q 'by direct inspection', but the "
-                "summands are not, and with three or more clients their sum need not be convex "
-                "either.",
+                "Appendix E calls each summand convex in q 'by direct inspection'. The summands "
+                "are not convex, and with three or more clients their sum need not be either.",
                 Weight.GAP,
-                "convexity in p in place of q; in q for two clients alone",
+                "convexity in p in place of q; in q only for two clients",
                 "derived",
                 ("rare majority",),
                 ("ca-fed-appendix-e.json",),
@@ -416,15 +416,15 @@ STATEMENTS: tuple[Statement, ...] = (
         SUMMANDS,
         refutations=(
             Refutation(
-                "f_k is convex in p_k and g_k is linear-fractional in q, but f_k falls for p_k < "
-                "alpha_k and rises for p_k > alpha_k, so that f_k o g_k bends downwards on one "
-                "side of alpha_k.",
+                "f_k is convex in p_k and g_k is linear-fractional in q. But f_k falls for p_k < "
+                "alpha_k and rises for p_k > alpha_k, so f_k o g_k bends downwards on one side of "
+                "alpha_k.",
                 Weight.GAP,
                 "convexity of f_k in p_k, not of f_k o g_k in q",
                 "derived",
                 tuple(SUMMANDS.regimes),
                 ("ca-fed-appendix-e-summands.json",),
-                answer="The step is not needed once convexity in p is used.",
+                answer="Once convexity in p is used, the step is not needed.",
             ),
         ),
     ),

@@ -308,9 +308,9 @@ SEPARATION_61 = PointClaim(
     kind=StatementKind.STEP,
     note=(
         "(61) lacks the factor 2 of the lemma. Convex clients with additive noise do not need it: "
-        "y_K is a nonexpansive function of y_1, so that <n_0, sum_{k>=1} grad F_i(y_k)> = <n_0, "
-        "y_1 - y_K>/eta less later noise is at most 0 in the mean. Clients of curvature -L do "
-        "need it."
+        "y_K is a nonexpansive function of y_1, so <n_0, sum_{k>=1} grad F_i(y_k)> = <n_0, y_1 - "
+        "y_K>/eta minus later noise is at most 0 in expectation. Clients with curvature -L do need "
+        "it."
     ),
 )
 
@@ -362,8 +362,8 @@ DRIFT_TIGHT = replace(
     ),
     hypotheses=DRIFT.hypotheses[1:],
     note=(
-        "The least constants that hold on quadratics, for every step size; neither can be smaller "
-        "for any class that contains the quadratics. For all smooth clients the two together may "
+        "The smallest constants that hold on quadratics, for every step size; no class that "
+        "contains the quadratics allows smaller ones. For all smooth clients the two together may "
         "be up to 2% too small at eta = 1/(8LK)."
     ),
 )

@@ -84,7 +84,8 @@ _EQUAL = Hypothesis(
 )
 
 _LOST = Hypothesis(
-    "psi, its cap, tau_max and the step sizes as in the paper, whose formulas are lost",
+    "psi, its cap, tau_max and the step sizes as in the paper (the text at hand lacks the "
+    "formulas)",
     sp.Eq(psi_taken, psi_of_paper, evaluate=False),
     "(6), Theorems 1 and 2",
     is_known=False,
@@ -190,8 +191,8 @@ THEOREM_2_DERIVED = replace(
     reading="derived",
     theorem=replace(_BOUND_2, reading="derived", hypotheses=(_SMOOTH, _NOISE, _INACTIVITY, _EQUAL)),
     note=(
-        "Without Assumption 2, and with equal long-run weights, as for Theorem 1. The text at "
-        "hand has no proof."
+        "Without Assumption 2, and with equal long-run weights, as in the derived reading of "
+        "Theorem 1. The text at hand has no proof."
     ),
 )
 
@@ -248,9 +249,9 @@ AVERAGE_INACTIVITY = DirectionClaim(
     regimes=regimes.IN_ROTATION,
     kind=StatementKind.REMARK,
     note=(
-        "The remarks say it in words only: the higher, the worse. They read it off the bound, "
-        "which the text at hand lacks; here it is tested on the error. Four clients, each "
-        "available once in P rounds, one after the other; the error is that after 150 rounds."
+        "The remarks say it only in words: the higher, the worse. They read it off the bound, "
+        "which the text at hand lacks; here it is tested on the error after 150 rounds. Four "
+        "clients are each available once in P rounds, one after the other."
     ),
 )
 
@@ -280,10 +281,10 @@ NUMBER_OF_CLIENTS = DirectionClaim(
     regimes=regimes.OF_CLIENTS,
     kind=StatementKind.REMARK,
     note=(
-        "The remark says it in words only: with more clients, more rounds are needed. It reads "
+        "The remark says it only in words: with more clients, more rounds are needed. It reads "
         "this off the bound, which the text at hand lacks; the error itself goes the other way "
         "here. The clients differ only in which of two optima they have, and each is available "
-        "every fourth round; the error is that after 150 rounds."
+        "every fourth round; the error is taken after 150 rounds."
     ),
 )
 
@@ -315,9 +316,9 @@ INITIAL_ERROR = DirectionClaim(
     kind=StatementKind.REMARK,
     note=(
         "The remark names what 'mainly influences' the dominant term of a bound that the text at "
-        "hand lacks; here it is tested on the mean squared gradient. The start is 1, 2, 4 and 8 "
-        "times as far from w*. That the effect of psi is 'not significant' beside it says no "
-        "number, and that a critical tau_max 'must exist' is part of (6), which is lost."
+        "hand lacks; here it is tested on the mean squared gradient, with starts 1, 2, 4 and 8 "
+        "times as far from w*. That the effect of psi is 'not significant' in comparison gives no "
+        "number to check, and that a critical tau_max 'must exist' belongs to (6), which is lost."
     ),
 )
 
@@ -361,7 +362,7 @@ ASSUMPTION_7 = PointClaim(
     hypotheses=(
         Hypothesis("a finite bound", sp.Lt(nu, sp.oo, evaluate=False), "Assumption 7"),
         Hypothesis(
-            "what is bounded by what, as in the paper, whose formula is lost",
+            "what is bounded by what, as in the paper (the text at hand lacks the formula)",
             sp.Le(nu, nu_of_paper, evaluate=False),
             "Assumption 7",
             is_known=False,
@@ -382,11 +383,11 @@ ASSUMPTION_7_BOUNDED = replace(
     reading="bounded absence",
     hypotheses=ASSUMPTION_7.hypotheses[:1],
     note=(
-        "Our own wording of what is lost: no absence exceeds nu. What is checked is whether the "
-        "paper's own availability meets it. The paper bounds inactivity in its theory and draws "
-        "availability independently in its experiments, and does not say that both hold together. "
-        "They do not: for p < 1 the probability that the bound is exceeded tends to 1 as T grows, "
-        "whatever the bound."
+        "Our own wording of what is lost: no absence exceeds nu. The check is whether the paper's "
+        "own availability satisfies it. The paper bounds inactivity in its theory and draws "
+        "availability independently in its experiments; it does not say that the two agree. They "
+        "do not: for p < 1, and for any bound, the probability that it is exceeded tends to 1 as T "
+        "grows."
     ),
 )
 
@@ -401,10 +402,9 @@ ASSUMPTION_7_DERIVED = replace(
         ),
     ),
     note=(
-        "A bound that every run keeps exists where absences are bounded by construction, with "
-        "cycles, traces, or all clients in every round: the longest absence there is, or more. "
-        "With independent clients only a bound that grows with t can be kept for ever, and with a "
-        "probability below one."
+        "Every run keeps within a bound if absences are bounded by construction: with cycles, "
+        "traces, or all clients in every round. With independent clients only a bound that grows "
+        "with t can be kept for ever, and only with a probability below one."
     ),
 )
 
@@ -424,10 +424,10 @@ STATEMENTS: tuple[Statement, ...] = (
         ASSUMPTION_7_BOUNDED,
         refutations=(
             Refutation(
-                "Section 6.1 draws availability independently in every round, so that absences "
-                "can be arbitrarily long, while Theorem 2 assumes a bound on them.",
+                "Section 6.1 draws availability independently in every round, so absences can be "
+                "arbitrarily long, but Theorem 2 assumes a bound on them.",
                 Weight.MISSING_HYPOTHESIS,
-                "availability by a schedule in place of chance",
+                "scheduled availability in place of random availability",
                 "derived",
                 (
                     "p = 0.1, 100 rounds in a row allowed",
@@ -436,7 +436,7 @@ STATEMENTS: tuple[Statement, ...] = (
                     "Markov",
                 ),
                 ("fedar-assumption-7.json",),
-                answer="An assumption of the theory alone; experiments go beyond it.",
+                answer="It is an assumption of the theory only; the experiments go beyond it.",
             ),
         ),
     ),

@@ -166,9 +166,9 @@ THEOREM_1_PRINTED = RateClaim(
     axes=(RateAxis(s, gamma, lambda setting: _DIVISORS, _slower),),
     regimes=regimes.THEOREM_1_ORDER,
     note=(
-        "The paper says informally that with properly chosen learning rates h is minimised. It is "
-        "read so: with gamma/s in place of gamma, the limit of E||grad h||^2 vanishes as s grows, "
-        "in the order of the derived bound, which is the bound shown."
+        "The paper says informally that h is minimised with properly chosen learning rates. This "
+        "is read as follows: with gamma/s in place of gamma, the limit of E||grad h||^2 vanishes "
+        "as s grows, in the order of the derived bound, which is the bound shown."
     ),
 )
 

@@ -250,14 +250,17 @@ STATEMENTS: tuple[Statement, ...] = (
         STEP,
         refutations=(
             Refutation(
-                "For t < K it may be that no interval has ended, so that omega_t is still 1, but "
-                "the line's max(floor(t/K), 1) counts at least one ended interval.",
+                "For t < K possibly no interval has ended yet, and omega_t is still 1. The line's "
+                "max(floor(t/K), 1) counts at least one ended interval.",
                 Weight.GAP,
                 "t >= K",
                 "derived",
                 ("K = 5", "K = 50", "before an interval ends"),
                 ("fedau-3-step.json",),
-                answer="Rounds before the first interval ends add K/T at most: the order stays.",
+                answer=(
+                    "Rounds before the first interval ends add at most K/T, so the order stays the "
+                    "same."
+                ),
             ),
         ),
     ),

@@ -21,7 +21,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import FederatedSystem, impossibility
-from fltheory.learnability.clients import alike_clients, split_clients
+from fltheory.learnability.impossibility import alike_clients, split_clients
 from fltheory.validation import FloatArray
 
 PAPER = "SA-FL (ICML 2024)"
@@ -193,12 +193,12 @@ THEOREM_1 = LearningClaim(
     domain=about(FederatedSystem),
     regimes={**REGIMES, **_OPPOSITES},
     note=(
-        "To the letter: a participation process chooses clients. The M - m clients that hold "
-        "nothing but x_2 are shut out; x_2 then has mass 1 - omega, not (1 - omega)/2, and is "
-        "hidden for certain, whatever n is. A learner that tosses a coin at x_2 is wrong with "
-        "probability 1/2. Each client's samples are then drawn from its own P_i, but all samples "
-        "together are not independent draws from P. 'Non-trivial' is not defined; more than one "
-        "concept is not enough, as any sample tells f from -f."
+        "To the letter: a participation process chooses clients. The M - m clients that hold only "
+        "x_2 are excluded; x_2 then has mass 1 - omega, not (1 - omega)/2, and is certainly "
+        "hidden, whatever n is. A learner that tosses a coin at x_2 is wrong with probability 1/2. "
+        "Each client's samples are then drawn from its own P_i, but all samples together are not "
+        "independent draws from P. 'Non-trivial' is not defined; more than one concept is not "
+        "enough, as any sample tells f from -f."
     ),
 )
 
@@ -431,15 +431,14 @@ STATEMENTS = (
         EQUIVALENCE_ON_THE_SAME_DATA,
         refutations=(
             Refutation(
-                "A client brings all of its n samples, so that only clients without x_2 help to "
-                "hide it, and with independent samples from P there are seldom enough such "
-                "clients.",
+                "A client brings all of its n samples, so only clients without x_2 help to hide "
+                "it. With independent samples from P there are rarely enough such clients.",
                 Weight.GAP,
                 "one sample per client",
                 "derived",
                 ("half take part", "one takes part", "ten thousand samples"),
                 natural="half take part",
-                answer="The sentence is about learnability, which fails both ways.",
+                answer="The sentence is about learnability, which fails either way.",
             ),
         ),
     ),
@@ -448,15 +447,15 @@ STATEMENTS = (
         GUESSING,
         refutations=(
             Refutation(
-                "x_1 is seen and has mass 1 - 4 epsilon, so that a learner that is right there "
-                "errs with probability at most (1 - omega)/2; the proof is about x_2 alone, and "
-                "so is, in all likelihood, the sentence.",
+                "x_1 is seen and has mass 1 - 4 epsilon, so a learner that is right there errs "
+                "with probability at most (1 - omega)/2. The proof is only about x_2, and so, "
+                "most likely, is the sentence.",
                 Weight.WORDING,
                 "at the hidden point, given that it is hidden",
                 "derived",
                 tuple(REGIMES),
                 natural="half take part",
-                answer="Informal, about the hidden point; the later version leaves it out.",
+                answer="Informal, and about the hidden point; the later version leaves it out.",
             ),
         ),
     ),
@@ -469,8 +468,8 @@ STATEMENTS = (
         SUM,
         refutations=(
             Refutation(
-                "Each of the two terms of (3) has one x_1 where x_2 should stand; with x_2 in "
-                "both places (4) follows.",
+                "Each of the two terms of (3) has an x_1 where x_2 should stand. With x_2 in both "
+                "places, (4) follows.",
                 Weight.MISPRINT,
                 "x_2 in place of x_1 in (3)",
                 "derived",

@@ -31,8 +31,12 @@ from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import Source
-from fltheory.learnability.complexity import cited_complexity, printed_complexity
-from fltheory.learnability.crossings import log_less_than_half_seen, log_more_than_twice_seen
+from fltheory.learnability.complexity import (
+    cited_complexity,
+    log_less_than_half_seen,
+    log_more_than_twice_seen,
+    printed_complexity,
+)
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
 from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
 from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
@@ -766,10 +770,10 @@ LEMMA_2 = DecayClaim(
     regimes=regimes.LEMMA_2,
     kind=StatementKind.LEMMA,
     note=(
-        "To the letter: there is no condition on h_Q*, and the lemma's own condition is met by "
-        "h_Q^ = h_Q*, where it is checked. The step from (23) to (24) takes sqrt(P(h_Q* != h_P*) "
-        "A) to be O(A). But the number of samples on which two fixed hypotheses differ is "
-        "binomial, and their share deviates from its mean by the order n_T^(-1/2)."
+        "To the letter: there is no condition on h_Q*. It is checked at h_Q^ = h_Q*, which meets "
+        "the lemma's own condition. The step from (23) to (24) treats sqrt(P(h_Q* != h_P*) A) as "
+        "O(A). But the number of samples on which two fixed hypotheses differ is binomial, and "
+        "their share deviates from its mean by the order n_T^(-1/2)."
     ),
 )
 
@@ -844,8 +848,8 @@ EXAMPLE_DERIVED = replace(
 )
 
 _BRACKET = Refutation(
-    "As in (18), A(m, delta) has log(1/delta)/m inside the logarithm: an interval of constant mass "
-    "is missed by all samples with a probability that is exponentially small in m and no smaller.",
+    "As in (18), A(m, delta) has log(1/delta)/m inside the logarithm. But the probability that "
+    "all samples miss an interval of constant mass is exponentially small in m, and no smaller.",
     Weight.MISPRINT,
     "A = d_H/m log(m/d_H) + 1/m log(1/delta), with m >= 2 d_H",
     "derived",
@@ -859,14 +863,14 @@ STATEMENTS = (
         EXAMPLE,
         refutations=(
             Refutation(
-                "eps_Q(h_t) = |t - t*|/(b' - a') holds only for t in [a', b']: beyond the ends of "
-                "Q's support eps_Q stays constant, while eps_P(h_t) goes on growing.",
+                "eps_Q(h_t) = |t - t*|/(b' - a') holds only for t in [a', b']. Beyond the ends of "
+                "Q's support eps_Q is constant, while eps_P(h_t) keeps growing.",
                 Weight.MISSING_HYPOTHESIS,
                 "thresholds in Q's support",
                 "derived",
                 ("target off the middle", "target at Q's end"),
                 natural="target off the middle",
-                answer="Thresholds inside of the support of Q are meant.",
+                answer="Thresholds inside the support of Q are meant.",
             ),
         ),
     ),
@@ -875,9 +879,8 @@ STATEMENTS = (
         LEMMA_1,
         refutations=(
             Refutation(
-                "A(m, delta) has log(1/delta)/m inside the logarithm, but the bounds from which "
-                "the lemma is cited have it outside, and no constant factor makes up for the "
-                "difference.",
+                "A(m, delta) has log(1/delta)/m inside the logarithm. The bounds that the lemma "
+                "cites have it outside, and no constant factor makes up for the difference.",
                 Weight.MISPRINT,
                 "A = d_H/m log(m/d_H) + 1/m log(1/delta), with a constant factor and m >= 2 d_H",
                 "derived",
@@ -892,13 +895,13 @@ STATEMENTS = (
         LEMMA_1_ANY_CONSTANT,
         refutations=(
             Refutation(
-                "Of m samples none may be near the target with a probability that is exponentially "
-                "small in m and no smaller, while A as printed hardly depends on delta.",
+                "The probability that none of m samples is near the target is exponentially small "
+                "in m, and no smaller, while A as printed hardly depends on delta.",
                 Weight.MISPRINT,
                 "A = d_H/m log(m/d_H) + 1/m log(1/delta), as in the derived reading",
                 regimes=("delta = exp(-m/2)",),
                 natural="delta = exp(-m/2)",
-                answer="As above: with delta outside of the logarithm a constant is enough.",
+                answer="As above: with delta outside the logarithm, a constant is enough.",
             ),
         ),
     ),
@@ -911,8 +914,8 @@ STATEMENTS = (
         THEOREM_2_UNIFORM,
         refutations=(
             Refutation(
-                "(15) bounds eps_P by eps_Q + alpha eps_Q^beta, but (1) drops alpha, which grows "
-                "with n if the number of the server's samples stays fixed.",
+                "(15) bounds eps_P by eps_Q + alpha eps_Q^beta. (1) drops alpha, which grows with "
+                "n if the server's number of samples stays fixed.",
                 Weight.GAP,
                 "alpha does not grow with n",
                 "derived",
@@ -928,8 +931,8 @@ STATEMENTS = (
         LEMMA_2,
         refutations=(
             Refutation(
-                "The step from (23) to (24) takes sqrt(P(h_Q* != h_P*) A) to be O(A), which holds "
-                "only where P(h_Q* != h_P*) is itself O(A).",
+                "The step from (23) to (24) treats sqrt(P(h_Q* != h_P*) A) as O(A), which is "
+                "right only where P(h_Q* != h_P*) is itself O(A).",
                 Weight.MISSING_HYPOTHESIS,
                 "Theorem 3's second condition, and beta_P = 1",
                 "derived",

@@ -12,7 +12,7 @@ _TAKEN = (
     "Whatever the limit does not name is held fixed.",
     "The limits are SymPy's.",
 )
-_FALLS = "(1 - etabar)^R falls as etabar grows, so that larger constants than one serve as well."
+_FALLS = "(1 - etabar)^R falls as etabar grows, so constants larger than one work too."
 _NOTHING_ELSE: Substitution = {}
 _PLAIN = {eta_s: 1 / sp.sqrt(R)}
 _FASTER = {eta_s: sp.sqrt(m * K / R)}

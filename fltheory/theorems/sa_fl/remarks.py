@@ -135,8 +135,9 @@ _convex, _server_step = (
 )
 _CLASSIC_STEP = Hypothesis("small server step", sp.Le(eta_s, 1 / L), "SGD's classic bound")
 _CLASSIC_NOTE = (
-    "With q = 0 the terms with sigma_G go, sigma_G infinite or not, and SGD's classic bound is "
-    "left. The theorem's condition on q and the client's step are not asked for: no client is."
+    "With q = 0 the terms with sigma_G vanish, even if sigma_G is infinite, and SGD's classic "
+    "bound remains. The theorem's condition on q and on the client's step size are not required, "
+    "because no client takes part."
 )
 
 CLASSIC_4 = Theorem(
@@ -214,9 +215,9 @@ ERROR_BALL = PointClaim(
 _NONCONVEX: Any = next(item for item in REPAIRED if item.id == "sa-fl/corollary-1")
 _CONVEX: Any = next(item for item in REPAIRED if item.id == "sa-fl/corollary-2")
 _CAN = (
-    "'Can' is read as for some q, 'under mild conditions' as those of the repaired corollary. It "
-    "is the server's data that achieve it, and ever rarer clients' rounds, {}: q = 0, SGD at the "
-    "server, does as well."
+    "'Can' is read as 'for some q', and 'under mild conditions' as those of the repaired "
+    "corollary. What achieves the rate is the server's data, with ever rarer clients' rounds, {}; "
+    "q = 0, SGD at the server, achieves it too."
 )
 
 NONCONVEX = replace(

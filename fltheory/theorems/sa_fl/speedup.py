@@ -228,25 +228,25 @@ SUBMISSION_COROLLARY_1 = RateClaim(
     regimes=regimes.SPEEDUP,
     kind=StatementKind.COROLLARY,
     note=(
-        "To the letter: Omega is a lower limit, so that q = 1/2 qualifies at any mK. Checked with "
-        "q = 1 - 1/(2mK); q = 1/2 is tried. There the server's noise, L eta_s (1-q) sigma_s^2 in "
-        "the bound, does not become less with mK: for equal clients and many rounds sqrt(mKR) "
-        "times the mean squared gradient tends to h (x_0^2 + 4 q sigma^2 + (1-q) mK sigma_s^2)/"
-        "(2(1+q)), which grows in proportion to mK. The tried schedule has steps of 1/5 and R = 25 "
-        "mK, along which that shows at every R; with R = (mK)^3 it is the same."
+        "To the letter: Omega is a lower limit, so q = 1/2 qualifies at any mK. Checked with q = 1 "
+        "- 1/(2mK); q = 1/2 is tried too. With q = 1/2 the server's noise, L eta_s (1-q) sigma_s^2 "
+        "in the bound, does not shrink with mK: for equal clients and many rounds, sqrt(mKR) times "
+        "the mean squared gradient tends to h (x_0^2 + 4 q sigma^2 + (1-q) mK sigma_s^2)/(2(1+q)), "
+        "which grows in proportion to mK. The tried schedule has step sizes of 1/5 and R = 25 mK, "
+        "along which that shows at every R; with R = (mK)^3 it is the same."
     ),
 )
 
 _LOWER_LIMIT = Refutation(
-    "Omega(1 - 1/(mK)) lets q = 1/2 through, at which half of all rounds are the server's, whose "
-    "noise no number of clients averages out: the bound's second term needs 1 - q = O(1/(mK)), as "
-    "Appendix A.1 has it.",
+    "Omega(1 - 1/(mK)) allows q = 1/2. Then half of all rounds are the server's, and no number of "
+    "clients averages out its noise. The bound's second term needs 1 - q = O(1/(mK)), as in "
+    "Appendix A.1.",
     Weight.MISPRINT,
     "1 - q = O(1/(mK)) in place of q = Omega(1 - 1/(mK)), and R >= (mK)^3 L^2",
     "derived",
     ("at the level of the noise",),
     natural="at the level of the noise",
-    answer="1 - q = O(1/(mK)) is meant: A.1 has R_s = O(R/(mK)).",
+    answer="1 - q = O(1/(mK)) is meant, as in A.1, which has R_s = O(R/(mK)).",
 )
 
 SUBMISSION_COROLLARY_1_DERIVED = replace(
@@ -272,9 +272,9 @@ SPEEDUP = replace(
     derivation=proof_rates.speedup(THEOREM_4.bound, half=True, plain=True),
     axes=_axes(faster=False, hypotheses=(PLAIN_STEP, _OF_ORDER_ONE), tried=True),
     note=(
-        "To the letter: the second sentence of the corollary goes on from eta_s = 1/sqrt(R). With "
-        "that step neither 2 Delta_0/sqrt(R) in the bound nor what so many rounds leave of the "
-        "start depends on mK. Checked with q = 1 - 1/(2mK); q = 1/2 is tried, with R = 25."
+        "To the letter: the second sentence of the corollary continues with eta_s = 1/sqrt(R). "
+        "With that step size neither 2 Delta_0/sqrt(R) in the bound nor what R rounds leave of the "
+        "start depends on mK. Checked with q = 1 - 1/(2mK); q = 1/2 is tried too, with R = 25."
     ),
 )
 
@@ -400,14 +400,14 @@ STATEMENTS: tuple[Statement, ...] = (
         SPEEDUP,
         refutations=(
             Refutation(
-                "With eta_s = 1/sqrt(R) what the rounds leave of the start, and 2 Delta_0/sqrt(R) "
-                "in the bound, do not become less with mK; the earlier version has sqrt(mK/R).",
+                "With eta_s = 1/sqrt(R), neither 2 Delta_0/sqrt(R) in the bound nor what the "
+                "rounds leave of the start shrinks with mK. The earlier version has sqrt(mK/R).",
                 Weight.MISPRINT,
                 "eta_s = sqrt(mK/R) in place of 1/sqrt(R)",
                 "derived",
                 ("at the level of the noise",),
                 natural="at the level of the noise",
-                answer="sqrt(mK) was lost from the step of the earlier version.",
+                answer="The sqrt(mK) of the earlier version's step size got lost.",
             ),
             replace(_LOWER_LIMIT, regimes=("at the level of the noise", "minority excluded")),
         ),
@@ -418,13 +418,14 @@ STATEMENTS: tuple[Statement, ...] = (
         refutations=(
             Refutation(
                 "The lower end of R_s/R_c has the largest gradients of all rounds where (54) has "
-                "sums over them, so that a start far away pays for clients that never take part.",
+                "sums over the rounds, so a distant start makes up for clients that never take "
+                "part.",
                 Weight.GAP,
                 "sums in place of maxima, (54)",
                 "derived",
                 ("minority excluded, started far away",),
                 natural="minority excluded, started far away",
-                answer="The appendix means gradients that stay as large throughout.",
+                answer="The appendix has gradients in mind that stay equally large throughout.",
             ),
         ),
     ),

@@ -240,14 +240,14 @@ THEOREM_4 = Theorem(
     own_run=regimes.OWN_4,
     note=(
         "To the letter: LK stands under the root in the limit on the step size (in both versions' "
-        "statements and in the proof, so that it is unlikely to be an error in converting the "
-        "file), where (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 sqrt(30) LK). "
-        "By itself that refutes nothing that is known: what would be refuted by larger steps has L "
-        "eta_s > 1, and meets the condition on q by accident of a negative denominator. eta_s is "
-        "squared in the condition on q, and G_1 and G_2 are maxima. The maxima "
-        "over the random sets T_s and T_c are taken over all rounds 0 .. R-1 and of expectations, "
-        "as the proof uses them; i in [m] is read as i in S_r, as in (55). The kept witness "
-        "against the maxima also meets the condition on every path of the coin tosses."
+        "statements and in the proof, so it is unlikely to be an error in converting the file), "
+        "while (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 sqrt(30) LK). No "
+        "refutation is known that rests on this alone: settings with such large steps have L eta_s "
+        "> 1, and meet the condition on q only because its denominator is negative. eta_s is "
+        "squared in the condition on q, and G_1 and G_2 are maxima. The maxima over the random "
+        "sets T_s and T_c are taken over all rounds 0 .. R-1 and over expectations, as the proof "
+        "uses them; i in [m] is read as i in S_r, as in (55). The kept witness against the maxima "
+        "also meets the condition on every path of the coin tosses."
     ),
 )
 
@@ -266,10 +266,10 @@ THEOREM_4_DERIVED = replace(
     round_symbols=gradient_symbols("mean", _BEFORE_EACH_ROUND),
     note=(
         "What the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 "
-        "sqrt(30) LK). (53) needs (54), which has sums over the rounds; (55) replaces the sums by "
-        "maxima, an upper bound where a lower one is needed, so that means stand here. The factor "
-        "in (55) is 2/K^2 - 8 L eta_s/K^2, where eta_s is not squared. The inequalities for one "
-        "round are summed over r = 0 .. R-1, not 1 .. R."
+        "sqrt(30) LK). (53) needs (54), which has sums over the rounds; (55) replaces them by "
+        "maxima, an upper bound where a lower one is needed. Here they are means. The factor in "
+        "(55) is 2/K^2 - 8 L eta_s/K^2, where eta_s is not squared. The inequalities for one round "
+        "are summed over r = 0 .. R-1, not 1 .. R."
     ),
 )
 
@@ -285,11 +285,12 @@ SUBMISSION_4 = replace(
     ),
     round_symbols=gradient_symbols("min", _BEFORE_EACH_ROUND),
     note=(
-        "This version differs from the later one: G_1 and G_2 are minima, and one sigma bounds "
-        "all noise. Its Assumption 3 asks only F to be smooth; for the clients of finite "
-        "dissimilarity checked here, F and the clients have the same L. The limit on the step "
-        "size is misprinted as in the later version, and nothing is known against the statement: "
-        "what would refute it has L eta_s > 1, and meets the condition on q by accident."
+        "This version differs from the later one: G_1 and G_2 are minima, and one sigma bounds all "
+        "noise. Its Assumption 3 requires only F to be smooth; for the clients with finite "
+        "dissimilarity checked here, F and the clients have the same L. The limit on the step size "
+        "is misprinted as in the later version. No refutation of the statement is known: settings "
+        "that would refute it have L eta_s > 1, and meet the condition on q only because its "
+        "denominator is negative."
     ),
 )
 
@@ -391,9 +392,9 @@ THEOREM_5 = Theorem(
     own_run=regimes.OWN_5,
     note=(
         "To the letter, as in the main text (the restatement in the appendix lacks the 1/mu^2). "
-        "The statement does not say for which r the condition on q must hold; the proof uses it "
-        "in every round, in going from (82) to (83). The kept witness meets it in every round, "
-        "both in expectation and on every path of the coin tosses."
+        "The statement does not say for which r the condition on q must hold; the proof uses it in "
+        "every round, between (82) and (83). The kept witness meets it in every round, both in "
+        "expectation and on every path of the coin tosses."
     ),
 )
 
@@ -708,9 +709,9 @@ COROLLARY_2 = RateClaim(
     regimes=regimes.COROLLARY_2,
     kind=StatementKind.COROLLARY,
     note=(
-        "To the letter: any step sizes of order log(R)/R or larger qualify, whatever the "
-        "constant, with the hypotheses of Theorem 5 as printed. Checked with steps proportional to "
-        "log(R)/R; constant ones, and of order 1/sqrt(R), qualify as well and are tried."
+        "To the letter: any step sizes of order log(R)/R or larger qualify, whatever the constant, "
+        "with the hypotheses of Theorem 5 as printed. Checked with step sizes proportional to "
+        "log(R)/R; constant ones, and ones of order 1/sqrt(R), also qualify and are tried."
     ),
 )
 
@@ -745,24 +746,26 @@ COROLLARY_2_DERIVED = replace(
 )
 
 _MAXIMA = Refutation(
-    "The proof needs (54), whose right side consists of sums over the rounds; (55) replaces them "
-    "by their largest terms, an upper bound where only a lower one would do.",
+    "The proof needs (54), whose right side consists of sums over the rounds. (55) replaces the "
+    "sums by their largest terms, which bounds them from above where a lower bound is needed.",
     Weight.GAP,
     "a term 4 q sigma_G^2 in the bound in place of the condition on q, from (51) and (52)",
     "repaired",
     ("long horizon", "other units"),
     ("sa-fl-4.json",),
-    answer="The condition asks for sums; with 4 q sigma_G^2 the bound holds, but is no rate.",
+    answer=(
+        "The condition is meant with sums. With 4 q sigma_G^2 the bound holds, but gives no rate."
+    ),
 )
 _UNIT_OF_D = Refutation(
-    "In (81), (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu), but the condition on q that is read off "
-    "it has 1/(L+mu), which does not even have the same unit.",
+    "In (81), (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu). The condition on q that is read off it "
+    "has 1/(L+mu), which does not even have the same unit.",
     Weight.MISPRINT,
     "1/(L mu) in place of 1/(L+mu) in the condition on q, (81)",
     "derived",
     ("other units",),
     ("sa-fl-5.json",),
-    answer="A slip in a condition that the proof has right, in (81).",
+    answer="A slip in the condition; the proof has it right, in (81).",
 )
 
 STATEMENTS: tuple[Statement, ...] = (
@@ -781,10 +784,11 @@ STATEMENTS: tuple[Statement, ...] = (
                 regimes=("biased minority excluded",),
                 certificates=(),
                 natural="biased minority excluded",
-                answer="As A.1 says, not in arbitrary cases; q must then fall like 1/sqrt(R).",
-                change=(
-                    "clients' rounds as rare as q <= 1/sqrt(R), as the term 4 q sigma_G^2 requires"
+                answer=(
+                    "A.1 says that it does not hold in arbitrary cases; in those q must fall like "
+                    "1/sqrt(R)."
                 ),
+                change=("q <= 1/sqrt(R), as the term 4 q sigma_G^2 requires"),
             ),
         ),
     ),
@@ -793,26 +797,26 @@ STATEMENTS: tuple[Statement, ...] = (
         COROLLARY_2,
         refutations=(
             Refutation(
-                "Constant steps are Omega(log(R)/R) as well, and the noise then leaves an error "
+                "Constant step sizes are Omega(log(R)/R) too. With them the noise leaves an error "
                 "that does not fall with R: the last terms of Theorem 5's bound are of the order "
-                "of the steps.",
+                "of the step sizes.",
                 Weight.MISSING_HYPOTHESIS,
                 "Theta(log(R)/R) in place of Omega(log(R)/R), with a constant of at least one",
                 "repaired",
                 ("unbiased sampling, L = 20",),
                 natural="unbiased sampling, L = 20",
-                answer="Theta is meant, as after every such bound.",
+                answer="Theta is meant, as usual after such a bound.",
             ),
             Refutation(
-                "With 1/(L mu) in place of 1/(L+mu) in Theorem 5's condition on q, as (81) has it, "
-                "no constant q meets it at every R where those who take part have another optimum "
-                "than all, so that the corollary says nothing of incomplete participation.",
+                "Theorem 5's condition on q should have 1/(L mu) in place of 1/(L+mu), as in "
+                "(81). If the participants' optimum is not everybody's, no constant q then meets "
+                "it at every R, so the corollary says nothing about incomplete participation.",
                 Weight.GAP,
                 "q <= log(R)/R in place of the condition on q",
                 "repaired",
                 ("minority excluded, L = 20",),
                 natural="minority excluded, L = 20",
-                answer="It stands for unbiased sampling; else q must fall like log(R)/R.",
+                answer="It holds for unbiased sampling; otherwise q must fall like log(R)/R.",
             ),
         ),
     ),

@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from fltheory.worst_case.checker.kernel import FractionRows, Fractions
-from fltheory.worst_case.checker.one_round import Box, Drawn, Proof, slack_blocks
+from fltheory.worst_case.checker.one_round import RESIDUAL, Box, Drawn, Proof, slack_blocks
 
 MOST_STEPS = 30
 MOST_PARTICIPANTS = 1_000  # Rocq counts them one by one
@@ -45,13 +45,12 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
     Raises
     ------
     NotExportedError
-        For clients that come independently, a gap or a descent of F, an interval of steps, more
-        than `MOST_STEPS` local steps or `MOST_PARTICIPANTS`.
+        For clients that come independently, an interval of steps, more than `MOST_STEPS` local
+        steps or `MOST_PARTICIPANTS`.
     """
     first, last = proof.client_lr
     drawn = _drawn(proof)
     refused = {
-        "a bound on F and not on the distance": proof.of_descent or any(proof.bound["gap"]),
         "an interval of step sizes": first < last,
         "a hypothesis on the run": bool(proof.given),
         f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
@@ -82,7 +81,7 @@ _HEAD = """\
     library in the folder rocq of fltheory. *)
 
 From Coq Require Import Reals QArith List Lra Arith.
-From fltheory Require Import Space Forms Round OneRound Bound Rounds.
+From fltheory Require Import Space Forms Round OneRound Bound Descent Rounds.
 Import ListNotations.
 Open Scope Q_scope.
 """
@@ -101,7 +100,7 @@ def _rational(value: Fraction | int) -> str:
 def _real(value: Fraction | int) -> str:
     value = Fraction(value)
     if value.denominator == 1:
-        return str(value.numerator)
+        return f"({value.numerator})" if value < 0 else str(value.numerator)
     return f"({value.numerator} / {value.denominator})"
 
 
@@ -116,9 +115,12 @@ def _linear(coefficients: Fractions) -> str:
 # ---------------------------------------------------------------- the claim and its certificate
 
 
+_COEFFICIENTS = ("rate", "gap", "decrease", *RESIDUAL)
+
+
 def _claim(proof: Proof) -> Iterator[str]:
     lr, drawn = proof.client_lr[0], _drawn(proof)
-    pool = drawn.n_eligible
+    pool, bound = drawn.n_eligible, proof.bound_at(lr)
     values = {
         "participants": f"{drawn.participants}%nat",
         "local_steps": f"{proof.local_steps}%nat",
@@ -132,29 +134,30 @@ def _claim(proof: Proof) -> Iterator[str]:
         "convexity": _rational(proof.mu),
         "everywhere": str(proof.heterogeneity == "everywhere").lower(),
         "noisy": str(proof.noisy).lower(),
-        **{name: _rational(value) for name, value in _bound(proof).items()},
+        "descent": str(proof.of_descent).lower(),
+        **{name: _rational(bound.get(name, Fraction(0))) for name in _COEFFICIENTS},
     }
     yield "Definition the_claim : claim := {|"
     yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
     yield "|}.\n"
 
 
-def _bound(proof: Proof) -> dict[str, Fraction]:
-    bound = proof.bound_at(proof.client_lr[0])
-    return {name: value for name, value in bound.items() if name != "gap"}
-
-
 def _certificate(proof: Proof, box: Box) -> Iterator[str]:
-    bound, lr = _bound(proof), proof.client_lr[0]
-    budget = bound["heterogeneity"]
-    noise = bound["noise"] - proof.q * (proof.server_lr * lr) ** 2 / _drawn(proof).participants
+    lr = proof.client_lr[0]
+    bound, unit = proof.bound_at(lr), _square(proof)
+    last_noise = proof.q * (proof.server_lr * lr) ** 2 / _drawn(proof).participants
+    noise = unit * bound["noise"] - last_noise
+    budgets = [unit * bound["heterogeneity"] * part for part in box.budgets]
+    if proof.of_descent:
+        # Those at x*, of which a descent says nothing, are zero.
+        budgets = [value for part in budgets for value in (Fraction(0), part)]
     blocks = _in_units(proof, slack_blocks(proof, box, lr))
     values = {
         **{
-            f"{group}_pairs": _pairs(pairs, lr)
+            f"{group}_pairs": _pairs(pairs, lr * _parts(proof))
             for group, pairs in zip(("eligible", "excluded"), [*box.pairs, []], strict=False)
         },
-        "budgets": _linear([budget * part for part in box.budgets]),
+        "budgets": _linear(budgets),
         "noises": _linear([noise * part for part in box.noises]),
         "orthogonal": _orthogonal(proof, box.orthogonal),
         **{
@@ -172,11 +175,21 @@ def _certificate(proof: Proof, box: Box) -> Iterator[str]:
     yield "|}.\n"
 
 
-def _pairs(weights: FractionRows, lr: Fraction) -> str:
+def _parts(proof: Proof) -> int:
+    """Return how many times what a proof measures is a squared distance: F counts it by half."""
+    return 2 if proof.of_descent else 1
+
+
+def _square(proof: Proof) -> Fraction:
+    """Return the squared distance that one unit of what a proof measures is worth."""
+    return 2 / proof.L if proof.of_descent else Fraction(1)
+
+
+def _pairs(weights: FractionRows, unit: Fraction) -> str:
     """Return the multipliers of pairs: in units of the loss, and not of L = 1."""
     return _list(
         [
-            f"({a}%nat, {b}%nat, {_rational(lr * value)})"
+            f"({a}%nat, {b}%nat, {_rational(unit * value)})"
             for a, row in enumerate(weights)
             for b, value in enumerate(row)
             if value
@@ -188,7 +201,7 @@ def _orthogonal(proof: Proof, values: Fractions) -> str:
     """Return the multipliers of products that are zero: of a step's noise and what was before."""
     count = proof.local_steps - 1
     before = [(k, j) for k in range(count) for j in (*range(k), *range(count, count + k))]
-    unit = 2 * proof.client_lr[0] / proof.L
+    unit = 2 * proof.client_lr[0] / proof.L * _parts(proof)
     return _list(
         [
             f"({k}%nat, {j}%nat, {_rational(unit * value)})"
@@ -200,9 +213,13 @@ def _orthogonal(proof: Proof, values: Fractions) -> str:
 
 def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
     """Return the blocks not over e, for gradients in units of their own."""
-    e = proof.L * proof.client_lr[0]
+    e = proof.L * proof.client_lr[0] * _parts(proof)
     made = {}
     for name, block in blocks.items():
+        if name == "means" and proof.of_descent:
+            # Without x - x*, which is the first coordinate.
+            nothing = [Fraction(0)] * (1 + len(block))
+            block = [nothing, *([Fraction(0), *row] for row in block)]
         size = range(len(block))
         units = [1 / proof.L] * len(block)
         if name == "means":
@@ -324,129 +341,208 @@ def _eliminated(matrix: FractionRows) -> list[Square]:
 
 @dataclass(frozen=True)
 class _Statement:
-    """What one round's theorem says, in parts: that of all rounds is made of the same."""
+    """What one round's theorem says, in parts: that of all rounds is made of the same.
+
+    Attributes
+    ----------
+    sizes, points, random, round : str
+    hypotheses : tuple of str
+    value : str
+        What a round makes smaller, as a function of the model.
+    before, floor : str
+        What the bound says of it before the round, and what it adds.
+    gain : str
+        What it is made smaller by besides, as a function of the model; empty for nothing.
+    speed, rate : str
+        Coefficients of the gain, and of the value before.
+    """
 
     sizes: str
+    points: str
     random: str
     hypotheses: tuple[str, ...]
     round: str
+    value: str
+    before: str
+    gain: str
+    speed: str
     rate: str
     floor: str
 
 
 def _statement(proof: Proof) -> _Statement:
-    bound = {name: _real(value) for name, value in _bound(proof).items()}
+    bound = {name: _real(value) for name, value in proof.bound_at(proof.client_lr[0]).items()}
     drawn = _drawn(proof)
     lr, m, q = proof.client_lr[0], drawn.participants, _real(proof.q)
     alone, server = not drawn.excluded_share, proof.q < 1
     everybody = "n" if alone else "(n + s)"
-    pool = drawn.n_eligible
     seen, over, closed = (
         ("(noisy_gradients G xi)", " expectation errors (fun xi =>", ")")
         if proof.noisy
         else ("(exact_gradients G)", "", "")
     )
+    loss = f"mean_loss {everybody} F"
+    opened, shut = (f"{loss} ", "") if proof.of_descent else ("square (minus ", " xs)")
     played = (
         f"expectation draws (fun who =>{over}\n"
-        f"      square (minus (clients_round {everybody} {m} {proof.local_steps} {_real(lr)} "
-        f"{_real(proof.server_lr)}\n        {seen} who x) xs)){closed}"
+        f"      {opened}(clients_round {everybody} {m} {proof.local_steps} {_real(lr)} "
+        f"{_real(proof.server_lr)}\n        {seen} who x){shut}){closed}"
     )
     floor = f"{bound['heterogeneity']} * (d * d)"
     if server:
         assist = _real(proof.assist_ratio * lr)
         played = (
             f"{q} * {played}\n  + (1 - {q}) * expectation noises (fun noise =>\n"
-            f"      square (minus (server_round {everybody} {assist} G noise x) xs))"
+            f"      {opened}(server_round {everybody} {assist} G noise x){shut})"
         )
         floor += f"\n     + {bound['server_noise']} * (sigma * sigma)"
     if proof.noisy:
         floor += f"\n     + {bound['noise']} * (rho * rho)"
-    hypotheses = [f"({m} <= n)%nat"]
-    hypotheses += [] if pool is None else [f"INR n <= {_real(pool)}"]
-    hypotheses += [] if alone else [f"INR s = {_real(drawn.excluded_share)} * (INR n + INR s)"]
-    hypotheses += [
-        f"(forall i, (i < {everybody})%nat -> "
-        f"interpolable {_real(proof.L)} {_real(proof.mu)} (F i) (G i))",
-        f"same (mean_gradient {everybody} G xs) zero",
-        f"(forall i y, (i < {everybody})%nat ->\n"
-        f"    square (minus (G i y) (mean_gradient {everybody} G y)) <= d * d)"
-        if proof.heterogeneity == "everywhere"
-        else f"average {everybody} (fun i => square (G i xs)) <= d * d",
-        f"draws_uniformly draws n {m}",
-    ]
-    hypotheses += ["unbiased noises sigma"] if server else []
-    if proof.noisy:
-        hypotheses.append(f"noise_of_clients errors n {proof.local_steps} rho")
+    value, gain, speed = "(fun x => square (minus x xs))", "", ""
+    before = f"{bound.get('rate', '1')} * square (minus x xs)"
+    if proof.of_descent:
+        value, speed = f"({loss})", bound["decrease"]
+        gain = f"(fun x => square (mean_gradient {everybody} G x))"
+        before = f"{loss} x\n     - {speed} * square (mean_gradient {everybody} G x)"
+    elif bound["gap"] != "0":
+        gain, speed = f"(fun x => {loss} x - {loss} xs)", bound["gap"]
+        before += f"\n     - {speed} * ({loss} x - {loss} xs)"
     return _Statement(
         "n" if alone else "n s",
+        "xs" * (not proof.of_descent),
         "(draws : law (nat -> bool))"
         + (" (noises : law V) (sigma : R)" if server else "")
         + (" (errors : law (nat -> nat -> V)) (rho : R)" if proof.noisy else ""),
-        tuple(hypotheses),
+        tuple(_hypotheses(proof, everybody)),
         played,
-        bound["rate"],
+        value,
+        before,
+        gain,
+        speed,
+        bound.get("rate", "1"),
         floor,
     )
+
+
+def _hypotheses(proof: Proof, everybody: str) -> Iterator[str]:
+    drawn = _drawn(proof)
+    m, pool, server = drawn.participants, drawn.n_eligible, proof.q < 1
+    yield f"({m} <= n)%nat"
+    if pool is not None:
+        yield f"INR n <= {_real(pool)}"
+    if drawn.excluded_share:
+        yield f"INR s = {_real(drawn.excluded_share)} * (INR n + INR s)"
+    yield (
+        f"(forall i, (i < {everybody})%nat -> "
+        f"interpolable {_real(proof.L)} {_real(proof.mu)} (F i) (G i))"
+    )
+    if not proof.of_descent:
+        yield f"same (mean_gradient {everybody} G xs) zero"
+    yield (
+        f"(forall i y, (i < {everybody})%nat ->\n"
+        f"    square (minus (G i y) (mean_gradient {everybody} G y)) <= d * d)"
+        if proof.heterogeneity == "everywhere"
+        else f"average {everybody} (fun i => square (G i xs)) <= d * d"
+    )
+    if proof.of_descent:
+        yield "probabilities draws"
+    yield f"draws_uniformly draws n {m}"
+    if server and proof.of_descent:
+        yield "probabilities noises"
+    if server:
+        yield "unbiased noises sigma"
+    if proof.noisy:
+        yield f"noise_of_clients errors n {proof.local_steps} rho"
 
 
 def _theorem(proof: Proof, name: str) -> Iterator[str]:
     """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
     said = _statement(proof)
     known = "".join(f"  {each} ->\n" for each in said.hypotheses)
+    before_floor = "\n     + " if said.gain else " + "
     clients = "(F : nat -> V -> R) (G : nat -> V -> V)"
     yield (
         f"Open Scope R_scope.\n\nTheorem {name} :\n"
-        f"  forall (V : space) ({said.sizes} : nat) {clients} (x xs : V) (d : R)\n"
+        f"  forall (V : space) ({said.sizes} : nat) {clients} ({_names('x', said.points)} : V) "
+        f"(d : R)\n"
         f"    {said.random},\n{known}  {said.round}\n"
-        f"  <= {said.rate} * square (minus x xs) + {said.floor}."
+        f"  <= {said.before}{before_floor}{said.floor}."
     )
     drawn = _drawn(proof)
     alone, server = not drawn.excluded_share, proof.q < 1
-    counted = " ".join(
-        ["P", *(["N"] if drawn.n_eligible is not None else []), *([] if alone else ["S"])]
+    met = _names(
+        "P",
+        "N" * (drawn.n_eligible is not None),
+        "S" * (not alone),
+        "A C Q D" if proof.of_descent else "A B C D",
+        ("R E" if proof.of_descent else "E") * server,
+        "U" * proof.noisy,
     )
-    noise = (" noises sigma" if server else "") + (" errors rho" if proof.noisy else "")
-    met = f"{counted} A B C D" + (" E" if server else "") + (" U" if proof.noisy else "")
-    yield from _proof_of(said, proof, f"{noise} {met}")
-    rate = said.rate
-    terms = f"((1 - {rate} ^ r) / (1 - {rate}))" if rate != "1" else "INR r"
-    value = "(fun x => square (minus x xs))"
+    random = _names("draws", "noises sigma" * server, "errors rho" * proof.noisy)
+    yield from _proof_of(said, proof, random, met)
+    rate, value = said.rate, said.value
+    start, terms = f"{rate} ^ r * ", f"((1 - {rate} ^ r) / (1 - {rate}))"
+    gained, weight = "", f"{rate} ^ (r - 1 - k) * "
+    if rate == "1":
+        start, terms, weight = "1 ^ r * " * (not said.gain), "INR r", ""
+    if said.gain:
+        gained = (
+            f"\n     + {said.speed} * sum r (fun k => {weight}expectation (iterates k)"
+            f"\n         {said.gain})"
+        )
+    optimum = f" ({said.points} : V)" if said.points else ""
     yield (
         f"Theorem {name}_after_every_round :\n"
-        f"  forall (V : space) ({said.sizes} : nat) {clients} (xs : V) (d : R)\n"
+        f"  forall (V : space) ({said.sizes} : nat) {clients}{optimum} (d : R)\n"
         f"    {said.random} (iterates : nat -> law V),\n{known}"
         "  (forall r, probabilities (iterates r)) ->\n"
         f"  tower iterates {value} (fun x =>\n"
         f"  {said.round}) ->\n"
-        f"  forall r, expectation (iterates r) {value}\n"
-        f"  <= {rate} ^ r * expectation (iterates 0%nat) {value}\n"
+        f"  forall r, expectation (iterates r) {value}{gained}\n"
+        f"  <= {start}expectation (iterates 0%nat) {value}\n"
         f"     + ({said.floor})\n     * {terms}."
     )
-    geometric = "geometric_one" if rate == "1" else "geometric_value by lra"
+    known_names = f"V {said.sizes} F G"
     yield "Proof."
-    yield f"  intros V {said.sizes} F G xs d draws{noise} iterates {met} W T r."
-    yield f"  rewrite <- {geometric}."
-    yield "  refine (all_rounds iterates _ _ _ _ _ W T _ r); [lra|intros x]."
-    yield f"  assert (H := {name} V {said.sizes} F G x xs d draws{noise} {met}). lra."
+    yield f"  intros {_names(known_names, said.points)} d {random} iterates {met} W T r."
+    if said.gain and rate == "1":
+        yield "  refine (all_rounds_steady iterates _ _ _ _ _ W T _ r); intros x."
+    else:
+        gain = "_gain iterates _ _" if said.gain else " iterates"
+        geometric = "geometric_one" if rate == "1" else "geometric_value by lra"
+        yield f"  rewrite <- {geometric}."
+        yield f"  refine (all_rounds{gain} _ _ _ _ _ W T _ r); [lra|intros x]."
+    points = _names("x", said.points)
+    yield f"  assert (H := {name} {known_names} {points} d {random} {met}). lra."
     yield f"Qed.\n\nPrint Assumptions {name}_after_every_round.\n"
 
 
-def _proof_of(said: _Statement, proof: Proof, met: str) -> Iterator[str]:
-    alone = not _drawn(proof).excluded_share
+def _names(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _proof_of(said: _Statement, proof: Proof, random: str, met: str) -> Iterator[str]:
+    drawn = _drawn(proof)
+    alone, server = not drawn.excluded_share, proof.q < 1
     sizes = "n 0%nat" if alone else "n s"
-    sigma, noises, last = (
-        ("sigma", "noises", "E") if proof.q < 1 else ("0", "[(1, zero)]", "(silent V)")
-    )
+    sigma, noises = ("sigma", "noises") if server else ("0", "[(1, zero)]")
     rho, errors = ("rho", "errors") if proof.noisy else ("0", "[(1, fun _ _ => zero)]")
-    known = ["P", "N" if " N " in met else "I", "Z" if alone else "S"]
+    law, lemma, numbers = "A B C D", "one_round", "in_numbers"
+    last = "E" if server else "(silent V)"
+    if proof.of_descent:
+        law, lemma, numbers = "A C Q D", "one_descent", "descent_in_numbers"
+        last = "R E" if server else "(silence V) (silent V)"
+    points = _names("x", said.points)
+    fewest = "N" if drawn.n_eligible is not None else "I"
     yield "Proof."
-    yield f"  intros V {said.sizes} F G x xs d draws{met}."
-    yield "  assert (H := one_round the_claim the_certificate ltac:(vm_compute; reflexivity))."
-    yield f"  specialize (H V {sizes} F G x xs d {sigma} {rho} draws {noises} {errors})."
-    yield "  unfold the_claim in H. in_numbers H."
+    yield f"  intros V {said.sizes} F G {points} d {random} {met}."
+    yield f"  assert (H := {lemma} the_claim the_certificate ltac:(vm_compute; reflexivity))."
+    yield f"  specialize (H V {sizes} F G {points} d {sigma} {rho} draws {noises} {errors})."
+    yield f"  unfold the_claim in H. {numbers} H."
     if alone:
         yield "  assert (Z : INR 0 = 0 * (INR n + INR 0)) by (simpl; ring)."
         yield "  rewrite ?Nat.add_0_r in H."
-    last += " U" if proof.noisy else ""
-    yield f"  specialize (H (conj {known[0]} (conj {known[1]} {known[2]})) A B C D {last}). lra."
+    last += " U" * proof.noisy
+    share = "Z" if alone else "S"
+    yield f"  specialize (H (conj P (conj {fewest} {share})) {law} {last}). lra."
     yield "Qed.\n"

@@ -121,8 +121,7 @@ class Certificate(ProofFile):
         Raises
         ------
         ValueError
-            For a gap or a descent of F, an interval of steps, clients that come independently, or
-            what is too large.
+            For an interval of steps, clients that come independently, or what is too large.
         """
         return rocq_theorem(self.proof)
 

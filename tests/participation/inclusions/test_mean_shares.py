@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from fltheory.participation.inclusions.independent_clients import mean_shares
 from fltheory.participation.inclusions.like_clients import LikeClients
-from fltheory.participation.inclusions.mean_shares import mean_shares
 
 
 @pytest.mark.parametrize("weights", [np.ones(6), np.array([1, 5, 0.1, 100, 0.5, 3])], ids=str)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.participation.inclusions.subsets import between, of_size
+from fltheory.participation.base import between, of_size
 
 masks = st.lists(st.booleans(), min_size=1, max_size=7).map(np.array)
 

@@ -124,7 +124,7 @@ def test_formulas_in_sentences_are_typeset_and_code_is_not() -> None:
     latex = corrected_latex(correction("ca-fed/2"))
     assert "detokenize" not in latex
     assert r"$w_{B}^{*}$ in place of $w^{*}$ in $\upsilon$" in latex
-    assert r"In $\upsilon$ of (12), $\|w_{0} - w^{*}\|$ refers to $w^{*}$" in latex
+    assert r"In $\upsilon$ of (12), $\|w_{0} - w^{*}\|$ has $w^{*}$" in latex
     assert r": server\_lr" in latex
 
 

@@ -140,24 +140,17 @@ def test_none_of_thousands_of_other_statements_is() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("claim", "descent", "a bound on F and not on the distance"),
+        ("given", "run", "a hypothesis on the run"),
         ("steps", "interval", "an interval of step sizes"),
         ("participants", 2_000, "more than 1000 participants"),
     ],
 )
 def test_what_the_library_does_not_know_is_named(field: str, value: Any, message: str) -> None:
     document = json.loads((ROCQ / "proofs" / "convex.json").read_text(encoding="utf-8"))
-    if field == "claim":
-        from fltheory.worst_case.checker.one_round import DESCENT_CLAIM
-
-        document["claim"] = DESCENT_CLAIM
-        document["bound"]["decrease"] = document["bound"].pop("rate")
-        del document["bound"]["gap"]
-        document["boxes"][0]["pairs"] = [
-            [row[:-1] for row in rows[:-1]] for rows in document["boxes"][0]["pairs"]
-        ]
-        document["boxes"][0]["budgets"] = ["1"] * len(document["boxes"][0]["pairs"])
+    if field == "given":
+        document["given"] = dict.fromkeys(("gradient", "moved", "values", "heterogeneity"), "0")
         document["class"]["heterogeneity"] = "everywhere"
+        document["boxes"][0]["budgets"] = ["1/2", "1/2"]
     elif field == "steps":
         document["boxes"][0]["client_lr"][1] = "1/9"
     else:
@@ -260,13 +253,23 @@ def test_a_library_that_assumes_is_refused(line: str) -> None:
 
 @pytest.mark.soundness
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
-def test_rocq_accepts_a_theorem_and_not_a_smaller_bound(tmp_path: Path) -> None:
-    """The smaller rate stands in the claim alone: the theorem is then another one, too."""
-    text = Certificate((ROCQ / "proofs" / "sa_fl_5.json").read_text()).rocq_theorem()
-    assert "rate := (159 # 160);" in text
+@pytest.mark.parametrize(
+    ("kept", "old", "new"),
+    [
+        ("sa_fl_5", "rate := (159 # 160);", "rate := (98 # 100);"),
+        ("gap_fedavg", "gap := (1759150964155547 # 2500250000000000);", "gap := (704 # 1000);"),
+        ("sa_fl_4", "decrease := (48886604939 # 962802625160);", "decrease := (51 # 1000);"),
+    ],
+)
+def test_rocq_accepts_a_theorem_and_not_a_smaller_bound(
+    kept: str, old: str, new: str, tmp_path: Path
+) -> None:
+    """The smaller bound stands in the claim alone: the theorem is then another one, too."""
+    text = Certificate((ROCQ / "proofs" / f"{kept}.json").read_text()).rocq_theorem()
+    assert old in text
     good = _checked(text, tmp_path)
     assert good.returncode == 0, good.stderr
-    bad = _checked(text.replace("rate := (159 # 160);", "rate := (98 # 100);"), tmp_path)
+    bad = _checked(text.replace(old, new), tmp_path)
     assert bad.returncode == 1
     assert "Unable to unify" in bad.stderr
 

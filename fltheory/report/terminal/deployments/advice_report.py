@@ -75,7 +75,7 @@ def _fedavg(advice: Advice) -> str:
     if advice.rare.size:
         whose.append(
             f"{of_rare:.2g} comes from the {_clients(advice.rare.size)} online less than "
-            f"{advice.rare_below:.1%} of the time, half the mean"
+            f"{advice.rare_below:.1%} of the time (half the mean)"
         )
     if advice.population.never.size:
         whose.append(f"{of_never:.2g} {'' if whose else 'comes '}from clients never seen")

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from fltheory.commands.shared.narrow_lines import NarrowLines, narrowed
+from fltheory.commands.shared.exit_status import NarrowLines, narrowed
 
 
 @pytest.mark.parametrize(
