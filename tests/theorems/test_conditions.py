@@ -235,7 +235,12 @@ CONDITIONS = {
         ("exact gradients", "Definition 2"): "Eq(s, 0)",
         ("one round", "Theorem 4"): "Eq(T, 1)",
     },
-    "fednova": {("weights that sum to one", "Assumption 3"): "Eq(W, 1)"},
+    "fednova": {
+        ("weights that sum to one", "Assumption 3"): "Eq(W, 1)",
+        ("smooth clients", "Assumption 1"): "L < oo",
+        ("step size", "Theorem 1"): "Eq(eta, sqrt(m/(tau*T)))",
+        ("small steps", "Theorem 1: small enough"): "eta*L*tau_max <= 1",
+    },
     "fedawe": {
         ("everybody is available at times", "Assumption 1"): "delta > 0",
         ("smooth clients", "Assumption 2"): "L < oo",

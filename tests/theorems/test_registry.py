@@ -99,6 +99,7 @@ READINGS = {
     "proxskip/5": ("printed",),
     "proxskip/6": ("printed",),
     "fedprox/4": ("printed",),
+    "fednova/1": ("printed",),
     "fednova/2": ("printed",),
     "fedawe/lemma-2": ("printed",),
     "fedawe/lemma-2-squares": ("printed",),

@@ -456,6 +456,10 @@ _SHORT_RUNS = {
     ),
     "rare": Regime("p = 1/10", partial(_theorem_1, rows=((0.1, 0.1),), local=0.001)),
     "everybody, always": Regime("p = 1", partial(_theorem_1, rows=((1.0, 1.0),), rounds=1000)),
+    "everybody, one local step": Regime(
+        "p = 1, s = 1, one Hessian",
+        partial(_theorem_1, rows=((1.0, 1.0),), curvatures=(1.0,), local_steps=1, rounds=1000),
+    ),
     "everybody every second round": Regime(
         "p = (9/10, 8/10), then 1", partial(_theorem_1, rows=_SURELY_EVERY_SECOND, rounds=10**5)
     ),
@@ -656,6 +660,10 @@ COROLLARY_1_DERIVED = replace(
             ),
         ),
         "everybody, always": Regime("p = 1", partial(_at_corollarys_steps, rows=((1.0, 1.0),))),
+        "everybody, one local step": Regime(
+            "p = 1, s = 1, one Hessian",
+            partial(_at_corollarys_steps, rows=((1.0, 1.0),), curvatures=(1.0,), local_steps=1),
+        ),
         "exact gradients": Regime("sigma = 0", partial(_at_corollarys_steps, sigma=0.0)),
         "equal clients": Regime(
             "nobody's optimum is apart",
