@@ -1,4 +1,4 @@
-"""What a number that somebody wrote down stands for."""
+"""What a number that somebody wrote down stands for, and numbers in sentences."""
 
 from __future__ import annotations
 
@@ -85,6 +85,17 @@ def fraction_text(value: Fraction) -> str:
 def _decimal(value: Fraction) -> Decimal:
     """Return what no float is small enough for."""
     return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def how_many(count: int, noun: str) -> str:
+    """Return a count with its noun, which has an s in the plural.
+
+    Examples
+    --------
+    >>> how_many(1, "round"), how_many(0, "client")
+    ('1 round', '0 clients')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def normalised(weights: Iterable[Any]) -> list[Fraction]:

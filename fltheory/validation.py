@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fltheory.decimals import how_many
 from fltheory.read_only import read_only
 
 FloatArray = NDArray[np.float64]
@@ -269,7 +270,7 @@ def is_callable(name: str, value: Any, arguments: int | None = None) -> None:
     try:
         taken.bind(*range(arguments))
     except TypeError as error:
-        count = f"{arguments} argument{'' if arguments == 1 else 's'}"
+        count = how_many(arguments, "argument")
         raise ValueError(f"{name} must take {count}, got {shown(value)}: {error}") from error
 
 

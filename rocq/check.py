@@ -33,6 +33,7 @@ LIBRARY = (
     "Noise",
     "Bound",
     "Descent",
+    "Averaging",
     "Rounds",
     "Quadratic",
 )
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
     files = [Path(name) for name in arguments] or sorted((HERE / "proofs").glob("*.json"))
     with tempfile.TemporaryDirectory() as folder:
         try:
-            _compile_library(Path(folder))
+            compile_library(Path(folder))
             for file in files:
                 _check(file, Path(folder))
             if not arguments:
@@ -71,7 +72,16 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _compile_library(folder: Path) -> None:
+def compile_library(folder: Path) -> None:
+    """Check the library's sources and compile them in a folder.
+
+    Raises
+    ------
+    ValueError
+        If a file assumes what it says, or takes from elsewhere.
+    CalledProcessError
+        If Rocq refuses one.
+    """
     begun = time.monotonic()
     for name in LIBRARY:
         source = (HERE / f"{name}.v").read_text(encoding="utf-8")

@@ -83,30 +83,34 @@ class Work(Task):
         return [row_of(self.cells[0], found, time.perf_counter() - begun)]
 
 
-def work_on(refuted: Sequence[str], rest: Sequence[str], budget: int, verdicts: bool) -> list[Work]:
-    """Return what the page needs.
+def searches_of(certified: Sequence[str], others: Sequence[str], budget: int) -> list[Work]:
+    """Return the searches that the page needs.
 
     Parameters
     ----------
-    refuted, rest : sequence of str
-        Ids of statements with a certificate, and of the others.
+    certified, others : sequence of str
+        Ids of statements with a certificate, and of those that nothing refutes yet.
     budget : int
         Settings that a search may try.
-    verdicts : bool
-        Whether regimes of the rest are to be checked as well.
     """
     files = own_files()
     searches = [
-        *((SURVIVAL, identifier, "repaired") for identifier in refuted),
-        *((NATURAL_WITNESS, identifier, "printed") for identifier in refuted),
-        *((SEARCH, identifier, "printed") for identifier in rest),
+        *((SURVIVAL, identifier, "repaired") for identifier in certified),
+        *((NATURAL_WITNESS, identifier, "printed") for identifier in certified),
+        *((SEARCH, identifier, "printed") for identifier in others),
     ]
     works = []
     for kind, identifier, reading in searches:
         cell = WorkCell(identifier, reading, {"budget": budget}, 0, 0, digest(files), kind)
         works.append(Work((cell,), files, kind, budget))
-    checked = [get(identifier) for identifier in rest if verdicts and get(identifier).regimes]
-    return [*works, *(Work(_verdict_cells(one, files), files, VERDICT, budget) for one in checked)]
+    return works
+
+
+def verdicts_of(identifiers: Sequence[str]) -> list[Work]:
+    """Return the checks of statements in all of their regimes."""
+    files = own_files()
+    checked = (get(identifier) for identifier in identifiers if get(identifier).regimes)
+    return [Work(_verdict_cells(one, files), files, VERDICT, 0) for one in checked]
 
 
 class Results:
@@ -157,7 +161,7 @@ def _verdict_row(cell: WorkCell, statement: Statement) -> Row:
 
 
 def _survived(statement: Statement, budget: int) -> Record:
-    survived = survival(statement, budget)
+    survived = survival(statement, budget, first=True)
     fate = _NOT_REFUTED if survived.search.witness is None else _REFUTED
     return _said(fate, _repair_lines(survived))
 
@@ -174,10 +178,10 @@ def _searched(statement: Statement, budget: int) -> Record:
     if statement.why_not_searched:
         return _said("NOT SEARCHED", [f"{name}: not searched, as {statement.why_not_searched}"])
     if is_about_safari(statement):
-        found = falsify(statement, budget)
+        found = falsify(statement, budget, first=True)
         line = f"{found.theorem} ({found.reading}): {found.effort}"
         return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
-    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES))
+    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES), first=True)
     fate = "refuted" if found.witness else "no refutation found"
     line = f"{name}: {fate} around its regimes, {_rough_effort(found)}"
     return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
@@ -277,8 +281,8 @@ def findings(
     shown_from : Path
         Folder that file names are shown relative to.
     budget : int
-        Settings that each search of a repair, or of a statement without a certificate, may
-        try; a twentieth of it for a claimed order, a hundredth around regimes.
+        Settings that each search of a repair, or of a statement that neither a certificate nor
+        a regime refutes, may try; a hundredth of it around regimes.
     verdicts : sequence of Cell, optional
         On all regimes, if they are known; they are checked otherwise.
     kept : KeptWork, optional
@@ -299,12 +303,20 @@ def findings(
     certified = {path: read_certificate(path) for path in paths}
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
     rest = [identifier for identifier in _of_the_page() if identifier not in refuted]
-    cells = {name: _cells_of(get(name), verdicts) for name in rest if verdicts is not None}
-    works = work_on([c.theorem.id for c in certified.values()], rest, budget, verdicts is None)
-    if kept is None:
-        found = Results(_worked_out(works, processes, executor, progress))
+
+    def worked_out(works: Sequence[Work]) -> Results:
+        if kept is not None:
+            return Results(kept.rows(works, progress))
+        return Results(_worked_out(works, processes, executor, progress))
+
+    if verdicts is None:
+        checked = worked_out(verdicts_of(rest))
+        cells = {name: checked.verdicts(name) for name in rest}
     else:
-        found = Results(kept.rows(works, progress))
+        cells = {name: _cells_of(get(name), verdicts) for name in rest}
+    # What a regime refutes is refuted: a search could add no more than another witness.
+    searched = [name for name in rest if not any(map(_refutes, cells[name]))]
+    found = worked_out(searches_of(list(refuted), searched, budget))
     sections = [
         _section(
             c,
@@ -314,10 +326,9 @@ def findings(
         )
         for path, c in certified.items()
     ]
-    cells = cells or {name: found.verdicts(name) for name in rest}
-    searched = {name: "\n".join(found.lines(SEARCH, name)) for name in rest}
+    efforts = {name: "\n".join(found.lines(SEARCH, name)) for name in searched}
     counted = _counts(refuted, cells)
-    introduction = [_INTRODUCTION, *counted, *_statements(refuted, cells, searched)]
+    introduction = [_INTRODUCTION, *counted, *_statements(refuted, cells, efforts)]
     of_regimes = ("\n".join(_lines_of_regimes(get(name), cells[name])) for name in rest)
     sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
     return "\n".join([*introduction, *sections])
@@ -355,12 +366,7 @@ def _cells_of(statement: Statement, verdicts: Sequence[Cell]) -> list[Cell]:
 
 def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
     """Yield how many results of papers are refuted, by weight, and the table of their faults."""
-    of_regimes = {
-        cell.key[:2]
-        for found in cells.values()
-        for cell in found
-        if cell.verdict.outcome is Outcome.REFUTED
-    }
+    of_regimes = {cell.key[:2] for found in cells.values() for cell in found if _refutes(cell)}
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in _of_the_page()]
     yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
@@ -397,14 +403,19 @@ def _statements(
         if identifier in refuted:
             yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
             continue
-        yield f"- {searched[identifier]}; {_verdicts(cells[identifier])}"
+        by_regimes = f"{identifier} (printed): not searched, as its regimes refute it"
+        yield f"- {searched.get(identifier, by_regimes)}; {_verdicts(cells[identifier])}"
     yield ""
+
+
+def _refutes(cell: Cell) -> bool:
+    return cell.verdict.outcome is Outcome.REFUTED
 
 
 def _verdicts(cells: Sequence[Cell]) -> str:
     """Return a statement's verdicts over its regimes, those refuted by name."""
     count = Counter(cell.verdict.outcome.name for cell in cells)
-    refuted = [repr(c.regime) for c in cells if c.verdict.outcome is Outcome.REFUTED]
+    refuted = [repr(cell.regime) for cell in cells if _refutes(cell)]
     named = f" ({', '.join(refuted)})" if refuted else ""
     return f"its regimes: {', '.join(f'{n} {name}' for name, n in sorted(count.items()))}{named}"
 
@@ -454,7 +465,7 @@ def _corrected_lines(theorem: Statement) -> Iterator[str]:
 
 def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str]:
     """Yield the section of a statement that regimes refute; nothing where none does."""
-    refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
+    refuted = [cell for cell in cells if _refutes(cell)]
     if not refuted:
         return
     yield from _claim_lines(theorem)

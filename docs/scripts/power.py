@@ -42,7 +42,6 @@ from fltheory.theorems import Theorem, registered
 from fltheory.verify.check import check
 from fltheory.verify.runs import Record
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
-from fltheory.verify.safari.instance_search import InstanceSearch
 from fltheory.verify.search.falsification import DEFAULT_BUDGET_IN_FAMILY, falsify
 from fltheory.verify.search.mutants import Mutant, registered_mutants
 
@@ -172,14 +171,15 @@ def judged(key: Key, plan: Plan) -> Judged:
     """Judge one mutant of a registered theorem."""
     identifier, reading, index = key
     mutant = registered_mutants(identifier, reading)[index]
-    found, tried = _searched(mutant, plan.budget, plan.seed)
-    if found:
+    found = falsify(mutant.theorem, plan.budget, plan.seed, first=True)
+    if found.witness is not None:
         refuted_by = BY_SEARCH
     else:
         refuted_by = _regime_that_refutes(mutant)
-        if not refuted_by and _searched(mutant, plan.budget, plan.seed + 1)[0]:
-            refuted_by = BY_OTHER_SEED
-    return Judged(identifier, reading, index, mutant.about, refuted_by, tried)
+        if not refuted_by:
+            again = falsify(mutant.theorem, plan.budget, plan.seed + 1, first=True)
+            refuted_by = "" if again.witness is None else BY_OTHER_SEED
+    return Judged(identifier, reading, index, mutant.about, refuted_by, found.settings_tried)
 
 
 @dataclass(frozen=True)
@@ -232,18 +232,6 @@ def _judging(key: Key, plan: Plan, files: Files) -> _Judging:
 def usual_budget(theorems: Iterable[Theorem]) -> int:
     """Return how many settings a search tries by default: more where hundreds go at once."""
     return 10_000 if all(map(is_about_safari, theorems)) else DEFAULT_BUDGET_IN_FAMILY
-
-
-def _searched(mutant: Mutant, budget: int, seed: int) -> tuple[bool, int]:
-    """Search until a first refutation; return whether there is one, and the settings tried."""
-    if not is_about_safari(mutant.theorem):
-        found = falsify(mutant.theorem, budget, seed)
-        return found.witness is not None, found.settings_tried
-    search = InstanceSearch(mutant.theorem, budget, seed)
-    for _ in search.attempts():
-        if search.refuting is not None:
-            break
-    return search.refuting is not None, search.tried
 
 
 def _regime_that_refutes(mutant: Mutant) -> str:

@@ -13,6 +13,7 @@ from fltheory.advice.population import ClientPopulation, Distances
 from fltheory.advice.rounds import LogRounds, OnTheLog
 from fltheory.algorithms.contract import SERVER, Algorithm, KnownLimit
 from fltheory.algorithms.table import ALGORITHMS, Listed
+from fltheory.decimals import how_many
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -68,14 +69,10 @@ class Needs:
 
     def __str__(self) -> str:
         parts = ["server data"] if self.server_data else []
-        parts += [_number(self.vectors, "vector")] if self.vectors else []
+        parts += [f"{how_many(self.vectors, 'vector')} per client"] if self.vectors else []
         parts += [f"known {' and '.join(self.facts)}"] if self.facts else []
-        parts += [_number(self.numbers, "number")] if self.numbers else []
+        parts += [f"{how_many(self.numbers, 'number')} per client"] if self.numbers else []
         return ", ".join(parts) or "nothing"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count > 1 else ''} per client"
 
 
 # Steps that are tried are the longest, halved so often.

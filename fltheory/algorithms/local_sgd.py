@@ -110,7 +110,7 @@ class LocalSgd:
 
     def at(self, round_index: int) -> Algorithm:
         """Return one SGD step, the first being 1."""
-        return _Step(
+        return _SgdStep(
             self.step_sizes.at(round_index),
             self.averages_after(round_index),
             self.aggregation_weights,
@@ -119,7 +119,7 @@ class LocalSgd:
 
 
 @dataclass(frozen=True)
-class _Step(Algorithm):
+class _SgdStep(Algorithm):
     """One SGD step of everybody, and perhaps the average."""
 
     client_lr: float

@@ -1,20 +1,17 @@
-"""Inequalities between numbers that a setting has by itself: no run, no rounds."""
+"""Inequalities between numbers that a setting, or a learning problem, has by itself: no run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import Comparison
-from fltheory.claims.shared.curve_samples import (
-    CurveSample,
-    Drawing,
-    drawn_at,
-    judged_curve,
-    parts_of,
-)
+import sympy as sp
+
+from fltheory.claims.shared.comparison import Comparison, Trial
+from fltheory.claims.shared.curve_samples import CurveSample, drawn_at
 from fltheory.claims.statement import Inequality
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides, enclosed_at_point
@@ -25,11 +22,15 @@ from fltheory.evidence.evaluation import (
     theorem_values,
 )
 from fltheory.evidence.truths import Sampling
-from fltheory.evidence.verdict import Evidence, Grade
+from fltheory.evidence.verdict import Evidence, Grade, Outcome
+from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.fields import Check, must_be
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import PointQuantity
-from fltheory.validation import FloatArray
+from fltheory.grammar.units import Unit
+from fltheory.learnability.system import LearningSetting, exact_effort
+
+_MOST_SAMPLES_TRIED = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,23 +52,24 @@ class PointClaim(Inequality):
     checks: ClassVar[Mapping[str, Check]] = {"quantity": must_be(PointQuantity)}
 
     def compared(
-        self,
-        setting: Setting,
-        sampling: Sampling,
-        extra_hypotheses: tuple[Hypothesis, ...] = (),
+        self, setting: Any, sampling: Sampling, extra_hypotheses: tuple[Hypothesis, ...] = ()
     ) -> Comparison:
-        """Evaluate both sides, the hypotheses, and further ones; nothing is sampled."""
+        """Evaluate both sides, in fractions where both are, and the hypotheses; no sampling."""
         values = theorem_values(self, constants_of(self.constants, setting))
-        truth, error = self.quantity.value(setting)
-        return Comparison(
-            truth=truth,
-            bound=float(evaluate(self.bound, values)),
-            evidence=Evidence(Grade.FLOAT64, error),
-            hypotheses=tuple(
-                check_point_hypothesis(item, values)
-                for item in (*self.hypotheses, *extra_hypotheses)
-            ),
-        )
+        asked = (*self.hypotheses, *extra_hypotheses)
+        checks = tuple(check_point_hypothesis(item, values) for item in asked)
+        of = partial(Comparison, hypotheses=checks, relation=self.assertions[0].relation)
+        found = self.quantity.value(setting)
+        if isinstance(found, Fraction):
+            bound = _exact(self.bound, values)
+            if bound is not None:
+                evidence = Evidence(Grade.RATIONAL, 0.0)
+                return of(float(found), float(bound), evidence, fractions=(found, bound))
+        truth, error = (float(found), 0.0) if isinstance(found, Fraction) else found
+        side = "bound" if isinstance(found, Fraction) else "truth"
+        why = f"its {side} is no fraction on this setting"
+        evidence = Evidence(Grade.FLOAT64, error, why_not_exact=why)
+        return of(truth, float(evaluate(self.bound, values)), evidence)
 
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
         """Return both sides enclosed; NotEnclosedError says what in them is not."""
@@ -84,12 +86,69 @@ class PointClaim(Inequality):
         """Sample the quantity in each setting; None where it is not drawn."""
         return drawn_at(self.quantity.sample, settings, draws, seed)
 
-    def curve_over(
-        self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
-    ) -> BoundCurve:
-        """Follow both sides over a parameter."""
-        judged = [self.best_compared(one, drawing.sampling) for one in settings]
-        drawn = self.drawn_in(settings, drawing.draws, drawing.sampling.seed)
-        shown = parts_of(self, settings, drawing.parts)
-        name = drawing.variable or ""
-        return judged_curve(self.name, self.quantity, name, values, judged, drawn, parts=shown)
+
+@dataclass(frozen=True, kw_only=True)
+class LearningClaim(PointClaim):
+    """A claim ``quantity <= bound``, or with another relation, on a learning problem.
+
+    Attributes
+    ----------
+    relation : Relation
+        How the quantity is claimed to compare with the bound.
+
+    The other attributes are those of `Theorem`.
+    """
+
+    why_not_certified: ClassVar[str] = "it is about samples, and no algorithm runs"
+    relation: Relation
+    checks: ClassVar[Mapping[str, Check]] = {**PointClaim.checks, "relation": must_be(Relation)}
+
+    @property
+    def assertions(self) -> tuple[Assertion, ...]:
+        """What it asserts."""
+        return tuple(replace(one, relation=self.relation) for one in super().assertions)
+
+    def spoken_of(self, setting: Any) -> LearningSetting:
+        """Return the learning problem; ValueError for the setting of a run."""
+        return of_learning(setting)
+
+    def best_compared(self, setting: Any, sampling: Sampling) -> Comparison:
+        """Compare both sides: nothing is exacter than fractions."""
+        return self.compared(setting, sampling)
+
+    def trial(self, setting: Any, sampling: Sampling) -> Trial:
+        """Evaluate the hypotheses, then both sides; problems of too many samples are refused."""
+        problem = of_learning(setting)
+        if exact_effort(problem) > _MOST_SAMPLES_TRIED:
+            raise ValueError(f"setting must have at most {_MOST_SAMPLES_TRIED:,} samples in all")
+        checks = self.hypotheses_without_run(problem)
+        if not all(check.holds for check in checks):
+            return Trial.unmet(checks)
+        verdict = self.verdict(problem, sampling)
+        return Trial.applied(verdict.ratio, verdict.outcome is Outcome.REFUTED)
+
+    def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
+        """Return nothing: probabilities and counts have no units."""
+        return {}, ()
+
+
+def of_learning(setting: Setting | LearningSetting) -> LearningSetting:
+    """Return the learning problem.
+
+    Raises
+    ------
+    ValueError
+        For the setting of a run.
+    """
+    if isinstance(setting, Setting):
+        raise ValueError(f"setting must be a learning problem, got {setting!r}")
+    return setting
+
+
+def _exact(expression: sp.Expr, constants: Mapping[Any, Any]) -> Fraction | None:
+    """Evaluate in fractions; None where a symbol's value is a float."""
+    values = {symbol: constants[symbol] for symbol in expression.free_symbols}
+    if not all(isinstance(value, Fraction | int) for value in values.values()):
+        return None
+    exact = expression.subs({s: sp.Rational(v.numerator, v.denominator) for s, v in values.items()})
+    return Fraction(int(exact.p), int(exact.q)) if exact.is_Rational else None

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.learning import LearningRegime, of_learning, point_hypotheses
+from fltheory.claims.at_point import of_learning
 from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.shared.comparison import Trial, decided
 from fltheory.claims.shared.curve_samples import Drawing, drawn_at, of_errors
@@ -30,7 +30,7 @@ from fltheory.evidence.verdict import (
     Verdict,
 )
 from fltheory.grammar.assertion import Assertion, Relation
-from fltheory.grammar.fields import Check, must_be, regimes_of
+from fltheory.grammar.fields import Check, must_be
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
 
@@ -108,10 +108,7 @@ class DecayClaim(Basis):
     quantity: DecayQuantity
     variable: sp.Symbol
     order: sp.Expr
-    checks: ClassVar[Mapping[str, Check]] = {
-        "quantity": must_be(DecayQuantity),
-        "regimes": regimes_of(LearningRegime),
-    }
+    checks: ClassVar[Mapping[str, Check]] = {"quantity": must_be(DecayQuantity)}
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
         return (self.order, *super()._formulas())
@@ -146,7 +143,7 @@ class DecayClaim(Basis):
         Where it is sampled and no limit is known, nothing could be refuted, and nothing is drawn.
         """
         problem = of_learning(setting)
-        checks = point_hypotheses(self, self.constants(problem))
+        checks = self.hypotheses_without_run(problem)
         if not all(check.holds for check in checks):
             return Trial.unmet(checks)
         known = self.quantity.known_decay_on(problem)
@@ -173,7 +170,7 @@ class Slope:
 
 def _verdict(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
     constants = claim.constants(setting)
-    hypotheses = point_hypotheses(claim, constants)
+    hypotheses = claim.hypotheses_without_run(setting)
     sizes: tuple[int, ...] = setting.sizes
     sampled = claim.quantity.is_sampled(setting)
     replicas = max(2, sampling.replicas // len(sizes))

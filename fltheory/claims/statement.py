@@ -23,7 +23,7 @@ import sympy as sp
 
 from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
-from fltheory.claims.shared.curve_samples import CurveSample, Drawing
+from fltheory.claims.shared.curve_samples import CurveSample, Drawing, judged_curve, parts_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
@@ -50,6 +50,7 @@ from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
 
 
+@dataclass(frozen=True, kw_only=True)
 class Statement(ABC):
     """One reading of a sentence of a paper.
 
@@ -91,18 +92,19 @@ class Statement(ABC):
     reading: str
     title: str
     source: str
-    regimes: Mapping[str, Any]
-    note: str
-    kind: StatementKind
-    refutations: tuple[Refutation, ...]
-    derivation: Derivation | None
+    regimes: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    kind: StatementKind = StatementKind.THEOREM
+    refutations: tuple[Refutation, ...] = ()
+    derivation: Derivation | None = None
 
-    axes: tuple[Any, ...] = ()
-    round_symbols: tuple[RoundSymbol, ...] = ()
-    family: Family | None = None
-    search_space: SearchSpace | None = None
-    repair: Repair[Any] | None = None
-    own_run: OwnRun | None = None
+    # Fields of some kinds of claim, which are given there; nothing elsewhere.
+    axes: tuple[Any, ...] = field(default=(), init=False, repr=False)
+    round_symbols: tuple[RoundSymbol, ...] = field(default=(), init=False, repr=False)
+    family: Family | None = field(default=None, init=False, repr=False)
+    search_space: SearchSpace | None = field(default=None, init=False, repr=False)
+    repair: Repair[Any] | None = field(default=None, init=False, repr=False)
+    own_run: OwnRun | None = field(default=None, init=False, repr=False)
     why_not_certified: ClassVar[str] = ""
     searched_where: ClassVar[str] = "met every hypothesis"
     search_raises: ClassVar[str] = "truth/bound"
@@ -232,19 +234,10 @@ class Basis(Statement):
     The other attributes are those of `Statement`.
     """
 
-    id: str
-    reading: str
-    title: str
-    source: str
     quantity: Any
     hypotheses: tuple[Hypothesis, ...] = ()
     domain: Callable[[Any], Any] = whole_setting
     definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
-    regimes: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""
-    kind: StatementKind = StatementKind.THEOREM
-    refutations: tuple[Refutation, ...] = ()
-    derivation: Derivation | None = None
     symbols: tuple[sp.Symbol, ...] = ()
     read_as: Mapping[sp.Symbol, Any] = field(default_factory=dict)
 
@@ -308,6 +301,25 @@ class Basis(Statement):
         found = [f"{s} = {float(given[s]):g}{place_of(made[s])}" for s in infinite]
         return f"its symbols give {', '.join(found)}" if found else ""
 
+    def hypotheses_without_run(
+        self, setting: Any, extra_hypotheses: tuple[Hypothesis, ...] = ()
+    ) -> tuple[HypothesisCheck, ...]:
+        """Evaluate those hypotheses on a setting, and further ones, that take no run.
+
+        Raises
+        ------
+        ValueError
+            If the statement does not speak of such a setting.
+        """
+        values = theorem_values(self, constants_of(self.constants, setting))
+        of_run = {item.symbol for item in self.round_symbols}
+        asked = (*self.hypotheses, *extra_hypotheses)
+        return tuple(
+            check_point_hypothesis(item, values)
+            for item in asked
+            if not of_run & item.condition.free_symbols
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inequality(Basis):
@@ -346,7 +358,7 @@ class Inequality(Basis):
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Evaluate the hypotheses that take no run, then both sides."""
-        setting = of_runs(self, setting)
+        setting = self.spoken_of(setting)
         checks = self.hypotheses_without_run(setting)
         if not all(check.holds for check in checks):
             return Trial.unmet(checks)
@@ -359,9 +371,13 @@ class Inequality(Basis):
         ratio = ratio_of(truth, bound) if told else float(truth > LEAST_EXCESS)
         return Trial.applied(ratio, comparison.outcome is Outcome.REFUTED)
 
-    def for_certificate(self) -> Self:
-        """Return itself."""
-        return self
+    def for_certificate(self) -> Inequality:
+        """Return itself; ValueError where it has none."""
+        return super().for_certificate() if self.why_not_certified else self
+
+    def spoken_of(self, setting: Any) -> Any:
+        """Return the setting; ValueError for one of another kind than it speaks of."""
+        return of_runs(self, setting)
 
     @abstractmethod
     def compared(
@@ -390,25 +406,6 @@ class Inequality(Basis):
             Units of `Work` that a run may cost.
         """
 
-    def hypotheses_without_run(
-        self, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
-    ) -> tuple[HypothesisCheck, ...]:
-        """Evaluate those hypotheses on a setting, and further ones, that take no run.
-
-        Raises
-        ------
-        ValueError
-            If the statement does not speak of such a setting.
-        """
-        values = theorem_values(self, constants_of(self.constants, setting))
-        of_run = {item.symbol for item in self.round_symbols}
-        asked = (*self.hypotheses, *extra_hypotheses)
-        return tuple(
-            check_point_hypothesis(item, values)
-            for item in asked
-            if not of_run & item.condition.free_symbols
-        )
-
     @abstractmethod
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
         """Sample the quantity in each setting; None where it is not drawn."""
@@ -419,9 +416,9 @@ class Inequality(Basis):
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
         """Compare both sides, enclosed where that is affordable."""
-        setting = of_runs(self, setting)
-        comparison = self.best_compared(setting, sampling)
-        found = self._verdict_of(comparison, setting)
+        spoken_of = self.spoken_of(setting)
+        comparison = self.best_compared(spoken_of, sampling)
+        found = self._verdict_of(comparison, spoken_of)
         if not self.tightest or found.outcome is not Outcome.HOLDS:
             return found
         read_as = {**self.read_as, **self.tightest}
@@ -443,7 +440,24 @@ class Inequality(Basis):
             truth=comparison.truth,
             bound=comparison.bound,
             hypotheses=comparison.hypotheses,
-            detail=comparison.unseen or self.remark(setting),
+            detail=comparison.unseen or comparison.sides or self.remark(setting),
+            relation=comparison.relation,
+        )
+
+    def curve_over(
+        self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
+    ) -> BoundCurve:
+        """Follow both sides over a parameter."""
+        is_floor = self.assertions[0].relation.is_from_below
+        return judged_curve(
+            self.name,
+            self.quantity,
+            drawing.variable or "",
+            values,
+            [self.best_compared(one, drawing.sampling) for one in settings],
+            self.drawn_in(settings, drawing.draws, drawing.sampling.seed),
+            bound_name="bound from below" if is_floor else "bound",
+            parts=parts_of(self, settings, drawing.parts),
         )
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:

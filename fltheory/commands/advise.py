@@ -24,14 +24,17 @@ from fltheory.commands.shared.options import (
     Seed,
     SizesFile,
 )
+from fltheory.commands.shared.preparation import next_command
 from fltheory.commands.shared.selection import deployment
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
+    from fltheory.advice import Advice
     from fltheory.advice.measured_clients import MeasuredClients
     from fltheory.logs import AvailabilityLog
     from fltheory.validation import FloatArray
+    from fltheory.worst_case.correlated.log_proof import LogProof
 
 
 def command(
@@ -61,6 +64,11 @@ def command(
         Path | None, WRITTEN, typer.Option(help="Write the advice as JSON to this file.")
     ] = None,
     figure: FigureFile = None,
+    proof: Annotated[
+        Path | None,
+        WRITTEN,
+        typer.Option(help="Write the certificate of what is proved for every loss to this file."),
+    ] = None,
     store: Annotated[
         Path | None,
         UPDATED,
@@ -94,6 +102,7 @@ def command(
 
     check_figures(figure=figure)
     check_places(json=json)
+    check_places(".json", proof=proof)
     if check:
         with as_bad_input(ImportError):
             import fltheory.hardware.training  # noqa: F401
@@ -123,20 +132,53 @@ def command(
             progress=advance,
             store=store,
         )
+        advance(0, 0, "proving a bound for every loss")
+        proved, said_of_it = _proved(found)
         draw(partial(write_advice_figure, found), figure, advance)
-    print("\n".join([*unfollowed(found), *sentences(found)]))
+    print("\n".join([*unfollowed(found), *sentences(found), said_of_it]))
     table_console().print(advice_table(found))
     print(assumptions(found, None if given is None else float(given.sum())))
     if json is not None:
         first = [*cautions(described), *unfollowed(found)]
-        document = {"cautions": first, "sentences": list(sentences(found)), **found.document()}
+        document = {
+            "cautions": first,
+            "sentences": [*sentences(found), said_of_it],
+            "proved": proved and proved.document(),
+            **found.document(),
+        }
         write_whole(json, dumps(document, indent=1, ensure_ascii=False) + "\n")
     for path in (json, figure):
         tell_written(path)
+    if proof is not None:
+        _write(proved, proof)
     if check:
         with shown_progress() as advance:
             trained = train_on_digits(found, progress=advance)
         table_console().print(check_table(trained))
+
+
+def _proved(advice: Advice) -> tuple[LogProof | None, str]:
+    """Return what is proved for every loss and says so; or nothing, and why."""
+    from fltheory.worst_case.correlated.log_proof import log_proof
+
+    population = advice.population
+    # All clients alike in every direction are no class: the steeper ones are what is also tried.
+    steeper = (advice.steeper or advice).population.training.condition
+    condition = population.training.condition if population.training.condition > 1 else steeper
+    try:
+        found = log_proof(population.log, population.importance, population.training, condition)
+    except (ValueError, ArithmeticError) as error:
+        return None, f"Not proved for every loss: {error}."
+    return found, found.sentence
+
+
+def _write(proved: LogProof | None, file: Path) -> None:
+    if proved is None:
+        print(f"nothing written to {file}: nothing was proved")
+        return
+    proved.certificate.write(file)
+    tell_written(file)
+    print(f"check it again: {next_command('certify', file)}")
 
 
 def _measured(

@@ -145,7 +145,7 @@ def measure_run(
             f"inclusion must be {problem.n_clients} probabilities, not all 0, got {share}"
         )
     at_optimum = problem.client_sums(problem.x_star[None])
-    seen = _Seen(problem, share / share.sum(), at_optimum.losses[0], sampling, server)
+    seen = _Measuring(problem, share / share.sum(), at_optimum.losses[0], sampling, server)
     start: FloatArray | None = None
     for x in models:
         seen.add(_checked_models(x, problem.dim))
@@ -175,7 +175,7 @@ def measure_run(
 _FIELDS = ("squared_distance", "squared_gradient", "excess_loss", "participant_excess_loss")
 
 
-class _Seen:
+class _Measuring:
     """What has been measured so far."""
 
     def __init__(

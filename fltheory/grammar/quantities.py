@@ -251,15 +251,16 @@ class Looseness:
 
 @dataclass(frozen=True)
 class PointQuantity:
-    """A left-hand side that a setting has by itself, without a run.
+    """A left-hand side that a setting, or a learning problem, has by itself, without a run.
 
     Attributes
     ----------
     value : callable
-        Its value and a bound, to first order, on the rounding error of that; NaN where it is
-        undefined.
+        A fraction; or its value and a bound, to first order, on the rounding error of that, NaN
+        where it is undefined.
     text : str
-    unit : Unit
+    unit : Unit or None
+        None for probabilities and counts of a learning problem.
     latex : str
         How it is typeset; by its text where there is none.
     sample : callable, optional
@@ -278,11 +279,11 @@ class PointQuantity:
     'eta_c'
     """
 
-    value: Callable[[Setting], tuple[float, float]]
+    value: Callable[[Any], Any]
     text: str
-    unit: Unit
+    unit: Unit | None = None
     latex: str = ""
-    sample: Callable[[Setting, int, np.random.Generator], FloatArray] | None = None
+    sample: Callable[[Any, int, np.random.Generator], FloatArray] | None = None
     certified: str = ""
     looseness: Looseness | None = None
 
@@ -293,7 +294,7 @@ class PointQuantity:
             must_be(str)(f"{name} of a quantity", getattr(self, name))
         if self.sample is not None:
             validation.is_callable("sample of a quantity", self.sample)
-        must_be(Unit)("unit of a quantity", self.unit)
+        must_be(Unit, type(None))("unit of a quantity", self.unit)
         must_be(Looseness, type(None))("looseness of a quantity", self.looseness)
 
     def certified_text(self, owner: str) -> str:

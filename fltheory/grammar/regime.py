@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fltheory import validation
 from fltheory.engines import Setting
@@ -15,7 +15,7 @@ Instance = TypeVar("Instance")
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """A setting made when it is first asked for, so that listing theorems stays quick.
+    """A setting, or a learning problem, made when first asked for: listing theorems stays quick.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Regime:
     """
 
     about: str
-    make: Callable[[], Setting]
+    make: Callable[[], Any]
     effort: int = 1
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Regime:
         validation.whole_number("effort of a regime", self.effort, at_least=1)
 
     @cached_property
-    def setting(self) -> Setting:
+    def setting(self) -> Any:
         """The setting, the same object every time."""
         return self.make()
 

@@ -29,7 +29,7 @@ _HOMES = {
     "TorchClients": "clients.torch_clients",
     "client_loss": "clients.client_losses",
     "module_at": "clients.client_losses",
-    "write_gradients": "gradient_file",
+    "write_gradients": "gradients",
 }
 
 

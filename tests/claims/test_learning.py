@@ -12,11 +12,12 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
+from fltheory.claims.at_point import LearningClaim
 from fltheory.claims.decay import DecayClaim, DecayQuantity, Measurement, fitted_slope
-from fltheory.claims.learning import LearningClaim, LearningQuantity
 from fltheory.claims.shared.rate_axis import KnownDecay
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
+from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import FederatedSystem
 from fltheory.theorems import Hypothesis
@@ -35,7 +36,7 @@ def claim(value, relation: str = "<=", bound=Fraction(1, 3), limit: int = 5) -> 
         reading="printed",
         title="a number",
         source="here",
-        quantity=LearningQuantity(lambda system: value, "number"),
+        quantity=PointQuantity(lambda system: value, "number"),
         relation=Relation(relation),
         bound=x,
         hypotheses=(Hypothesis("small", sp.Le(x, limit, evaluate=False), "here"),),

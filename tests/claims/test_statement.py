@@ -200,7 +200,6 @@ def test_bad_theorems(changed: dict[str, Any], message: str) -> None:
         ("fedar/weight", {"axes": ()}, "axes of the claim 'fedar/weight' must be at least one"),
         ("ca-fed/1", {"quantity": own.TRUE.quantity}, "quantity .* must be PointQuantity, got"),
         ("pac/1", {"relation": "=<"}, "relation .* must be Relation, got '=<'"),
-        ("pac/1", {"regimes": own.TRUE.regimes}, "regimes .* str to LearningRegime, got"),
         ("pac/2", {"variable": "n"}, "variable of the claim 'pac/2' must be a SymPy symbol"),
         ("pac/2", {"reading": None}, "reading of the claim 'pac/2' must be a string"),
     ],

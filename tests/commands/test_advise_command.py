@@ -27,15 +27,42 @@ def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_pa
         "advise", log_file, "--sizes", sizes, "--json", found, "--figure", figure
     )
     assert (status, err) == (0, "")
-    use, fedavg, never = out.splitlines()[:3]
+    use, fedavg, never, proved = out.splitlines()[:4]
     assert use.startswith("Use ")
     assert fedavg.startswith("Plain FedAvg, weighted by data, ends ")
     assert never.startswith("1 client never appears (dot; 0.4 of the target)")
+    assert proved.startswith("Not proved for every loss: dot never came, and clients with pi = 0")
     assert "sizes divided by their sum, 10" in out
     document = json.loads(found.read_text())
-    assert document["sentences"] == [use, fedavg, never]
+    assert document["sentences"] == [use, fedavg, never, proved]
+    assert document["proved"] is None
     assert len(document["algorithms"]) == 12
     assert "<svg" in figure.read_text()
+
+
+def test_what_is_proved_for_every_loss_is_told_and_written(fltheory_command, tmp_path) -> None:
+    masks = np.random.default_rng(5).random((60, 3)) < [0.5, 0.5, 0.6]
+    write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(masks))
+    found, proof = tmp_path / "advice.json", tmp_path / "proof.json"
+    words = ["advise", tmp_path / "log.csv", "--condition", "5", "--json", found]
+    status, out, err = fltheory_command(*words, "--proof", proof)
+    assert (status, err) == (0, "")
+    document = json.loads(found.read_text())
+    line = document["sentences"][3]
+    assert line in out.splitlines()
+    assert line.startswith("Proved for every loss: at most ")
+    assert "over 60 rounds" in line
+    assert "of condition 5 or less" in line
+    # Rounded up.
+    assert 0 <= float(line.split()[6]) - document["proved"]["distance"] < 0.01
+    assert fltheory_command("certify", proof)[0] == 0
+    # A log of which nothing is proved writes nothing.
+    write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(masks * [1, 1, 0]))
+    none = tmp_path / "none.json"
+    status, out, err = fltheory_command("advise", tmp_path / "log.csv", "--proof", none)
+    assert status == 0
+    assert "nothing was proved" in out
+    assert not none.exists()
 
 
 def test_what_is_assumed_changes_the_advice(fltheory_command, log_file, tmp_path) -> None:

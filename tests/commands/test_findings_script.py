@@ -10,8 +10,12 @@ import pytest
 from fltheory.theorems import registered, registry
 from tests.fewer_regimes import with_regimes
 
-# Refuted on one regime of two, and by a certificate.
-FEW = {"sa-fl/4": ("i.i.d.", "long horizon"), "sa-fl/5": ("i.i.d.",)}
+# Refuted on one regime of two, by a certificate, and by neither.
+FEW = {
+    "sa-fl/4": ("i.i.d.", "long horizon"),
+    "sa-fl/5": ("i.i.d.",),
+    "sa-fl-submission/4": ("q = 0",),
+}
 
 
 @pytest.fixture
@@ -43,7 +47,8 @@ def test_findings_are_made_and_checked(
         "one.json",
         "`E||x_R - x*||^2 >= 67/1000 = 0.067`",
         "- sa-fl/5: refuted, certified in `one.json`",
-        "- sa-fl/4 (printed): 10 settings tried",
+        "- sa-fl/4 (printed): not searched, as its regimes refute it",
+        "- sa-fl-submission/4 (printed): 10 settings tried",
         "its regimes: 1 INAPPLICABLE, 1 REFUTED",
         "survives the search, which is not a proof: 10 settings tried",
         "- eta_c <= 1/(16LK) as a further hypothesis, (75), (78): ",

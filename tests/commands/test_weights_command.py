@@ -123,7 +123,7 @@ def test_without_sizes_targets_are_equal_and_it_is_said(fltheory_command, tmp_pa
     status, text, _ = fltheory_command("weights", str(log))
     assert status == 0
     assert text.startswith("targets: equal, as no --sizes are given\n")
-    assert "4 rounds of 1 local steps" in text
+    assert "4 rounds of 1 local step" in text
 
 
 @pytest.mark.parametrize(

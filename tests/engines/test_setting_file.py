@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
@@ -98,7 +99,7 @@ def test_every_registered_setting_comes_back(paper: str) -> None:
     ]
     assert settings or paper == "pac"
     for setting in settings:
-        if "_WarmUp" in repr(setting.algorithm):  # a schedule of that regime's own
+        if re.search(r"\b_\w+\(", repr(setting.algorithm)):  # a part that is its regime's own
             with pytest.raises(ValueError, match="must be made of numbers to be written"):
                 setting_document(setting)
         else:

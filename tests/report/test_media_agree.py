@@ -14,8 +14,8 @@ import sympy as sp
 from markupsafe import Markup
 
 from fltheory import theorems
+from fltheory.claims.at_point import LearningClaim
 from fltheory.claims.decay import DecayClaim
-from fltheory.claims.learning import LearningClaim
 from fltheory.claims.statement import Statement
 from fltheory.grammar.printed_form import printed_latex, printed_lines
 from fltheory.report.html.mathml import mathml, typeset

@@ -265,6 +265,17 @@ CONDITIONS = {
         ("local step", "Corollary 1"): "Eq(eta_l, 1/(sqrt(T)*s*L))",
         ("server step", "Corollary 1"): "Eq(eta_g, sqrt(s*delta*m))",
     },
+    "scaffold-bias": {
+        ("strong convexity", "Section 3"): "mu > 0",
+        ("smoothness", "Section 3"): "L < oo",
+        ("one loss for all", "Section 3"): "Eq(sigma_G, 0)",
+        ("everybody takes part", "Section 3"): "Eq(d_0, 1)",
+        ("at least two clients", "Section 3"): "N >= 2",
+        ("at least two local steps", "Section 3"): "H >= 2",
+        ("option II", "Section 3"): "Eq(o, 2)",
+        ("a server's factor of one", "Section 3"): "Eq(eta_g, 1)",
+        ("bounded noise", "Assumption 3"): "B_e < oo",
+    },
 }
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fltheory.decimals import how_many
 from fltheory.evidence.verdict import Outcome
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -88,7 +89,7 @@ class BoundCurve(ReadOnlyArrays):
         if len(counts) <= 1:
             return next((outcome.name for outcome in counts), "no claim")
         if self.labels:
-            return ", ".join(f"{o.name} in {_counted(n, 'case')}" for o, n in counts.items())
+            return ", ".join(f"{o.name} in {how_many(n, 'case')}" for o, n in counts.items())
         stretches = self._stretches()
         if max(map(len, stretches.values())) > _MOST_STRETCHES:
             several = f"of {len(self.outcomes)} values of {self._symbol}"
@@ -197,11 +198,6 @@ def at_most(error_probability: float) -> str:
     if int(power) < _LEAST_DECIMAL:
         return f"at most {mantissa}e{int(power)}"
     return f"at most {float(mantissa) * 10.0 ** int(power):.{-int(power)}f}"
-
-
-def _counted(number: int, noun: str) -> str:
-    """Return so many of something."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _number(value: float) -> str:

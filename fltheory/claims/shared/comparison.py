@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
+from fltheory.grammar.assertion import Relation
 
 # A bound is a formula of some dozens of operations, and each rounds by half an eps: room for 128.
 BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+_LONGEST_FRACTION = 24
 LEAST_EXCESS = 1e-290
 """Near the end of the range, 1e-308, numbers lose their digits: an underflow is no evidence."""
 
@@ -24,13 +27,15 @@ def is_above(lower: float, bound: float) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Truth, bound and hypotheses of a theorem on one setting."""
+    """Truth, bound and hypotheses of a theorem on one setting, ``fractions`` where both are."""
 
     truth: float
     bound: float
     evidence: Evidence
     hypotheses: tuple[HypothesisCheck, ...]
     enclosed: EnclosedSides | None = None
+    relation: Relation = Relation.AT_MOST
+    fractions: tuple[Fraction, Fraction] | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -41,8 +46,15 @@ class Comparison:
 
     @property
     def _compared(self) -> Outcome:
+        if self.fractions is not None:
+            return _OUTCOMES[self.relation.holds(*self.fractions)]
         rounding = BOUND_ROUNDING * abs(self.bound)
         lower, upper = self.interval
+        if self.relation is not Relation.AT_MOST:
+            found = {
+                self.relation.holds(e, self.bound) for e in (lower - rounding, upper + rounding)
+            }
+            return _OUTCOMES[found.pop() if len(found) == 1 else None]
         if upper + rounding <= self.bound:
             return Outcome.HOLDS
         if is_above(lower, self.bound) or (math.isinf(self.truth) and not self._is_sampled):
@@ -58,6 +70,14 @@ class Comparison:
     @property
     def _is_sampled(self) -> bool:
         return self.evidence.replicas is not None
+
+    @property
+    def sides(self) -> str:
+        """Return both sides as fractions, where they are fractions, and short."""
+        if self.fractions is None:
+            return ""
+        short = max(side.denominator for side in self.fractions) < 10**_LONGEST_FRACTION
+        return " against ".join(map(str, self.fractions)) if short else ""
 
     @property
     def unseen(self) -> str:

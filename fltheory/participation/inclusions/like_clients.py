@@ -22,18 +22,18 @@ _NEGLIGIBLE = 1e-60
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
+class _CountLaw:
     """Chances of the numbers ``first``, ``first + 1``, ..."""
 
     first: int
     chances: FloatArray
 
-    def plus(self, other: _Law) -> _Law:
+    def plus(self, other: _CountLaw) -> _CountLaw:
         """Return the law of the sum of two independent numbers; no term is negative."""
-        return _Law(self.first + other.first, np.convolve(self.chances, other.chances))
+        return _CountLaw(self.first + other.first, np.convolve(self.chances, other.chances))
 
 
-_NOBODY = _Law(0, np.ones(1))
+_NOBODY = _CountLaw(0, np.ones(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +43,20 @@ class _Means:
     first: int
     values: FloatArray
 
-    def mean(self, law: _Law) -> float:
+    def mean(self, law: _CountLaw) -> float:
         """Return its mean, for a number within reach."""
         place = law.first - self.first
         return float(law.chances @ self.values[place : place + law.chances.size])
 
 
-def _binomial(trials: int, p: float) -> _Law:
+def _binomial(trials: int, p: float) -> _CountLaw:
     """Return the binomial law, less chances below 1e-60 of the largest.
 
     Ratios of neighbours are multiplied up from the mode: every chance is then as accurate
     as so many products are, where logarithms of factorials would lose digits with N.
     """
     if p in (0.0, 1.0) or trials == 0:
-        return _Law(trials if p == 1.0 else 0, np.ones(1))
+        return _CountLaw(trials if p == 1.0 else 0, np.ones(1))
     mode = min(int((trials + 1) * p), trials)
     # Chernoff: beyond 40 standard deviations and 400 more, chances are below 1e-60.
     reach = int(40 * math.sqrt(trials * p * (1 - p))) + 400
@@ -68,7 +68,7 @@ def _binomial(trials: int, p: float) -> _Law:
     chances = np.concatenate([down[::-1], [1.0], up])
     kept = np.flatnonzero(chances > _NEGLIGIBLE)
     chances = chances[kept[0] : kept[-1] + 1]
-    return _Law(mode - down.size + int(kept[0]), chances / chances.sum())
+    return _CountLaw(mode - down.size + int(kept[0]), chances / chances.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +106,11 @@ class LikeClients(ReadOnlyArrays):
         return 8 * _UNIT_ROUNDOFF * (widths + 8 * len(self._laws))
 
     @cached_property
-    def _laws(self) -> list[_Law]:
+    def _laws(self) -> list[_CountLaw]:
         return [laws[0] for laws in self._left_out]
 
     @cached_property
-    def _left_out(self) -> list[tuple[_Law, _Law, _Law]]:
+    def _left_out(self) -> list[tuple[_CountLaw, _CountLaw, _CountLaw]]:
         """Laws of each group's number there: of all, less one, and less two of its clients.
 
         Each is made from the next, so that the numbers they cover lie within each other. With
@@ -167,9 +167,9 @@ class LikeClients(ReadOnlyArrays):
             before = before.plus(whole)
         return table
 
-    def _one(self, place: int) -> _Law:
+    def _one(self, place: int) -> _CountLaw:
         p = float(self.availability[place])
-        return _Law(0, np.array([1 - p, p]))
+        return _CountLaw(0, np.array([1 - p, p]))
 
     def _after(self, values: FloatArray) -> list[_Means]:
         """Return, for each group, ``n -> E values[n + number there of the groups after it]``.
@@ -188,8 +188,8 @@ class LikeClients(ReadOnlyArrays):
         return found[::-1]
 
 
-def _grown(size: int, p: float) -> tuple[_Law, _Law, _Law]:
-    one = _Law(0, np.array([1 - p, p]))
+def _grown(size: int, p: float) -> tuple[_CountLaw, _CountLaw, _CountLaw]:
+    one = _CountLaw(0, np.array([1 - p, p]))
     less_two = _binomial(max(size - 2, 0), p)
     less_one = less_two.plus(one) if size > 1 else _NOBODY
     return less_one.plus(one), less_one, less_two

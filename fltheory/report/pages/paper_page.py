@@ -1,6 +1,6 @@
 """A page for each paper: its theorems as printed and as derived, made from the registry.
 
-Which numbered statements of the five papers' texts are registered, and why others are not.
+Which numbered statements of the papers' texts are registered, and why others are not.
 
 Theorems, lemmas, corollaries and remarks, by the numbers that the texts give them. A statement is
 covered by those whose source names it; what names none has a reason here, which the papers' pages
@@ -18,6 +18,7 @@ from itertools import takewhile
 import sympy as sp
 
 from fltheory.claims.statement import Statement
+from fltheory.decimals import how_many
 from fltheory.grammar.assertion import Assertion
 from fltheory.grammar.printed_form import printed_latex
 from fltheory.report.html.mathml import related_latex
@@ -96,6 +97,19 @@ TEXTS = (
         "FedAR (arXiv 2407.19103)",
         (*_numbers("Theorem", 2), *_numbers("Remark", 3)),
         {"Remark 3": "named in the text, but in an appendix that is not at hand"},
+    ),
+    Text(
+        "Wang et al. (NeurIPS 2020)",
+        (*_numbers("Theorem", 3), "Lemma 1"),
+        {
+            "Theorem 3": "Theorem 1's bound with means over rounds in it, for steps that change",
+            "Lemma 1": "on FedAvg with unequal numbers of local steps, no algorithm here",
+        },
+    ),
+    Text(
+        "Xiang et al. (NeurIPS 2024)",
+        ("Theorem 1", "Corollary 1", *_numbers("Lemma", 4)),
+        {"Lemma 1": "on products of random matrices, cited from others"},
     ),
 )
 
@@ -289,7 +303,7 @@ def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:
         if record is not None:
             by_outcome.setdefault(record.outcome, []).append(regime)
     for outcome, regimes in sorted(by_outcome.items()):
-        count = f"{len(regimes)} regime{'s' if len(regimes) > 1 else ''}"
+        count = how_many(len(regimes), "regime")
         yield f"- **{outcome}** on {count}: {'; '.join(regimes)}"
     if by_outcome:
         yield ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fltheory.decimals import how_many
 from fltheory.engines.measured_run import Bracket
 from fltheory.evidence.verdict import Outcome
 from fltheory.verify.on_hardware import HardwareVerdict, MeasuredCell
@@ -17,8 +18,8 @@ def run_text(label: str, run: TheoryRun) -> str:
     measured, problem = run.measured, run.problem
     optimum = problem.optimum
     lines = [
-        f"{label}: {run.data_name}, {problem.n_clients} clients, "
-        f"{measured.trajectory.replicas} runs of {run.rounds} rounds",
+        f"{label}: {run.data_name}, {how_many(problem.n_clients, 'client')}, "
+        f"{measured.trajectory.replicas} runs of {how_many(run.rounds, 'round')}",
         f"  L = {problem.L:.6g} and mu = {problem.mu:.6g} for every client, both tight everywhere",
         f"  x* within {optimum.distance:.1g} (gradient at most {optimum.gradient_norm:.1g}), "
         f"F* = {problem.F_star:.6g}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from fltheory.decimals import fraction_text
+from fltheory.decimals import fraction_text, how_many
 from fltheory.worst_case.audits.audit import Audit, AuditFinding
 from fltheory.worst_case.audits.run_audit import RunAudit
 from fltheory.worst_case.proof.proof_file import (
@@ -37,7 +37,7 @@ def run_text(audit: RunAudit) -> str:
     times = f"{audit.paper / proved.value:.4g} times less" if proved.value > 0 else "none at all"
     name = "PROVED" if proved.proofs else "not proved, a solver finds"
     lines = [
-        f"{theorem.id}: {theorem.title}; {audit.setting.rounds} rounds",
+        f"{theorem.id}: {theorem.title}; {how_many(audit.setting.rounds, 'round')}",
         f"  printed, {theorem.source} ({theorem.reading} reading, {audit.verdict.outcome.name} "
         f"here): {audit.paper:.6g}",
         f"  {name}: {proved.value:.6g}, {times}, at this setting's {proved.at}",

@@ -9,6 +9,7 @@ from fltheory.theorems.atlas import (
     fedprox,
     local_gd,
     proxskip,
+    scaffold_bias,
 )
 
 STATEMENTS = (
@@ -20,4 +21,5 @@ STATEMENTS = (
     *fednova.STATEMENTS,
     *fedawe.STATEMENTS,
     *fedawe_run.STATEMENTS,
+    *scaffold_bias.STATEMENTS,
 )

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.learning import LearningClaim, LearningQuantity, LearningRegime
+from fltheory.claims.at_point import LearningClaim
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import FederatedSystem, impossibility
 from fltheory.learnability.impossibility import alike_clients, split_clients
@@ -152,11 +154,11 @@ def _system(M: int, n: int, m: int) -> Callable[[], FederatedSystem]:
     return lambda: FederatedSystem(M, n, m)
 
 
-_SMALLEST = LearningRegime("M = 2, n = 1, m = 1", _system(2, 1, 1))
-_HALF = LearningRegime("M = 10, n = 20, m = 5", _system(10, 20, 5))
-_ONE = LearningRegime("M = 10, n = 20, m = 1", _system(10, 20, 1))
-_ALL_BUT_ONE = LearningRegime("M = 400, n = 1, m = 399: near the least", _system(400, 1, 399))
-_LARGE = LearningRegime("M = 100, n = 100, m = 50", _system(100, 100, 50))
+_SMALLEST = Regime("M = 2, n = 1, m = 1", _system(2, 1, 1))
+_HALF = Regime("M = 10, n = 20, m = 5", _system(10, 20, 5))
+_ONE = Regime("M = 10, n = 20, m = 1", _system(10, 20, 1))
+_ALL_BUT_ONE = Regime("M = 400, n = 1, m = 399: near the least", _system(400, 1, 399))
+_LARGE = Regime("M = 100, n = 100, m = 50", _system(100, 100, 50))
 
 REGIMES = {
     "two clients with one sample": _SMALLEST,
@@ -166,7 +168,7 @@ REGIMES = {
     "ten thousand samples": _LARGE,
 }
 _OPPOSITES = {
-    "opposite concepts": LearningRegime(
+    "opposite concepts": Regime(
         "H = {f, -f}: two concepts that agree nowhere",
         lambda: FederatedSystem(10, 20, 5, agree_somewhere=False),
     )
@@ -185,7 +187,7 @@ THEOREM_1 = LearningClaim(
     reading="printed",
     title="No learner is PAC if clients stay away: its error exceeds (1 - omega)/8",
     source=f"{PAPER}, Theorem 1",
-    quantity=LearningQuantity(_of(_by_clients), f"{_FAILURE}, clients chosen"),
+    quantity=PointQuantity(_of(_by_clients), f"{_FAILURE}, clients chosen"),
     relation=Relation.ABOVE,
     bound=sp.Rational(1, 20),
     hypotheses=(_NON_TRIVIAL,),
@@ -205,8 +207,8 @@ THEOREM_1 = LearningClaim(
 THEOREM_1_DERIVED = replace(
     THEOREM_1,
     reading="derived",
-    quantity=LearningQuantity(
-        _of(_by_samples), f"{_FAILURE}, samples chosen", draw_failures, _LATEX
+    quantity=PointQuantity(
+        _of(_by_samples), f"{_FAILURE}, samples chosen", latex=_LATEX, sample=draw_failures
     ),
     note=(
         "What the proof does: out of Mn samples, all drawn from the same P, mn are selected one "
@@ -233,7 +235,7 @@ EQUIVALENCE = LearningClaim(
     reading="printed",
     title="Choosing clients is equivalent to choosing mn of Mn samples",
     source=f"{PAPER}, proof sketch of Theorem 1",
-    quantity=LearningQuantity(_of(_by_either), f"{_FAILURE}, clients or samples chosen, the less"),
+    quantity=PointQuantity(_of(_by_either), f"{_FAILURE}, clients or samples chosen, the less"),
     relation=Relation.ABOVE,
     bound=sp.Rational(1, 20),
     hypotheses=(_NON_TRIVIAL,),
@@ -252,7 +254,7 @@ EQUIVALENCE = LearningClaim(
 EQUIVALENCE_ON_THE_SAME_DATA = replace(
     EQUIVALENCE,
     reading="same data",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         lambda s: impossibility(s.M, s.n, s.m).hidden_probability,
         "P[x_2 can be hidden by choosing samples]",
     ),
@@ -282,7 +284,7 @@ GUESSING = replace(
     reading="printed",
     title="No learner is better than random guessing",
     source="SA-FL (earlier anonymous version), proof sketch of Theorem 1",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _of(lambda s: impossibility(s.M, s.n, s.m).minimax_expected_error),
         "min over learners, max over f_1, f_2 of E error",
     ),
@@ -299,7 +301,7 @@ GUESSING = replace(
 GUESSING_DERIVED = replace(
     GUESSING,
     reading="derived",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _of(_conditional),
         "min over learners, max over f in {f_1, f_2} of P[h(x_2) != f(x_2) | hidden]",
         latex=(
@@ -315,7 +317,7 @@ CHERNOFF = LearningClaim(
     reading="printed",
     title="The rare point is not too frequent: 17/20",
     source=f"{PAPER}, proof of Theorem 1",
-    quantity=LearningQuantity(_frequent, "P[s_hat >= (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
+    quantity=PointQuantity(_frequent, "P[s_hat >= (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
     relation=Relation.AT_MOST,
     bound=sp.Rational(17, 20),
     hypotheses=(),
@@ -341,7 +343,7 @@ RARE = replace(
     CHERNOFF,
     id="pac/1-rare",
     title="The rare point is rare enough to be hidden: 3/20",
-    quantity=LearningQuantity(_rare, "P[s_hat < (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
+    quantity=PointQuantity(_rare, "P[s_hat < (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
     relation=Relation.ABOVE,
     bound=sp.Rational(3, 20),
     note="Confirmed, as the complement of 17/20, with room to spare since exp(-1/6) < 17/20.",
@@ -360,7 +362,7 @@ CONDITIONAL = replace(
     id="pac/1-conditional",
     title="On a hidden sample a learner errs with probability 1/3 at least",
     source=f"{PAPER}, (8)",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _of(_conditional), "min over learners, max over f_1, f_2 of P[error >= epsilon | hidden]"
     ),
     relation=Relation.AT_LEAST,
@@ -397,7 +399,7 @@ SUM = replace(
     id="pac/1-sum",
     title="The errors under the two targets add up to 4 epsilon",
     source=f"{PAPER}, (3) and (4)",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _printed_sum,
         "max over h of 1{h(x_1) != f_1(x_1)} P(x_2) + 1{h(x_1) != f_2(x_2)} P(x_1)",
         latex=_sum_of_errors("1", "1", "2", "1", "2", "1"),
@@ -414,7 +416,7 @@ SUM = replace(
 SUM_DERIVED = replace(
     SUM,
     reading="derived",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _derived_sum,
         "max over h of 1{h(x_2) != f_1(x_2)} P(x_2) + 1{h(x_2) != f_2(x_2)} P(x_2)",
         latex=_sum_of_errors("2", "2", "2", "2", "2", "2"),

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from fltheory.claims.at_point import LearningClaim
 from fltheory.claims.decay import DecayClaim, DecayQuantity, Measurement
-from fltheory.claims.learning import LearningClaim, LearningQuantity
 from fltheory.claims.shared.rate_axis import KnownDecay
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
+from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import Source
@@ -468,7 +469,7 @@ LEMMA_1 = LearningClaim(
     reading="printed",
     title="The empirical minimiser's excess error is A(m, delta)^(1/(2 - beta_Q))",
     source=f"{PAPER}, Lemma 1, (18)",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _noiseless_tail(printed_complexity),
         "P[eps_Q(h_Q^) > A^(1/(2 - beta_Q))]",
         latex=r"P\left[\varepsilon_Q(\hat h_Q)>A^{\frac{1}{2-\beta_Q}}\right]",
@@ -497,7 +498,7 @@ LEMMA_1 = LearningClaim(
 LEMMA_1_DERIVED = replace(
     LEMMA_1,
     reading="derived",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _noiseless_tail(cited_complexity),
         "P[eps_Q(h_Q^) > (c A)^(1/(2 - beta_Q))]",
         latex=r"P\left[\varepsilon_Q(\hat h_Q)>(c\,A)^{\frac{1}{2-\beta_Q}}\right]",
@@ -678,7 +679,7 @@ OF_DISAGREEMENTS_DERIVED = replace(
     id=OF_DISAGREEMENTS.id,
     title=OF_DISAGREEMENTS.title,
     source=OF_DISAGREEMENTS.source,
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _disagreements_off,
         "P[P(h != h^)/2 - c A > P^(h != h^) for some h] + P[P^(h != h^) > 2 P(h != h^) + c A for "
         "some h]",
@@ -817,7 +818,7 @@ EXAMPLE = LearningClaim(
     reading="printed",
     title="Uniform P on [a, b] and Q on [c, d] are positively related with beta = 1",
     source=f"{PAPER}, below Assumption 2",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _needed_everywhere,
         "sup over thresholds of |eps_P - eps_Q|/eps_Q",
         latex=_supremum(r"u\in\mathbb R"),
@@ -839,7 +840,7 @@ EXAMPLE = LearningClaim(
 EXAMPLE_DERIVED = replace(
     EXAMPLE,
     reading="derived",
-    quantity=LearningQuantity(
+    quantity=PointQuantity(
         _needed_inside,
         "sup over thresholds in [c, d] of |eps_P - eps_Q|/eps_Q",
         latex=_supremum(r"c\leq u\leq d"),

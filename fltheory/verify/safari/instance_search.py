@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -11,7 +11,6 @@ from itertools import pairwise, takewhile
 import numpy as np
 import sympy as sp
 
-from fltheory import validation
 from fltheory.claims.shared.comparison import Comparison
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome
@@ -28,7 +27,7 @@ from fltheory.verify.safari.extremal_instances import (
 )
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.verify.safari.witness import Witness
-from fltheory.verify.search.simplification import simplified
+from fltheory.verify.search.search import Search, simplified
 
 _GENERATION = 250
 _RANDOM_SHARE = 0.5
@@ -65,63 +64,51 @@ def _explored(coupling: sp.Eq | None, seed: int, index: int, size: int) -> _Gene
     return _Generation.of(coupling, [drawn(rng) for _ in range(size)])
 
 
-class InstanceSearch:
-    """Random settings, then changes of the best of each niche; keeps count and the best.
+class InstanceSearch(Search[Witness]):
+    """Random settings, then changes of the best of each niche.
 
     A niche is a kind of instance: many statements are tight somewhere without being false
     there, and a single pool of leaders would gather at that place.
 
     Attributes
     ----------
-    tried, applicable : int
-    best_ratio : float
-        Largest truth/bound where all hypotheses held.
-    best : Witness or None
-        Where that was, in fractions.
     refuting : genes or None
         The preferred refutation, if there is one.
     """
 
     def __init__(self, theorem: Theorem, budget: int, seed: int) -> None:
-        self._theorem = theorem
-        self._budget = validation.whole_number("budget", budget, at_least=1)
-        self._seed = validation.seed_number("seed", seed)
-        self._coupling = coupling_of(theorem)
+        super().__init__(budget, seed)
+        self._theorem, self._coupling = theorem, coupling_of(theorem)
         self._leaders: dict[tuple[int, ...], tuple[float, Genes]] = {}
         self._effort: tuple[float, ...] = ()
-        self.tried = 0
-        self.applicable = 0
-        self.best_ratio = -math.inf
+        self._generations = 0
         self._best: Genes | None = None
         self.refuting: Genes | None = None
 
-    def attempts(self) -> Iterator[int]:
-        """Try settings until the budget is spent; yield how many so far."""
-        rng = np.random.default_rng(self._seed)
-        index = 0
-        while self.tried < self._budget:
-            size = min(_GENERATION, self._budget - self.tried)
-            if self.tried < _RANDOM_SHARE * self._budget or not self._leaders:
-                generation = _explored(self._coupling, self._seed, index, size)
-            else:
-                leaders = [genes for _, genes in self._leaders.values()]
-                chosen = rng.integers(len(leaders), size=size)
-                offspring = [changed(leaders[leader], rng) for leader in chosen]
-                generation = _Generation.of(self._coupling, offspring)
-            self._take(generation)
-            index += 1
-            yield self.tried
+    def try_more(self) -> None:
+        """Try a generation of settings together."""
+        size = min(_GENERATION, self._budget - self.tried)
+        if self.tried < _RANDOM_SHARE * self._budget or not self._leaders:
+            generation = _explored(self._coupling, self._seed, self._generations, size)
+        else:
+            leaders = [genes for _, genes in self._leaders.values()]
+            chosen = self._rng.integers(len(leaders), size=size)
+            offspring = [changed(leaders[leader], self._rng) for leader in chosen]
+            generation = _Generation.of(self._coupling, offspring)
+        self._generations += 1
+        self._take(generation)
 
     @property
     def best(self) -> Witness | None:
-        """The setting with the largest ratio, in fractions."""
+        """The setting with the largest truth/bound, in fractions."""
         return None if self._best is None else decoded(self._coupling, self._best)
 
-    def simplified(self) -> Witness | None:
-        """Return the preferred refutation, made small and its numbers round."""
+    def refutation(self, *, simple: bool) -> Witness | None:
+        """Return the preferred refutation, made small and its numbers round if asked."""
         if self.refuting is None:
             return None
-        return decoded(self._coupling, simplified_genes(self._theorem, self.refuting))
+        genes = simplified_genes(self._theorem, self.refuting) if simple else self.refuting
+        return decoded(self._coupling, genes)
 
     def _take(self, generation: _Generation) -> None:
         self.tried += generation.size

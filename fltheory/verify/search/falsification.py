@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.along_run import Theorem
@@ -18,6 +18,7 @@ from fltheory.verify.safari.natural_witness import BUDGET as NATURAL_BUDGET
 from fltheory.verify.safari.natural_witness import NaturalWitness, natural_witnesses, preferred
 from fltheory.verify.safari.witness import Witness
 from fltheory.verify.search.family_search import FamilySearch, FamilyWitness
+from fltheory.verify.search.search import Search
 from fltheory.verify.search.setting_numbers import AnySetting
 from fltheory.verify.search.setting_search import FoundSetting, SettingSearch
 
@@ -70,7 +71,7 @@ class Falsification:
         )
         if self.best is None:
             return tried
-        remark = self.best.remark if isinstance(self.best, FoundSetting) else ""
+        remark = self.best.trial.remark if isinstance(self.best, FoundSetting) else ""
         where = f" ({remark})" if remark else ""
         return f"{tried}, largest {self.ratio_means} {self.best_ratio:.4g}{where}"
 
@@ -88,30 +89,6 @@ class Falsification:
         return "\n".join(lines)
 
 
-class _Search(Protocol):
-    """A search that keeps count and the best."""
-
-    @property
-    def tried(self) -> int: ...
-
-    @property
-    def applicable(self) -> int: ...
-
-    @property
-    def best_ratio(self) -> float: ...
-
-    @property
-    def best(self) -> Found | None: ...
-
-    def attempts(self) -> Iterator[int]:
-        """Try settings until the budget is spent; yield how many so far."""
-        ...
-
-    def simplified(self) -> Found | None:
-        """Return a refutation, made simple, if there is one."""
-        ...
-
-
 @checks_kinds
 def falsify(
     theorem: Statement | str,
@@ -120,6 +97,7 @@ def falsify(
     *,
     settings: Mapping[str, AnySetting] | None = None,
     progress: Progress | None = None,
+    first: bool = False,
 ) -> Falsification:
     """Search for a setting that meets every hypothesis of a theorem and breaks its claim.
 
@@ -154,6 +132,9 @@ def falsify(
         they are what is searched, whatever the theorem is about.
     progress : callable, optional
         Called with (settings tried, budget, best ratio so far).
+    first : bool
+        Whether to stop at the first refutation, and return it as it was found: where all that is
+        asked is whether there is one.
 
     Raises
     ------
@@ -169,7 +150,7 @@ def falsify(
     """
     theorem = statement_of(theorem)
     theorem.check_searchable()
-    search: _Search
+    search: Search[Any]
     safari: Theorem | None = None
     if settings is None and theorem.family is not None:
         budget = DEFAULT_BUDGET_IN_FAMILY if budget is None else budget
@@ -184,9 +165,11 @@ def falsify(
     for tried in search.attempts():
         if progress is not None:
             progress(tried, budget, f"best {theorem.search_raises} {search.best_ratio:.3g}")
-    witness = search.simplified()
+        if first and search.refutation(simple=False) is not None:
+            break
+    witness = search.refutation(simple=not first)
     natural: tuple[NaturalWitness, ...] = ()
-    if safari is not None and witness is not None:
+    if safari is not None and witness is not None and not first:
         natural = natural_witnesses(safari, min(budget, NATURAL_BUDGET), seed)
         witness = preferred(natural) or witness
     return Falsification(
@@ -245,6 +228,7 @@ def survival(
     seed: int = 0,
     *,
     progress: Progress | None = None,
+    first: bool = False,
 ) -> Survival:
     """Search for a refutation of a repaired statement, then with each repair dropped in turn.
 
@@ -256,6 +240,8 @@ def survival(
         Of each search, see `falsify`.
     progress : callable, optional
         Called with (settings tried in all, settings to try, what is searched).
+    first : bool
+        Whether each search stops at its first refutation, see `falsify`.
 
     Raises
     ------
@@ -268,13 +254,17 @@ def survival(
         )
     mends = theorem.repair.mends
     searched = [theorem, *(theorem.repair.without(mend) for mend in mends)]
-    results = list(_searches(searched, budget, seed, progress))
+    results = list(_searches(searched, budget, seed, progress, first))
     return Survival(theorem, results[0], tuple(zip(mends, results[1:], strict=True)))
 
 
 def _searches(
-    theorems: Sequence[Statement], budget: int, seed: int, progress: Progress | None
+    theorems: Sequence[Statement],
+    budget: int,
+    seed: int,
+    progress: Progress | None,
+    first: bool,
 ) -> Iterator[Falsification]:
     for index, theorem in enumerate(theorems):
         part = within(progress, index * budget, budget * len(theorems), f"{theorem.reading}: ")
-        yield falsify(theorem, budget, seed, progress=part)
+        yield falsify(theorem, budget, seed, progress=part, first=first)

@@ -10,7 +10,6 @@ from itertools import takewhile
 
 import numpy as np
 
-from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
@@ -18,7 +17,7 @@ from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.theorems import Family, Parameter
 from fltheory.verify.check import check
 from fltheory.verify.search.naturalness import oddities
-from fltheory.verify.search.simplification import simplified
+from fltheory.verify.search.search import Search, simplified
 
 _RANDOM_SHARE = 0.5
 _LEADERS = 8
@@ -65,41 +64,24 @@ class FamilyWitness:
         )
 
 
-class FamilySearch:
-    """Random settings of a family, then changes of the best; keeps count and the best.
+class FamilySearch(Search[FamilyWitness]):
+    """Random settings of a family, then changes of the best.
 
     Half of the budget goes to random settings, the rest to changes of one or two parameters of
     the eight with the largest truth/bound. All sampled checks of a search together err with
     probability 1e-9.
 
-    Parameters
-    ----------
-    theorem : Statement
-    family : Family
-    budget : int
-        Settings to try.
-    seed : int
-
     Attributes
     ----------
-    tried, applicable : int
-        Settings so far; those that met every hypothesis.
-    best_ratio : float
-        Largest truth/bound where all hypotheses held.
-    best, refuting : FamilyWitness or None
-        Where that was, and a refutation, if there is one.
+    refuting : FamilyWitness or None
+        A refutation, if there is one.
     """
 
     def __init__(self, theorem: Statement, family: Family, budget: int, seed: int) -> None:
-        self._theorem = theorem
-        self._family = family
-        self._budget = validation.whole_number("budget", budget, at_least=1)
-        self._seed = validation.seed_number("seed", seed)
+        super().__init__(budget, seed)
+        self._theorem, self._family = theorem, family
         self._sampling = Sampling(_REPLICAS, 0, _ERROR_PROBABILITY / budget)
         self._leaders: list[FamilyWitness] = []
-        self.tried = 0
-        self.applicable = 0
-        self.best_ratio = -math.inf
         self.refuting: FamilyWitness | None = None
 
     @property
@@ -107,16 +89,13 @@ class FamilySearch:
         """Where truth/bound is largest; None if the theorem applied nowhere."""
         return self._leaders[0] if self._leaders else None
 
-    def attempts(self) -> Iterator[int]:
-        """Try settings until the budget is spent; yield how many so far."""
-        rng = np.random.default_rng(self._seed)
-        while self.tried < self._budget:
-            explores = self.tried < _RANDOM_SHARE * self._budget or not self._leaders
-            values = self._family.drawn(rng) if explores else self._changed(rng)
-            self.tried += 1
-            if not self._falls_behind(values):
-                self._take(self._judged(values))
-            yield self.tried
+    def try_more(self) -> None:
+        """Try a random setting, or a change of a leader."""
+        explores = self.tried < _RANDOM_SHARE * self._budget or not self._leaders
+        values = self._family.drawn(self._rng) if explores else self._changed(self._rng)
+        self.tried += 1
+        if not self._falls_behind(values):
+            self._take(self._judged(values))
 
     def _falls_behind(self, values: Mapping[str, float]) -> bool:
         """Tell, in floats, whether a setting is no leader and no refutation; count it if it is not.
@@ -132,10 +111,10 @@ class FamilySearch:
         self.applicable += behind
         return behind
 
-    def simplified(self) -> FamilyWitness | None:
-        """Return the refutation with as many parameters as possible at simple values."""
-        if self.refuting is None:
-            return None
+    def refutation(self, *, simple: bool) -> FamilyWitness | None:
+        """Return the refutation, with as many parameters as possible at simple values if asked."""
+        if self.refuting is None or not simple:
+            return self.refuting
         return simplified(
             self.refuting,
             lambda _: self._family.parameters,

@@ -19,7 +19,6 @@ from typing import TypeVar
 import numpy as np
 import sympy as sp
 
-from fltheory import validation
 from fltheory.claims.shared.comparison import Trial
 from fltheory.claims.statement import Basis, Statement
 from fltheory.engines import Setting
@@ -28,6 +27,7 @@ from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Verdict
 from fltheory.grammar.assertion import Relation
 from fltheory.verify.search.naturalness import oddities
+from fltheory.verify.search.search import Search, simplified
 from fltheory.verify.search.setting_numbers import (
     AnySetting,
     SettingNumber,
@@ -38,7 +38,6 @@ from fltheory.verify.search.setting_numbers import (
     with_numbers,
     with_other_clients,
 )
-from fltheory.verify.search.simplification import simplified
 
 _S = TypeVar("_S", bound=AnySetting)
 _STEPS = 4
@@ -143,16 +142,21 @@ class FoundSetting:
     origin : str
         The regime that the search changed to get there.
     found : Setting, or LearningSetting
-    remark : str
-        What else there is to say of it, in a few words; "" for nothing.
+    trial : Trial
+        How near it is to a refutation.
     verdict : Verdict or None
         What the statement is worth there, where it refutes it.
     """
 
     origin: str
     found: AnySetting
-    remark: str = ""
+    trial: Trial
     verdict: Verdict | None = None
+
+    @cached_property
+    def oddities(self) -> int:
+        """How many things about the setting look made up."""
+        return len(oddities(self.found))
 
     def setting(self) -> AnySetting:
         """Return the setting."""
@@ -188,64 +192,29 @@ def _shown(value: object) -> str:
     return str(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tried:
-    """A setting, and how near to a refutation it is."""
-
-    origin: str
-    setting: AnySetting
-    trial: Trial
-
-    @cached_property
-    def oddities(self) -> int:
-        """How many things about the setting look made up."""
-        return len(oddities(self.setting))
-
-
-class SettingSearch:
-    """Change the numbers of given settings, going on from the best that each led to.
-
-    Attributes
-    ----------
-    tried, applicable : int
-    best_ratio : float
-        Largest truth/bound where all hypotheses held; -inf if they never did.
-    best : FoundSetting or None
-        Where that was.
-    """
+class SettingSearch(Search[FoundSetting]):
+    """Change the numbers of given settings, going on from the best that each led to."""
 
     def __init__(
         self, statement: Statement, starts: Mapping[str, AnySetting], budget: int, seed: int
     ) -> None:
-        self._statement = statement
-        self._starts = starts
-        self._budget = validation.whole_number("budget", budget, at_least=1)
-        self._rng = np.random.default_rng(validation.seed_number("seed", seed))
-        self._known: dict[str, list[_Tried]] = {}
-        self._refuting: _Tried | None = None
-        self._best: _Tried | None = None
-        self.tried = 0
-        self.applicable = 0
-
-    @property
-    def best_ratio(self) -> float:
-        """Largest truth/bound where all hypotheses held."""
-        return -math.inf if self._best is None else self._best.trial.ratio
+        super().__init__(budget, seed)
+        self._statement, self._starts = statement, starts
+        self._known: dict[str, list[FoundSetting]] = {}
+        self._refuting: FoundSetting | None = None
+        self._best: FoundSetting | None = None
 
     @property
     def best(self) -> FoundSetting | None:
-        """Where that was."""
-        if self._best is None:
-            return None
-        return FoundSetting(self._best.origin, self._best.setting, self._best.trial.remark)
+        """Where truth/bound is largest; None if the statement applied nowhere."""
+        return self._best
 
-    def simplified(self) -> FoundSetting | None:
-        """Return the preferred refutation, its numbers made round."""
+    def refutation(self, *, simple: bool) -> FoundSetting | None:
+        """Return the preferred refutation, its numbers made round if asked."""
         if self._refuting is None:
             return None
-        found = _simplified(self._statement, self._refuting)
-        verdict = self._statement.verdict(found.setting, _SAMPLING)
-        return FoundSetting(found.origin, found.setting, found.trial.remark, verdict)
+        found = _simplified(self._statement, self._refuting) if simple else self._refuting
+        return replace(found, verdict=self._statement.verdict(found.found, _SAMPLING))
 
     def attempts(self) -> Iterator[int]:
         """Try settings, the given ones first, until the budget is spent; yield how many so far.
@@ -258,14 +227,16 @@ class SettingSearch:
         for origin, setting in list(self._starts.items())[: self._budget]:
             self._take(_tried(self._statement, origin, setting))
             yield self.tried
-        while self.tried < self._budget:
-            self._take(self._changed())
-            yield self.tried
+        yield from super().attempts()
         if not self._known and self._budget >= len(self._starts):
             # "No refutation found" would hide that nothing was looked at.
             self._statement.trial(next(iter(self._starts.values())), _SAMPLING)
 
-    def _changed(self) -> _Tried | None:
+    def try_more(self) -> None:
+        """Try a change of a setting."""
+        self._take(self._changed())
+
+    def _changed(self) -> FoundSetting | None:
         """Return a change that the statement speaks of, if one is soon found."""
         for _ in range(_ATTEMPTS):
             origin, setting = self._parent()
@@ -307,10 +278,10 @@ class SettingSearch:
         if not known or kind < _FRESH_SHARE:
             return origin, self._starts[origin]
         if kind < _FRESH_SHARE + _WANDERING_SHARE:
-            return origin, known[self._rng.integers(len(known))].setting
-        return origin, max(known, key=lambda tried: tried.trial.score).setting
+            return origin, known[self._rng.integers(len(known))].found
+        return origin, max(known, key=lambda tried: tried.trial.score).found
 
-    def _take(self, tried: _Tried | None) -> None:
+    def _take(self, tried: FoundSetting | None) -> None:
         self.tried += 1
         if tried is None:
             return
@@ -319,33 +290,33 @@ class SettingSearch:
             return
         self.applicable += 1
         if tried.trial.ratio > self.best_ratio:
-            self._best = tried
+            self.best_ratio, self._best = tried.trial.ratio, tried
         if tried.trial.refutes:
             self._refuting = min(filter(None, (self._refuting, tried)), key=_effort)
 
 
-def _effort(tried: _Tried) -> tuple[float, ...]:
-    rounds = tried.setting.rounds if isinstance(tried.setting, Setting) else 0
+def _effort(tried: FoundSetting) -> tuple[float, ...]:
+    rounds = tried.found.rounds if isinstance(tried.found, Setting) else 0
     return tried.trial.ratio < _CLEARLY, tried.oddities, rounds, -tried.trial.ratio
 
 
-def _tried(statement: Statement, origin: str, setting: AnySetting) -> _Tried | None:
+def _tried(statement: Statement, origin: str, setting: AnySetting) -> FoundSetting | None:
     """Return None where the statement does not speak of such a setting, or has no number."""
     try:
         with np.errstate(all="ignore"):
-            return _Tried(origin, setting, statement.trial(setting, _SAMPLING))
+            return FoundSetting(origin, setting, statement.trial(setting, _SAMPLING))
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         return None
 
 
-def _simplified(statement: Statement, refuting: _Tried) -> _Tried:
+def _simplified(statement: Statement, refuting: FoundSetting) -> FoundSetting:
     """Make numbers round while the setting refutes clearly and looks no more made up."""
     enough = min(_CLEARLY, refuting.trial.ratio)
     return simplified(
         refuting,
-        lambda tried: range(len(numbers_of(tried.setting))),
+        lambda tried: range(len(numbers_of(tried.found))),
         lambda tried, index: (
-            _tried(statement, tried.origin, option) for option in _simpler_at(tried.setting, index)
+            _tried(statement, tried.origin, option) for option in _simpler_at(tried.found, index)
         ),
         lambda option, before: (
             option.trial.refutes

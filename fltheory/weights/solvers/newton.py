@@ -40,11 +40,11 @@ def importance(problem: TradeOff) -> FloatArray:
     down; with many clients it does so for a sample of them, and begins where that ends. Points
     at which some client has no root give NaN, and are refused like any that is not better.
     """
-    clients = _Clients(problem, problem.bias)
+    clients = _Cubics(problem, problem.bias)
     point, residual = clients.start(), np.inf
     if problem.n_clients > _LARGEST_SAMPLE:
         sample = _sample(problem)
-        guess = _Clients(sample, problem.bias).multipliers(_eased(sample))
+        guess = _Cubics(sample, problem.bias).multipliers(_eased(sample))
         point, residual = _solve(clients, clients.point(guess), _TOLERANCE)
     if not residual <= _NEARLY_EXACT:
         point, _ = _solve(clients, _eased(problem), _TOLERANCE)
@@ -56,9 +56,9 @@ def _eased(problem: TradeOff) -> FloatArray:
     """Return a point near the solution, reached from an easy problem by lowering its bias."""
     easiest = max(problem.bias, problem.optimization_error(problem.target_weights))
     stages = math.ceil(math.log(easiest / problem.bias, _EASING))
-    point = _Clients(problem, easiest).start()
+    point = _Cubics(problem, easiest).start()
     for bias in np.geomspace(easiest, problem.bias, stages + 1):
-        point, _ = _solve(_Clients(problem, float(bias)), point, _EASED_TOLERANCE)
+        point, _ = _solve(_Cubics(problem, float(bias)), point, _EASED_TOLERANCE)
     return point
 
 
@@ -83,7 +83,7 @@ def _sample(problem: TradeOff) -> TradeOff:
     )
 
 
-def _solve(clients: _Clients, point: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
+def _solve(clients: _Cubics, point: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
     """Return the point that Newton's method gets to, and its residual."""
     state = clients.equations(point)
     for _ in range(_MOST_STEPS):
@@ -97,7 +97,7 @@ def _solve(clients: _Clients, point: FloatArray, tolerance: float) -> tuple[Floa
 
 
 @dataclass(frozen=True, eq=False)
-class _Equations:
+class _ThreeEquations:
     """The three equations: residuals (3,), sizes of their terms (3,), Jacobian (3, 3)."""
 
     values: FloatArray
@@ -110,8 +110,8 @@ class _Equations:
 
 
 def _step(
-    clients: _Clients, point: FloatArray, state: _Equations
-) -> tuple[FloatArray, _Equations] | None:
+    clients: _Cubics, point: FloatArray, state: _ThreeEquations
+) -> tuple[FloatArray, _ThreeEquations] | None:
     """Return the next point along Newton's direction, or None where none is better."""
     jacobian = state.jacobian / state.sizes[:, None]
     scale = np.abs(jacobian).max(axis=0)
@@ -129,7 +129,7 @@ def _step(
     return None
 
 
-class _Clients:
+class _Cubics:
     """The clients' cubics, in blocks that stay in the cache.
 
     A point is (lambda - theta / max(pi), theta, s - least s): the rarities are counted from the
@@ -172,7 +172,7 @@ class _Clients:
         priced = theta * self._problem.total * self._reference
         return np.array([lagrange - priced * self.least, priced, s / self._reference - self.least])
 
-    def equations(self, point: FloatArray) -> _Equations:
+    def equations(self, point: FloatArray) -> _ThreeEquations:
         """Return residuals and Jacobian, summed over the clients."""
         _, theta, excess = point
         s = self.least + excess
@@ -193,7 +193,7 @@ class _Clients:
                 [-cross[2, 0], -cross[2, 1] - 1, sums[2] / s**2 - cross[2, 2]],
             ]
         )
-        return _Equations(values, sizes, jacobian)
+        return _ThreeEquations(values, sizes, jacobian)
 
     def importance(self, point: FloatArray) -> FloatArray:
         """Return p (N,)."""

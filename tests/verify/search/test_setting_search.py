@@ -108,6 +108,15 @@ def test_planted_faults_are_found_and_are_faults(fault: str) -> None:
     assert check(false, setting).truth == pytest.approx(closed_form)
 
 
+def test_the_first_refutation_can_be_all_that_is_asked() -> None:
+    false = FALSE["curvature left out"]
+    first, full = falsify(false, 200, settings=STARTS, first=True), searched("curvature left out")
+    assert first.settings_tried < full.settings_tried == 200
+    assert first.witness is not None
+    assert not isinstance(first.witness, Witness)
+    assert check(false, first.witness.setting()).outcome is Outcome.REFUTED
+
+
 def test_a_witness_shows_every_number_and_where_it_came_from() -> None:
     found = searched("curvature left out")
     assert found.witness is not None

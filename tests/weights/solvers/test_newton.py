@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.weights.solvers.newton import _TOLERANCE, _Clients, _eased, _solve
+from fltheory.weights.solvers.newton import _TOLERANCE, _Cubics, _eased, _solve
 from fltheory.weights.trade_off import TradeOff
 
 PROBLEM = TradeOff(
@@ -19,7 +19,7 @@ PROBLEM = TradeOff(
 
 
 def test_multipliers_solve_every_clients_cubic_and_the_three_equations() -> None:
-    clients = _Clients(PROBLEM, PROBLEM.bias)
+    clients = _Cubics(PROBLEM, PROBLEM.bias)
     point, _ = _solve(clients, _eased(PROBLEM), _TOLERANCE)
     p = clients.importance(point)
     lagrange, theta, s = clients.multipliers(point)
@@ -34,6 +34,6 @@ def test_multipliers_solve_every_clients_cubic_and_the_three_equations() -> None
 
 
 def test_a_point_is_found_again_from_its_multipliers() -> None:
-    clients = _Clients(PROBLEM, PROBLEM.bias)
+    clients = _Cubics(PROBLEM, PROBLEM.bias)
     point = np.array([0.7, -0.4, 1.3])
     np.testing.assert_allclose(clients.point(clients.multipliers(point)), point, rtol=1e-12)

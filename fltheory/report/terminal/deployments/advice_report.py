@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from fltheory.decimals import how_many
 from fltheory.report.terminal.deployments.log_report import doubts
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _fedavg(advice: Advice) -> str:
     whose = []
     if advice.rare.size:
         whose.append(
-            f"{of_rare:.2g} comes from the {_clients(advice.rare.size)} online less than "
+            f"{of_rare:.2g} comes from the {how_many(advice.rare.size, 'client')} online less than "
             f"{advice.rare_below:.1%} of the time (half the mean)"
         )
     if advice.population.never.size:
@@ -95,16 +96,12 @@ def _never(advice: Advice) -> str:
     named = ", ".join(names) + (", ..." if never.size > _NAMES_SHOWN else "")
     lost = float(population.importance[never].sum())
     return (
-        f"{_clients(never.size)} never appear{'s' if never.size == 1 else ''} ({named}; "
+        f"{how_many(never.size, 'client')} never appear{'s' if never.size == 1 else ''} ({named}; "
         f"{lost:.2g} of the target): without server data no algorithm ends nearer than "
         f"{_range(advice.exclusion)}. With representative data on the server one can train "
         "there alone without bias; SAFARI, with every other round on the server, ends at "
         f"{_range(advice.named('safari').log)}."
     )
-
-
-def _clients(count: int) -> str:
-    return f"{count} client{'' if count == 1 else 's'}"
 
 
 def _range(bias: Bias) -> str:
@@ -217,8 +214,8 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
             "optima; noise: how far gradients' noise moves it; error: worst-case bias, sway, noise "
             "and what remains of the start, late in the log; known availability is estimated from "
             "this log, and its error is included",
-            f"assumed: quadratic clients, {training.local_steps} local steps, dissimilarity "
-            f"{training.dissimilarity:g}, noise {training.noise:g}, condition "
+            f"assumed: quadratic clients, {how_many(training.local_steps, 'local step')}, "
+            f"dissimilarity {training.dissimilarity:g}, noise {training.noise:g}, condition "
             f"{training.condition:g}; step size: the best of 1, 1/2, ..., 1/64 times "
             f"{training.step:.3g}/L, by error late in the log",
             f"if unsure: {_sensitivity(advice)}",
@@ -236,8 +233,8 @@ def _measurement(measured: MeasuredClients) -> str:
         f"{measured.condition}"
     )
     return (
-        f"measured on {_clients(measured.clients)} at {measured.points} "
-        f"point{'' if measured.points == 1 else 's'}: sigma {measured.sigma:.3g} and sigma_G "
+        f"measured on {how_many(measured.clients, 'client')} at "
+        f"{how_many(measured.points, 'point')}: sigma {measured.sigma:.3g} and sigma_G "
         f"{measured.sigma_G:.3g} where F's gradient at the start is {measured.start_slope:.3g}; "
         f"{curved}\n"
         f"so dissimilarity {measured.dissimilarity}, noise {measured.noise}; in brackets intervals "

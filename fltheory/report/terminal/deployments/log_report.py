@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
+from fltheory.decimals import how_many
+
 if TYPE_CHECKING:
     from fltheory.logs.description import LogDescription
     from fltheory.validation import FloatArray
@@ -21,7 +23,8 @@ def log_summary(found: LogDescription) -> str:
     low, middle, high = np.quantile(found.marginals[:, 0], (0.1, 0.5, 0.9))
     widest = float((found.marginals[:, 2] - found.marginals[:, 1]).max() / 2)
     lines = [
-        f"clients          {log.n_clients}, {log.n_rounds} rounds, {log.who.size} stays"
+        f"clients          {log.n_clients}, {how_many(log.n_rounds, 'round')}, "
+        f"{how_many(log.who.size, 'stay')}"
         + (f"; {log.between_rounds} more between two rounds" if log.between_rounds else ""),
         f"online           {low:.3g} / {middle:.3g} / {high:.3g} of rounds (10th, 50th and 90th "
         f"percentile of clients); 95% intervals are +-{widest:.2g} at most",
@@ -69,7 +72,10 @@ def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
 def fits_table(found: LogDescription) -> Table:
     """Return a table of how well the models fit."""
     clients, rounds = found.sampled
-    table = Table(title=f"Models, on {clients} clients and {rounds} rounds", title_justify="left")
+    table = Table(
+        title=f"Models, on {how_many(clients, 'client')} and {how_many(rounds, 'round')}",
+        title_justify="left",
+    )
     for name in ("model", "p-value", "corrected (Holm)", "at 5%"):
         table.add_column(name)
     for fit in found.fits:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.decimals import how_many
 from fltheory.report.figures.bound_figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
 from fltheory.report.figures.figure_file import default_style, write_figure
@@ -62,12 +63,12 @@ def weights_assumptions(
         )
     problem, rounds = found.problem, described.log.n_rounds
     said += [
-        f"availability: the share of the log's {rounds} rounds; clients are taken to come and go "
-        "independently of each other, with or without memory (M = 1)",
-        f"assumed, in units of L and ||w_0 - w*||: {training.rounds} rounds of "
-        f"{training.local_steps} local steps of {training.step:.4g}/L, the longest of Lemma 2; "
-        f"noise {training.noise:g}, dissimilarity {training.dissimilarity:g}, condition "
-        f"{training.condition:g}",
+        f"availability: the share of the log's {how_many(rounds, 'round')}; clients are taken to "
+        "come and go independently of each other, with or without memory (M = 1)",
+        f"assumed, in units of L and ||w_0 - w*||: {how_many(training.rounds, 'round')} of "
+        f"{how_many(training.local_steps, 'local step')} of {training.step:.4g}/L, "
+        f"the longest of Lemma 2; noise {training.noise:g}, "
+        f"dissimilarity {training.dissimilarity:g}, condition {training.condition:g}",
         f"so a_k = {training.noise**2 * training.rounds * training.step**2:.6g} pi_k (what the "
         f"noise of a client's gradients adds to the bound), b = {problem.b:.6g} (the start and the "
         f"step sizes), bias = {problem.bias:.6g} (the price of a unit of chi2(alpha || p))",

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fltheory.decimals import how_many
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.testing.conformance.cases.options import OPTIONS, Option
@@ -154,13 +155,11 @@ class Case(ReadOnlyArrays):
 
     def described(self) -> str:
         """Say what the case is, its trace round by round."""
-        plural = "" if self.n_clients == 1 else "s"
-        rounds = "" if self.rounds == 1 else "s"
         given = ", ".join(f"{name}={_short(value)}" for name, value in self.keywords.items())
         sizes = tuple(client.n_samples for client in self.clients)
         lines = [
-            f"N = {self.n_clients} client{plural}, d = {self.dim}, {self.rounds} round{rounds}, "
-            f"{given}",
+            f"N = {how_many(self.n_clients, 'client')}, d = {self.dim}, "
+            f"{how_many(self.rounds, 'round')}, {given}",
             f"x0 = {numbers(self.x0)}, n_samples = {sizes}",
             *(
                 f"client {k}: gradient(x) = {_gradient(client)}"
@@ -169,7 +168,7 @@ class Case(ReadOnlyArrays):
             *(f"round {t}: {_who(row)}" for t, row in enumerate(self.trace[:_SHOWN], start=1)),
         ]
         if self.rounds > _SHOWN:
-            lines.append(f"... {self.rounds - _SHOWN} more rounds")
+            lines.append(f"... {how_many(self.rounds - _SHOWN, 'more round')}")
         return "\n".join(lines)
 
 

@@ -1,0 +1,344 @@
+"""Tang and Peng, "Beyond Client Averaging" (preprint, 2026): where stochastic SCAFFOLD settles.
+
+With constant steps SCAFFOLD settles into a stationary law, whose mean is not the minimiser where
+the loss has a third derivative. The theorem is an order: what is left of the mean, once two terms
+are taken away, is at most ``C_H (gamma^2/N + gamma^3)``, uniformly in N. It is read off along two
+ways to smaller steps: with as many clients as before, and with more as the steps get smaller; only
+the latter shows the term that N does not touch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import sympy as sp
+from flint import arb, fmpq
+
+from fltheory.algorithms import Scaffold
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.order import RateClaim
+from fltheory.claims.shared.rate_axis import KnownDecay, RateAxis
+from fltheory.claims.statement import Statement
+from fltheory.decimals import as_fraction
+from fltheory.engines import Setting
+from fltheory.grammar.family import Family, Parameter
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import PointQuantity
+from fltheory.grammar.refutation import StatementKind
+from fltheory.grammar.regime import Regime
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP, Unit
+from fltheory.participation import UniformSubset
+from fltheory.theorems.atlas.scaffold_moments import ORDER, Moment, OneLoss, stationary_moments
+from fltheory.theorems.atlas.skewed_loss import SkewedProblem
+
+_PAPER = "Tang and Peng (preprint, 2026)"
+_NOISE_MOMENTS = ORDER + 4
+_DIVISORS = (1, 10, 100, 316, 1000)
+_BEYOND = 10**6, 10**7
+"""Times the last value of a variable: where its power of decay is read off."""
+
+
+def _of_scaffold(setting: Setting) -> Setting:
+    """Return a setting of SCAFFOLD on a loss whose derivatives are known.
+
+    Raises
+    ------
+    ValueError
+        For another algorithm or problem.
+    """
+    if not isinstance(setting.algorithm, Scaffold):
+        raise ValueError(f"algorithm must be Scaffold, got {setting.algorithm!r}")
+    if not isinstance(setting.problem, SkewedProblem):
+        raise ValueError(
+            "problem must be a SkewedProblem, whose derivatives of all orders are known and whose "
+            f"noise is bounded, got {setting.problem!r}"
+        )
+    return setting
+
+
+def _is_everybody(setting: Setting) -> int:
+    return int(setting.participation.fixed_size == setting.problem.n_clients)
+
+
+def _is_covered(setting: Setting) -> bool:
+    """Tell whether the moments are those of the setting's own round."""
+    of: Any = setting.algorithm
+    alike = not np.any(setting.problem.tilts)  # type: ignore[attr-defined]
+    return of.option == 2 and of.server_lr == 1 and bool(_is_everybody(setting)) and alike
+
+
+def _rational(value: Fraction) -> fmpq:
+    return fmpq(value.numerator, value.denominator)
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What of a stationary moment a text does not display.
+
+    Attributes
+    ----------
+    moment : Moment
+    displayed : callable
+        What it displays, given a, tau, sigma^2, gamma, N and H.
+    """
+
+    moment: Moment
+    displayed: Callable[..., fmpq]
+
+    def __call__(self, setting: Setting) -> tuple[float, float]:
+        """Return its size and the error of that; NaN where the moments are of another round."""
+        return self.beyond(setting, 1, 1) if _is_covered(setting) else (math.nan, 0.0)
+
+    def beyond(self, setting: Setting, divisor: int, factor: int) -> tuple[float, float]:
+        """Return it for steps that are divided, and clients that are multiplied."""
+        problem: Any = setting.problem
+        method: Any = setting.algorithm
+        steps, clients = method.local_steps, problem.n_clients * factor
+        step = as_fraction(method.client_lr) / divisor
+        loss = OneLoss(problem.slopes(ORDER), problem.noise_moments(_NOISE_MOMENTS), steps)
+        [(truth, error)] = stationary_moments(loss, step, clients, [self.moment])
+        a, tau, variance = loss.slopes[0], 2 * loss.slopes[1], loss.noise[1]
+        numbers = [_rational(one) for one in (a, tau, variance, step)]
+        left = truth - arb(self.displayed(*numbers, clients, steps))
+        return 0.0 if left.contains(0) else float(abs(left)), error
+
+    def known_decay(self, settings: Sequence[Setting], *, more: bool) -> KnownDecay | None:
+        """Return its power of decay, read off far beyond any grid; None where it is lost there."""
+        last = settings[-1]
+        if not _is_covered(last):
+            return None
+        ends = [self.beyond(last, far, far if more else 1) for far in _BEYOND]
+        if any(value <= 100 * error for value, error in ends):
+            return None
+        exponent = math.log(ends[1][0] / ends[0][0]) / math.log(_BEYOND[1] / _BEYOND[0])
+        why = f"falls with its power {exponent:+.3f} at a million times its last value"
+        return KnownDecay(exponent, why, in_floats=True)
+
+
+def bias(a: fmpq, tau: fmpq, variance: fmpq, gamma: fmpq, N: int, H: int) -> fmpq:
+    """Return what (7) displays of the mean."""
+    by_clients = -tau * variance / (4 * a**2) * gamma / N
+    return by_clients - tau * variance / (12 * a) * fmpq((H - 1) * (5 * H - 1), H) * gamma**2
+
+
+def _square(a: fmpq, tau: fmpq, variance: fmpq, gamma: fmpq, N: int, H: int) -> fmpq:
+    return variance / (2 * a) * gamma / N
+
+
+def _controls(a: fmpq, tau: fmpq, variance: fmpq, gamma: fmpq, N: int, H: int) -> fmpq:
+    return variance / H * (1 - fmpq(1, N))
+
+
+def _with_smaller_steps(setting: Setting, divisor: int) -> Setting:
+    method: Any = setting.algorithm
+    return replace(setting, algorithm=replace(method, client_lr=method.client_lr / divisor))
+
+
+def _with_more_clients(setting: Setting, factor: int) -> Setting:
+    """Return steps that are divided, and as many times as many clients."""
+    problem: Any = setting.problem
+    more = replace(problem, tilts=np.tile(problem.tilts, (factor, 1)), target_weights=None)
+    present = round(float(setting.participation.marginals.sum())) * factor
+    who = UniformSubset(more.n_clients, present)
+    return replace(_with_smaller_steps(setting, factor), problem=more, participation=who)
+
+
+gamma = symbol("gamma", "the step size", STEP, "client_lr", positive=True)
+N = symbol("N", "clients", PURE, "n_clients", positive=True, integer=True)
+H = symbol("H", "local_steps", PURE, "local_steps", positive=True, integer=True)
+n = symbol("n", "by how much the step size is divided", PURE, positive=True, integer=True)
+m = symbol(
+    "m", "by how much the step size is divided and N multiplied", PURE, positive=True, integer=True
+)
+mu = symbol("mu", "strong convexity", CURVATURE, "mu", positive=True)
+L = symbol("L", "smoothness", CURVATURE, "L", positive=True)
+option = symbol("o", "how controls are renewed, 1 or 2", PURE, "option", positive=True)
+server_lr = symbol("eta_g", "factor on the server's update", PURE, "server_lr", positive=True)
+everybody = symbol("d_0", "1 if everybody takes part, else 0", PURE, _is_everybody, real=True)
+unlike = symbol("sigma_G", "how far clients' gradients are apart", GRADIENT, "sigma_G", real=True)
+B_e = symbol(
+    "B_e",
+    "the largest noise of a gradient",
+    GRADIENT,
+    lambda setting: setting.problem.largest_noise,
+    nonnegative=True,
+)
+C_H = symbol(
+    "C_H", "a constant that the text hides", number=lambda setting: math.nan, positive=True
+)
+
+
+def _setting(
+    *,
+    clients: float = 2,
+    local_steps: float = 2,
+    step: float = 0.05,
+    skew: float = 0.5,
+    width: float = 1.0,
+    shift: float = 0.0,
+    sigma: float = 1.0,
+    lean: float = 1.0,
+    absent: int = 0,
+    tilt: float = 0.0,
+    option: Literal[1, 2] = 2,
+) -> Setting:
+    """Return the paper's own loss, (17), and its noise; two clients, two local steps."""
+    count = int(clients)
+    tilts = np.zeros((count, 1))
+    tilts[0], tilts[-1] = tilts[0] + tilt, tilts[-1] - tilt
+    problem = SkewedProblem(
+        tilts,
+        curvature=1.0,
+        skew=skew,
+        width=width,
+        shift=shift,
+        sigma=sigma,
+        lean=lean,
+    )
+    method = Scaffold(step, int(local_steps), option=option)
+    return Setting(method, problem, UniformSubset(count, count - absent), 1, [0.0])
+
+
+_REGIMES = {
+    "the paper's loss": Regime("f' = x + log cosh(x)/2, N = H = 2, gamma = 1/20", _setting),
+    "four local steps": Regime("H = 4", partial(_setting, local_steps=4)),
+    "many local steps": Regime("H = 8, gamma = 1/100", partial(_setting, local_steps=8, step=0.01)),
+    "eight clients": Regime("N = 8, H = 3", partial(_setting, clients=8, local_steps=3)),
+    "skewed noise": Regime("2 with probability 1/5, -1/2 else", partial(_setting, lean=2.0)),
+    "a fourth derivative": Regime("f'''' is not zero", partial(_setting, shift=0.5)),
+    "a sharp bend": Regime(
+        "f'' between 0.1 and 1.9 within 1/2, sigma = 0.2",
+        partial(_setting, skew=0.9, width=0.5, sigma=0.2),
+    ),
+    "one local step": Regime("H = 1", partial(_setting, local_steps=1)),
+    "one client": Regime("N = 1", partial(_setting, clients=1)),
+    "half of the clients": Regime("2 of 4 take part", partial(_setting, clients=4, absent=2)),
+    "clients apart": Regime("gradients that differ by 2", partial(_setting, tilt=1.0)),
+    "option I": Regime("controls from a gradient of their own", partial(_setting, option=1)),
+}
+_FAMILY = Family(
+    _setting,
+    (
+        Parameter("clients", 2, 10, 2, "N", whole=True),
+        Parameter("local_steps", 2, 4, 2, "H", whole=True),
+        Parameter("step", 0.001, 0.05, 0.02, "gamma"),
+        Parameter("skew", 0.01, 0.9, 0.5, "how far f'' is from 1 at most"),
+        Parameter("width", 0.5, 5, 1, "how far the bend reaches"),
+        Parameter("shift", -1, 1, 0, "where the bend is", logarithmic=False),
+        Parameter("sigma", 0.1, 1, 1, "noise of the gradients"),
+        Parameter("lean", 0.5, 2, 1, "how lopsided the noise is"),
+    ),
+)
+_HYPOTHESES = (
+    Hypothesis("strong convexity", sp.Gt(mu, 0, evaluate=False), "Section 3"),
+    Hypothesis("smoothness", sp.Lt(L, sp.oo, evaluate=False), "Section 3"),
+    Hypothesis("one loss for all", sp.Eq(unlike, 0), "Section 3"),
+    Hypothesis("everybody takes part", sp.Eq(everybody, 1), "Section 3"),
+    Hypothesis("at least two clients", sp.Ge(N, 2), "Section 3"),
+    Hypothesis("at least two local steps", sp.Ge(H, 2), "Section 3"),
+    Hypothesis("option II", sp.Eq(option, 2), "Section 3"),
+    Hypothesis("a server's factor of one", sp.Eq(server_lr, 1), "Section 3"),
+    Hypothesis("bounded noise", sp.Lt(B_e, sp.oo, evaluate=False), "Assumption 3"),
+)
+_NOTE = (
+    "To the letter. gamma_0 is not said: the order is read off as gamma falls, with N as it is "
+    "(n) and with N gamma as it is (m). f is the loss of (17), which may be shifted and bent more; "
+    "its derivatives of all orders are bounded. The noise has two values, as in the paper's "
+    "experiments, which may be lopsided. The truth leaves out moments of a higher order than "
+    "gamma^4, and its error is what the last order changes."
+)
+
+
+def claim_on(
+    name: str, source: str, title: str, left: Rest, *, text: str, unit: Unit, order: sp.Expr
+) -> RateClaim:
+    """Return the claim that what a text does not display of a moment is of an order.
+
+    Parameters
+    ----------
+    name, source, title : str
+    left : Rest
+    text : str
+        How what is left is written.
+    unit : Unit
+    order : sympy expression
+    """
+    theorem = PointClaim(
+        id=name,
+        reading="printed",
+        title=title,
+        source=f"{_PAPER}, {source}",
+        quantity=PointQuantity(left, text, unit),
+        bound=C_H * order,
+        hypotheses=_HYPOTHESES,
+        domain=_of_scaffold,
+        family=_FAMILY,
+    )
+    ways = ((n, _with_smaller_steps, False), (m, _with_more_clients, True))
+    return RateClaim(
+        id=name,
+        reading="printed",
+        title=title,
+        source=theorem.source,
+        theorem=theorem,
+        axes=tuple(
+            RateAxis(
+                variable,
+                order,
+                lambda setting: _DIVISORS,
+                schedule,
+                known_decay=partial(left.known_decay, more=more),
+            )
+            for variable, schedule, more in ways
+        ),
+        regimes=_REGIMES,
+        note=_NOTE,
+    )
+
+
+_BEYOND_BOTH = gamma**2 / N + gamma**3
+
+THEOREM_4_1 = claim_on(
+    "scaffold-bias/4.1",
+    "Theorem 4.1",
+    "The mean of SCAFFOLD's stationary law: a part that clients average away, and one that stays",
+    Rest((1, ()), bias),
+    text=("|E_pi x - x* + tau sigma^2/(4 a^2) gamma/N + tau sigma^2/(12 a) (H-1)(5H-1)/H gamma^2|"),
+    unit=LENGTH,
+    order=_BEYOND_BOTH,
+)
+
+CONTROLS = replace(
+    claim_on(
+        "scaffold-bias/11",
+        "equation (11)",
+        "SCAFFOLD's controls keep fluctuating, however many clients there are",
+        Rest((0, (2,)), _controls),
+        text="|1/N sum_c E xi_c^2 - sigma^2/H (1 - 1/N)|",
+        unit=GRADIENT**2,
+        order=gamma,
+    ),
+    kind=StatementKind.LEMMA,
+)
+
+SQUARE = replace(
+    claim_on(
+        "scaffold-bias/16",
+        "equation (16)",
+        "The spread of SCAFFOLD's stationary law: clients average all of its gamma^2 away",
+        Rest((2, ()), _square),
+        text="|E x^2 - sigma^2/(2 a) gamma/N|",
+        unit=LENGTH**2,
+        order=_BEYOND_BOTH,
+    ),
+    kind=StatementKind.LEMMA,
+)
+
+STATEMENTS: tuple[Statement, ...] = (THEOREM_4_1, CONTROLS, SQUARE)

@@ -1,0 +1,126 @@
+"""What is proved for every loss from a log, against exact truths and other choices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fltheory import Setting, exact
+from fltheory.algorithms import FedAvg, WeightedFedAvg
+from fltheory.logs import AvailabilityLog
+from fltheory.logs.transitions import draw_log
+from fltheory.participation import MarkovOnOff
+from fltheory.problems import QuadraticProblem
+from fltheory.weights import Training
+from fltheory.worst_case import ClientClass
+from fltheory.worst_case.correlated.bound import best_correlated_bound
+from fltheory.worst_case.correlated.log_proof import LogProof, log_proof
+from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
+
+TRAINING = Training(noise=0.0)
+
+
+def _proved(
+    process: MarkovOnOff, training: Training = TRAINING
+) -> tuple[LogProof, AvailabilityLog]:
+    log = draw_log(process, 300, seed=2)
+    return log_proof(log, np.full(log.n_clients, 1 / log.n_clients), training, 10.0), log
+
+
+def _bound(played: AveragingRound, rounds: int) -> float:
+    return best_correlated_bound(played, ClientClass(1, "0.1"), rounds=rounds, distance=1).after(
+        rounds, 1.0
+    )
+
+
+def test_it_is_proved_for_the_fitted_clients_and_better_than_other_choices() -> None:
+    found, log = _proved(MarkovOnOff([0.5] * 5, 0.8))
+    found.certificate.verify()
+    proof = found.certificate.proof
+    (own,) = proof.groups
+    assert (own.n_clients, found.rounds) == (5, 300)
+    assert float(own.availability) == pytest.approx(log.marginals.mean(), rel=2e-3)
+    assert 0.65 < own.correlation < 0.9
+    # With Gamma of 1/2, gradients at the optimum are at most 1; the start is 1 away.
+    said = proof.bound
+    square = (said["start"] + said["start_heterogeneity"]) / 300 + said["heterogeneity"]
+    assert Fraction(found.distance) ** 2 >= square == found.square
+    group = AvailabilityGroup(*(getattr(own, name) for name in AvailabilityGroup.__match_args__))
+    for step in ("0.3", "0.1", "0.03", "0.01"):
+        for K in (1, 2):
+            other = AveragingRound((group,), "weights", K, Fraction(step) / K, Fraction(1))
+            assert found.distance**2 <= 1.02 * _bound(other, 300)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_no_truth_is_above_it(noise: float) -> None:
+    """Quadratics of condition 10 at most, a distance of 1 from the start, with Gamma of 1/2."""
+    found, _ = _proved(MarkovOnOff([0.6] * 3, 0.7), Training(noise=noise))
+    proof = found.certificate.proof
+    (own,) = proof.groups
+    lr, K = float(proof.client_lr), proof.local_steps
+    weights = (float(own.weight),) * 3
+    method = FedAvg(lr, K) if proof.averaging == "present" else WeightedFedAvg(weights, lr, K)
+    process = MarkovOnOff([float(own.availability)] * 3, float(own.correlation))
+    largest = 0.0
+    for curvature in (0.1, 0.3, 1.0):
+        # Gradients 1, -1/2 and -1/2 in units of their largest.
+        optima = np.array([[1.0], [-0.5], [-0.5]]) / curvature
+        problem = QuadraticProblem([[curvature]], optima, sigma=noise)
+        run = exact(Setting(method, problem, process, 299, problem.x_star + 1.0))
+        largest = max(largest, float(np.mean(run.squared_distance)))
+    assert 0.2 * found.square < largest <= found.square
+
+
+def test_the_rare_are_a_group_with_a_weight_of_their_own() -> None:
+    found, log = _proved(MarkovOnOff([0.1] + [0.8] * 3, 0.5))
+    rare, others = found.certificate.proof.groups
+    assert (rare.n_clients, others.n_clients) == (1, 3)
+    assert float(rare.availability) == pytest.approx(log.marginals[0], abs=1e-3)
+    assert rare.weight > others.weight
+    unbiased = tuple(
+        AvailabilityGroup(
+            own.n_clients,
+            own.availability,
+            own.target_weight,
+            own.target_weight / own.availability,
+            own.correlation,
+        )
+        for own in (rare, others)
+    )
+    proof = found.certificate.proof
+    plain = AveragingRound(unbiased, "weights", 1, proof.client_lr, Fraction(1))
+    for factor in (Fraction(1, 2), 1, 2):
+        other = replace(plain, client_lr=factor * proof.client_lr)
+        assert found.square <= 1.02 * _bound(other, 300)
+
+
+def test_dissimilar_clients_taken_for_alike_are_told() -> None:
+    found, log = _proved(MarkovOnOff([0.5, 0.7] * 4, 0.5))
+    low, high = log.marginals.min(), log.marginals.max()
+    assert f"({low:.2g} to {high:.2g} in the log)" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [
+        ([[1, 0, 1, 0], [0, 0, 1, 0]], "client 1 and 1 more never came, and clients with pi = 0"),
+        (np.eye(61, dtype=int), "61 clients are more than the 60 of which it is proved"),
+    ],
+)
+def test_what_is_not_proved_is_told(masks: list[list[int]], message: str) -> None:
+    log = AvailabilityLog.from_masks(masks)
+    with pytest.raises(ValueError, match=message):
+        log_proof(log, np.full(log.n_clients, 1 / log.n_clients), TRAINING, 10.0)
+
+
+def test_everybody_always_there_is_gradient_descent() -> None:
+    """A round of (1 - eta mu)^2, whose floor is zero: the sum is 1/(1 - rate) at most."""
+    log = AvailabilityLog.from_masks(np.ones((200, 3)))
+    found = log_proof(log, np.full(3, 1 / 3), TRAINING, 10.0)
+    lr = found.certificate.proof.client_lr * found.certificate.proof.local_steps
+    rate = max(abs(1 - lr), abs(1 - lr / 10)) ** 2
+    assert 1 / (1 - rate) / 200 < found.square < 0.05
