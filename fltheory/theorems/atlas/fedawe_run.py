@@ -41,7 +41,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import gradients_at_optimum
 from fltheory.theorems.atlas.fedawe import AVAILABLE, PAPER, delta, m, second_eigenvalue
 from fltheory.theorems.atlas.waiting_models import (
-    OneRound,
+    DescentTerms,
     availability_rows,
     fedawe_of,
     number_for,
@@ -89,14 +89,14 @@ def _zeta(setting: Setting) -> Any:
 
 
 @cached_by_content(64)
-def _worst_round(setting: Setting) -> OneRound:
+def _worst_round(setting: Setting) -> DescentTerms:
     """Return the round, and who has been away how long, where Lemma 3 is nearest to failing."""
     models = waiting_models(setting)
     rounds = [models.one_round(t, key) for t in range(setting.rounds) for key in models.moments(t)]
     return max(rounds, key=lambda one: _share(setting, one))
 
 
-def _share(setting: Setting, one: OneRound) -> float:
+def _share(setting: Setting, one: DescentTerms) -> float:
     """Return Lemma 3's left side over its right, in floats; ties go to the first."""
     method, problem, count = fedawe_of(setting), setting.problem, setting.problem.n_clients
     steps, lr = int(method.local_steps), float(method.client_lr)

@@ -84,7 +84,7 @@ def fedawe_of(setting: Setting) -> FedAWE:
 
 
 @dataclass(frozen=True)
-class OneRound:
+class DescentTerms:
     """Both sides of Lemma 3 for one round, term by term; sums are over clients.
 
     Attributes
@@ -277,7 +277,7 @@ class WaitingModels(ReadOnlyArrays):
         """Return the plain mean over clients."""
         return number_for(self.setting, Fraction(1, len(maps))) * sum(maps)
 
-    def one_round(self, t: int, absences: Absences) -> OneRound:
+    def one_round(self, t: int, absences: Absences) -> DescentTerms:
         """Return what Lemma 3 says of round t, given its start in expectation over all but a."""
         moment = self.moments(t)[absences]
         moment = moment / moment[-1, -1]
@@ -298,7 +298,7 @@ class WaitingModels(ReadOnlyArrays):
         mean = self._mean(auxiliary)
         slopes = [self._selected(i, hessian=True) for i in range(len(absences))]
         pairs = list(zip(absences, slopes, strict=True))
-        return OneRound(
+        return DescentTerms(
             excess_after=after,
             excess=excess(absences, moment),
             squared_gradient=square(hessian @ mean),
