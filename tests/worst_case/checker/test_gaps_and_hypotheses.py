@@ -63,6 +63,25 @@ def test_a_second_derivation_judges_changed_certificates_alike(make: Any) -> Non
     assert verdicts == {True, False}
 
 
+@pytest.mark.parametrize("name", ["gradient", "moved", "heterogeneity"])
+def test_what_is_supposed_helps_as_far_as_the_second_derivation_says(name: str) -> None:
+    """Both refuse it from the same number on, found by bisection."""
+    good = _of_hypothesis()
+
+    def with_more(more: Fraction) -> str:
+        document = json.loads(good)
+        document["given"][name] = str(Fraction(document["given"][name]) - more)
+        return json.dumps(document)
+
+    low, high = Fraction(0), Fraction(10**6)
+    assert not is_proved(with_more(high))
+    while high - low > Fraction(1, 10**6) * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_proved(with_more(middle)) else (low, middle)
+    assert _is_accepted(with_more(low))
+    assert not _is_accepted(with_more(high))
+
+
 def _places(document: dict[str, Any]) -> list[tuple[Any, ...]]:
     (box,) = document["boxes"]
     rows = [
