@@ -108,6 +108,22 @@ Proof.
   - intros. lia.
 Qed.
 
+(** ** One client that comes with probability p *)
+
+Lemma a_coin_is_a_weight (p w : R) :
+  random_weights ((p, fun _ _ => w) :: (1 - p, fun _ _ => 0) :: nil) (1 :: nil)%nat
+    (p * w :: nil) (p * (w * w) :: nil) ((0 :: nil) :: nil).
+Proof.
+  assert (only : forall c i, member (1 :: nil)%nat c i -> c = O /\ i = O).
+  { unfold member. intros [|[|c]] i I; simpl in I; lia. }
+  constructor.
+  - simpl. ring.
+  - intros c i I. destruct (only c i I) as [-> ->]. simpl. ring.
+  - intros c i I. destruct (only c i I) as [-> ->]. simpl. ring.
+  - intros c i e j I J N. destruct (only c i I) as [-> ->]. destruct (only e j J) as [-> ->].
+    now destruct N.
+Qed.
+
 (** ** Vectors of d real numbers *)
 
 Definition real_vectors (d : nat) : space.

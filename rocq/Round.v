@@ -104,3 +104,35 @@ Record draws_uniformly (l : law (nat -> bool)) (n m : nat) : Prop := {
     = INR m * (INR m - 1) / (INR n * (INR n - 1));
   never : forall p i, In p l -> (n <= i)%nat -> snd p i = false
 }.
+
+(** ** Clients in groups, whose updates have random weights *)
+
+(** Client [i] is one of group [c], of groups that have so many clients. *)
+Definition member (sizes : list nat) (c i : nat) : Prop := (i < nth c sizes 0%nat)%nat.
+
+(** The sum over all clients, each with its group's share. *)
+Definition weighed (sizes : list nat) (shares : list R) (f : nat -> nat -> R) : R :=
+  sum (length sizes) (fun c => nth c shares 0 * sum (nth c sizes 0%nat) (f c)).
+Definition weighed_gradient {V : space} (sizes : list nat) (shares : list R)
+    (G : nat -> nat -> V -> V) (x : V) : V :=
+  total (length sizes) (fun c =>
+    scale (nth c shares 0) (total (nth c sizes 0%nat) (fun i => G c i x))).
+
+(** The server adds [server_lr] times the sum of all clients' changes, each with its weight: that of
+    one who is not there is zero. *)
+Definition averaging_round {V : space} (sizes : list nat) (K : nat) (client_lr server_lr : R)
+    (G : nat -> nat -> V -> V) (weight : nat -> nat -> R) (x : V) : V :=
+  add x (scale server_lr (total (length sizes) (fun c => total (nth c sizes 0%nat) (fun i =>
+    scale (weight c i) (minus (local_sgd client_lr (fun _ => G c i) K x) x))))).
+
+(** Weights whose means are [mean], whose mean squares are [second], group by group, and whose
+    products with those of another client, of any group, have the means [product]. *)
+Record random_weights (l : law (nat -> nat -> R)) (sizes : list nat) (mean second : list R)
+    (product : list (list R)) : Prop := {
+  of_law : expectation l (fun _ => 1) = 1;
+  of_mean : forall c i, member sizes c i -> expectation l (fun w => w c i) = nth c mean 0;
+  of_second : forall c i, member sizes c i ->
+    expectation l (fun w => w c i * w c i) = nth c second 0;
+  of_product : forall c i e j, member sizes c i -> member sizes e j -> (c, i) <> (e, j) ->
+    expectation l (fun w => w c i * w e j) = nth e (nth c product nil) 0
+}.

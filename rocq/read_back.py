@@ -24,7 +24,21 @@ WHOLE = r"\d+"
 REAL = r"(?:\d+|\(-\d+\)|\(-?\d+ / [1-9]\d*\))"
 VALUE = r"(?:\d+|\(-?\d+(?: # \d+)?\))"
 FIELD = rf"  [a-z_]+ := (?:\d+%nat|None|Some {VALUE}|true|false|{VALUE});?\n"
-LISTS = r"  [a-z_]+ := \[[0-9 #();,\[\]%nat\-]*\];?\n"
+NAMES = (
+    r"(?:eligible|excluded)_(?:pairs|squares)|budgets|noises|orthogonal|(?:mean|fluctuation)_squares|"
+    r"pairs_of_groups|budgets_at_(?:optimum|x)|squares_of_(?:means|groups)|sizes|shares|"
+    r"(?:mean|square|product)_weights"
+)
+LISTS = rf"  (?:{NAMES}) := \[[0-9 #();,\[\]%nat\-]*\](?:%nat)?;?\n"
+REALS = rf"\[{REAL}(?:; {REAL})*\]"
+# What stands for a number, or for some, by its name; else one real number does.
+SLOTS = {
+    "m": WHOLE,
+    "K": WHOLE,
+    "sizes": rf"\[{WHOLE}(?:; {WHOLE})*\]%nat",
+    **dict.fromkeys(("shares", "means", "squares"), REALS),
+    "products": rf"\[{REALS}(?:; {REALS})*\]",
+}
 
 HEAD = """\
 (** A bound for every client loss, and its proof: check it with Rocq (Coq 8.16 or later) beside the
@@ -45,6 +59,13 @@ Open Scope R_scope.
 
 Theorem @(?P<name>[a-z][a-z0-9_]*)@ :
 """
+# Clients in groups, whose weights are random.
+AVERAGING = HEAD.replace("Bound Descent", "Bound Averaging")
+AVERAGING = AVERAGING.replace(
+    "claim : claim := {|\n", "claim : averaging := {|\n@(?:LISTS)*@  the_round := {|\n"
+)
+AVERAGING = AVERAGING.replace("|}.\n\nDefinition", "|} |}.\n\nDefinition")
+AVERAGING = AVERAGING.replace(": certificate :=", ": averaging_certificate :=")
 EXCLUDING = ("n s", "(n + s)", "INR s = {share} * (INR n + INR s) ->\n  ")
 ALONE = ("n", "n", "")
 DIFFERENCES = {
@@ -70,6 +91,12 @@ END = "Print Assumptions @(?P=name)@_after_every_round.\n"
 DRAWS = r"draws (?:noises sigma )?(?:errors rho )?"
 MET = r"P (?:N )?(?:S )?A (?:B C|C Q) D(?: R)?(?: E)?(?: U)?"
 STEPS = re.compile(
+    r"intros V F G (?:x )?xs d weights (?:iterates )?A B C D(?: W T r)?\.|"
+    r"assert \(H := one_averaging the_claim the_certificate "
+    r"ltac:\(vm_compute; reflexivity\)\)\.|"
+    r"specialize \(H V F G x xs d weights\)\. unfold the_claim in H\. averaging_in_numbers H\.|"
+    r"specialize \(H A B C D\)\. lra\.|"
+    r"assert \(H := THEOREM V F G x xs d weights A B C D\)\. lra\.|"
     rf"intros V n (?:s )?F G x (?:xs )?d {DRAWS}{MET}\.|"
     r"assert \(H := one_(?:round|descent) the_claim the_certificate "
     r"ltac:\(vm_compute; reflexivity\)\)\.|"
@@ -123,8 +150,12 @@ def shape_of(text: str) -> Shape:
         server="(sigma : R)" in text,
         noisy="(rho : R)" in text,
         steady="* INR r." in text,
-        heterogeneity="optimum" if "(fun i => square (G i xs))" in text else "everywhere",
-        measure="distance" if "mean_loss" not in text else "gap" if "xs : V" in text else "descent",
+        heterogeneity="optimum" if re.search(r"square \(G (?:c )?i xs\)", text) else "everywhere",
+        measure="distance"
+        if not re.search("mean_loss|F c i xs", text)
+        else "gap"
+        if "xs : V" in text
+        else "descent",
     )
 
 
@@ -209,6 +240,54 @@ def statements(shape: Shape) -> tuple[str, str]:
     return one.replace("{N}", everybody), all_rounds.replace("{N}", everybody)
 
 
+def averaging_statements(shape: Shape) -> tuple[str, str]:
+    """Return both theorems' text, of clients in groups, with places for their numbers."""
+    gradient, loss = "weighed_gradient {sizes} {shares} G", "weighed {sizes} {shares} (fun c i => "
+    gap = f"{loss}F c i x)\n       - {loss}F c i xs)"
+    differences = (
+        f"{loss}square (G c i xs)) <= d * d"
+        if shape.heterogeneity == "optimum"
+        else "(forall c i y, member {sizes} c i ->\n"
+        f"    square (minus (G c i y) ({gradient} y)) <= d * d)"
+    )
+    one_round = (
+        "expectation weights (fun weight => square (minus\n      "
+        "(averaging_round {sizes} {K} {client_lr} {server_lr} G weight x) xs))"
+    )
+    hypotheses = (
+        "  (forall c i, member {sizes} c i -> interpolable {L} {mu} (F c i) (G c i)) ->\n"
+        f"  same ({gradient} xs) zero ->\n  {differences} ->\n"
+        "  random_weights weights {sizes}\n    {means}\n    {squares}\n    {products} ->\n"
+    )
+    losses = "  forall (V : space) (F : nat -> nat -> V -> R) (G : nat -> nat -> V -> V) "
+    random = "    (weights : law (nat -> nat -> R))"
+    less = sums = ""
+    first, terms = "{rate} ^ r * ", "((1 - {rate} ^ r) / (1 - {rate}))"
+    weight = "{rate} ^ (r - 1 - k) * "
+    if shape.steady:
+        first, terms, weight = "1 ^ r * ", "INR r", ""
+    if shape.measure == "gap":
+        less = f"\n     - {{gap}} * ({gap})"
+        sums = (
+            f"\n     + {{gap}} * sum r (fun k => {weight}expectation (iterates k)\n"
+            f"         (fun x => {gap}))"
+        )
+        first = "" if shape.steady else first
+    value = VALUES[shape.measure][0]
+    one = (
+        f"{losses}(x xs : V) (d : R)\n{random},\n{hypotheses}  {one_round}\n"
+        f"  <= {{rate}} * square (minus x xs){less}\n     + {{heterogeneity}} * (d * d).\n"
+    )
+    all_rounds = (
+        f"{losses}(xs : V) (d : R)\n{random} (iterates : nat -> law V),\n{hypotheses}"
+        f"  (forall r, probabilities (iterates r)) ->\n  tower iterates {value} (fun x =>\n"
+        f"  {one_round}) ->\n  forall r, expectation (iterates r) {value}{sums}\n"
+        f"  <= {first}expectation (iterates 0%nat) {value}\n"
+        f"     + {{heterogeneity}} * (d * d) * {terms}.\n"
+    )
+    return one, all_rounds
+
+
 def read(text: str) -> dict[str, Any]:
     """Return the numbers of an exported file's theorems, by name.
 
@@ -218,14 +297,16 @@ def read(text: str) -> dict[str, Any]:
         If the file is of another shape.
     """
     shape = shape_of(text)
-    found = _pattern(*statements(shape)).fullmatch(text)
+    in_groups = "averaging_round" in text
+    said = averaging_statements(shape) if in_groups else statements(shape)
+    found = _pattern(AVERAGING if in_groups else HEAD, *said).fullmatch(text)
     if found is None:
         raise NotReadError("the file must be of the shape of an exported theorem")
     # Where the rate is one, as many floors add up as there are rounds.
     if shape.measure != "descent" and shape.steady != (_value(found["rate"]) == 1):
         raise NotReadError(f"the rate does not fit the bound of all rounds, got {found['rate']}")
     _check_proofs(text, found["name"])
-    return _numbers(found, shape)
+    return _numbers_in_groups(found, shape) if in_groups else _numbers(found, shape)
 
 
 def _check_proofs(text: str, name: str) -> None:
@@ -236,8 +317,8 @@ def _check_proofs(text: str, name: str) -> None:
 
 
 @cache
-def _pattern(first: str, all_rounds: str) -> re.Pattern[str]:
-    text = HEAD + first + PROOF + EVERY_ROUND + all_rounds + PROOF + END
+def _pattern(head: str, first: str, all_rounds: str) -> re.Pattern[str]:
+    text = head + first + PROOF + EVERY_ROUND + all_rounds + PROOF + END
     seen: set[str] = set()
     parts = [
         piece if index % 2 else _literal(piece, seen) for index, piece in enumerate(text.split("@"))
@@ -251,7 +332,7 @@ def _literal(piece: str, seen: set[str]) -> str:
         if name in seen:
             return f"(?P={name})"
         seen.add(name)
-        return f"(?P<{name}>{WHOLE if name in ('m', 'K') else REAL})"
+        return f"(?P<{name}>{SLOTS.get(name, REAL)})"
 
     escaped = re.escape(piece).replace(r"\{", "{").replace(r"\}", "}")
     return re.sub(r"\{([A-Za-z_]+)\}", slot, escaped)
@@ -269,6 +350,23 @@ def _numbers(found: re.Match[str], shape: Shape) -> dict[str, Any]:
     return numbers
 
 
+def _numbers_in_groups(found: re.Match[str], shape: Shape) -> dict[str, Any]:
+    numbers: dict[str, Any] = {
+        "heterogeneity_at": shape.heterogeneity,
+        "measure": shape.measure,
+    }
+    for name, text in found.groupdict().items():
+        if name == "products":
+            numbers[name] = [_values(row) for row in re.findall(REALS, text)]
+        elif name != "name":
+            numbers[name] = _values(text) if name in SLOTS and name != "K" else _value(text)
+    return numbers
+
+
+def _values(text: str) -> list[Fraction]:
+    return [_value(one) for one in re.findall(REAL, text)]
+
+
 def _value(text: str) -> Fraction:
     above, _, below = text.strip("()").partition(" / ")
     return Fraction(int(above), int(below or 1))
@@ -279,6 +377,8 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
     played, clients, bound = (certificate[name] for name in ("round", "class", "bound"))
     lr = Fraction(certificate["boxes"][0]["client_lr"][0])
     drawn = played["taking_part"]
+    if "groups" in drawn:
+        return _claimed_in_groups(certificate)
 
     def coefficient(name: str) -> Fraction:
         powers = enumerate(bound.get(name, []))
@@ -311,6 +411,65 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
         numbers["assist_lr"] = Fraction(played["assist_lr_over_client_lr"]) * lr
         numbers["server_noise"] = coefficient("server_noise")
     return numbers
+
+
+def _claimed_in_groups(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    played, clients, bound = (certificate[name] for name in ("round", "class", "bound"))
+    lr = Fraction(certificate["boxes"][0]["client_lr"][0])
+    coefficients = {
+        name: sum((Fraction(c) * lr**i for i, c in enumerate(bound[name])), Fraction(0))
+        for name in ("rate", "gap", "heterogeneity")
+    }
+    measure = "gap" if coefficients["gap"] else "distance"
+    if measure == "distance":
+        del coefficients["gap"]
+    groups = played["taking_part"]["groups"]
+    sizes = [int(own["n_clients"]) for own in groups]
+    there = [Fraction(own["availability"]) for own in groups]
+    averaging = played["taking_part"]["averaging"]
+    if averaging == "present":
+
+        def mean_of(power: int, *clients: int) -> Fraction:
+            """Return the mean of one over the number present to a power, where these are."""
+            others = [p for c, p in enumerate(there) for _ in range(sizes[c] - clients.count(c))]
+            law = [Fraction(1)]
+            for p in others:
+                law = [a * (1 - p) + b * p for a, b in zip([*law, 0], [0, *law], strict=True)]
+            total = sum(q / Fraction(k + len(clients)) ** power for k, q in enumerate(law))
+            for c in clients:
+                total *= there[c]
+            return Fraction(total)
+
+    else:
+
+        def mean_of(power: int, *clients: int) -> Fraction:
+            """Return the mean product of clients' weights, or of one's square."""
+            weights = [Fraction(groups[c]["weight"]) for c in clients]
+            made = Fraction(1)
+            for c, weight in zip(clients, weights, strict=True):
+                made *= there[c] * weight ** (power - len(clients) + 1)
+            return made
+
+    kinds = range(len(groups))
+    return {
+        "K": Fraction(played["local_steps"]),
+        "client_lr": lr,
+        "server_lr": Fraction(played["server_lr"]),
+        "L": Fraction(clients["L"]),
+        "mu": Fraction(clients["mu"]),
+        "heterogeneity_at": clients["heterogeneity"],
+        "measure": measure,
+        **coefficients,
+        "sizes": [Fraction(n) for n in sizes],
+        "shares": [Fraction(own["target_weight"]) for own in groups],
+        "means": [mean_of(1, c) for c in kinds],
+        "squares": [mean_of(2, c) for c in kinds],
+        # A group of one has no two.
+        "products": [
+            [mean_of(2, c, e) if c != e or sizes[c] > 1 else Fraction(0) for e in kinds]
+            for c in kinds
+        ],
+    }
 
 
 def certificate_in(file: Path) -> dict[str, Any]:

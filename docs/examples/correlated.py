@@ -5,23 +5,29 @@ Run from the repository's root: ``python docs/examples/correlated.py``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from fltheory.algorithms import Constant, WeightedFedAvg
+from fltheory.algorithms import Constant, Harmonic, Scheduled, WeightedFedAvg
 from fltheory.engines import Setting, stationary
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.ca_fed.regimes import four_clients
-from fltheory.worst_case import ClientClass
+from fltheory.worst_case import ClientClass, best_bound, certificate
 from fltheory.worst_case.audits.run_audit import audit_run
 from fltheory.worst_case.correlated.bound import (
     best_correlated_bound,
     best_step,
     correlated_certificate,
+)
+from fltheory.worst_case.correlated.phases import (
+    PhasesCertificate,
+    best_two_phases,
+    phases_certificate,
 )
 from fltheory.worst_case.rounds.averaging_round import (
     AvailabilityGroup,
@@ -164,19 +170,62 @@ def price() -> Iterator[tuple[str, ...]]:
         yield tuple(row)
 
 
+def two_phases() -> Iterator[tuple[str, ...]]:
+    """Yield the best proved bounds of two phases, beside those of a constant step."""
+    yield "lambda, T", "constant step, all rounds", "two phases, the second", "first", "second"
+    for text in ("0", "9/10"):
+        for rounds in (300, 3000):
+            a_round = on_off([(10, "1/2")], text, "1")
+            constant = best_step(a_round, CLIENTS, rounds=rounds, distance=10)
+            found = best_two_phases(constant.round, CLIENTS, rounds=rounds, distance=10)
+            made = phases_certificate(found, 1e-4).proof.bound
+            yield (
+                f"{float(Fraction(text)):g}, {rounds:,}",
+                f"{constant.after(rounds, 10):.3g}",
+                f"{float(made['start'] * 100 + made['heterogeneity']):.3g}",
+                *(f"{own.rounds:,} of {float(own.client_lr):g}" for own in found.phases),
+            )
+
+
+def falling_steps() -> Iterator[tuple[str, ...]]:
+    """Yield bounds on the last model of steps that fall from round to round."""
+    yield "steps", "T = 10", "T = 20", "T = 40"
+    method = WeightedFedAvg((0.5,) * 4, 0.2, 1)
+    schedules = (Constant(0.2), Harmonic(2.0, offset=9.0), Harmonic(0.8, offset=3.0))
+    for steps, name in zip(schedules, ("0.2", "2/(t + 9)", "0.8/(t + 3)"), strict=True):
+        row = []
+        for rounds in (10, 20, 40):
+            found = best_bound(
+                Scheduled(method, steps),
+                MarkovOnOff([0.5] * 4, 0.9),
+                CLIENTS,
+                measure="last",
+                rounds=rounds,
+                start_distance=10,
+            )
+            proof = certificate(found, 1e-3)
+            assert isinstance(proof, PhasesCertificate)
+            bound = proof.proof.bound
+            row.append(f"{float(bound['start'] * 100 + bound['heterogeneity']):.3g}")
+        yield name, *row
+
+
 TABLES: dict[str, Callable[[], Iterator[tuple[str, ...]]]] = {
     "floors": floors,
     "small steps": small_steps,
     "ca-fed": ca_fed,
     "bias": bias,
     "price": price,
+    "two phases": two_phases,
+    "falling steps": falling_steps,
 }
 
 
 def main() -> None:
-    """Write all tables into the page."""
+    """Write tables into the page: all, or those named."""
     text = PAGE.read_text(encoding="utf-8")
-    for name, rows in TABLES.items():
+    for name in sys.argv[1:] or TABLES:
+        rows = TABLES[name]
         head, *body = rows()
         lines = [head, ("---",) * len(head), *body]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -34,7 +34,6 @@ from fltheory.claims.shared.rate_axis import (
     worst_of,
 )
 from fltheory.claims.statement import Inequality, Statement, lost_in, of_runs
-from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting, stationary
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.enclosed_check import AFFORDABLE, enclosed_on, enclosed_run
@@ -50,7 +49,6 @@ from fltheory.evidence.verdict import (
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
 from fltheory.grammar.quantities import BoundedQuantity
-from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
@@ -113,7 +111,7 @@ _WORK_A_VALUE = AFFORDABLE / 40
 """What a run may cost to be enclosed at one value of a variable, of which there are up to ten."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RateClaim(Statement):
     """A corollary: under a schedule of step sizes a theorem's quantity decays in some order.
 
@@ -151,17 +149,8 @@ class RateClaim(Statement):
     'in R: E||x_R - x*||^2 = O(1/R)'
     """
 
-    id: str
-    reading: str
-    title: str
-    source: str
     theorem: Inequality
-    axes: tuple[RateAxis, ...]
-    regimes: Mapping[str, Regime] = field(default_factory=dict)
-    note: str = ""
-    kind: StatementKind = StatementKind.THEOREM
-    refutations: tuple[Refutation, ...] = ()
-    derivation: Derivation | None = None
+    axes: tuple[RateAxis, ...] = ()
     _relation: ClassVar[Relation] = Relation.OF_ORDER
     _decades: ClassVar[int] = 3
 

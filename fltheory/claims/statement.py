@@ -50,6 +50,7 @@ from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
 
 
+@dataclass(frozen=True, kw_only=True)
 class Statement(ABC):
     """One reading of a sentence of a paper.
 
@@ -91,18 +92,19 @@ class Statement(ABC):
     reading: str
     title: str
     source: str
-    regimes: Mapping[str, Any]
-    note: str
-    kind: StatementKind
-    refutations: tuple[Refutation, ...]
-    derivation: Derivation | None
+    regimes: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    kind: StatementKind = StatementKind.THEOREM
+    refutations: tuple[Refutation, ...] = ()
+    derivation: Derivation | None = None
 
-    axes: tuple[Any, ...] = ()
-    round_symbols: tuple[RoundSymbol, ...] = ()
-    family: Family | None = None
-    search_space: SearchSpace | None = None
-    repair: Repair[Any] | None = None
-    own_run: OwnRun | None = None
+    # Fields of some kinds of claim, which are given there; nothing elsewhere.
+    axes: tuple[Any, ...] = field(default=(), init=False, repr=False)
+    round_symbols: tuple[RoundSymbol, ...] = field(default=(), init=False, repr=False)
+    family: Family | None = field(default=None, init=False, repr=False)
+    search_space: SearchSpace | None = field(default=None, init=False, repr=False)
+    repair: Repair[Any] | None = field(default=None, init=False, repr=False)
+    own_run: OwnRun | None = field(default=None, init=False, repr=False)
     why_not_certified: ClassVar[str] = ""
     searched_where: ClassVar[str] = "met every hypothesis"
     search_raises: ClassVar[str] = "truth/bound"
@@ -232,19 +234,10 @@ class Basis(Statement):
     The other attributes are those of `Statement`.
     """
 
-    id: str
-    reading: str
-    title: str
-    source: str
     quantity: Any
     hypotheses: tuple[Hypothesis, ...] = ()
     domain: Callable[[Any], Any] = whole_setting
     definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
-    regimes: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""
-    kind: StatementKind = StatementKind.THEOREM
-    refutations: tuple[Refutation, ...] = ()
-    derivation: Derivation | None = None
     symbols: tuple[sp.Symbol, ...] = ()
     read_as: Mapping[sp.Symbol, Any] = field(default_factory=dict)
 

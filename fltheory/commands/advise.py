@@ -24,8 +24,7 @@ from fltheory.commands.shared.options import (
     Seed,
     SizesFile,
 )
-from fltheory.commands.shared.preparation import next_command
-from fltheory.commands.shared.selection import deployment
+from fltheory.commands.shared.preparation import deployment, next_command
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 

@@ -12,7 +12,7 @@ import typer
 
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import READ, FigureFile, Reading, Seed, VerdictsAsJson
-from fltheory.commands.shared.selection import registered_in
+from fltheory.commands.shared.preparation import registered_in
 from fltheory.commands.shared.written_files import check_figures, check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 

@@ -10,7 +10,7 @@ import typer
 
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import READ, Columns, FigureFile, RoundLength
-from fltheory.commands.shared.selection import deployment
+from fltheory.commands.shared.preparation import deployment
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 

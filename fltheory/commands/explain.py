@@ -8,7 +8,7 @@ import typer
 
 from fltheory.commands.shared.console import can_be_shown
 from fltheory.commands.shared.options import Reading, TheoremId
-from fltheory.commands.shared.selection import in_readings, the_id
+from fltheory.commands.shared.preparation import in_readings, the_id
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:

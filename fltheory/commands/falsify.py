@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fltheory.commands.shared.options import WRITTEN, PrintedReading, Seed, TheoremId
-from fltheory.commands.shared.preparation import next_command
-from fltheory.commands.shared.selection import the_id
+from fltheory.commands.shared.preparation import next_command, the_id
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 

@@ -19,7 +19,7 @@ from fltheory.commands.shared.options import (
     TheoremId,
     pair,
 )
-from fltheory.commands.shared.selection import the_id
+from fltheory.commands.shared.preparation import the_id
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 

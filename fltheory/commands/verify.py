@@ -22,7 +22,7 @@ from fltheory.commands.shared.options import (
     TheoremIds,
     VerdictsAsJson,
 )
-from fltheory.commands.shared.selection import registered_in
+from fltheory.commands.shared.preparation import registered_in
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 

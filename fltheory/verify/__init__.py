@@ -3,8 +3,7 @@
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.verify.certificates.certificate import certificate, read_certificate
-from fltheory.verify.check import check
-from fltheory.verify.curves import curve
+from fltheory.verify.check import check, curve
 from fltheory.verify.region_map import MapAxis, map_region
 from fltheory.verify.runs import check_regimes
 from fltheory.verify.search.falsification import falsify

@@ -1,13 +1,31 @@
-"""Check one statement on one setting."""
+"""Check a statement on a setting, follow both of its sides, and check a kept witness again.
+
+What a figure of a statement shows: the bound, the exact truth, the sampled mean with its interval,
+and the verdict at every value; over the rounds, a parameter, cases or the claim's own variable.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory import theorems as registry
+from fltheory.argument_kinds import checks_kinds
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.curve_samples import Drawing
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
+from fltheory.engines.setting_file import read_witness
 from fltheory.evidence.truths import Sampling
-from fltheory.evidence.verdict import Verdict
+from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.learnability.system import LearningSetting
 from fltheory.theorems.registry import statement_of
+from fltheory.validation import FloatArray
 
 
 def check(
@@ -51,3 +69,149 @@ def check(
     'HOLDS'
     """
     return statement_of(theorem).verdict(setting, Sampling(replicas, seed, error_probability))
+
+
+VERDICT_ERROR_PROBABILITY = 1e-9
+
+
+@checks_kinds
+def curve(
+    statement: Statement,
+    shown: Setting | LearningSetting | Mapping[str, Any] | Callable[[float], Any],
+    values: Sequence[float] | FloatArray | None = None,
+    *,
+    variable: str | None = None,
+    bound: bool = True,
+    points: int = 25,
+    replicas: int = 400,
+    seed: int = 0,
+    sampled_rounds: int | None = None,
+    parts: Mapping[str, sp.Expr] | None = None,
+) -> BoundCurve:
+    """Follow a statement's two sides: over rounds, a parameter, cases, or its own variable.
+
+    *Over rounds*, of one run: of an inequality, where a setting is given. Step sizes stay those of
+    the setting; only the number of rounds changes. Numbers of rounds of which the theorem does not
+    speak are left out. Where the truth of the whole run can only be sampled, verdicts rest on that
+    sample, and the truth of the first rounds is still computed where an enumeration reaches.
+
+    *Over its own variable*: of a claimed order, direction or decay, where a setting is given; there
+    is one verdict for all values. The claimed order is a line through the truth at the beginning of
+    the last decade, over which slopes are fitted, or at the first value for a `DecayClaim`, where
+    it is over all. Of a claimed direction the line is the truth at the value before, which the next
+    is claimed to pass. Of several orders the one that decides the verdict is followed.
+
+    *Over a parameter*: where a function and ``values`` are given. *Over cases*: where they are
+    named, choices of weights, say.
+
+    Parameters
+    ----------
+    statement : Statement
+    shown : setting or learning problem, callable, or mapping of str to them
+        What to follow it on; a callable makes the setting at each of ``values``.
+    values : sequence of float, optional
+        Of the parameter, for a callable.
+    variable : str, optional
+        What rounds, or the parameter, are called on the axis, mathematics between dollars; the
+        statement's own T or R by default.
+    bound : bool
+        Without, the quantity alone is followed over the rounds of a run of which the theorem need
+        not speak, to be drawn beside those of which it does: there is no verdict.
+    points : int
+        Numbers of rounds to look at, at least 2, evenly spread over the logarithm.
+    replicas, seed : int
+        For sampling; with 0 replicas nothing is sampled where the truth can be computed. A claim
+        that needs no run is sampled if its quantity says how.
+    sampled_rounds : int, optional
+        Sample so many of the first rounds only, where the truth can be computed.
+    parts : mapping of str to sympy expression, optional
+        Terms of the bound to follow as well.
+
+    Raises
+    ------
+    ValueError
+        For a statement that is not of the kind asked for, a number out of range, no values, or a
+        setting of which the theorem does not speak at all.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> theorem = theorems.get("sa-fl/5", reading="derived")
+    >>> followed = curve(theorem, theorem.regimes["q small"].setting, points=3, replicas=0)
+    >>> followed.verdict, followed.values.tolist()
+    ('HOLDS', [1.0, 17.0, 300.0])
+
+    Beside it, another algorithm's run:
+
+    >>> other = theorems.get("scaffold/strongly-convex").regimes["uniform sampling"].setting
+    >>> curve(theorem, other, bound=False, points=2, replicas=0).verdict
+    'no claim'
+
+    Over its own variable, and over cases:
+
+    >>> claim = theorems.get("fedar/average-inactivity")
+    >>> followed = curve(claim, claim.regimes["in rotation"].setting, replicas=0)
+    >>> followed.verdict, followed.values.tolist()
+    ('UNDECIDED', [1.0, 2.0, 4.0, 8.0])
+    >>> claim = theorems.get("pac/1")
+    >>> cases = {name: regime.setting for name, regime in claim.regimes.items()}
+    >>> followed = curve(claim, cases)
+    >>> followed.labels[0], followed.verdict
+    ('two clients with one sample', 'HOLDS in 5 cases, INAPPLICABLE in 1 case')
+    """
+    sampling = Sampling(replicas or Sampling.replicas, seed, VERDICT_ERROR_PROBABILITY)
+    drawing = Drawing(sampling, replicas, variable, points, sampled_rounds, parts)
+    if isinstance(shown, Mapping):
+        if not shown:
+            raise ValueError("shown must have at least one case, got none")
+        places = np.arange(float(len(shown)))
+        cases = statement.curve_over(list(shown.values()), places, replace(drawing, variable=""))
+        return replace(cases, labels=tuple(shown))
+    if callable(shown):
+        if values is None or len(values) == 0:
+            raise ValueError("values must hold at least one value, got none")
+        if variable is None:
+            raise ValueError("variable must name the parameter of the values, got none")
+        settings = [shown(value) for value in values]
+        return statement.curve_over(settings, np.asarray(values, dtype=np.float64), drawing)
+    if values is not None:
+        raise ValueError("shown must be a function of values where they are given, got a setting")
+    return statement.curve(shown, drawing) if bound else statement.curve_of_quantity(shown, drawing)
+
+
+@dataclass(frozen=True)
+class KeptWitness:
+    """A setting that was kept because it refutes a statement, and what it shows now.
+
+    Attributes
+    ----------
+    setting : Setting
+    verdict : Verdict
+    """
+
+    setting: Setting
+    verdict: Verdict
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the statement is refuted on it."""
+        return self.verdict.outcome is Outcome.REFUTED
+
+
+def read_kept_witness(path: Path) -> KeptWitness:
+    """Read a setting that says what it refutes, and check that statement on it.
+
+    Raises
+    ------
+    ValueError
+        If the file is no setting, does not say what it refutes, or names a statement that is
+        neither registered nor loaded.
+    """
+    setting, refutes = read_witness(path)
+    if refutes is None:
+        raise ValueError(
+            f"{path} must have a table [refutes] with a theorem and a reading to be checked as a "
+            "witness, got a setting alone: fltheory compare checks every statement on it"
+        )
+    statement = registry.get(refutes.theorem, refutes.reading)
+    return KeptWitness(setting, check(statement, setting))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
-from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.argument_kinds import checks_kinds
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
@@ -24,6 +24,12 @@ from fltheory.worst_case.correlated.bound import (
     best_correlated_bound,
     correlated_certificate,
 )
+from fltheory.worst_case.correlated.phases import (
+    PhasedBound,
+    phases_certificate,
+    scheduled_bound,
+)
+from fltheory.worst_case.correlated.rich_bound import RichBound, rich_certificate, richer_bound
 from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof.proof_file import ProofFile
@@ -35,8 +41,8 @@ from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Gap, Measure
 from fltheory.worst_case.rounds.one_round import OneRound
 
-Measured: TypeAlias = Literal["distance", "gap", "descent", "loss"]
-AnyBound: TypeAlias = Bound | CorrelatedBound | LyapunovBound
+Measured: TypeAlias = Literal["distance", "gap", "descent", "loss", "last"]
+AnyBound: TypeAlias = Bound | CorrelatedBound | LyapunovBound | PhasedBound
 
 
 @checks_kinds
@@ -54,6 +60,7 @@ def best_bound(
     every_n_clients: bool = False,
     rounds: int | None = None,
     start_distance: Any = None,
+    rich: bool = False,
 ) -> AnyBound:
     """Return the best bound that holds for all clients of a class, as a solver finds it.
 
@@ -74,7 +81,8 @@ def best_bound(
       mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
       + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
       0. The measure "loss" bounds ``E F`` of the mean model instead. The same with a small
-      `FiniteChain` of sets.
+      `FiniteChain` of sets. With a schedule of steps, over given ``rounds``, the mean of ``E||x_t -
+      x*||^2``; the measure "last" bounds ``E||x_T - x*||^2`` after them, of a schedule or not.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client a round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
@@ -94,7 +102,7 @@ def best_bound(
         among equal floors the largest.
     gap : number, optional
         The same for the gap of F.
-    measure : {"distance", "gap", "descent", "loss"}, optional
+    measure : {"distance", "gap", "descent", "loss", "last"}, optional
         What is bounded; by default the descent of F for a `SmoothClass`, else the distance.
     target_weights : array, (N,), optional
         alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
@@ -110,12 +118,16 @@ def best_bound(
         be the least, not the floor.
     start_distance : number, optional
         ``||x_0 - x*||`` for ``rounds``.
+    rich : bool
+        For clients that come and go, with exact gradients: let the function see gradients and
+        losses at the model, too. The program is larger, the bound never worse.
 
     Returns
     -------
-    Bound, CorrelatedBound or LyapunovBound
-        With its coefficients, ``floor``, and ``after(rounds, ...)``. A `LyapunovBound` has
-        the outcome UNDECIDED where no function is found that the checker accepts.
+    Bound, CorrelatedBound, LyapunovBound or PhasedBound
+        With its coefficients, ``floor``, and ``after(rounds, ...)``; a `PhasedBound`, of rounds
+        that differ, is for its own number of them and has no floor. A `LyapunovBound` has the
+        outcome UNDECIDED where no function is found that the checker accepts.
 
     Raises
     ------
@@ -168,15 +180,18 @@ def best_bound(
         return lyapunov_bound_of(a_memory, _convex(client_class), rate)
     chained = isinstance(participation, FiniteChain)
     if chained or process_of(participation).client_chains is not None:
-        averaged = AveragingRound.of(algorithm, participation, target_weights)
-        horizon = (rounds, start_distance)
-        return _of_averaging(
-            averaged, client_class, numbers, measured, measure, best_weights, horizon
-        )
-    if measure == "loss" or rounds is not None:
+
+        def in_number(index: int) -> AveragingRound:
+            return AveragingRound.of(in_round(algorithm, index), participation, target_weights)
+
+        differ = measure == "last" or hasattr(algorithm, "at")
+        bound_of = _of_schedule if differ else _of_averaging
+        horizon = (rounds, start_distance, rich)
+        return bound_of(in_number, client_class, numbers, measured, measure, best_weights, horizon)
+    if measure in ("loss", "last") or rounds is not None or rich:
         raise ValueError(
-            "participation must be Bernoulli or MarkovOnOff for measure='loss' or rounds, got "
-            f"{type(participation).__name__}"
+            "participation must be Bernoulli or MarkovOnOff for measure='loss' or 'last', rounds "
+            f"or rich, got {type(participation).__name__}"
         )
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:
@@ -201,18 +216,43 @@ def _measured(
     return DESCENT if measure == "descent" else DISTANCE
 
 
-def _of_averaging(
-    a_round: AveragingRound,
+def _of_schedule(
+    in_number: Callable[[int], AveragingRound],
     clients: AnyClass,
     numbers: Mapping[str, Fraction],
     measured: Measure,
     measure: Measured | None,
     best_weights: bool,
-    horizon: tuple[int | None, Any],
+    horizon: tuple[int | None, Any, bool],
+) -> PhasedBound:
+    """Bound a run of given length, whose steps may change."""
+    rounds, distance, rich = horizon
+    if measure == "loss" or measured is not DISTANCE or numbers or best_weights or rich:
+        raise ValueError(
+            "measure must be 'distance' or 'last', without a rate, best_weights or rich, for steps "
+            "that change or the last model"
+        )
+    if rounds is None:
+        raise ValueError(
+            "rounds and start_distance must be given for steps that change or the last model"
+        )
+    count = validation.whole_number("rounds", rounds, at_least=1)
+    played = [in_number(index) for index in range(1, count + 1)]
+    return scheduled_bound(played, _convex(clients), distance, measure == "last")
+
+
+def _of_averaging(
+    in_number: Callable[[int], AveragingRound],
+    clients: AnyClass,
+    numbers: Mapping[str, Fraction],
+    measured: Measure,
+    measure: Measured | None,
+    best_weights: bool,
+    horizon: tuple[int | None, Any, bool],
 ) -> Bound | CorrelatedBound:
     """Bound a single round where rounds are independent, else means over rounds."""
-    rounds, distance = horizon
-    if not a_round.is_correlated and measure != "loss" and rounds is None:
+    (rounds, distance, rich), a_round = horizon, in_number(1)
+    if not a_round.is_correlated and measure != "loss" and rounds is None and not rich:
         if best_weights:
             a_round = least_floor_weights(a_round, _convex(clients))
         return best_bound_of(a_round, clients, numbers.get(measured.speed), measured)
@@ -223,7 +263,7 @@ def _of_averaging(
         )
 
     def bound_of(played: AveragingRound) -> CorrelatedBound:
-        return best_correlated_bound(
+        found = best_correlated_bound(
             played,
             _convex(clients),
             measure="loss" if measure == "loss" else "distance",
@@ -231,6 +271,7 @@ def _of_averaging(
             rounds=rounds,
             distance=1 if distance is None else distance,
         )
+        return richer_bound(found) if rich else found
 
     def value(played: AveragingRound) -> float:
         found = bound_of(played)
@@ -254,7 +295,7 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
 
     Parameters
     ----------
-    bound : Bound, CorrelatedBound or LyapunovBound
+    bound : Bound, CorrelatedBound, PhasedBound or LyapunovBound
         The last has its proof already, or none.
     margin : float
         By which share the coefficients may be above the bound's, and ``1 - rate`` below, or the
@@ -291,5 +332,7 @@ def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile:
 _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     Bound: round_certificate,
     CorrelatedBound: correlated_certificate,
+    RichBound: rich_certificate,
     LyapunovBound: _proof_of_memory,
+    PhasedBound: phases_certificate,
 }

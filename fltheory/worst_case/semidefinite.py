@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import clarabel
 import numpy as np
-from scipy.sparse import csc_array
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, vstack
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -29,6 +30,7 @@ _CARE = {
 }
 
 
+IntArray: TypeAlias = NDArray[np.int64]
 Block: TypeAlias = tuple[FloatArray, FloatArray]
 """A matrix that must be positive semidefinite: ``sum_k unknowns_k columns_k + fixed``.
 
@@ -60,6 +62,7 @@ def optimum(
     equal: tuple[FloatArray, FloatArray],
     nonnegative: tuple[FloatArray, FloatArray],
     blocks: Sequence[Block],
+    places: Sequence[IntArray] | None = None,
 ) -> ProgramOptimum | None:
     """Minimize ``costs @ unknowns`` as precisely as can be, and return None if no point is found.
 
@@ -71,11 +74,20 @@ def optimum(
     nonnegative : tuple of arrays, (k, unknowns) and (k,)
         The first times the unknowns, plus the second, must not be negative.
     blocks : sequence of Block
+    places : sequence of arrays, optional
+        Which unknowns each block's columns belong to: by default all of them, in order.
     """
     (zero, values), (rows, offsets) = equal, nonnegative
     packed = [_packed(np.concatenate([columns, fixed[None]])) for columns, fixed in blocks]
     # In the solver's own form: cvxpy took several times as long to get there as the solver takes.
-    matrix = csc_array(np.vstack([zero, -rows, *(-part[:-1].T for part in packed)]))
+    parts = [-part[:-1].T for part in packed]
+    if places is not None:
+        pairs = zip(parts, places, strict=True)
+        spread: list[Any] = [csc_array(zero), csc_array(-rows)]
+        spread += [_spread(part, own, len(costs)) for part, own in pairs]
+        matrix = csc_array(vstack(spread))
+    else:
+        matrix = csc_array(np.vstack([zero, -rows, *parts]))
     bounds = np.concatenate([values, offsets, *(part[-1] for part in packed)])
     cones = [
         clarabel.ZeroConeT(len(zero)),
@@ -87,8 +99,14 @@ def optimum(
     if found is None:
         return None
     ends = np.cumsum([part.shape[1] for part in packed])
-    parts = np.split(np.array(found.z)[len(bounds) - ends[-1] :], ends[:-1])
-    return ProgramOptimum(float(found.obj_val), np.array(found.x), [*map(_unpacked, parts)])
+    duals = np.split(np.array(found.z)[len(bounds) - ends[-1] :], ends[:-1])
+    return ProgramOptimum(float(found.obj_val), np.array(found.x), [*map(_unpacked, duals)])
+
+
+def _spread(part: FloatArray, places: IntArray, count: int) -> Any:
+    """Return columns where they belong among so many, without the zeros of the others."""
+    row, column = np.nonzero(part)
+    return csc_array((part[row, column], (row, places[column])), shape=(len(part), count))
 
 
 def _solved(*program: Any) -> Any:

@@ -214,7 +214,14 @@ def rate(power: float, truth_power: float, bound: sp.Expr = 1 / (10**9 * R)) -> 
         theorem(bound),
         quantity=BoundedQuantity("squared_distance", "max", RoundRange(0, 0), "text", "latex"),
     )
-    return RateClaim("hand/rate", "printed", "order", "this test", slow, (axis,))
+    return RateClaim(
+        id="hand/rate",
+        reading="printed",
+        title="order",
+        source="this test",
+        theorem=slow,
+        axes=(axis,),
+    )
 
 
 @pytest.mark.parametrize("bound", [sp.Rational(1, 10**9), 10**9 / R, sp.nan])

@@ -100,7 +100,9 @@ def test_an_order_of_a_claim_without_a_run(power: float, outcome: Outcome) -> No
 
     axis = RateAxis(rounds, 1 / rounds, lambda setting: (1, 10, 100, 1000), longer)
     flat = Hypothesis("flatter", sp.Le(h, 1), "here")
-    order = RateClaim("toy", "printed", "an order", "here", of, (axis,))
+    order = RateClaim(
+        id="toy", reading="printed", title="an order", source="here", theorem=of, axes=(axis,)
+    )
     verdict = check(order, SETTING)
     assert verdict.outcome is outcome
     assert verdict.truth == pytest.approx(power)

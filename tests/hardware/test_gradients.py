@@ -12,8 +12,8 @@ torch = pytest.importorskip(
 )
 from torch import nn  # noqa: E402
 
-from fltheory.hardware.flat_model import FlatModel  # noqa: E402
 from fltheory.hardware.gradients import (  # noqa: E402
+    FlatModel,
     LinearSoftmax,
     OneByOne,
     Vmapped,

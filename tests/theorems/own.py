@@ -94,7 +94,13 @@ def order(identifier: str, bound: sp.Expr) -> RateClaim:
         R, 1 / R, lambda setting: (3, 30, 300, 3000), lambda setting, r: replace(setting, rounds=r)
     )
     return RateClaim(
-        identifier, "printed", "an order", "a textbook", theorem, (axis,), contracts.regimes
+        id=identifier,
+        reading="printed",
+        title="an order",
+        source="a textbook",
+        theorem=theorem,
+        axes=(axis,),
+        regimes=contracts.regimes,
     )
 
 

@@ -12,7 +12,7 @@ from fltheory import theorems
 from fltheory.engines.setting_file import Refutes, write_setting
 from fltheory.report.html.html_report import html_report, kept_in
 from fltheory.report.terminal.refutation_text import kept_witness_text
-from fltheory.verify.kept_witness import read_kept_witness
+from fltheory.verify.check import read_kept_witness
 from tests.report.report_cases import case
 from tests.theorems import own
 

@@ -14,8 +14,7 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.hardware.clients.batches import Batches, Pools
 from fltheory.hardware.clients.local_training import LocalTraining, ServerData
 from fltheory.hardware.clients.sampled_losses import SampledLosses
-from fltheory.hardware.flat_model import FlatModel
-from fltheory.hardware.gradients import Loss, Way, batch_losses, cross_entropy
+from fltheory.hardware.gradients import FlatModel, Loss, Way, batch_losses, cross_entropy
 
 _CHUNK = 2048
 

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fltheory.hardware.flat_model import FlatModel
-from fltheory.hardware.gradients import cross_entropy
+from fltheory.hardware.gradients import FlatModel, cross_entropy
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

@@ -56,12 +56,7 @@ class MadeBy:
 
     def as_dict(self) -> dict[str, str | int | float]:
         """Return all of it, versions first."""
-        return {
-            **self.versions,
-            "seed": self.seed,
-            "replicas": self.replicas,
-            "family_error_probability": self.family_error_probability,
-        }
+        return {**self.versions, **vars(self)}
 
 
 VERSION = 3
@@ -69,17 +64,16 @@ _NUMBERS = ("margin", "left", "right")
 _EVIDENCE = ("grade", "error", "error_probability", "replicas", "scope")
 
 
-def verdict_document(cells: Sequence[Cell], made_by: MadeBy) -> Mapping[str, Any]:
-    """Return the document that `write_verdicts` writes."""
-    return {
+def write_verdicts(
+    path: Path, cells: Sequence[Cell], made_by: MadeBy, further: Mapping[str, Any] | None = None
+) -> None:
+    """Write cells, and further entries, whole or not at all: an interrupt leaves an older file."""
+    document = {
         "version": VERSION,
         "made_by": made_by.as_dict(),
         "cells": [cell_document(cell) for cell in cells],
+        **(further or {}),
     }
-
-
-def write_verdicts(path: Path, document: Mapping[str, Any]) -> None:
-    """Write the document whole or not at all: an interrupted run leaves an older file as is."""
     write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
@@ -213,30 +207,23 @@ def _number(value: float) -> float | str:
 
 def write_own_steps(path: Path, found: OwnSteps, made_by: MadeBy) -> None:
     """Write theorems at their own steps: verdicts, and both sides in the measure over rounds."""
-    document = {
-        "version": VERSION,
-        "made_by": made_by.as_dict(),
-        "measure": found.measure,
-        "cells": [
-            cell_document(cell_of(one.statements[0], path.stem, one.verdict))
-            for one in found.bounds
-        ],
-        "over_rounds": [
-            {
-                "theorem": one.statements[0].id,
-                "readings": [statement.reading for statement in one.statements],
-                "brought_by": one.brought_by,
-                **{
-                    name: [_number(value) for value in getattr(one, name).tolist()]
-                    for name in ("rounds", "truth", "bound", "provable")
-                },
-                "why_not_provable": one.why_not_provable,
-            }
-            for one in found.bounds
-        ],
-        "silent": [_silent(one) for one in found.silent],
-    }
-    write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+    cells = [cell_of(one.statements[0], path.stem, one.verdict) for one in found.bounds]
+    over_rounds = [
+        {
+            "theorem": one.statements[0].id,
+            "readings": [statement.reading for statement in one.statements],
+            "brought_by": one.brought_by,
+            **{
+                name: [_number(value) for value in getattr(one, name).tolist()]
+                for name in ("rounds", "truth", "bound", "provable")
+            },
+            "why_not_provable": one.why_not_provable,
+        }
+        for one in found.bounds
+    ]
+    silent = [_silent(one) for one in found.silent]
+    further = {"measure": found.measure, "over_rounds": over_rounds, "silent": silent}
+    write_verdicts(path, cells, made_by, further)
 
 
 def _silent(answer: Answer) -> dict[str, str]:
@@ -251,12 +238,9 @@ def write_comparison(path: Path, found: SideBySide, made_by: MadeBy) -> None:
         for answer in found.answers
         if answer.verdict is not None
     ]
-    document = {
-        "version": VERSION,
-        "made_by": made_by.as_dict(),
-        "cells": [cell_document(cell) for cell in cells],
+    further = {
         "silent": [_silent(one) for one in found.silent],
         "provable": found.provable,
         "why_not_provable": found.why_not_provable,
     }
-    write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+    write_verdicts(path, cells, made_by, further)

@@ -9,7 +9,7 @@ from pathlib import Path
 from fltheory.claims.statement import Statement
 from fltheory.files.whole_file import writable, write_whole
 from fltheory.long_work.progress import Progress
-from fltheory.report.files.verdict_file import MadeBy, verdict_csv, verdict_document, write_verdicts
+from fltheory.report.files.verdict_file import MadeBy, verdict_csv, write_verdicts
 from fltheory.report.html.html_report import html_report
 from fltheory.report.html.report_view import BesideView, CertificateView, KeptView
 from fltheory.verify.runs import Cell
@@ -60,7 +60,7 @@ class VerdictOutputs:
             if progress is not None:
                 progress(done, len(self.files), f"writing {path}")
             if name == "json":
-                write_verdicts(path, verdict_document(cells, made_by))
+                write_verdicts(path, cells, made_by)
             elif name == "csv":
                 write_whole(path, verdict_csv(cells, made_by))
             else:

@@ -37,7 +37,7 @@ from fltheory.report.terminal.refutation_text import setting_lines
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.verify import Outcome, check, falsify, map_region, read_certificate
 from fltheory.verify.certificates.certificate_checker import parsed
-from fltheory.verify.kept_witness import read_kept_witness
+from fltheory.verify.check import read_kept_witness
 from fltheory.verify.region_map import default_axis, default_axis_names, starting_point
 from fltheory.verify.runs import Cell
 from fltheory.worst_case import read_proof

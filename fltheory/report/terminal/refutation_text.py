@@ -12,7 +12,7 @@ from fltheory.decimals import fraction_text
 from fltheory.engines import Setting
 from fltheory.learnability.system import LearningSetting
 from fltheory.verify.certificates.certificate import Certified
-from fltheory.verify.kept_witness import KeptWitness
+from fltheory.verify.check import KeptWitness
 from fltheory.verify.search.falsification import Survival
 
 _MOST_NUMBERS = 6

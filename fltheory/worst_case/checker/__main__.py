@@ -10,14 +10,25 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from fltheory.worst_case.checker import correlated_checker, kernel, memory, one_round
+    from fltheory.worst_case.checker import (
+        correlated_checker,
+        kernel,
+        memory,
+        one_round,
+        phases_checker,
+        rich_checker,
+    )
 else:
     import correlated_checker
     import kernel
     import memory
     import one_round
+    import phases_checker
+    import rich_checker
 
-KINDS: dict[str, Any] = {own.KIND: own for own in (one_round, memory, correlated_checker)}
+KINDS: dict[str, Any] = {
+    own.KIND: own for own in (one_round, memory, correlated_checker, rich_checker, phases_checker)
+}
 
 
 def check(text: str) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,10 +32,11 @@ from fltheory.worst_case.rounds.averaging_round import AveragingRound, Participa
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 Measured: TypeAlias = Literal["distance", "loss"]
+_Certificate = TypeVar("_Certificate", bound=ProofFile)
 
 # Units of gradients at x*, in turn: the solver stalls where its numbers are far from 1.
-_UNITS = (1, 8, Fraction(1, 8), 128)
-_BITS = (44, 60)
+UNITS = (1, 8, Fraction(1, 8), 128)
+BITS = (44, 60)
 # What the start costs beside the floor, so that of equal floors the one of the least start is
 # found; and in a proof the start's share above that.
 _TIE = 1e-7
@@ -96,6 +97,21 @@ class CorrelatedBound:
     noise: float
     request: Request
     solved: Solved
+
+    @classmethod
+    def of(cls, request: Request, solved: Solved) -> Self:
+        """Return what a program's solution says, in units of the class."""
+        units, ends = dict(units_of(request, solved.unit)), solved.solution.ends
+        g = float(units["g"])
+        return cls(
+            start=ends["start"] * float(units["z"]),
+            start_heterogeneity=ends["once"] * g,
+            start_noise=ends["noise_once"] * g,
+            heterogeneity=ends["floor"] * g,
+            noise=ends["noise"] * g,
+            request=request,
+            solved=solved,
+        )
 
     @property
     def round(self) -> AveragingRound:
@@ -197,7 +213,7 @@ def best_correlated_bound(
     >>> round(best_correlated_bound(a_round, ClientClass(1, "0.1")).floor, 3)
     2.605
     """
-    _check(a_round, client_class)
+    check_covered(a_round, client_class)
     validation.one_of("measure", measure, ("distance", "loss"))
     given = None if rate is None else exact("rate", rate)
     if given is not None and given >= 1:
@@ -210,8 +226,8 @@ def best_correlated_bound(
     request = Request(
         a_round, client_class, measure, given, count, float(exact("distance", distance))
     )
-    for solved in _solutions(request):
-        return _bound(request, solved)
+    for solved in solutions(request):
+        return CorrelatedBound.of(request, solved)
     what = "floor" if given is None else f"bound at a rate of {float(given):.6g}"
     raise ArithmeticError(
         f"no finite {what} was found at K = {a_round.local_steps}, client_lr = "
@@ -279,7 +295,8 @@ def best_step(
     return min(found, key=lambda one: one[0])[1]
 
 
-def _check(a_round: AveragingRound, clients: ClientClass) -> None:
+def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
+    """Refuse a class or clients of which nothing is proved, with what is missing."""
     if clients.mu == 0:
         raise ValueError(
             "mu must be above 0 where clients are correlated in time: without strong convexity "
@@ -300,7 +317,7 @@ def _check(a_round: AveragingRound, clients: ClientClass) -> None:
         )
 
 
-def _guess(a_round: AveragingRound, clients: ClientClass) -> float:
+def guess_of(a_round: AveragingRound, clients: ClientClass) -> float:
     """Return about the floor, in units with L = 1: the rule for small steps, and local drift."""
     step = float(clients.L * a_round.client_lr * a_round.server_lr) * a_round.local_steps
     spread = 0.0
@@ -311,16 +328,20 @@ def _guess(a_round: AveragingRound, clients: ClientClass) -> float:
     return max(step * spread / 2 * float(clients.L / clients.mu), 1e-9)
 
 
-def _solutions(request: Request) -> Iterator[Solved]:
+def solutions(
+    request: Request,
+    program_of: type[OnOffProgram] = OnOffProgram,
+    factors: Sequence[int | Fraction] = UNITS,
+) -> Iterator[Solved]:
     """Yield solutions in one unit after another, all nearly the best."""
     a_round, clients, rounds = request.round, request.client_class, request.rounds
     step, mu = float(clients.L * a_round.client_lr), float(clients.mu / clients.L)
     h = float(clients.dissimilarity / clients.L) ** 2
     sigma = float(clients.sigma / clients.L) ** 2
-    guess = _guess(a_round, clients)
-    for factor in _UNITS:
+    guess = guess_of(a_round, clients)
+    for factor in factors:
         unit = Fraction(2) ** round(-math.log2(guess) / 2) * factor
-        program = OnOffProgram(
+        program = program_of(
             a_round,
             mu,
             step,
@@ -340,21 +361,7 @@ def _solutions(request: Request) -> Iterator[Solved]:
             yield Solved(program, unit, found)
 
 
-def _bound(request: Request, solved: Solved) -> CorrelatedBound:
-    units = {name: float(value) for name, value in _units(request, solved.unit)}
-    ends = solved.solution.ends
-    return CorrelatedBound(
-        ends["start"] * units["z"],
-        ends["once"] * units["g"],
-        ends["noise_once"] * units["g"],
-        ends["floor"] * units["g"],
-        ends["noise"] * units["g"],
-        request,
-        solved,
-    )
-
-
-def _units(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
+def units_of(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
     """Yield what a program's numbers are multiplied by in the certificate's units.
 
     Coefficients of ``||z||^2``, of z with gradients, and of squares of gradients; multipliers.
@@ -379,15 +386,38 @@ def correlated_certificate(bound: CorrelatedBound, margin: float = 1e-6) -> Corr
 
     Parameters and errors are those of `certificate`.
     """
+    return first_proof(bound, margin, solutions(bound.request), proof_text, CorrelatedCertificate)
+
+
+def first_proof(
+    bound: CorrelatedBound,
+    margin: float,
+    others: Iterator[Solved],
+    text_of: Callable[[Request, Fraction, Any, int], str],
+    kind: type[_Certificate],
+) -> _Certificate:
+    """Return the first certificate that the checker accepts, from the bound's solution or others.
+
+    Raises
+    ------
+    ArithmeticError
+        If there is none.
+    """
     share = 1 + float(exact("margin", margin, above=0))
-    for solved in chain([bound.solved], _solutions(bound.request)):
-        made = _proved(bound, solved, share)
-        if made is not None:
+    for solved in chain([bound.solved], others):
+        widest = _widest(bound, solved, share)
+        for bits in BITS if widest is not None else ():
+            made = kind(text_of(bound.request, solved.unit, widest, bits))
+            try:
+                made.verify()
+            except ProofError:
+                continue
             return made
     raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
 
 
-def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedCertificate | None:
+def _widest(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedSolution | None:
+    """Return the solution of most slack, a little above the best."""
     # The units of two programs differ, so that a share of the bound's own floor is claimed in each.
     ratio = float(solved.unit / bound.solved.unit) ** 2
     ends = bound.solved.solution.ends
@@ -395,23 +425,13 @@ def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedC
     room = share if bound.request.rounds else 1 + _ROOM
     # What is nearly zero gets room too.
     fixed |= {name: room * solved.solution.ends[name] + 1e-9 for name in _FIRST}
-    widest = solved.program.solve(None, fixed)
-    if widest is None:
-        return None
-    for bits in _BITS:
-        made = CorrelatedCertificate(_text(bound.request, solved.unit, widest, bits))
-        try:
-            made.verify()
-        except ProofError:
-            continue
-        return made
-    return None
+    return solved.program.solve(None, fixed)
 
 
-def _text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
+def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
     """Return a certificate's JSON, numbers rounded to so many bits after the point."""
     a_round, clients = request.round, request.client_class
-    units = dict(_units(request, unit))
+    units = dict(units_of(request, unit))
     # Without a rate, F(x) - F* may be what function values add up to.
     wanted = Fraction(request.rate is None and request.measure == "loss")
 
@@ -424,41 +444,11 @@ def _text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int
     alphas = [own.target_weight for own in a_round.groups]
     cells = [list(cells_of(a_round, state)) for state in states_of(a_round)]
     noisy = clients.sigma > 0
-    ends = {name: written(value, "g") for name, value in found.ends.items() if name != "start"}
-    if not noisy:
-        ends |= dict.fromkeys(("noise", "noise_once", "noise_below"), "0")
-    names = {
-        "start": written(found.ends["start"], "z"),
-        "start_heterogeneity": ends["once"],
-        "start_noise": ends["noise_once"],
-        "heterogeneity": ends["floor"],
-        "noise": ends["noise"],
-    }
     document = {
         "kind": correlated_checker.KIND,
         "version": correlated_checker.VERSION,
-        "claim": correlated_checker.CLAIMS[request.measure if request.rate is None else "rate"],
-        "round": {
-            "averaging": a_round.averaging,
-            "local_steps": a_round.local_steps,
-            "client_lr": str(a_round.client_lr),
-            "server_lr": str(a_round.server_lr),
-            "chain": None if a_round.chain is None else _chain_text(a_round.chain),
-            "groups": [
-                {
-                    "n_clients": own.n_clients,
-                    "availability": str(own.availability),
-                    "correlation": str(own.correlation),
-                    "target_weight": str(own.target_weight),
-                    "weight": str(own.weight),
-                }
-                for own in a_round.groups
-            ],
-        },
-        "class": {"L": str(clients.L), "mu": str(clients.mu), "noise": noisy},
-        "bound": {"rate": "1" if request.rate is None else str(request.rate), **names},
-        "below": ends["below"],
-        "noise_below": ends["noise_below"],
+        **claim_text(request, found.ends, written),
+        "noise_below": written(found.ends["noise_below"], "g") if noisy else "0",
         "function": [
             _value(row, constant if noisy else 0.0, len(alphas), written)
             for row, constant in zip(found.function, found.constants, strict=True)
@@ -489,6 +479,43 @@ def _text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int
         ],
     }
     return json.dumps(document, indent=1) + "\n"
+
+
+def claim_text(
+    request: Request, ends: Mapping[str, float], written: Callable[[float, str], str]
+) -> Mapping[str, Any]:
+    """Return what a certificate claims, and of which rounds and clients."""
+    a_round, clients = request.round, request.client_class
+    noisy = clients.sigma > 0
+    bound = {"rate": "1" if request.rate is None else str(request.rate)}
+    bound |= {"start": written(ends["start"], "z")}
+    names = {"start_heterogeneity": "once", "heterogeneity": "floor"}
+    bound |= {name: written(ends[end], "g") for name, end in names.items()}
+    names = {"start_noise": "noise_once", "noise": "noise"}
+    bound |= {name: written(ends[end], "g") if noisy else "0" for name, end in names.items()}
+    return {
+        "claim": correlated_checker.CLAIMS[request.measure if request.rate is None else "rate"],
+        "round": {
+            "averaging": a_round.averaging,
+            "local_steps": a_round.local_steps,
+            "client_lr": str(a_round.client_lr),
+            "server_lr": str(a_round.server_lr),
+            "chain": None if a_round.chain is None else _chain_text(a_round.chain),
+            "groups": [
+                {
+                    "n_clients": own.n_clients,
+                    "availability": str(own.availability),
+                    "correlation": str(own.correlation),
+                    "target_weight": str(own.target_weight),
+                    "weight": str(own.weight),
+                }
+                for own in a_round.groups
+            ],
+        },
+        "class": {"L": str(clients.L), "mu": str(clients.mu), "noise": noisy},
+        "bound": bound,
+        "below": written(ends["below"], "g"),
+    }
 
 
 def _chain_text(chain: ParticipantChain) -> Mapping[str, Any]:
@@ -541,7 +568,7 @@ class CorrelatedCertificate(ProofFile):
 
     kind = correlated_checker.KIND
     most_characters = correlated_checker.MOST_CHARACTERS
-    check = staticmethod(check_correlated)
+    check: ClassVar[staticmethod[[Any], None]] = staticmethod(check_correlated)
 
     @property
     def proof(self) -> CorrelatedProof:
@@ -572,32 +599,36 @@ class CorrelatedCertificate(ProofFile):
         if proof.measure == "rate":
             left, rate = "E||x_t - x*||^2 <= ", bound["rate"]
             right = f"{rate}^t {first} + (1 - {rate}^t)/(1 - {rate}) ({each}) for every t"
-        weighted = proof.averaging == "weights"
-        sums = "weight times update" if weighted else "mean update of those present"
-        gradients = (
-            "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
-        )
-        lines = [
+        return (
             left + right + ", h = sum alpha_i ||grad F_i(x*)||^2",
-            f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
-            f"{gradients}, x* of F = sum alpha_i F_i",
-            f"K = {proof.local_steps}, eta_c = {proof.client_lr}, x+ = x + {proof.server_lr} times "
-            f"{sums}; {_WHO[proof.chain is not None]}, stationary at first:",
-        ]
-        if proof.chain is not None:
-            lines += [
-                f"  {fraction_text(p)} of rounds: {_members(mask)}"
-                for p, mask in zip(proof.chain.law, proof.chain.masks, strict=True)
-            ]
-        for own in proof.groups:
-            weight = f", weight {fraction_text(own.weight)}" if weighted else ""
-            correlation = f"correlation {fraction_text(own.correlation)}, "
-            lines.append(
-                f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
-                f"{'' if proof.chain is not None else correlation}"
-                f"alpha = {fraction_text(own.target_weight)}{weight}"
-            )
-        return tuple(lines)
+            *who_lines(proof, f"eta_c = {proof.client_lr}"),
+        )
+
+
+def who_lines(proof: CorrelatedProof, steps: str) -> Iterator[str]:
+    """Yield the class, the round and who is present, in words."""
+    weighted = proof.averaging == "weights"
+    sums = "weight times update" if weighted else "mean update of those present"
+    gradients = "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
+    yield (
+        f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
+        f"{gradients}, x* of F = sum alpha_i F_i"
+    )
+    yield (
+        f"K = {proof.local_steps}, {steps}, x+ = x + {proof.server_lr} times {sums}; "
+        f"{_WHO[proof.chain is not None]}, stationary at first:"
+    )
+    if proof.chain is not None:
+        for p, mask in zip(proof.chain.law, proof.chain.masks, strict=True):
+            yield f"  {fraction_text(p)} of rounds: {_members(mask)}"
+    for own in proof.groups:
+        weight = f", weight {fraction_text(own.weight)}" if weighted else ""
+        correlation = f"correlation {fraction_text(own.correlation)}, "
+        yield (
+            f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
+            f"{'' if proof.chain is not None else correlation}"
+            f"alpha = {fraction_text(own.target_weight)}{weight}"
+        )
 
 
 _WHO = {

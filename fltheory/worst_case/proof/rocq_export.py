@@ -11,7 +11,7 @@ it leaves is diagonally dominant, and so a sum of squares of single coordinates 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -50,20 +50,32 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
     """
     first, last = proof.client_lr
     drawn = _drawn(proof)
-    refused = {
-        "an interval of step sizes": first < last,
-        "a hypothesis on the run": bool(proof.given),
-        f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
-        f"more than {MOST_PARTICIPANTS} participants": drawn.participants > MOST_PARTICIPANTS,
-    }
-    for what, present in refused.items():
-        if present:
+    refuse(
+        {
+            "an interval of step sizes": first < last,
+            "a hypothesis on the run": bool(proof.given),
+            f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
+            f"more than {MOST_PARTICIPANTS} participants": drawn.participants > MOST_PARTICIPANTS,
+        }
+    )
+    return "\n".join(
+        (HEAD, *_claim(proof), *_certificate(proof, proof.boxes[0]), *_theorem(proof, name))
+    )
+
+
+def refuse(present: Mapping[str, bool]) -> None:
+    """Refuse a proof that has one of these things, by its name.
+
+    Raises
+    ------
+    NotExportedError
+        Naming the first that is present.
+    """
+    for what, is_there in present.items():
+        if is_there:
             raise NotExportedError(
                 f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
             )
-    return "\n".join(
-        (_HEAD, *_claim(proof), *_certificate(proof, proof.boxes[0]), *_theorem(proof, name))
-    )
 
 
 def _drawn(proof: Proof) -> Drawn:
@@ -76,7 +88,7 @@ def _drawn(proof: Proof) -> Drawn:
     )
 
 
-_HEAD = """\
+HEAD = """\
 (** A bound for every client loss, and its proof: check it with Rocq (Coq 8.16 or later) beside the
     library in the folder rocq of fltheory. *)
 
@@ -90,26 +102,29 @@ Open Scope Q_scope.
 # ---------------------------------------------------------------- numbers and lists
 
 
-def _rational(value: Fraction | int) -> str:
+def rational(value: Fraction | int) -> str:
+    """Return a number as a rational of Rocq's."""
     value = Fraction(value)
     if value.denominator == 1:
         return f"({value.numerator})" if value < 0 else str(value.numerator)
     return f"({value.numerator} # {value.denominator})"
 
 
-def _real(value: Fraction | int) -> str:
+def real(value: Fraction | int) -> str:
+    """Return a number as a real one."""
     value = Fraction(value)
     if value.denominator == 1:
         return f"({value.numerator})" if value < 0 else str(value.numerator)
     return f"({value.numerator} / {value.denominator})"
 
 
-def _list(items: Sequence[str]) -> str:
+def listed(items: Iterable[str]) -> str:
+    """Return a list as Rocq writes it."""
     return f"[{'; '.join(items)}]"
 
 
 def _linear(coefficients: Fractions) -> str:
-    return _list([_rational(value) for value in coefficients])
+    return listed([rational(value) for value in coefficients])
 
 
 # ---------------------------------------------------------------- the claim and its certificate
@@ -119,27 +134,36 @@ _COEFFICIENTS = ("rate", "gap", "decrease", *RESIDUAL)
 
 
 def _claim(proof: Proof) -> Iterator[str]:
-    lr, drawn = proof.client_lr[0], _drawn(proof)
-    pool, bound = drawn.n_eligible, proof.bound_at(lr)
-    values = {
+    drawn = _drawn(proof)
+    pool = drawn.n_eligible
+    of_draw = {
         "participants": f"{drawn.participants}%nat",
+        "most_eligible": "None" if pool is None else f"Some {rational(pool)}",
+        "excluded_share": rational(drawn.excluded_share),
+    }
+    yield "Definition the_claim : claim := {|"
+    yield ";\n".join(f"  {k} := {v}" for k, v in claim_fields(proof, of_draw).items())
+    yield "|}.\n"
+
+
+def claim_fields(proof: Proof, of_draw: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a claim; those on who takes part are given."""
+    lr = proof.client_lr[0]
+    bound = proof.bound_at(lr)
+    return {
+        **of_draw,
         "local_steps": f"{proof.local_steps}%nat",
-        "most_eligible": "None" if pool is None else f"Some {_rational(pool)}",
-        "excluded_share": _rational(drawn.excluded_share),
-        "q": _rational(proof.q),
-        "client_lr": _rational(lr),
-        "server_lr": _rational(proof.server_lr),
-        "assist_lr": _rational(proof.assist_ratio * lr),
-        "smoothness": _rational(proof.L),
-        "convexity": _rational(proof.mu),
+        "q": rational(proof.q),
+        "client_lr": rational(lr),
+        "server_lr": rational(proof.server_lr),
+        "assist_lr": rational(proof.assist_ratio * lr),
+        "smoothness": rational(proof.L),
+        "convexity": rational(proof.mu),
         "everywhere": str(proof.heterogeneity == "everywhere").lower(),
         "noisy": str(proof.noisy).lower(),
         "descent": str(proof.of_descent).lower(),
-        **{name: _rational(bound.get(name, Fraction(0))) for name in _COEFFICIENTS},
+        **{name: rational(bound.get(name, Fraction(0))) for name in _COEFFICIENTS},
     }
-    yield "Definition the_claim : claim := {|"
-    yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
-    yield "|}.\n"
 
 
 def _certificate(proof: Proof, box: Box) -> Iterator[str]:
@@ -151,17 +175,17 @@ def _certificate(proof: Proof, box: Box) -> Iterator[str]:
     if proof.of_descent:
         # Those at x*, of which a descent says nothing, are zero.
         budgets = [value for part in budgets for value in (Fraction(0), part)]
-    blocks = _in_units(proof, slack_blocks(proof, box, lr))
+    blocks = in_units(proof, slack_blocks(proof, box, lr))
     values = {
         **{
-            f"{group}_pairs": _pairs(pairs, lr * _parts(proof))
+            f"{group}_pairs": pairs_listed(pairs, lr * _parts(proof))
             for group, pairs in zip(("eligible", "excluded"), [*box.pairs, []], strict=False)
         },
         "budgets": _linear(budgets),
         "noises": _linear([noise * part for part in box.noises]),
         "orthogonal": _orthogonal(proof, box.orthogonal),
         **{
-            f"{name}_squares": _squares(blocks.get(block, []))
+            f"{name}_squares": squares_listed(blocks.get(block, []))
             for name, block in (
                 ("mean", "means"),
                 ("eligible", "differences of eligible clients"),
@@ -185,11 +209,11 @@ def _square(proof: Proof) -> Fraction:
     return 2 / proof.L if proof.of_descent else Fraction(1)
 
 
-def _pairs(weights: FractionRows, unit: Fraction) -> str:
+def pairs_listed(weights: FractionRows, unit: Fraction) -> str:
     """Return the multipliers of pairs: in units of the loss, and not of L = 1."""
-    return _list(
+    return listed(
         [
-            f"({a}%nat, {b}%nat, {_rational(unit * value)})"
+            f"({a}%nat, {b}%nat, {rational(unit * value)})"
             for a, row in enumerate(weights)
             for b, value in enumerate(row)
             if value
@@ -202,16 +226,16 @@ def _orthogonal(proof: Proof, values: Fractions) -> str:
     count = proof.local_steps - 1
     before = [(k, j) for k in range(count) for j in (*range(k), *range(count, count + k))]
     unit = 2 * proof.client_lr[0] / proof.L * _parts(proof)
-    return _list(
+    return listed(
         [
-            f"({k}%nat, {j}%nat, {_rational(unit * value)})"
+            f"({k}%nat, {j}%nat, {rational(unit * value)})"
             for (k, j), value in zip(before, values, strict=False)
             if value
         ]
     )
 
 
-def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
+def in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
     """Return the blocks not over e, for gradients in units of their own."""
     e = proof.L * proof.client_lr[0] * _parts(proof)
     made = {}
@@ -231,9 +255,10 @@ def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, Fra
 # ---------------------------------------------------------------- sums of squares
 
 
-def _squares(matrix: FractionRows) -> str:
-    return _list(
-        [f"({_rational(weight)}, {_linear(form)})" for weight, form in sum_of_squares(matrix)]
+def squares_listed(matrix: FractionRows) -> str:
+    """Return a matrix as a sum of squares, each with its weight."""
+    return listed(
+        [f"({rational(weight)}, {_linear(form)})" for weight, form in sum_of_squares(matrix)]
     )
 
 
@@ -371,9 +396,9 @@ class _Statement:
 
 
 def _statement(proof: Proof) -> _Statement:
-    bound = {name: _real(value) for name, value in proof.bound_at(proof.client_lr[0]).items()}
+    bound = {name: real(value) for name, value in proof.bound_at(proof.client_lr[0]).items()}
     drawn = _drawn(proof)
-    lr, m, q = proof.client_lr[0], drawn.participants, _real(proof.q)
+    lr, m, q = proof.client_lr[0], drawn.participants, real(proof.q)
     alone, server = not drawn.excluded_share, proof.q < 1
     everybody = "n" if alone else "(n + s)"
     seen, over, closed = (
@@ -385,12 +410,12 @@ def _statement(proof: Proof) -> _Statement:
     opened, shut = (f"{loss} ", "") if proof.of_descent else ("square (minus ", " xs)")
     played = (
         f"expectation draws (fun who =>{over}\n"
-        f"      {opened}(clients_round {everybody} {m} {proof.local_steps} {_real(lr)} "
-        f"{_real(proof.server_lr)}\n        {seen} who x){shut}){closed}"
+        f"      {opened}(clients_round {everybody} {m} {proof.local_steps} {real(lr)} "
+        f"{real(proof.server_lr)}\n        {seen} who x){shut}){closed}"
     )
     floor = f"{bound['heterogeneity']} * (d * d)"
     if server:
-        assist = _real(proof.assist_ratio * lr)
+        assist = real(proof.assist_ratio * lr)
         played = (
             f"{q} * {played}\n  + (1 - {q}) * expectation noises (fun noise =>\n"
             f"      {opened}(server_round {everybody} {assist} G noise x){shut})"
@@ -429,12 +454,12 @@ def _hypotheses(proof: Proof, everybody: str) -> Iterator[str]:
     m, pool, server = drawn.participants, drawn.n_eligible, proof.q < 1
     yield f"({m} <= n)%nat"
     if pool is not None:
-        yield f"INR n <= {_real(pool)}"
+        yield f"INR n <= {real(pool)}"
     if drawn.excluded_share:
-        yield f"INR s = {_real(drawn.excluded_share)} * (INR n + INR s)"
+        yield f"INR s = {real(drawn.excluded_share)} * (INR n + INR s)"
     yield (
         f"(forall i, (i < {everybody})%nat -> "
-        f"interpolable {_real(proof.L)} {_real(proof.mu)} (F i) (G i))"
+        f"interpolable {real(proof.L)} {real(proof.mu)} (F i) (G i))"
     )
     if not proof.of_descent:
         yield f"same (mean_gradient {everybody} G xs) zero"

@@ -20,6 +20,7 @@ from fltheory.worst_case.proof.proof_file import (
     heterogeneity_text,
     polynomial_text,
 )
+from fltheory.worst_case.proof.rocq_averaging import averaging_theorem
 from fltheory.worst_case.proof.rocq_export import rocq_theorem
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.client_class import exact
@@ -121,9 +122,12 @@ class Certificate(ProofFile):
         Raises
         ------
         ValueError
-            For an interval of steps, clients that come independently, or what is too large.
+            For an interval of steps, a hypothesis on the run, or what is too large; where clients
+            come independently for noise or a descent of F, too.
         """
-        return rocq_theorem(self.proof)
+        proof = self.proof
+        drawn = isinstance(proof.taking_part, Drawn)
+        return rocq_theorem(proof) if drawn else averaging_theorem(proof)
 
     def covers(self, *, n_clients: int | None = None, client_lr: Any = None) -> bool:
         """Whether it holds for a number of clients, or a step size of theirs.

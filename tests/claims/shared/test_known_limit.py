@@ -53,13 +53,13 @@ THEOREM = Theorem(
 )
 AXIS = RateAxis(R, 1 / R, lambda setting: (1, 10, 100, 1000), with_rounds)
 CLAIM = RateClaim(
-    "own/floor",
-    "printed",
-    "O(1/R)",
-    "here",
-    THEOREM,
-    (AXIS,),
-    {"quiet": Regime("no noise", lambda: run(0.0))},
+    id="own/floor",
+    reading="printed",
+    title="O(1/R)",
+    source="here",
+    theorem=THEOREM,
+    axes=(AXIS,),
+    regimes={"quiet": Regime("no noise", lambda: run(0.0))},
 )
 # x' = (1 - eta) x + eta sigma xi has the stationary variance eta sigma^2/(2 - eta): 1/3.
 NOISY, FLOOR = run(1.0), 1 / 3
@@ -149,7 +149,9 @@ def test_a_slope_as_claimed_does_not_hide_a_limit() -> None:
 
 def test_hypotheses_are_asked_first_and_directions_are_spared() -> None:
     assert check(CLAIM, run(1.0, step=1.5)).outcome is Outcome.INAPPLICABLE
-    rises = DirectionClaim("own/falls", "printed", "", "", THEOREM, (AXIS,))
+    rises = DirectionClaim(
+        id="own/falls", reading="printed", title="", source="", theorem=THEOREM, axes=(AXIS,)
+    )
     assert "tends" not in check(rises, NOISY).detail
     floored = replace(CLAIM, axes=(replace(AXIS, order=1 / R + eta),))
     assert check(floored, NOISY).outcome is not Outcome.REFUTED

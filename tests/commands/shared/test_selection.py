@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fltheory.commands.shared.selection import in_readings, registered_in, the_id
+from fltheory.commands.shared.preparation import in_readings, registered_in, the_id
 from fltheory.theorems import registered
 
 

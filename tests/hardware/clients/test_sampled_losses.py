@@ -15,8 +15,11 @@ from torch import nn  # noqa: E402
 from fltheory.hardware.clients import sampled_losses  # noqa: E402
 from fltheory.hardware.clients.batches import Batches  # noqa: E402
 from fltheory.hardware.clients.sampled_losses import SampledLosses  # noqa: E402
-from fltheory.hardware.flat_model import FlatModel  # noqa: E402
-from fltheory.hardware.gradients import batch_losses, cross_entropy  # noqa: E402
+from fltheory.hardware.gradients import (  # noqa: E402
+    FlatModel,
+    batch_losses,
+    cross_entropy,
+)
 
 ROWS, STEPS, WIDTH, FEATURES, CLASSES, SAMPLES, LR = 2, 5, 3, 4, 3, 20, 0.4
 

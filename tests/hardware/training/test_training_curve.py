@@ -10,7 +10,7 @@ torch = pytest.importorskip(
 )
 from torch import nn  # noqa: E402
 
-from fltheory.hardware.flat_model import FlatModel  # noqa: E402
+from fltheory.hardware.gradients import FlatModel  # noqa: E402
 from fltheory.hardware.training.curve import FIGURES, Curve, evaluated  # noqa: E402
 
 

@@ -23,7 +23,6 @@ from fltheory.report.files.verdict_file import (
     MadeBy,
     read_verdicts,
     verdict_csv,
-    verdict_document,
     write_verdicts,
 )
 from fltheory.verify import Outcome, check_regimes
@@ -50,7 +49,7 @@ def refuse(token: str) -> None:
 
 def document(cells, tmp_path: Path):
     path = tmp_path / "out" / "verify.json"
-    write_verdicts(path, verdict_document(cells, MADE_BY))
+    write_verdicts(path, cells, MADE_BY)
     return json.loads(path.read_text(), parse_constant=refuse)
 
 

@@ -1,0 +1,345 @@
+"""Exported theorems that were changed, and how many are accepted that say something else.
+
+An exported file has a number, a sign, an inequality, a part of the statement or a lemma's name
+changed at random, or was printed by an exporter that gets large numbers wrong. Each is compiled
+beside the library, with the axioms compared as `make rocq` does, and read back beside its
+certificate. The target is none that both accept whose statement is not the claim's, and none that
+Rocq accepts with a bound below the one claimed. A changed multiplier that proves the claim still is
+no miss: the statement is the same.
+
+    python benchmarks/rocq_mutants.py [--compiled 200] [--read 5000] [--seed 38]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "rocq")]
+
+import check  # noqa: E402
+import read_back  # noqa: E402
+
+from fltheory.worst_case.rounds.certificate import Certificate  # noqa: E402
+
+KEPT = sorted((ROOT / "rocq" / "proofs").glob("*.json"))
+SLOW = ("fedavg_ten_steps",)  # read back alone
+SMALLER_IS_STRONGER = {
+    "rate": True,
+    "heterogeneity": True,
+    "noise": True,
+    "server_noise": True,
+    "gap": False,
+    "decrease": False,
+}
+SIGNS = (
+    (" + ", " - "),
+    (" - ", " + "),
+    ("minus ", "add "),
+    ("(1 - ", "(1 + "),
+    ("[(", "[(-"),
+    ("; (", "; (-"),
+    (":= (", ":= (-"),
+    (":= 1", ":= (-1)"),
+    ("interpolable 1 ", "interpolable (-1) "),
+)
+INEQUALITIES = (
+    ("<= d * d", "< d * d"),
+    ("<= d * d", ">= d * d"),
+    ("<= ", ">= "),
+    ("<= ", "< "),
+    ("\n  <= ", "\n  = "),
+    (" <= n)%nat", " < n)%nat"),
+    (" <= n)%nat", " >= n)%nat"),
+    ("INR n <= ", "INR n >= "),
+    ("(i < ", "(i <= "),
+    ("(i < ", "(i > "),
+)
+WORDS = (
+    ("forall (V : space)", "exists (V : space)"),
+    ("(xs : V)", "(xs x0 : V)"),
+    ("d * d", "d"),
+    ("d * d", "d * d * d"),
+    ("square ", "inner x "),
+    ("(x xs : V)", "(xs x : V)"),
+    ("-> V) (x", "-> V) (xs"),
+    ("draws_uniformly draws n", "draws_uniformly draws m"),
+    ("mean_gradient", "total"),
+    ("mean_loss", "sum"),
+    ("clients_round", "server_round"),
+    ("exact_gradients", "noisy_gradients"),
+    ("noisy_gradients G xi", "exact_gradients G"),
+    ("expectation draws", "expectation noises"),
+    ("(minus x xs)", "(minus x x)"),
+    ("(minus x xs)", "zero"),
+    ("unbiased noises sigma", "unbiased noises 0"),
+    ("probabilities draws", "True"),
+    ("xs) zero", "xs) xs"),
+    ("everywhere := true", "everywhere := false"),
+    ("everywhere := false", "everywhere := true"),
+    ("descent := true", "descent := false"),
+    ("noisy := true", "noisy := false"),
+    ("rate ^ r", "rate ^ (r + 1)"),
+    ("iterates 0%nat", "iterates 1%nat"),
+    ("tower iterates", "tower (fun r => iterates (S r))"),
+    (" ->\n", " \\/\n"),
+    (" ->\n", " /\\\n"),
+)
+ADDED = (
+    "Axiom false : False.\n",
+    "Axiom one_round : forall c w, accepted c w = true -> holds c.\n",
+    "Definition square {V : space} (v : V) : R := 0.\n",
+    "Definition interpolable {V : space} (L mu : R) (F : V -> R) (G : V -> V) : Prop := False.\n",
+    "Definition draws_uniformly (l : law (nat -> bool)) (n m : nat) : Prop := False.\n",
+    "Definition INR (n : nat) : R := 0.\n",
+    'Notation "a <= b" := (b <= a).\n',
+    'Notation "a / b" := (a * 0) (b at level 40).\n',
+    "Local Unset Guard Checking.\n",
+    "Require Import Classical.\n",
+    "Section S. Hypothesis no : False.\n",
+)
+NAMES = (
+    ("one_round the_claim", "one_descent the_claim"),
+    ("one_descent the_claim", "one_round the_claim"),
+    ("one_round the_claim", "all_rounds the_claim"),
+    ("ltac:(vm_compute; reflexivity)", "I"),
+    ("ltac:(vm_compute; reflexivity)", "eq_refl"),
+    ("ltac:(vm_compute; reflexivity)", "ltac:(native_compute; reflexivity)"),
+    ("all_rounds ", "all_rounds_gain "),
+    ("all_rounds_steady ", "all_rounds "),
+    ("geometric_value by lra", "geometric_one"),
+    ("geometric_one", "geometric_value by lra"),
+    ("in_numbers H", "cbv in H"),
+    ("lra.\nQed", "nra.\nQed"),
+    ("lra.\nQed", "admit.\nAdmitted"),
+    ("Qed.", "Admitted."),
+    ("Qed.", "Defined."),
+    ("Qed.", "Abort."),
+    ("Theorem bound", "Lemma bound"),
+    ("Theorem bound", "Axiom bound"),
+    ("Theorem bound_for_every_loss :", "Theorem bound_for_every_los :"),
+    ("Print Assumptions bound_for_every_loss_after_every_round", "Print Assumptions one_round"),
+    ("Print Assumptions bound_for_every_loss_after_every_round.", ""),
+    ("Print Assumptions bound", "Check bound"),
+    ("the_claim the_certificate", "the_claim the_claim"),
+    ("OneRound Bound Descent Rounds", "OneRound Bound Rounds Quadratic"),
+)
+
+
+def _replaced(text: str, rng: random.Random, pairs: tuple[tuple[str, str], ...]) -> str:
+    """Return a text with one of the pairs replaced at one place, of those that occur."""
+    old, new = rng.choice([pair for pair in pairs if pair[0] in text])
+    at = rng.choice([found.start() for found in re.finditer(re.escape(old), text)])
+    return text[:at] + new + text[at + len(old) :]
+
+
+def _number(text: str, rng: random.Random) -> str:
+    """Change a digit, a digit's place, or a whole number: in a theorem, the claim or the proof."""
+    begin = rng.choice(
+        ["Definition the_claim", "Definition the_cert", "Theorem ", "_every_round :"]
+    )
+    at = text.index(begin) + len(begin)
+    numbers = list(re.finditer(r"(?<![A-Za-z_])\d+", text[at:]))
+    found = rng.choice(numbers[: max(20, len(numbers) // 2)])
+    old = found[0]
+    place = rng.randrange(len(old))
+    new = rng.choice(
+        [
+            old[:place] + str((int(old[place]) + rng.randrange(1, 10)) % 10) + old[place + 1 :],
+            old + rng.choice("0123456789"),
+            old[:-1] or "7",
+            str(int(old) + 1),
+            str(max(int(old) - 1, 0)),
+        ]
+    )
+    start = at + found.start()
+    return text[:start] + new + text[start + len(old) :]
+
+
+def _sign(text: str, rng: random.Random) -> str:
+    return _replaced(text, rng, SIGNS)
+
+
+def _inequality(text: str, rng: random.Random) -> str:
+    return _replaced(text, rng, INEQUALITIES)
+
+
+def _statement(text: str, rng: random.Random) -> str:
+    """Change a word, leave a line out, say it twice, or put one in."""
+    kind = rng.randrange(4)
+    if kind < 2:
+        return _replaced(text, rng, WORDS)
+    at = rng.choice([text.index("Theorem "), text.rindex("Theorem ")])
+    if kind == 2:
+        lines = text[at : text.index("Proof.", at)].splitlines(keepends=True)
+        place = rng.randrange(1, len(lines))
+        lines[place : place + 1] = lines[place : place + 1] * rng.choice([0, 2])
+        return text[:at] + "".join(lines) + text[text.index("Proof.", at) :]
+    return text[:at] + rng.choice(ADDED) + text[at:]
+
+
+def _name(text: str, rng: random.Random) -> str:
+    return _replaced(text, rng, NAMES)
+
+
+def _printer(text: str, rng: random.Random) -> str:
+    """Print every number of so many digits wrongly, or one of them wrongly wherever it is."""
+    most = rng.choice([1, 2, 3, 4, 5, 8, 12])
+    if rng.random() < 0.5:
+        wrong = rng.choice([lambda t: "0", lambda t: "1", lambda t: t[:most], lambda t: t[::-1]])
+        return re.sub(
+            rf"(?<![A-Za-z_])\d{{{most + 1},}}",
+            lambda found: wrong(found[0]).lstrip("0") or "0",
+            text,
+        )
+    claim = text[text.index("Definition the_claim") : text.index("Definition the_cert")]
+    old = rng.choice(re.findall(r"(?<![A-Za-z_])\d+", claim))
+    return re.sub(rf"(?<![A-Za-z_\d]){old}(?!\d)", str(int(old) + rng.choice([-1, 1, 2])), text)
+
+
+KINDS: dict[str, Callable[[str, random.Random], str]] = {
+    "number": _number,
+    "sign": _sign,
+    "inequality": _inequality,
+    "statement": _statement,
+    "name": _name,
+    "printer": _printer,
+}
+
+
+def mutant(text: str, kind: str, rng: random.Random) -> str:
+    """Return an exported file with a change of a kind, never the file itself."""
+    made = text
+    while made == text:
+        made = KINDS[kind](text, rng)
+    return made
+
+
+def said(text: str) -> list[str]:
+    """Return the theorems of a file, as they are written."""
+    return re.findall(r"^Theorem .*?(?=^Proof\.$)", text, re.MULTILINE | re.DOTALL)
+
+
+def is_read(text: str, certificate: dict[str, Any]) -> bool:
+    """Whether a file is read back as what its certificate claims."""
+    try:
+        read_back.compare(text, certificate)
+    except read_back.NotReadError:
+        return False
+    return True
+
+
+def is_stronger(text: str, certificate: dict[str, Any]) -> bool:
+    """Whether a file that is of the right shape states a bound below the one that is claimed."""
+    try:
+        numbers = read_back.read(text)
+    except read_back.NotReadError:
+        return False
+    meant = read_back.claimed(certificate)
+    return any(
+        name in meant and name in numbers and (numbers[name] < meant[name]) == smaller
+        for name, smaller in SMALLER_IS_STRONGER.items()
+        if numbers.get(name) != meant.get(name)
+    )
+
+
+def is_compiled(text: str, folder: Path) -> bool:
+    """Whether Rocq accepts a file, resting on the real numbers' axioms alone."""
+    (folder / "Exported.v").write_text(text, encoding="utf-8")
+    try:
+        printed = subprocess.run(
+            ["coqc", "-Q", ".", "fltheory", "Exported.v"],
+            cwd=folder,
+            check=True,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+        ).stdout
+        check.check_assumptions(printed)
+    except (subprocess.SubprocessError, ValueError):
+        return False
+    return True
+
+
+def compiled(count: int, seed: int) -> int:
+    """Print what Rocq and the reader say of mutants, by kind; return how many miss the target."""
+    rng = random.Random(seed)
+    files = [file for file in KEPT if file.stem not in SLOW]
+    tallies: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    missed = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        check.compile_library(folder)
+        for index in range(count):
+            file = files[index % len(files)]
+            kind = list(KINDS)[index % len(KINDS)]
+            certificate = read_back.certificate_in(file)
+            text = Certificate(file.read_text(encoding="utf-8")).rocq_theorem()
+            changed = mutant(text, kind, rng)
+            by_rocq, by_reader = is_compiled(changed, folder), is_read(changed, certificate)
+            same = said(changed) == said(text)
+            tallies[kind] += Counter(
+                {
+                    "made": 1,
+                    "Rocq": by_rocq,
+                    "reader": by_reader,
+                    "both": by_rocq and by_reader,
+                    "stronger, Rocq": by_rocq and is_stronger(changed, certificate),
+                }
+            )
+            if by_rocq and ((by_reader and not same) or is_stronger(changed, certificate)):
+                missed += 1
+                print(f"missed: {kind} {index} of {file.stem}, seed {seed}")
+    for kind, tally in tallies.items():
+        print(f"{kind}: {', '.join(f'{tally[what]} {what}' for what in tally)}")
+    total = sum(tallies.values(), Counter[str]())
+    print(
+        f"compiled {total['made']}: Rocq accepted {total['Rocq']}, the reader {total['reader']}, "
+        f"both {total['both']}; {missed} missed (target 0)"
+    )
+    return missed
+
+
+def read_mutants(count: int, seed: int) -> int:
+    """Print how many mutants are read back as the claim; return those that say another thing."""
+    rng = random.Random(seed + 1)
+    documents = [json.loads(file.read_text(encoding="utf-8")) for file in KEPT]
+    texts = [Certificate(file.read_text(encoding="utf-8")).rocq_theorem() for file in KEPT]
+    accepted = missed = 0
+    for index in range(count):
+        which = rng.randrange(len(texts))
+        changed = mutant(texts[which], list(KINDS)[index % len(KINDS)], rng)
+        if is_read(changed, documents[which]):
+            accepted += 1
+            if said(changed) != said(texts[which]):
+                missed += 1
+                print(f"missed: {index} of {KEPT[which].stem}, seed {seed}")
+    print(f"read back {count}: {accepted} accepted, {missed} of them with another statement")
+    return missed
+
+
+def main() -> int:
+    """Compile and read mutants; status 1 if one is accepted that says something else."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--compiled", type=int, default=200)
+    parser.add_argument("--read", type=int, default=5_000)
+    parser.add_argument("--seed", type=int, default=38)
+    given = parser.parse_args()
+    missed = read_mutants(given.read, given.seed) if given.read else 0
+    missed += compiled(given.compiled, given.seed) if given.compiled else 0
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
