@@ -138,8 +138,9 @@ def product(*factors: Any) -> Any:
         return reduce(np.matmul, factors)
     raw = [(each.shape, list(map(raw_number, each.flat))) for each in factors]
     balls = any(isinstance(item, arb) for _, each in raw for item in each)
-    number, matrix = (arb, arb_mat) if balls else (fmpq, fmpq_mat)
-    made: Any = reduce(mul, (matrix(*shape, list(map(number, each))) for shape, each in raw))
+    kinds: tuple[Any, Any] = (arb, arb_mat) if balls else (fmpq, fmpq_mat)
+    number, matrix = kinds
+    made = reduce(mul, (matrix(*shape, list(map(number, each))) for shape, each in raw))
     found = np.empty(made.nrows() * made.ncols(), dtype=object)
     found[:] = list(map(WideningNumber, made.entries()))
     return found.reshape(made.nrows(), made.ncols())
