@@ -29,6 +29,7 @@ from fltheory.worst_case.correlated.phases import (
     phases_certificate,
     scheduled_bound,
 )
+from fltheory.worst_case.correlated.rich_bound import RichBound, rich_certificate, richer_bound
 from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof.proof_file import ProofFile
@@ -59,6 +60,7 @@ def best_bound(
     every_n_clients: bool = False,
     rounds: int | None = None,
     start_distance: Any = None,
+    rich: bool = False,
 ) -> AnyBound:
     """Return the best bound that holds for all clients of a class, as a solver finds it.
 
@@ -116,6 +118,9 @@ def best_bound(
         be the least, not the floor.
     start_distance : number, optional
         ``||x_0 - x*||`` for ``rounds``.
+    rich : bool
+        For clients that come and go, with exact gradients: let the function see gradients and
+        losses at the model, too. The program is larger, the bound never worse.
 
     Returns
     -------
@@ -181,12 +186,12 @@ def best_bound(
 
         differ = measure == "last" or hasattr(algorithm, "at")
         bound_of = _of_schedule if differ else _of_averaging
-        horizon = (rounds, start_distance)
+        horizon = (rounds, start_distance, rich)
         return bound_of(in_number, client_class, numbers, measured, measure, best_weights, horizon)
-    if measure in ("loss", "last") or rounds is not None:
+    if measure in ("loss", "last") or rounds is not None or rich:
         raise ValueError(
-            "participation must be Bernoulli or MarkovOnOff for measure='loss' or 'last', or "
-            f"rounds, got {type(participation).__name__}"
+            "participation must be Bernoulli or MarkovOnOff for measure='loss' or 'last', rounds "
+            f"or rich, got {type(participation).__name__}"
         )
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:
@@ -218,15 +223,15 @@ def _of_schedule(
     measured: Measure,
     measure: Measured | None,
     best_weights: bool,
-    horizon: tuple[int | None, Any],
+    horizon: tuple[int | None, Any, bool],
 ) -> PhasedBound:
     """Bound a run of given length, whose steps may change."""
-    if measure == "loss" or measured is not DISTANCE or numbers or best_weights:
+    rounds, distance, rich = horizon
+    if measure == "loss" or measured is not DISTANCE or numbers or best_weights or rich:
         raise ValueError(
-            "measure must be 'distance' or 'last', without a rate or best_weights, for steps that "
-            "change or the last model"
+            "measure must be 'distance' or 'last', without a rate, best_weights or rich, for steps "
+            "that change or the last model"
         )
-    rounds, distance = horizon
     if rounds is None:
         raise ValueError(
             "rounds and start_distance must be given for steps that change or the last model"
@@ -243,11 +248,11 @@ def _of_averaging(
     measured: Measure,
     measure: Measured | None,
     best_weights: bool,
-    horizon: tuple[int | None, Any],
+    horizon: tuple[int | None, Any, bool],
 ) -> Bound | CorrelatedBound:
     """Bound a single round where rounds are independent, else means over rounds."""
-    (rounds, distance), a_round = horizon, in_number(1)
-    if not a_round.is_correlated and measure != "loss" and rounds is None:
+    (rounds, distance, rich), a_round = horizon, in_number(1)
+    if not a_round.is_correlated and measure != "loss" and rounds is None and not rich:
         if best_weights:
             a_round = least_floor_weights(a_round, _convex(clients))
         return best_bound_of(a_round, clients, numbers.get(measured.speed), measured)
@@ -258,7 +263,7 @@ def _of_averaging(
         )
 
     def bound_of(played: AveragingRound) -> CorrelatedBound:
-        return best_correlated_bound(
+        found = best_correlated_bound(
             played,
             _convex(clients),
             measure="loss" if measure == "loss" else "distance",
@@ -266,6 +271,7 @@ def _of_averaging(
             rounds=rounds,
             distance=1 if distance is None else distance,
         )
+        return richer_bound(found) if rich else found
 
     def value(played: AveragingRound) -> float:
         found = bound_of(played)
@@ -326,6 +332,7 @@ def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile:
 _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     Bound: round_certificate,
     CorrelatedBound: correlated_certificate,
+    RichBound: rich_certificate,
     LyapunovBound: _proof_of_memory,
     PhasedBound: phases_certificate,
 }

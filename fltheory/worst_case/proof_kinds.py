@@ -10,13 +10,20 @@ from fltheory import validation
 from fltheory.files.read_file import existing_file
 from fltheory.worst_case.correlated.bound import CorrelatedCertificate
 from fltheory.worst_case.correlated.phases import PhasesCertificate
+from fltheory.worst_case.correlated.rich_bound import RichCertificate
 from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.certificate import Certificate
 
 KINDS: Mapping[str, type[ProofFile]] = {
     one.kind: one
-    for one in (Certificate, CorrelatedCertificate, LyapunovCertificate, PhasesCertificate)
+    for one in (
+        Certificate,
+        CorrelatedCertificate,
+        RichCertificate,
+        PhasesCertificate,
+        LyapunovCertificate,
+    )
 }
 _FORMER = ("bound on weighted averaging for every client loss",)
 """Kinds that are part of another one now."""

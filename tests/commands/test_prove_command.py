@@ -170,6 +170,8 @@ def test_prove_of_a_run_takes_a_regime_and_refuses_what_it_cannot_prove(fltheory
         (("local-gd/1", "--regime", "none"), "regime must be one of"),
         (("local-gd/1", "--client-lr", "1/2"), "--client-lr must be left out for local-gd/1"),
         (("ca-fed/2", "--regime", "usual"), "--regime must be left out for ca-fed/2"),
+        (("local-gd/1", "--rich"), "--rich must be left out for local-gd/1"),
+        (("ca-fed/2", "--rich", "--sigma", "1"), "client_class must have sigma = 0 for a function"),
     ):
         status, out, err = fltheory_command("prove", *arguments)
         assert (status, out) == (2, "")

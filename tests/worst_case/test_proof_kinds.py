@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fltheory.algorithms import FedVarp, WeightedFedAvg
-from fltheory.participation import Bernoulli, UniformSubset
+from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.worst_case import ClientClass, best_bound, certificate, read_proof
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.proof_kinds import KINDS
@@ -36,7 +36,12 @@ def _of_memory() -> ProofFile:
     return found
 
 
-@pytest.mark.parametrize("make", [_of_a_round, _of_averaging, _of_memory])
+def _of_bursts_by_gradients() -> ProofFile:
+    algorithm = WeightedFedAvg((1.0, 1.0), 0.1, 1)
+    return certificate(best_bound(algorithm, MarkovOnOff([0.5] * 2, 0.9), CLIENTS, rich=True))
+
+
+@pytest.mark.parametrize("make", [_of_a_round, _of_averaging, _of_memory, _of_bursts_by_gradients])
 def test_a_proof_of_each_kind_is_read_as_what_it_is(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     made, path = make(), tmp_path / "proof.json"
     made.write(path)
@@ -67,5 +72,5 @@ def test_a_proof_of_an_earlier_format_must_be_made_again(text: str, tmp_path: Pa
 
 
 def test_kinds_are_told_apart_by_what_their_files_say() -> None:
-    assert len(KINDS) == 4
+    assert len(KINDS) == 5
     assert all(one.kind == kind for kind, one in KINDS.items())

@@ -113,8 +113,8 @@ class Value:
 
 
 @dataclass(frozen=True)
-class CorrelatedProof:
-    """A certificate as it was read: nothing of it is believed yet.
+class CorrelatedRounds:
+    """A claim as it was read, and the rounds and clients that it is of.
 
     Attributes
     ----------
@@ -129,14 +129,7 @@ class CorrelatedProof:
     client_lr, server_lr, L, mu : Fraction
     noisy : bool
     bound : mapping of str to Fraction
-    below, noise_below : Fraction
-    function : list of Value
-        One per state, in the order of `states`.
-    multipliers : list of lists of matrices
-        Of each state and cell; entry (a, b) belongs to the condition of points a and b.
-    noises, orthogonal : lists of lists of Fractions
-        Of each state and cell: of ``E||xi_k||^2 <= sigma^2``; of ``xi_k`` with earlier noise, then
-        with fluctuations of gradients.
+    below : Fraction
     """
 
     measure: str
@@ -151,11 +144,6 @@ class CorrelatedProof:
     noisy: bool
     bound: Mapping[str, Fraction]
     below: Fraction
-    noise_below: Fraction
-    function: Sequence[Value]
-    multipliers: Sequence[Sequence[FractionRows]]
-    noises: Sequence[FractionRows]
-    orthogonal: Sequence[FractionRows]
 
     @cached_property
     def states(self) -> list[State]:
@@ -187,6 +175,29 @@ class CorrelatedProof:
         return [step * own.weight for own in self.groups]
 
 
+@dataclass(frozen=True)
+class CorrelatedProof(CorrelatedRounds):
+    """A certificate as it was read: nothing of it is believed yet.
+
+    Attributes
+    ----------
+    noise_below : Fraction
+    function : list of Value
+        One per state, in the order of `states`.
+    multipliers : list of lists of matrices
+        Of each state and cell; entry (a, b) belongs to the condition of points a and b.
+    noises, orthogonal : lists of lists of Fractions
+        Of each state and cell: of ``E||xi_k||^2 <= sigma^2``; of ``xi_k`` with earlier noise, then
+        with fluctuations of gradients.
+    """
+
+    noise_below: Fraction
+    function: Sequence[Value]
+    multipliers: Sequence[Sequence[FractionRows]]
+    noises: Sequence[FractionRows]
+    orthogonal: Sequence[FractionRows]
+
+
 # ---------------------------------------------------------------- reading what a stranger wrote
 
 
@@ -199,6 +210,39 @@ def parsed(text: str) -> CorrelatedProof:
         Naming the field that is missing, is not what it must be, or is out of range.
     """
     top = kernel.document_of(text, FIELDS, MOST_CHARACTERS, version=VERSION, kind=KIND)
+    rounds = rounds_of(top)
+    n, steps, noisy = len(rounds.groups), rounds.local_steps, rounds.noisy
+
+    def value(place: str, found: Any) -> Value:
+        one = kernel.fields_of(place, found, "form present all constant")
+        return Value(
+            symmetric(f"{place}.form", one["form"], 2 * n),
+            numbers_of(f"{place}.present", one["present"], n),
+            numbers_of(f"{place}.all", one["all"], n),
+            kernel.fraction(f"{place}.constant", one["constant"]),
+        )
+
+    extra = steps * (steps - 1)
+    proof = CorrelatedProof(
+        **vars(rounds),
+        noise_below=kernel.fraction("noise_below", top["noise_below"]),
+        function=kernel.list_of("function", top["function"], value),
+        multipliers=of_cells(
+            "multipliers", top["multipliers"], lambda p, f: kernel.weights_of(p, f, steps + 1)
+        ),
+        noises=of_cells(
+            "noises", top["noises"], lambda p, f: numbers_of(p, f, steps if noisy else 0)
+        ),
+        orthogonal=of_cells(
+            "orthogonal", top["orthogonal"], lambda p, f: numbers_of(p, f, extra if noisy else 0)
+        ),
+    )
+    _check_ranges(proof)
+    return proof
+
+
+def rounds_of(top: Mapping[str, Any]) -> CorrelatedRounds:
+    """Read what a certificate claims, and of which rounds and clients."""
     measures = [name for name, claim in CLAIMS.items() if top["claim"] == claim]
     if not measures:
         raise ProofError(f"claim: is none that is known, got {kernel.shown(top['claim'])}")
@@ -217,20 +261,7 @@ def parsed(text: str) -> CorrelatedProof:
         raise ProofError("round.averaging: must be 'weights' or 'present'")
     steps = kernel.whole("round.local_steps", played["local_steps"])
     _check_size(groups, steps)
-    size = 2 * len(groups)
-
-    def value(place: str, found: Any) -> Value:
-        one = kernel.fields_of(place, found, "form present all constant")
-        return Value(
-            kernel.rows_of(f"{place}.form", one["form"], size),
-            _numbers(f"{place}.present", one["present"], len(groups)),
-            _numbers(f"{place}.all", one["all"], len(groups)),
-            kernel.fraction(f"{place}.constant", one["constant"]),
-        )
-
-    noisy = clients["noise"]
-    extra = steps * (steps - 1)
-    proof = CorrelatedProof(
+    found = CorrelatedRounds(
         measure=measures[0],
         groups=groups,
         chain=chain,
@@ -240,25 +271,27 @@ def parsed(text: str) -> CorrelatedProof:
         server_lr=kernel.fraction("round.server_lr", played["server_lr"]),
         L=kernel.fraction("class.L", clients["L"]),
         mu=kernel.fraction("class.mu", clients["mu"]),
-        noisy=noisy,
+        noisy=clients["noise"],
         bound={
             name: kernel.fraction(f"bound.{name}", bound[name]) for name in COEFFICIENTS.split()
         },
         below=kernel.fraction("below", top["below"]),
-        noise_below=kernel.fraction("noise_below", top["noise_below"]),
-        function=kernel.list_of("function", top["function"], value),
-        multipliers=_of_cells(
-            "multipliers", top["multipliers"], lambda p, f: kernel.weights_of(p, f, steps + 1)
-        ),
-        noises=_of_cells(
-            "noises", top["noises"], lambda p, f: _numbers(p, f, steps if noisy else 0)
-        ),
-        orthogonal=_of_cells(
-            "orthogonal", top["orthogonal"], lambda p, f: _numbers(p, f, extra if noisy else 0)
-        ),
     )
-    _check_ranges(proof)
-    return proof
+    rate, noise = found.bound["rate"], (found.bound["noise"], found.bound["start_noise"])
+    kernel.in_range(
+        {
+            "round.client_lr": found.client_lr > 0,
+            "round.server_lr": found.server_lr > 0,
+            "class.L": found.L > 0,
+            "class.mu": 0 < found.mu < found.L,
+            "bound.rate": 0 <= rate < 1 if found.measure == "rate" else rate == 1,
+            "below": found.measure != "rate" or found.below == 0,
+            "bound.noise": found.noisy or not any(noise),
+            "round.groups.weight": found.averaging == "weights"
+            or all(own.weight == 1 for own in found.groups),
+        }
+    )
+    return found
 
 
 def _group(place: str, found: Any) -> MarkovGroup:
@@ -313,14 +346,24 @@ def _chain(found: Any, groups: Sequence[MarkovGroup]) -> Chain:
     return Chain(masks, rows, law)
 
 
-def _numbers(place: str, found: Any, size: int) -> Fractions:
+def numbers_of(place: str, found: Any, size: int) -> Fractions:
+    """Return so many fractions."""
     row: Fractions = kernel.row(place, found)
     if len(row) != size:
         raise ProofError(f"{place}: must have {size} numbers")
     return row
 
 
-def _of_cells(place: str, found: Any, of: Any) -> list[list[Any]]:
+def symmetric(place: str, found: Any, size: int) -> FractionRows:
+    """Return a symmetric matrix of fractions."""
+    rows = kernel.rows_of(place, found, size)
+    if any(rows[i][j] != rows[j][i] for i in range(size) for j in range(i)):
+        raise ProofError(f"{place}: must be symmetric")
+    return rows
+
+
+def of_cells(place: str, found: Any, of: Any) -> list[list[Any]]:
+    """Return what ``of`` reads of every state and cell."""
     return kernel.list_of(place, found, lambda p, f: kernel.list_of(p, f, of))
 
 
@@ -334,29 +377,14 @@ def _check_size(groups: Sequence[MarkovGroup], steps: int) -> None:
 
 
 def _check_ranges(proof: CorrelatedProof) -> None:
-    bound = proof.bound
     ranges = {
-        "round.client_lr": proof.client_lr > 0,
-        "round.server_lr": proof.server_lr > 0,
-        "class.L": proof.L > 0,
-        "class.mu": 0 < proof.mu < proof.L,
-        "bound.rate": 0 <= bound["rate"] < 1 if proof.measure == "rate" else bound["rate"] == 1,
-        "below": proof.measure != "rate" or proof.below == 0,
         "noise_below": proof.measure != "rate" or proof.noise_below == 0,
-        "bound.noise": proof.noisy or bound["noise"] == bound["start_noise"] == 0,
-        "round.groups.weight": proof.averaging == "weights"
-        or all(own.weight == 1 for own in proof.groups),
         "function": len(proof.function) == len(proof.states),
     }
     for name in ("multipliers", "noises", "orthogonal"):
         cells = [len(own) for own in getattr(proof, name)]
         ranges[name] = cells == [len(proof.cells(state)) for state in proof.states]
     kernel.in_range(ranges)
-    for value in proof.function:
-        if any(
-            value.form[i][j] != value.form[j][i] for i in range(len(value.form)) for j in range(i)
-        ):
-            raise ProofError("function.form: must be symmetric")
     if any(w < 0 for cells in proof.noises for row in cells for w in row):
         raise ProofError("noises: must not be negative")
 
@@ -386,14 +414,14 @@ class Next:
         Of a state; None for the chain's stationary law.
     """
 
-    def __init__(self, proof: CorrelatedProof, place: int | None) -> None:
+    def __init__(self, proof: CorrelatedRounds, place: int | None) -> None:
         self._proof = proof
         self._state = None if place is None else proof.states[place]
         self._cache: dict[tuple[int, ...], list[int]] = {}
         self._of_chain: list[int] | None = None
         if proof.chain is not None:
             law = proof.chain.law if place is None else proof.chain.transition[place]
-            self._of_chain, self.denominator = _whole(law)
+            self._of_chain, self.denominator = whole_of(law)
             return
         self._wholes = [
             math.lcm(own.availability.denominator, own.correlation.denominator)
@@ -455,14 +483,14 @@ class Sums:
     cells : sequence of (int, bool, int)
     """
 
-    def __init__(self, proof: CorrelatedProof, cells: Sequence[Cell]) -> None:
+    def __init__(self, proof: CorrelatedRounds, cells: Sequence[Cell]) -> None:
         self.cells = cells
         self._n_vectors = proof.local_steps + 1
         self._alpha = [proof.groups[c].target_weight for c, _, _ in cells]
         self._clients = kernel.Coordinates(
             1,
             [
-                kernel.Group(_name(cell), cell[2], self._n_vectors, self._n_vectors)
+                kernel.Group(name_of(cell), cell[2], self._n_vectors, self._n_vectors)
                 for cell in cells
             ],
         )
@@ -472,6 +500,10 @@ class Sums:
     def vector(self, k: int, index: int) -> kernel.Vector:
         """Return one of the vectors that a client of a cell has of its own."""
         return self._clients.own(k, index)
+
+    def mean(self, k: int, index: int) -> kernel.Vector:
+        """Return the mean of such a vector over a cell."""
+        return self._clients.mean(k, index)
 
     def add_square(self, factor: Fraction) -> None:
         """Add ``factor ||z||^2``."""
@@ -491,8 +523,7 @@ class Sums:
         """Add ``2 sum_i <z, row v_i>`` over a cell."""
         for index, value in enumerate(row):
             if value:
-                mean = self._clients.mean(k, index)
-                self.form.add(2 * self.cells[k][2] * value, self.z, mean)
+                self.form.add(2 * self.cells[k][2] * value, self.z, self.mean(k, index))
 
     def add_own(self, k: int, rows: FractionRows) -> None:
         """Add ``sum_i v_i' rows v_i`` over a cell."""
@@ -516,11 +547,12 @@ class Sums:
         """Check that it is a sum of squares, wherever ``sum alpha_i g_i = 0``."""
         total = self._clients.nothing
         for k, (alpha, (_, _, members)) in enumerate(zip(self._alpha, self.cells, strict=True)):
-            total = total + alpha * members * self._clients.mean(k, self._n_vectors - 1)
+            total = total + alpha * members * self.mean(k, self._n_vectors - 1)
         self.form.check(place, [total])
 
 
-def _name(cell: Cell) -> str:
+def name_of(cell: Cell) -> str:
+    """Return a cell's name, as messages say it."""
     return f"those {'present' if cell[1] else 'absent'} of group {cell[0]}"
 
 
@@ -543,29 +575,29 @@ class Checker:
         self.size = proof.local_steps + 1
         self.alpha = [own.target_weight for own in proof.groups]
 
-    def _parts(self, moves: bool) -> list[_Parts]:
+    def _parts(self, moves: bool) -> list[Parts]:
         """Return what W is made of in every state, x moved by a round before or not."""
         return [
-            _Parts(self.proof, value, self.proof.reach(state) if moves else None)
+            Parts(self.proof, value, self.proof.reach(state) if moves else None)
             for state, value in zip(
                 self.proof.states, self._following if moves else self.proof.function, strict=True
             )
         ]
 
     @cached_property
-    def _after(self) -> _Columns:
-        return _Columns(self._parts(True))
+    def _after(self) -> Columns:
+        return Columns(self._parts(True))
 
     @cached_property
-    def _before(self) -> _Columns:
-        return _Columns(self._parts(False))
+    def _before(self) -> Columns:
+        return Columns(self._parts(False))
 
     def add_expected(self, sums: Sums, factor: Fraction, law: Next, moves: bool) -> None:
         """Add a multiple of E W over the next state."""
         columns = self._after if moves else self._before
 
-        def mean(tags: Sequence[tuple[int, bool]]) -> _Mean:
-            return _Mean(law.chances(tags), law.denominator, factor)
+        def mean(tags: Sequence[tuple[int, bool]]) -> Mean:
+            return Mean(law.chances(tags), law.denominator, factor)
 
         tags = [(c, present) for c, present, _ in sums.cells]
         nobody, singles = mean([]), [mean([tag]) for tag in tags]
@@ -575,7 +607,7 @@ class Checker:
             sums.add_along(k, [singles[k](a) + nobody(b) for a, b in along])
             # 1_i 1_i = 1_i: of the client itself, all but what does not ask whether it is there.
             sums.add_own(k, self._taken(columns, c, c, nobody, *[singles[k]] * 3))
-            sums.add_own_g(k, singles[k](columns["present", c]) + nobody(columns["all", c]))
+            self._add_alone(sums, k, columns, singles[k], nobody)
             for m in range(k, len(tags)):
                 if k == m and sums.cells[k][2] == 1:
                     continue
@@ -584,8 +616,13 @@ class Checker:
                     k, m, self._taken(columns, c, d, nobody, singles[k], singles[m], both)
                 )
 
+    def _add_alone(self, sums: Sums, k: int, columns: Columns, one: Mean, nobody: Mean) -> None:
+        """Add what the clients of a cell add each by itself, in the mean over the next state."""
+        c = sums.cells[k][0]
+        sums.add_own_g(k, one(columns["present", c]) + nobody(columns["all", c]))
+
     def _taken(
-        self, columns: _Columns, c: int, d: int, nobody: _Mean, one: _Mean, two: _Mean, both: _Mean
+        self, columns: Columns, c: int, d: int, nobody: Mean, one: Mean, two: Mean, both: Mean
     ) -> FractionRows:
         parts = ((both, 1, 1), (one, 1, 0), (two, 0, 1), (nobody, 0, 0))
         return [
@@ -598,7 +635,7 @@ class Checker:
 
     def add_now(self, sums: Sums, factor: Fraction, place: int) -> None:
         """Add a multiple of W in a state, whose members are known."""
-        parts = _Parts(self.proof, self.proof.function[place], None)
+        parts = self._now(place)
         sums.add_square(factor * parts.square)
         for k, (c, present, _) in enumerate(sums.cells):
             asked = (1, 0) if present else (0,)
@@ -611,8 +648,15 @@ class Checker:
                     sums.add_pairs(k, m, taken)
                     if k == m:
                         sums.add_own(k, taken)
-            value = parts.value.all[c] + (parts.value.present[c] if present else 0)
-            sums.add_own_g(k, factor * value * self.alpha[c])
+            self._add_alone_now(sums, k, factor, parts)
+
+    def _now(self, place: int) -> Parts:
+        return Parts(self.proof, self.proof.function[place], None)
+
+    def _add_alone_now(self, sums: Sums, k: int, factor: Fraction, parts: Parts) -> None:
+        c, present, _ = sums.cells[k]
+        value = parts.value.all[c] + (parts.value.present[c] if present else 0)
+        sums.add_own_g(k, factor * value * self.alpha[c])
 
     # ------------------------------------------------------------ the inequality of a round
 
@@ -671,8 +715,8 @@ class Checker:
     # ------------------------------------------------------------ noise
 
     def _mean_constant(self, law: Next, function: Sequence[Value]) -> Fraction:
-        constants = _whole([value.constant for value in function])
-        return _Mean(law.chances([]), law.denominator)(constants)
+        constants = whole_of([value.constant for value in function])
+        return Mean(law.chances([]), law.denominator)(constants)
 
     def check_noise(self, place: int) -> None:
         """Check that noise adds no more in a round than ``noise sigma^2``.
@@ -697,7 +741,7 @@ class Checker:
             weights = [[L * w for w in row] for row in proof.multipliers[place][k]]
             gradients = [1 / L * one for one in h]
             form.add_conditions(0, weights, [*points, nothing], [*gradients, nothing], proof.mu / L)
-            squares = _whole(
+            squares = whole_of(
                 [
                     value.form[0][0] * proof.reach(other)[c] ** 2
                     for value, other in zip(self._following, proof.states, strict=True)
@@ -706,7 +750,7 @@ class Checker:
             moved = nothing
             for one in (*h, *xi):
                 moved = moved + one
-            form.add(-_Mean(law.chances([(c, present)]), law.denominator)(squares), moved, moved)
+            form.add(-Mean(law.chances([(c, present)]), law.denominator)(squares), moved, moved)
             for j, weight in enumerate(proof.noises[place][k]):
                 form.add(weight, xi[j], xi[j])
                 total -= members * weight
@@ -737,14 +781,14 @@ class Checker:
         self.check_start()
 
 
-class _Parts:
+class Parts:
     """What W of one state is made of, after x has been moved by ``-reach sum_{i in S} D_i``.
 
     Each vector of V is ``[first] z + sum_i (1{i in S} asked_c + certain_c) v_i``.
     """
 
     def __init__(self, proof: CorrelatedProof, value: Value, reach: Fractions | None) -> None:
-        self.value = value
+        self.value, self._form = value, value.form
         n, K = len(proof.groups), proof.local_steps
         zero = [Fraction(0)] * (K + 1)
         self._vectors: list[tuple[list[Fractions], list[Fractions]]] = []
@@ -761,14 +805,14 @@ class _Parts:
     @property
     def square(self) -> Fraction:
         """The coefficient of ||z||^2."""
-        return self.value.form[0][0]
+        return self._form[0][0]
 
     def along(self, c: int, a: int) -> Fractions:
         """Return what multiplies <z, v_i>, certainly (a = 0) or if i is in S (a = 1)."""
         rows = self._vectors[c][a]
         return [
             sum(
-                (f * row[i] for f, row in zip(self.value.form[0], rows, strict=True) if f),
+                (f * row[i] for f, row in zip(self._form[0], rows, strict=True) if f),
                 Fraction(0),
             )
             for i in range(len(rows[0]))
@@ -778,7 +822,7 @@ class _Parts:
         """Return what multiplies v_i and v_j, of groups c and d."""
         left, right = self._vectors[c][a], self._vectors[d][b]
         total = _zeros(len(left[0]))
-        for p, row in enumerate(self.value.form):
+        for p, row in enumerate(self._form):
             for q, value in enumerate(row):
                 if not value:
                     continue
@@ -801,16 +845,16 @@ def _basis(size: int, index: int) -> Fractions:
     return [Fraction(int(place == index)) for place in range(size)]
 
 
-def _whole(values: Fractions) -> Whole:
+def whole_of(values: Fractions) -> Whole:
     """Return numbers as whole ones over one denominator."""
     below = math.lcm(*(value.denominator for value in values))
     return [value.numerator * (below // value.denominator) for value in values], below
 
 
-class _Columns:
+class Columns:
     """Numbers of all states side by side, over one denominator each."""
 
-    def __init__(self, parts: Sequence[_Parts]) -> None:
+    def __init__(self, parts: Sequence[Parts]) -> None:
         self._parts = parts
         self._found: dict[Any, Any] = {}
 
@@ -822,26 +866,26 @@ class _Columns:
     def _fill(self, key: Any) -> None:
         parts = self._parts
         if key == "square":
-            self._found[key] = _whole([part.square for part in parts])
+            self._found[key] = whole_of([part.square for part in parts])
         elif key[0] in ("present", "all"):
             c = key[1]
             alpha = [part._vectors[c][1][1 + c][-1] for part in parts]
             values = [getattr(part.value, key[0])[c] for part in parts]
-            self._found[key] = _whole([a * v for a, v in zip(alpha, values, strict=True)])
+            self._found[key] = whole_of([a * v for a, v in zip(alpha, values, strict=True)])
         elif key[0] == "along":
             rows = [part.along(key[1], key[2]) for part in parts]
-            self._found[key] = [_whole(list(column)) for column in zip(*rows, strict=True)]
+            self._found[key] = [whole_of(list(column)) for column in zip(*rows, strict=True)]
         else:
             _, c, d, a, b, *_ = key
             matrices = [part.pair(c, d, a, b) for part in parts]
             for i in range(len(matrices[0])):
                 for j in range(len(matrices[0])):
-                    self._found["pair", c, d, a, b, i, j] = _whole(
+                    self._found["pair", c, d, a, b, i, j] = whole_of(
                         [matrix[i][j] for matrix in matrices]
                     )
 
 
-class _Mean:
+class Mean:
     """The mean of a number of the next state, tagged clients being there."""
 
     def __init__(
@@ -850,6 +894,7 @@ class _Mean:
         self._chances, self._over = chances, factor / denominator
 
     def __call__(self, values: Whole) -> Fraction:
+        """Return the mean of numbers, one per state."""
         numbers, below = values
         total = sum(p * v for p, v in zip(self._chances, numbers, strict=True) if v)
         return total * self._over / below

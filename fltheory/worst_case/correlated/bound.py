@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from fltheory.worst_case.rounds.averaging_round import AveragingRound, Participa
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 Measured: TypeAlias = Literal["distance", "loss"]
+_Certificate = TypeVar("_Certificate", bound=ProofFile)
 
 # Units of gradients at x*, in turn: the solver stalls where its numbers are far from 1.
 UNITS = (1, 8, Fraction(1, 8), 128)
@@ -96,6 +97,21 @@ class CorrelatedBound:
     noise: float
     request: Request
     solved: Solved
+
+    @classmethod
+    def of(cls, request: Request, solved: Solved) -> Self:
+        """Return what a program's solution says, in units of the class."""
+        units, ends = dict(units_of(request, solved.unit)), solved.solution.ends
+        g = float(units["g"])
+        return cls(
+            start=ends["start"] * float(units["z"]),
+            start_heterogeneity=ends["once"] * g,
+            start_noise=ends["noise_once"] * g,
+            heterogeneity=ends["floor"] * g,
+            noise=ends["noise"] * g,
+            request=request,
+            solved=solved,
+        )
 
     @property
     def round(self) -> AveragingRound:
@@ -210,8 +226,8 @@ def best_correlated_bound(
     request = Request(
         a_round, client_class, measure, given, count, float(exact("distance", distance))
     )
-    for solved in _solutions(request):
-        return _bound(request, solved)
+    for solved in solutions(request):
+        return CorrelatedBound.of(request, solved)
     what = "floor" if given is None else f"bound at a rate of {float(given):.6g}"
     raise ArithmeticError(
         f"no finite {what} was found at K = {a_round.local_steps}, client_lr = "
@@ -312,16 +328,20 @@ def guess_of(a_round: AveragingRound, clients: ClientClass) -> float:
     return max(step * spread / 2 * float(clients.L / clients.mu), 1e-9)
 
 
-def _solutions(request: Request) -> Iterator[Solved]:
+def solutions(
+    request: Request,
+    program_of: type[OnOffProgram] = OnOffProgram,
+    factors: Sequence[int | Fraction] = UNITS,
+) -> Iterator[Solved]:
     """Yield solutions in one unit after another, all nearly the best."""
     a_round, clients, rounds = request.round, request.client_class, request.rounds
     step, mu = float(clients.L * a_round.client_lr), float(clients.mu / clients.L)
     h = float(clients.dissimilarity / clients.L) ** 2
     sigma = float(clients.sigma / clients.L) ** 2
     guess = guess_of(a_round, clients)
-    for factor in UNITS:
+    for factor in factors:
         unit = Fraction(2) ** round(-math.log2(guess) / 2) * factor
-        program = OnOffProgram(
+        program = program_of(
             a_round,
             mu,
             step,
@@ -339,20 +359,6 @@ def _solutions(request: Request) -> Iterator[Solved]:
         found = program.solve(costs | dict(zip(_FIRST, first, strict=True)))
         if found is not None:
             yield Solved(program, unit, found)
-
-
-def _bound(request: Request, solved: Solved) -> CorrelatedBound:
-    units = {name: float(value) for name, value in units_of(request, solved.unit)}
-    ends = solved.solution.ends
-    return CorrelatedBound(
-        ends["start"] * units["z"],
-        ends["once"] * units["g"],
-        ends["noise_once"] * units["g"],
-        ends["floor"] * units["g"],
-        ends["noise"] * units["g"],
-        request,
-        solved,
-    )
 
 
 def units_of(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
@@ -380,15 +386,38 @@ def correlated_certificate(bound: CorrelatedBound, margin: float = 1e-6) -> Corr
 
     Parameters and errors are those of `certificate`.
     """
+    return first_proof(bound, margin, solutions(bound.request), proof_text, CorrelatedCertificate)
+
+
+def first_proof(
+    bound: CorrelatedBound,
+    margin: float,
+    others: Iterator[Solved],
+    text_of: Callable[[Request, Fraction, Any, int], str],
+    kind: type[_Certificate],
+) -> _Certificate:
+    """Return the first certificate that the checker accepts, from the bound's solution or others.
+
+    Raises
+    ------
+    ArithmeticError
+        If there is none.
+    """
     share = 1 + float(exact("margin", margin, above=0))
-    for solved in chain([bound.solved], _solutions(bound.request)):
-        made = _proved(bound, solved, share)
-        if made is not None:
+    for solved in chain([bound.solved], others):
+        widest = _widest(bound, solved, share)
+        for bits in BITS if widest is not None else ():
+            made = kind(text_of(bound.request, solved.unit, widest, bits))
+            try:
+                made.verify()
+            except ProofError:
+                continue
             return made
     raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
 
 
-def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedCertificate | None:
+def _widest(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedSolution | None:
+    """Return the solution of most slack, a little above the best."""
     # The units of two programs differ, so that a share of the bound's own floor is claimed in each.
     ratio = float(solved.unit / bound.solved.unit) ** 2
     ends = bound.solved.solution.ends
@@ -396,17 +425,7 @@ def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedC
     room = share if bound.request.rounds else 1 + _ROOM
     # What is nearly zero gets room too.
     fixed |= {name: room * solved.solution.ends[name] + 1e-9 for name in _FIRST}
-    widest = solved.program.solve(None, fixed)
-    if widest is None:
-        return None
-    for bits in BITS:
-        made = CorrelatedCertificate(proof_text(bound.request, solved.unit, widest, bits))
-        try:
-            made.verify()
-        except ProofError:
-            continue
-        return made
-    return None
+    return solved.program.solve(None, fixed)
 
 
 def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
@@ -425,41 +444,11 @@ def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits
     alphas = [own.target_weight for own in a_round.groups]
     cells = [list(cells_of(a_round, state)) for state in states_of(a_round)]
     noisy = clients.sigma > 0
-    ends = {name: written(value, "g") for name, value in found.ends.items() if name != "start"}
-    if not noisy:
-        ends |= dict.fromkeys(("noise", "noise_once", "noise_below"), "0")
-    names = {
-        "start": written(found.ends["start"], "z"),
-        "start_heterogeneity": ends["once"],
-        "start_noise": ends["noise_once"],
-        "heterogeneity": ends["floor"],
-        "noise": ends["noise"],
-    }
     document = {
         "kind": correlated_checker.KIND,
         "version": correlated_checker.VERSION,
-        "claim": correlated_checker.CLAIMS[request.measure if request.rate is None else "rate"],
-        "round": {
-            "averaging": a_round.averaging,
-            "local_steps": a_round.local_steps,
-            "client_lr": str(a_round.client_lr),
-            "server_lr": str(a_round.server_lr),
-            "chain": None if a_round.chain is None else _chain_text(a_round.chain),
-            "groups": [
-                {
-                    "n_clients": own.n_clients,
-                    "availability": str(own.availability),
-                    "correlation": str(own.correlation),
-                    "target_weight": str(own.target_weight),
-                    "weight": str(own.weight),
-                }
-                for own in a_round.groups
-            ],
-        },
-        "class": {"L": str(clients.L), "mu": str(clients.mu), "noise": noisy},
-        "bound": {"rate": "1" if request.rate is None else str(request.rate), **names},
-        "below": ends["below"],
-        "noise_below": ends["noise_below"],
+        **claim_text(request, found.ends, written),
+        "noise_below": written(found.ends["noise_below"], "g") if noisy else "0",
         "function": [
             _value(row, constant if noisy else 0.0, len(alphas), written)
             for row, constant in zip(found.function, found.constants, strict=True)
@@ -490,6 +479,43 @@ def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits
         ],
     }
     return json.dumps(document, indent=1) + "\n"
+
+
+def claim_text(
+    request: Request, ends: Mapping[str, float], written: Callable[[float, str], str]
+) -> Mapping[str, Any]:
+    """Return what a certificate claims, and of which rounds and clients."""
+    a_round, clients = request.round, request.client_class
+    noisy = clients.sigma > 0
+    bound = {"rate": "1" if request.rate is None else str(request.rate)}
+    bound |= {"start": written(ends["start"], "z")}
+    names = {"start_heterogeneity": "once", "heterogeneity": "floor"}
+    bound |= {name: written(ends[end], "g") for name, end in names.items()}
+    names = {"start_noise": "noise_once", "noise": "noise"}
+    bound |= {name: written(ends[end], "g") if noisy else "0" for name, end in names.items()}
+    return {
+        "claim": correlated_checker.CLAIMS[request.measure if request.rate is None else "rate"],
+        "round": {
+            "averaging": a_round.averaging,
+            "local_steps": a_round.local_steps,
+            "client_lr": str(a_round.client_lr),
+            "server_lr": str(a_round.server_lr),
+            "chain": None if a_round.chain is None else _chain_text(a_round.chain),
+            "groups": [
+                {
+                    "n_clients": own.n_clients,
+                    "availability": str(own.availability),
+                    "correlation": str(own.correlation),
+                    "target_weight": str(own.target_weight),
+                    "weight": str(own.weight),
+                }
+                for own in a_round.groups
+            ],
+        },
+        "class": {"L": str(clients.L), "mu": str(clients.mu), "noise": noisy},
+        "bound": bound,
+        "below": written(ends["below"], "g"),
+    }
 
 
 def _chain_text(chain: ParticipantChain) -> Mapping[str, Any]:
@@ -542,7 +568,7 @@ class CorrelatedCertificate(ProofFile):
 
     kind = correlated_checker.KIND
     most_characters = correlated_checker.MOST_CHARACTERS
-    check = staticmethod(check_correlated)
+    check: ClassVar[staticmethod[[Any], None]] = staticmethod(check_correlated)
 
     @property
     def proof(self) -> CorrelatedProof:

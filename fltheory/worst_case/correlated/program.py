@@ -206,7 +206,7 @@ class OnOffProgram:
         mean = np.zeros((n, self.n_coefficients, size, size))
         differences = []
         for k, (p, q) in enumerate(self._pairs):
-            np.add.at(mean[:, k], after, _mixed(chance, vectors, p, q))
+            np.add.at(mean[:, k], after, mixed(chance, vectors, p, q))
         for place, cell in enumerate(cells):
             c, alpha = cell.group, self.alpha[cell.group]
             square = np.zeros((size, size))
@@ -223,7 +223,7 @@ class OnOffProgram:
             spread = counts[:, place] * (cell.size - counts[:, place]) / max(cell.size - 1, 1)
             spread = chance * spread / (cell.size * alpha)
             for k, (p, q) in enumerate(self._pairs):
-                np.add.at(own[:, k], after, _mixed(spread, single, p, q))
+                np.add.at(own[:, k], after, mixed(spread, single, p, q))
             np.add.at(own[:, of_present, K, K], after, chance * counts[:, place] / cell.size)
             np.add.at(own[:, of_all, K, K], after, chance)
             differences.append(own)
@@ -289,7 +289,7 @@ class OnOffProgram:
             points[k, K + 1] = -self.step * k * self.unit
         gradients = np.zeros((K + 1, K + 2))
         gradients[:K, 1 : K + 1] = np.eye(K)
-        return _interpolation(points[a] - points[b], gradients[a], gradients[b], self.mu)
+        return interpolation(points[a] - points[b], gradients[a], gradients[b], self.mu)
 
     def _fluctuation(self, pair: tuple[int, int]) -> FloatArray:
         """Return the same of what noise does, in (h_1..h_{K-1}, xi_0..xi_{K-1})."""
@@ -300,7 +300,7 @@ class OnOffProgram:
         points = np.zeros((K + 1, 2 * K - 1))
         for k in range(1, K):
             points[k] = points[k - 1] - self.step * (h[k - 1] + xi[k - 1])
-        return _interpolation(points[a] - points[b], h[a], h[b], self.mu)
+        return interpolation(points[a] - points[b], h[a], h[b], self.mu)
 
     @cached_property
     def _cycles(self) -> list[list[tuple[int, int]]]:
@@ -666,13 +666,13 @@ def _weights(a_round: AveragingRound, state: tuple[int, ...]) -> list[float]:
     return [factor * float(own.weight) for own in a_round.groups]
 
 
-def _mixed(factor: FloatArray, rows: FloatArray, i: int, j: int) -> FloatArray:
+def mixed(factor: FloatArray, rows: FloatArray, i: int, j: int) -> FloatArray:
     """Return ``factor 2 <row_i, row_j>`` as matrices, ``factor <row_i, row_i>`` for i = j."""
     both = np.asarray(np.einsum("o,oi,oj->oij", factor, rows[:, i], rows[:, j]))
     return both if i == j else both + both.transpose(0, 2, 1)
 
 
-def _interpolation(
+def interpolation(
     apart: FloatArray, gradient: FloatArray, other: FloatArray, mu: float
 ) -> FloatArray:
     """Return ``<g_b, x_a - x_b>`` and the squares of a 1-smooth, mu-strongly convex function."""
@@ -688,6 +688,11 @@ def _independent(form: DifferenceForm, order: list[int]) -> list[int]:
     flat = np.column_stack(
         [part.reshape(len(form.mean), -1) for part in (form.mean, *form.differences)]
     )
+    return independent_rows(flat, order)
+
+
+def independent_rows(flat: FloatArray, order: list[int]) -> list[int]:
+    """Return rows none of which is a combination of the others, in order of preference."""
     kept: list[int] = []
     basis: list[FloatArray] = []
     for k in order:

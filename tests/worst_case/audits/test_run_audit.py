@@ -34,6 +34,15 @@ def test_what_is_proved_is_between_the_truth_and_the_printed_bound(name: str) ->
     assert found.truth < found.proved.value < found.paper
 
 
+def test_a_function_that_sees_gradients_proves_more_of_the_mean_model() -> None:
+    plain, found = audit_run("ca-fed/2"), audit_run("ca-fed/2", rich=True)
+    (proof,) = found.proved.proofs
+    proof.verify()
+    assert plain.truth < found.proved.value < 0.9 * plain.proved.value
+    with pytest.raises(ValueError, match="rich must be left out for local-gd/1"):
+        audit_run("local-gd/1", rich=True)
+
+
 def test_falling_steps_of_everybody_are_gradient_descent() -> None:
     """By hand: ``L/2 prod (1 - eta_t mu)^2`` with eta_t mu = 2/(gamma + t), a telescoping product.
 

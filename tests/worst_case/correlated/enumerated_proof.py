@@ -10,7 +10,8 @@ from fractions import Fraction
 from itertools import permutations, product
 from typing import Any
 
-Matrix = list[list[Fraction]]
+Row = list[Fraction]
+Matrix = list[Row]
 
 
 def is_proved(text: str) -> bool:
@@ -26,8 +27,10 @@ def is_proved(text: str) -> bool:
     )
 
 
-class _Proof:
-    def __init__(self, document: dict[str, Any]) -> None:
+class Enumerated:
+    """A certificate's rounds, and vectors of all clients: each's at K points, or ``looks`` K."""
+
+    def __init__(self, document: dict[str, Any], looks: int = 1) -> None:
         F = Fraction
         played, self.document = document["round"], document
         self.groups = played["groups"]
@@ -38,10 +41,11 @@ class _Proof:
         self.L, self.mu = F(document["class"]["L"]), F(document["class"]["mu"])
         self.bound = {name: F(value) for name, value in document["bound"].items()}
         self.alpha = [F(self.groups[c]["target_weight"]) for c in self.of]
-        self.size = 1 + self.n * self.K + self.n - 1
+        each = looks * self.K
+        self.size = 1 + self.n * each + self.n - 1
         self.z = self.unit(0)
-        self.delta = [[self.unit(1 + i * self.K + k) for k in range(self.K)] for i in range(self.n)]
-        self.g = [self.unit(1 + self.n * self.K + i) for i in range(self.n - 1)]
+        self.delta = [[self.unit(1 + i * each + k) for k in range(each)] for i in range(self.n)]
+        self.g = [self.unit(1 + self.n * each + i) for i in range(self.n - 1)]
         last = [F(0)] * self.size
         for a, v in zip(self.alpha, self.g, strict=False):
             last = [x - a * y / self.alpha[-1] for x, y in zip(last, v, strict=True)]
@@ -66,22 +70,8 @@ class _Proof:
             counts[c] += there
         return self.states[tuple(counts)]
 
-    def value(self, number: int, x: list[Fraction], factor: Fraction, to: Matrix) -> None:
-        own, S = self.document["function"][self.place(number)], self.sets[number]
-        C = len(self.groups)
-        u = [[Fraction(0)] * self.size for _ in range(C)]
-        U = [[Fraction(0)] * self.size for _ in range(C)]
-        for i, (c, there) in enumerate(zip(self.of, S, strict=True)):
-            for j, value in enumerate(self.g[i]):
-                u[c][j] += self.alpha[i] * value * there
-                U[c][j] += self.alpha[i] * value
-            weight = Fraction(own["all"][c]) + there * Fraction(own["present"][c])
-            _add(to, factor * weight * self.alpha[i], self.g[i], self.g[i])
-        vectors = [x, *u, *U[:-1]]
-        for p, q in product(range(2 * C), repeat=2):
-            _add(to, factor * Fraction(own["form"][p][q]), vectors[p], vectors[q])
-
     def chance(self, number: int | None, then: int) -> Fraction:
+        """Return the probability of a set after another, or at first."""
         if self.chain is not None:
             law = self.chain["law"] if number is None else self.chain["transition"][number]
             return Fraction(law[then])
@@ -95,28 +85,65 @@ class _Proof:
         return total
 
     def after(self, then: int) -> list[Fraction]:
+        """Return x+ where a set takes part."""
         x, following = list(self.z), self.sets[then]
         for i, there in enumerate(following):
             if there:
                 own = Fraction(self.groups[self.of[i]]["weight"])
                 w = self.server * (Fraction(1, sum(following)) if self.present else own)
-                for v in self.delta[i]:
+                for v in self.delta[i][: self.K]:
                     x = [
                         a - self.eta * w * (b + c) for a, b, c in zip(x, v, self.g[i], strict=True)
                     ]
         return x
 
-    def multipliers(self, number: int, i: int) -> Matrix:
-        """Return a client's: of cells that have members, present ones first."""
-        cells, found, S = 0, None, self.sets[number]
+    def cell(self, number: int, i: int) -> int:
+        """Return which of a state's cells with members a client is in, present ones first."""
+        cells, S = 0, self.sets[number]
         for c in range(len(self.groups)):
             for there in (True, False):
                 members = [j for j in range(self.n) if self.of[j] == c and S[j] == there]
                 if i in members:
-                    found = cells
+                    return cells
                 cells += bool(members)
-        assert found is not None
-        rows = self.document["multipliers"][self.place(number)][found]
+        raise AssertionError
+
+    def add_h(self, factor: Fraction, to: Matrix) -> None:
+        """Add a multiple of h."""
+        for a, v in zip(self.alpha, self.g, strict=True):
+            add(to, factor * a, v, v)
+
+    def zeros(self) -> Matrix:
+        """Return the form that is zero."""
+        return [[Fraction(0)] * self.size for _ in range(self.size)]
+
+    def condition(self, w: Fraction, x: Row, v: Row, g: Row, to: Matrix) -> None:
+        """Add a condition of two points: how far apart, by which gradients, and the second's."""
+        ratio = self.mu / self.L
+        add(to, w, g, x)
+        add(to, w / (2 * (1 - ratio)) / self.L, v, v)
+        add(to, w / (2 * (1 - ratio)) * self.mu, x, x)
+        add(to, -w / (1 - ratio) * ratio, v, x)
+
+
+class _Proof(Enumerated):
+    def value(self, number: int, x: list[Fraction], factor: Fraction, to: Matrix) -> None:
+        own, S = self.document["function"][self.place(number)], self.sets[number]
+        C = len(self.groups)
+        u = [[Fraction(0)] * self.size for _ in range(C)]
+        U = [[Fraction(0)] * self.size for _ in range(C)]
+        for i, (c, there) in enumerate(zip(self.of, S, strict=True)):
+            for j, value in enumerate(self.g[i]):
+                u[c][j] += self.alpha[i] * value * there
+                U[c][j] += self.alpha[i] * value
+            weight = Fraction(own["all"][c]) + there * Fraction(own["present"][c])
+            add(to, factor * weight * self.alpha[i], self.g[i], self.g[i])
+        vectors = [x, *u, *U[:-1]]
+        for p, q in product(range(2 * C), repeat=2):
+            add(to, factor * Fraction(own["form"][p][q]), vectors[p], vectors[q])
+
+    def multipliers(self, number: int, i: int) -> Matrix:
+        rows = self.document["multipliers"][self.place(number)][self.cell(number, i)]
         return [[Fraction(value) for value in row] for row in rows]
 
     def values_cancel(self, S: int) -> bool:
@@ -139,7 +166,7 @@ class _Proof:
                 self.value(following, self.after(following), -chance, slack)
         self.add_h(self.bound["heterogeneity"], slack)
         if self.kind == "1/T":
-            _add(slack, Fraction(-1), self.z, self.z)
+            add(slack, Fraction(-1), self.z, self.z)
         for i in range(self.n):
             points, gradients = [self.z], [*self.delta[i], [Fraction(0)] * self.size]
             for k in range(self.K - 1):
@@ -154,11 +181,7 @@ class _Proof:
             for a, b in permutations(range(self.K + 1), 2):
                 x = [p - q for p, q in zip(points[a], points[b], strict=True)]
                 v = [p - q for p, q in zip(gradients[a], gradients[b], strict=True)]
-                w, ratio = rows[a][b], self.mu / self.L
-                _add(slack, w, gradients[b], x)
-                _add(slack, w / (2 * (1 - ratio)) / self.L, v, v)
-                _add(slack, w / (2 * (1 - ratio)) * self.mu, x, x)
-                _add(slack, -w / (1 - ratio) * ratio, v, x)
+                self.condition(rows[a][b], x, v, gradients[b], slack)
         return slack
 
     def end_slack(self, S: int) -> Matrix:
@@ -166,27 +189,21 @@ class _Proof:
         self.value(S, self.z, Fraction(1), slack)
         self.add_h(Fraction(self.document["below"]), slack)
         if self.kind == "E||":
-            _add(slack, Fraction(-1), self.z, self.z)
+            add(slack, Fraction(-1), self.z, self.z)
         return slack
 
     def start_slack(self) -> Matrix:
         slack = self.zeros()
         for S in range(len(self.sets)):
             self.value(S, self.z, -self.chance(None, S), slack)
-        _add(slack, self.bound["start"], self.z, self.z)
+        add(slack, self.bound["start"], self.z, self.z)
         once = self.bound["start_heterogeneity"] - Fraction(self.document["below"])
         self.add_h(once, slack)
         return slack
 
-    def add_h(self, factor: Fraction, to: Matrix) -> None:
-        for a, v in zip(self.alpha, self.g, strict=True):
-            _add(to, factor * a, v, v)
 
-    def zeros(self) -> Matrix:
-        return [[Fraction(0)] * self.size for _ in range(self.size)]
-
-
-def _add(to: Matrix, factor: Fraction, left: list[Fraction], right: list[Fraction]) -> None:
+def add(to: Matrix, factor: Fraction, left: Row, right: Row) -> None:
+    """Add the symmetric part of a product."""
     for i, a in enumerate(left):
         for j, b in enumerate(right):
             if a and b:
