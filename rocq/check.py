@@ -1,8 +1,9 @@
-"""Have Rocq check proofs for every client loss: the library, and theorems made from certificates.
+"""Have Rocq check proofs and refutations: the library, and theorems made from certificates.
 
     python rocq/check.py [FILE.json | FILE.v ...]
 
-Without a file: those kept in ``rocq/proofs``. A certificate is exported first, and what its theorem
+Without a file: those kept in ``rocq/proofs``, and the refutations kept in
+``verification/witnesses``. A certificate is exported first, and what its theorem
 says is read back and compared. The library is compiled, then each theorem; the axioms that Rocq
 prints must be those of its real numbers and nothing else. Then ``coqchk`` checks the library again.
 Status 1 if anything is not as it must be; without Rocq nothing is checked, and that is said.
@@ -19,6 +20,7 @@ import time
 from pathlib import Path
 
 import read_back
+import read_refutation
 
 HERE = Path(__file__).resolve().parent
 # In the order in which they need each other.
@@ -36,6 +38,11 @@ LIBRARY = (
     "Averaging",
     "Rounds",
     "Quadratic",
+    "Process",
+    "Enclose",
+    "Moments",
+    "Refutation",
+    "Refuted",
 )
 # The axioms of the real numbers of Rocq's standard library, with what each says: a name alone could
 # be another one's.
@@ -58,7 +65,7 @@ def main(arguments: list[str]) -> int:
     if shutil.which("coqc") is None:
         print("nothing is checked: Rocq is not installed (Debian: apt-get install coq)")
         return 0
-    files = [Path(name) for name in arguments] or sorted((HERE / "proofs").glob("*.json"))
+    files = [Path(name) for name in arguments] or kept()
     with tempfile.TemporaryDirectory() as folder:
         try:
             compile_library(Path(folder))
@@ -70,6 +77,12 @@ def main(arguments: list[str]) -> int:
             print(f"{error}\n{getattr(error, 'stdout', '') or ''}", file=sys.stderr)
             return 1
     return 0
+
+
+def kept() -> list[Path]:
+    """Return the certificates that are checked if no file is named."""
+    folders = HERE / "proofs", HERE.parent / "verification" / "witnesses"
+    return [file for folder in folders for file in sorted(folder.glob("*.json"))]
 
 
 def compile_library(folder: Path) -> None:
@@ -127,21 +140,34 @@ def check_assumptions(printed: str) -> None:
             raise ValueError(f"a theorem must rest on the real numbers' axioms alone, got {entry}")
 
 
+def _exported(file: Path) -> str:
+    """Return a certificate's theorem, which says what the certificate claims."""
+    from fltheory.worst_case import read_proof
+
+    proof = read_proof(file)
+    if proof is None:
+        from fltheory.verify import read_certificate
+        from fltheory.verify.certificates.rocq_refutation import rocq_refutation
+
+        document = read_certificate(file).document
+        text = rocq_refutation(document)
+        read_refutation.compare(text, document)
+    else:
+        proof.verify()
+        text = proof.rocq_theorem()
+        read_back.compare(text, read_back.certificate_in(file))
+    return text
+
+
 def _check(file: Path, folder: Path) -> None:
     """Export a certificate, or take a theorem as it is; read it back, and have it checked."""
     begun = time.monotonic()
     if file.suffix == ".json":
-        from fltheory.worst_case import read_proof
-
-        proof = read_proof(file)
-        if proof is None:
-            raise ValueError(f"{file} must be a proof for every client loss")
-        proof.verify()
-        text = proof.rocq_theorem()
-        read_back.compare(text, read_back.certificate_in(file))
+        text = _exported(file)
     else:
         text = file.read_text(encoding="utf-8")
-        read_back.read(text)
+        program = read_refutation if text.startswith("(** A refutation") else read_back
+        program.read(text)
     (folder / "Exported.v").write_text(text, encoding="utf-8")
     printed = _run("coqc", "-Q", ".", "fltheory", "Exported.v", folder=folder)
     check_assumptions(printed)

@@ -30,26 +30,28 @@ def command(
 
     check_places(".v", rocq=rocq)
     proof = None if file.suffix == ".toml" else read_proof(file)
-    if rocq is not None and proof is None:
-        raise ValueError(f"--rocq needs a proof for every client loss, got {file}")
+    if rocq is not None and file.suffix == ".toml":
+        raise ValueError(f"--rocq needs a certificate, got the setting {file}")
     if proof is not None:
         with shown_progress(f"checking {file} in exact arithmetic"):
             proof.verify()
         print(proof_text(proof))
-        write_theorem(proof, rocq)
+        write_theorem(proof.rocq_theorem, rocq)
     elif file.suffix == ".toml":
         _check_again(file)
     else:
-        with shown_progress(f"checking {file} in exact arithmetic"):
-            text = _refutation(file)
-        print(text)
+        _refutation(file, rocq)
 
 
-def _refutation(file: Path) -> str:
+def _refutation(file: Path, rocq: Path | None) -> None:
     from fltheory.report.terminal.refutation_text import certified_text
     from fltheory.verify import read_certificate
+    from fltheory.verify.certificates.rocq_refutation import rocq_refutation
 
-    return certified_text(read_certificate(file))
+    with shown_progress(f"checking {file} in exact arithmetic"):
+        certified = read_certificate(file)
+    print(certified_text(certified))
+    write_theorem(lambda: rocq_refutation(certified.document), rocq)
 
 
 def _check_again(file: Path) -> None:

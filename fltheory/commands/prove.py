@@ -162,7 +162,7 @@ def command(
     certificate = found.all_rounds.certificate
     _write(certificate, out, rocq is None)
     if certificate is not None:
-        write_theorem(certificate, rocq)
+        write_theorem(certificate.rocq_theorem, rocq)
     elif rocq is not None:
         print(f"nothing written to {rocq}: nothing was proved")
 

@@ -122,3 +122,22 @@ def test_a_folder_is_no_certificate(fltheory_command, tmp_path: Path) -> None:
     status, _, err = fltheory_command("certify", str(tmp_path))
     assert status == 2
     assert err.startswith("fltheory: certificate must be an existing file")
+
+
+def test_certify_writes_a_refutation_as_a_theorem(fltheory_command, tmp_path: Path) -> None:
+    theorem = tmp_path / "theorem.v"
+    witness = KEPT.parent / "witnesses" / "sa-fl-4.json"
+    status, out, _ = fltheory_command("certify", str(witness), "--rocq", str(theorem))
+    assert status == 0
+    assert f"make rocq PROOF={theorem}" in out
+    assert "(13 / 100) <= average 1000" in theorem.read_text(encoding="utf-8")
+
+
+def test_certify_names_a_refutation_that_is_not_exported(fltheory_command, tmp_path: Path) -> None:
+    theorem = tmp_path / "theorem.v"
+    status, _, err = fltheory_command(
+        "certify", str(KEPT / "fedau-3-step.json"), "--rocq", str(theorem)
+    )
+    assert status == 2
+    assert err.strip().endswith("got one with the algorithm FedAU")
+    assert not theorem.exists()

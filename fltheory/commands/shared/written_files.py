@@ -17,7 +17,6 @@ from fltheory.files.own_input import Result, results_apart
 
 if TYPE_CHECKING:
     from fltheory.long_work.progress import Progress
-    from fltheory.worst_case.proof.proof_file import ProofFile
 
 
 _OUTPUT = Path("/dev/stdout")
@@ -111,13 +110,13 @@ def tell_written(path: Path | None) -> None:
         print(f"written to {path}")
 
 
-def write_theorem(proof: ProofFile, rocq: Path | None) -> None:
-    """Write a proof as a theorem for Rocq, if it was asked for, and say how to check it."""
+def write_theorem(theorem: Callable[[], str], rocq: Path | None) -> None:
+    """Write a theorem for Rocq, if it was asked for, and say how to check it."""
     if rocq is None:
         return
     from fltheory.files.whole_file import write_whole
 
-    write_whole(rocq, proof.rocq_theorem())
+    write_whole(rocq, theorem())
     tell_written(rocq)
     print(
         f"check it, in a checkout of fltheory with Rocq: make rocq PROOF={shlex.quote(str(rocq))}"

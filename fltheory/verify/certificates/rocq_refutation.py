@@ -1,0 +1,562 @@
+"""Refutations as theorems for Rocq (formerly Coq): a setting, and that it breaks a bound.
+
+The exported file states, in the words of ``rocq/Process.v``, what a certificate of refutation says:
+a setting of quadratic clients, every hypothesis of the statement met, the bound at most one number
+and what is expected of the process at least a larger one. Its proof hands all of it to the checker
+of ``rocq/Refuted.v``, which Rocq's kernel runs: two moments of each coordinate, round by round, in
+rational intervals.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from fltheory.worst_case.proof.rocq_export import NotExportedError
+
+MOST_ROUNDS = 5_000  # Rocq counts them one by one
+MOST_STEPS = 1_000
+MOST_WORK = 50_000  # sets of participants, times their clients, local steps and coordinates
+
+Row = list[Fraction]
+
+# Words of the file, which a symbol of the statement must not take the place of.
+_TAKEN = """
+R Q s r i x xs after at average bound_below case checked clients coin conditions dimension eligible
+excess_loss expectation false fun forall full_gradient gradient gradients hessians in_round largest
+loss mean_loss minus nat optima optimum participant_excess_loss point participant_gradient_sum
+participants q_root reduced refutation refuted rounds run smooth sqrt square squared_distance
+squared_gradient start strongly_convex symbols true truth truth_above unbiased axis_noise
+local_steps client_lr server_lr assist_lr server_sigma INR Q2R list setting of first more accepted
+the_refutation condition Process
+"""
+TAKEN = frozenset(_TAKEN.split())
+
+_QUANTITIES = {
+    "squared_distance": ("SquaredDistance", "squared_distance s xs"),
+    "squared_gradient": ("SquaredGradient", "squared_gradient s"),
+    "excess_loss": ("ExcessLoss", "excess_loss s xs"),
+    "participant_excess_loss": ("ParticipantExcessLoss", "participant_excess_loss s xs"),
+    "participant_gradient_sum": ("ParticipantGradientSum", "participant_gradient_sum s"),
+}
+_SUM, _PRODUCT, _MINUS, _POWER, _ATOM = range(5)  # how strongly a formula's outermost sign binds
+_OPERATIONS: Mapping[type, tuple[str, str, int]] = {
+    ast.Add: ("+", "Plus", _SUM),
+    ast.Sub: ("-", "Less", _SUM),
+    ast.Mult: ("*", "Times", _PRODUCT),
+    ast.Div: ("/", "Over", _PRODUCT),
+}
+
+
+def refused(what: str) -> NotExportedError:
+    """Return the error that names what the library does not know."""
+    return NotExportedError(
+        f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
+    )
+
+
+def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> str:
+    """Return a file for Rocq whose theorem is what a certificate of refutation says.
+
+    Parameters
+    ----------
+    document : mapping
+        The certificate, checked before.
+    name : str
+        Of the theorem.
+
+    Raises
+    ------
+    NotExportedError
+        For an algorithm other than SAFARI and FedAvg, participation other than uniform, unequal
+        importances, Hessians that are not diagonal, a number or quantity that the library does not
+        know, or a run that is too long for it.
+    """
+    played = _Played(document["setting"])
+    said = _Statement(document, played)
+    return "\n".join(
+        (
+            f"(** A refutation of {document['theorem']} ({document['reading']}), and its proof: "
+            f"check it with Rocq\n    (Coq 8.16 or later) beside the library in the folder rocq of "
+            "fltheory. *)",
+            _HEAD,
+            *played.lines(),
+            *said.definitions(),
+            *said.theorem(name),
+        )
+    )
+
+
+_HEAD = """
+From Coq Require Import Reals QArith Qreals List Arith.
+From fltheory Require Import Space Round Process Enclose Moments Refutation Refuted.
+Import ListNotations.
+Open Scope Q_scope.
+"""
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def _rational(value: Fraction) -> str:
+    if value.denominator == 1:
+        return f"({value.numerator})" if value < 0 else str(value.numerator)
+    return f"({value.numerator} # {value.denominator})"
+
+
+def _rows(rows: Sequence[Row]) -> str:
+    return f"[{'; '.join(map(_row, rows))}]"
+
+
+def _row(row: Row) -> str:
+    return f"[{'; '.join(map(_rational, row))}]"
+
+
+def _root(value: Fraction) -> Fraction | None:
+    """Return a root, if it is rational."""
+    root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
+    return root if root * root == value else None
+
+
+# ---------------------------------------------------------------- the setting
+
+
+class _Played:
+    """A setting of the kind that the library knows."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        problem, algorithm, who = raw["problem"], raw["algorithm"], raw["participation"]
+        if algorithm["name"] not in ("Safari", "FedAvg"):
+            raise refused(f"the algorithm {algorithm['name']}")
+        if who["name"] != "UniformSubset":
+            raise refused(f"the participation {who['name']}")
+        self.optima = [[Fraction(c) for c in point] for point in problem["optima"]]
+        n, d = len(self.optima), len(self.optima[0])
+        full = [[[Fraction(h) for h in row] for row in rows] for rows in problem["hessians"]]
+        if any(h[a][b] for h in full for a in range(d) for b in range(a)):
+            raise refused("Hessians that are not diagonal")
+        self.hessians = [[h[a][a] for a in range(d)] for h in full]
+        if any(Fraction(w) != Fraction(1, n) for w in problem["target_weights"]):
+            raise refused("unequal importances of clients")
+        if any(Fraction(share) != 1 for share in problem.get("noise_shares", [])):
+            raise refused("clients of unequal noise")
+        is_safari = algorithm["name"] == "Safari"
+        self.numbers = {
+            "sigma": Fraction(problem["sigma"]),
+            "server_sigma": Fraction(problem["server_sigma"]),
+            "coin": Fraction(algorithm["q"]) if is_safari else Fraction(1),
+            "client_lr": Fraction(algorithm["client_lr"]),
+            "server_lr": Fraction(1) if is_safari else Fraction(algorithm["server_lr"]),
+            "assist_lr": Fraction(algorithm["assist_lr"]) if is_safari else Fraction(1),
+        }
+        self.is_safari = is_safari
+        self.counts = {
+            "dimension": d,
+            "clients": n,
+            "participants": int(who["size"]),
+            "local_steps": int(algorithm["local_steps"]),
+        }
+        self.eligible = [i for i in range(n) if i not in who["excluded"]]
+        self.start = [Fraction(x) for x in raw["x0"]]
+        self.rounds = int(raw["rounds"])
+        self._check_sizes()
+        self.star = [
+            sum((h[a] * c[a] for h, c in self._clients), Fraction(0))
+            / sum((h[a] for h, _ in self._clients), Fraction(0))
+            for a in range(d)
+        ]
+
+    @property
+    def _clients(self) -> list[tuple[Row, Row]]:
+        return list(zip(self.hessians, self.optima, strict=True))
+
+    def _check_sizes(self) -> None:
+        m, steps = self.counts["participants"], self.counts["local_steps"]
+        work = math.comb(len(self.eligible), m) * m * steps * self.counts["dimension"]
+        for what, size, most in (
+            ("rounds", self.rounds, MOST_ROUNDS),
+            ("local steps", steps, MOST_STEPS),
+            ("products for one round", work, MOST_WORK),
+        ):
+            if size > most:
+                raise refused(f"more than {most} {what}")
+
+    def lines(self) -> Iterator[str]:
+        counts, numbers = self.counts, {k: _rational(v) for k, v in self.numbers.items()}
+        fields = {
+            "dimension": f"{counts['dimension']}%nat",
+            "clients": f"{counts['clients']}%nat",
+            "hessians": _rows(self.hessians),
+            "optima": _rows(self.optima),
+            "sigma": numbers["sigma"],
+            "server_sigma": numbers["server_sigma"],
+            "eligible": f"[{'; '.join(map(str, self.eligible))}]%nat",
+            "participants": f"{counts['participants']}%nat",
+            "coin": numbers["coin"],
+            "local_steps": f"{counts['local_steps']}%nat",
+            "client_lr": numbers["client_lr"],
+            "server_lr": numbers["server_lr"],
+            "assist_lr": numbers["assist_lr"],
+            "start": _row(self.start),
+        }
+        yield "Definition s : setting := {|"
+        yield ";\n".join(f"  {field} := {value}" for field, value in fields.items())
+        yield "|}.\n"
+        yield f"Definition xs : list Q := {_row(self.star)}.\n"
+        yield "Open Scope R_scope.\n"
+
+    # ------------------------------------------------------------ what a formula may ask for
+
+    def given(self, name: str) -> tuple[str, str] | None:
+        """Return a number that the setting itself has: in the file, and as a term."""
+        fields = {**{n: n for n in self.numbers if n != "coin"}, "q": "coin"}
+        if not self.is_safari:
+            del fields["q"], fields["assist_lr"]
+        if name in fields:
+            return f"Q2R ({fields[name]} s)", f"(Number {_rational(self.numbers[fields[name]])})"
+        counts = {"participants": "participants", "local_steps": "local_steps"}
+        counts["n_clients"] = "clients"
+        if name in counts:
+            return f"INR ({counts[name]} s)", f"(Count {self.counts[counts[name]]})"
+        return (f"INR {self.rounds}", f"(Count {self.rounds})") if name == "rounds" else None
+
+    def fact(self, name: str) -> tuple[Fraction, str, str] | None:
+        """Return a number of which the theorem has to say what it is: its value, that, a proof."""
+        if name not in ("L", "mu", "sigma_G", "squared_distance", "excess_loss"):
+            return None
+        value = self._value(name)
+        text, term = _real(value), _real_term(value)
+        everyone = f"(forall i, (i < {self.counts['clients']})%nat -> "
+        clients = "(loss s i) (gradient s i))"
+        here = "(point s (start s))"
+        said, proof = {
+            "L": (f"{everyone}smooth {text} {clients}", f"smooth_clients s {term}"),
+            "mu": (f"{everyone}strongly_convex {text} {clients}", f"convex_clients s {term}"),
+            "sigma_G": (
+                f"(forall i x, (i < {self.counts['clients']})%nat ->\n"
+                "    square (minus (gradient s i x) (full_gradient s x)) "
+                f"<= {text} * {text})",
+                f"similar_clients s {term}",
+            ),
+            "squared_distance": (
+                f"squared_distance s xs {here} = {text}",
+                f"at_start s xs SquaredDistance {term}",
+            ),
+            "excess_loss": (
+                f"excess_loss s xs {here} = {text}",
+                f"at_start s xs ExcessLoss {term}",
+            ),
+        }[name]
+        return value, said, f"{proof} eq_refl"
+
+    def _value(self, name: str) -> Fraction:
+        entries = [h for row in self.hessians for h in row]
+        if name == "L":
+            return max(entries)
+        if name == "mu":
+            return min(entries)
+        apart = [x - star for x, star in zip(self.start, self.star, strict=True)]
+        if name == "squared_distance":
+            return sum((a * a for a in apart), Fraction(0))
+        mean = [
+            sum(column, Fraction(0)) / len(column) for column in zip(*self.hessians, strict=True)
+        ]
+        if name == "excess_loss":
+            return sum((h * a * a for h, a in zip(mean, apart, strict=True)), Fraction(0)) / 2
+        if any(row != self.hessians[0] for row in self.hessians):
+            raise refused("a gradient dissimilarity that is not finite")
+        largest = max(
+            sum(
+                ((h * (star - c)) ** 2 for h, star, c in zip(hs, self.star, cs, strict=True)),
+                Fraction(0),
+            )
+            for hs, cs in self._clients
+        )
+        root = _root(largest)
+        if root is None:
+            raise refused("a gradient dissimilarity that is not rational")
+        return root
+
+
+def _real(value: Fraction) -> str:
+    text = str(abs(value.numerator))
+    if value.denominator != 1:
+        text = f"({text} / {value.denominator})"
+    return f"(- {text})" if value < 0 else text
+
+
+def _real_term(value: Fraction) -> str:
+    term = f"(Whole {abs(value.numerator)})"
+    if value.denominator != 1:
+        term = f"(Over {term} (Whole {value.denominator}))"
+    return f"(Opposite {term})" if value < 0 else term
+
+
+# ---------------------------------------------------------------- the statement
+
+
+@dataclass(frozen=True)
+class _Formula:
+    """A formula as it stands in the file, as a term of the library, and how strongly it binds."""
+
+    text: str
+    term: str
+    level: int
+
+    def over(self, least: int) -> str:
+        """Return it in parentheses, if its signs bind less than that."""
+        return self.text if self.level >= least else f"({self.text})"
+
+
+@dataclass(frozen=True)
+class _Along:
+    """A symbol along the run: the term of the library, and what the file says."""
+
+    term: str
+    definition: str
+    is_every: bool
+    count: int
+
+
+class _Statement:
+    """A statement's formulas, in the file and as terms of the library."""
+
+    def __init__(self, document: Mapping[str, Any], played: _Played) -> None:
+        self._document, self._played = document, played
+        raw = document["statement"]
+        self._facts: dict[str, tuple[str, str]] = {}
+        self._terms: dict[str, str] = {}
+        self._whole: dict[str, int] = {}
+        self._written: list[str] = []
+        self._rules: dict[str, _Along] = {}
+        for name, text in raw["symbols"].items():
+            tree = _parsed(text)
+            if isinstance(tree, ast.Name) and tree.id in ("rounds", "local_steps"):
+                whole = {"rounds": played.rounds, **played.counts}
+                self._whole[name] = whole[tree.id]
+            self._define(name, self._formula(tree, self._of_numbers))
+        for name, text in raw["definitions"].items():
+            self._define(name, self._formula(_parsed(text), self._of_symbols))
+        self._rules = {name: self._along(rule) for name, rule in raw["round_symbols"].items()}
+        for place, (name, rule) in enumerate(self._rules.items()):
+            argument = " (r : nat)" if rule.is_every else ""
+            self._written.append(
+                _wrapped(f"Definition {_named(name)}{argument} : R := {rule.definition}.")
+            )
+            self._terms[name] = f"(Named {place})"
+        if isinstance(raw["quantity"], str):
+            raise refused("a quantity that is not along a run")
+        if raw["quantity"]["weights"] != "1":
+            raise refused("a weighted mean over rounds")
+        self._truth = self._along({k: v for k, v in raw["quantity"].items() if k != "weights"})
+        self._conditions = list(self._read_conditions(raw["conditions"]))
+        self._bound = self._formula(_parsed(raw["bound"]), self._of_symbols)
+
+    def _define(self, name: str, formula: _Formula) -> None:
+        self._written.append(_wrapped(f"Definition {_named(name)} : R := {formula.text}."))
+        self._terms[name] = formula.term
+
+    # ------------------------------------------------------------ formulas
+
+    def _of_numbers(self, name: str) -> _Formula:
+        """Return a number of the setting, as a formula."""
+        given = self._played.given(name)
+        if given is not None:
+            return _Formula(*given, _ATOM)
+        fact = self._played.fact(name)
+        if fact is None:
+            raise refused(f"the number {name}")
+        self._facts.setdefault(name, fact[1:])
+        return _Formula(_real(fact[0]), _real_term(fact[0]), _ATOM)
+
+    def _of_symbols(self, name: str) -> _Formula:
+        rule = self._rules.get(name)
+        word = f"({_named(name)} r)" if rule and rule.is_every else _named(name)
+        return _Formula(word, self._terms[name], _ATOM)
+
+    def _formula(self, tree: ast.expr, name_of: Callable[[str], _Formula]) -> _Formula:
+        """Return a formula as it stands in the file, and as a term."""
+        match tree:
+            case ast.Constant(value=int(number)):
+                return _Formula(str(number), f"(Whole {number})", _ATOM)
+            case ast.Name(id=name):
+                return name_of(name)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                inner = self._formula(operand, name_of)
+                return _Formula(f"- {inner.over(_MINUS)}", f"(Opposite {inner.term})", _MINUS)
+            case ast.BinOp(left=left, op=ast.Pow(), right=right):
+                base, power = self._formula(left, name_of), self._exponent(right)
+                text = f"{base.over(_POWER + 1)} ^ {power}"
+                return _Formula(text, f"(Power {base.term} {power})", _POWER)
+            case ast.BinOp(left=left, op=kind, right=right) if type(kind) in _OPERATIONS:
+                sign, word, level = _OPERATIONS[type(kind)]
+                first, second = (self._formula(part, name_of) for part in (left, right))
+                text = f"{first.over(level)} {sign} {second.over(level + 1)}"
+                return _Formula(text, f"({word} {first.term} {second.term})", level)
+            case ast.Call(func=ast.Name(id="sqrt"), args=[argument]):
+                inner = self._formula(argument, name_of)
+                return _Formula(f"sqrt ({inner.text})", f"(Root {inner.term})", _ATOM)
+        raise refused(f"the formula {ast.unparse(tree)}")
+
+    def _exponent(self, node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(power)):
+                return power
+            case ast.Name(id=name) if name in self._whole:
+                return self._whole[name]
+        raise refused(f"the exponent {ast.unparse(node)}")
+
+    # ------------------------------------------------------------ along the run
+
+    def _along(self, rule: Mapping[str, Any]) -> _Along:
+        if rule["of"] not in _QUANTITIES:
+            raise refused(f"the quantity {rule['of']}")
+        kind, said = _QUANTITIES[rule["of"]]
+        first, last = rule["rounds"][0], self._played.rounds + rule["rounds"][1]
+        reduction = rule["reduction"]
+        if reduction == "last":
+            first = last
+        more = last - first
+        word, text = {
+            "every": ("Every", f"after s {_round(first)} ({said})"),
+            "last": ("Every", f"after s {first} ({said})"),
+            "mean": ("Mean", f"average {more + 1} (fun r => after s {_round(first)} ({said}))"),
+            "max": ("Largest", f"largest {more} (fun r => after s {_round(first)} ({said}))"),
+        }.get(reduction, ("", ""))
+        if not word:
+            raise refused(f"the {reduction} over rounds")
+        term = f"{{| of := {kind}; reduced := {word}; first := {first}; more := {more} |}}"
+        return _Along(term, text, reduction == "every", more + 1)
+
+    def _read_conditions(self, conditions: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+        """Yield what conditions say, as terms, and whether they are of every round."""
+        for text in conditions.values():
+            tree = _parsed(text)
+            match tree:
+                case ast.Compare(ops=[ast.Lt()], comparators=[ast.Name(id="oo")]):
+                    # That a constant is finite is said of clients themselves.
+                    self._check_finite(tree.left)
+                    continue
+                case ast.Compare(left=left, ops=[kind], comparators=[right]):
+                    sides, sign = (left, right), type(kind)
+                case ast.Call(func=ast.Name(id="Eq"), args=[left, right]):
+                    sides, sign = (left, right), ast.Eq
+                case _:
+                    raise refused(f"the condition {text}")
+            first, second = (self._formula(side, self._of_symbols) for side in sides)
+            signs: Mapping[type, tuple[str, str, bool]] = {
+                ast.LtE: ("<=", "AtMost", False),
+                ast.Lt: ("<", "Below", False),
+                ast.GtE: (">=", "AtMost", True),
+                ast.Gt: (">", "Below", True),
+                ast.Eq: ("=", "Equal", False),
+            }
+            written, word, turned = signs[sign]
+            terms = (second.term, first.term) if turned else (first.term, second.term)
+            names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            is_every = any(n in self._rules and self._rules[n].is_every for n in names)
+            said = f"{first.text} {written} {second.text}"
+            yield said, f"{word} {' '.join(terms)}", is_every
+
+    def _check_finite(self, tree: ast.expr) -> None:
+        symbols = self._document["statement"]["symbols"]
+        number = symbols.get(tree.id) if isinstance(tree, ast.Name) else None
+        if number not in ("L", "sigma_G"):
+            raise refused(f"the condition {ast.unparse(tree)} < oo")
+
+    # ------------------------------------------------------------ the file
+
+    def definitions(self) -> Iterator[str]:
+        yield from self._written
+        yield ""
+
+    def theorem(self, name: str) -> Iterator[str]:
+        """Yield the theorem, what its proof hands to the checker, and the proof."""
+        truth, bound = (Fraction(self._document[key]) for key in ("truth", "bound"))
+        rounds = max([rule.count for rule in self._rules.values() if rule.is_every], default=1)
+        said = [("(forall x, mean_loss s (point s xs) <= mean_loss s x)",
+                 "at_optimum s xs eq_refl"), *self._facts.values(), *self._noise()]  # fmt: skip
+        for place, (text, _, is_every) in enumerate(self._conditions):
+            holds = "condition_holds the_refutation accepted"
+            proof = f"{place} condition_{place} eq_refl"
+            if is_every:
+                said.append(
+                    (f"(forall r, (r < {rounds})%nat -> {text})",
+                     f"(fun r H => {holds} r H {proof})")
+                )  # fmt: skip
+            else:
+                said.append((text, f"{holds} 0 (Nat.lt_0_succ {rounds - 1}) {proof}"))
+        said += [
+            (f"{self._bound.text} <= {_real(bound)}",
+             "proj1 (proj2 (refuted the_refutation accepted))"),
+            (f"{_real(truth)} <= {self._truth.definition}",
+             "proj2 (proj2 (refuted the_refutation accepted))"),
+        ]  # fmt: skip
+        yield from self._claim(truth, bound, rounds)
+        yield f"Theorem {name} :\n" + " /\\\n".join(_wrapped(text, 2) for text, _ in said) + "."
+        yield "Proof."
+        for place, (_, proof) in enumerate(said):
+            last = place == len(said) - 1
+            yield f"  exact ({proof})." if last else f"  split; [exact ({proof})|]."
+        yield f"Qed.\n\nPrint Assumptions {name}.\n"
+
+    def _noise(self) -> Iterator[tuple[str, str]]:
+        for name in ("sigma", "server_sigma"):
+            if name in self._document["statement"]["symbols"].values():
+                level = f"(Q2R ({name} s))"
+                # The symbol sigma, once defined, is another sigma than the setting's field.
+                level = level.replace("(sigma", "(Process.sigma")
+                yield (
+                    f"unbiased (axis_noise (dimension s) {level}) {level}",
+                    f"noise_unbiased s {level} eq_refl",
+                )
+
+    def _claim(self, truth: Fraction, bound: Fraction, rounds: int) -> Iterator[str]:
+        for place, (_, term, _) in enumerate(self._conditions):
+            yield _wrapped(f"Definition condition_{place} : condition := {term}.")
+        conditions = "; ".join(f"condition_{k}" for k in range(len(self._conditions)))
+        symbols = "; ".join(rule.term for rule in self._rules.values())
+        fields = {
+            "case": "s",
+            "optimum": "xs",
+            "symbols": f"[{symbols}]%nat",
+            "run": f"{self._played.rounds}%nat",
+            "rounds": f"{rounds}%nat",
+            "conditions": f"[{conditions}]",
+            "truth": f"{self._truth.term}%nat",
+            "bound": self._bound.term,
+            "truth_above": _real_term(truth),
+            "bound_below": _real_term(bound),
+        }
+        yield "Definition the_refutation : refutation := {|"
+        yield ";\n".join(_wrapped(f"{field} := {value}", 2) for field, value in fields.items())
+        yield "|}.\n"
+        yield "Lemma accepted : checked the_refutation = true."
+        yield "Proof. vm_cast_no_check (eq_refl true). Qed.\n"
+
+
+def _round(first: int) -> str:
+    return f"({first} + r)" if first else "r"
+
+
+def _named(name: str) -> str:
+    return f"{name}_" if name in TAKEN else name
+
+
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _wrapped(text: str, indent: int = 0) -> str:
+    """Return text in lines of at most 100 characters, broken at spaces."""
+    before = " " * indent
+    return textwrap.fill(
+        re.sub(r"\s+", " ", text), 100, initial_indent=before, subsequent_indent=before + "  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

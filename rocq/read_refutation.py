@@ -1,0 +1,445 @@
+"""Read what an exported refutation says, from its file alone: a program of its own.
+
+    python read_refutation.py FILE.v [CERTIFICATE.json]
+
+The file must have the one shape that such a file has: what it imports, a setting, the statement's
+symbols, what the checker is handed, the theorem, and a proof that calls the library alone. With the
+certificate beside it, setting, symbols, hypotheses, conditions, bound and both numbers must be the
+certificate's. What no certificate has to say, the constants of smoothness and the like, is worked
+out again from its setting. Standard library only.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+Rows = list[list[Fraction]]
+
+IMPORTS = (
+    "From Coq Require Import Reals QArith Qreals List Arith. "
+    "From fltheory Require Import Space Round Process Enclose Moments Refutation Refuted. "
+    "Import ListNotations. Open Scope Q_scope. "
+)
+FIELDS = (
+    "dimension", "clients", "hessians", "optima", "sigma", "server_sigma", "eligible",
+    "participants", "coin", "local_steps", "client_lr", "server_lr", "assist_lr", "start",
+)  # fmt: skip
+# What the statement takes from the library: no symbol may be called so.
+_WORDS = """
+forall fun nat list R Q r i x s xs after average largest sqrt Q2R INR mean_loss point loss gradient
+smooth strongly_convex square minus full_gradient unbiased axis_noise dimension server_sigma
+squared_distance squared_gradient excess_loss participant_excess_loss participant_gradient_sum start
+Process setting condition refutation checked true accepted the_refutation
+"""
+WORDS = frozenset(_WORDS.split())
+IN_TERMS = r"[A-Za-z0-9_ ()#]*"
+IN_PROOFS = r"(?:[A-Za-z0-9_ ()=>]|Nat\.lt_0_succ|Process\.sigma)*"
+FILE = re.compile(
+    r"\(\*\* A refutation of [A-Za-z0-9 /\-]+ \([A-Za-z0-9 _\-]+\), and its proof: check it with "
+    r"Rocq \(Coq 8\.16 or later\) beside the library in the folder rocq of fltheory\. \*\) "
+    + re.escape(IMPORTS)
+    + r"Definition s : setting := \{\| (?P<setting>[a-z0-9_ :=;\[\]()#%\-]*) \|\}\. "
+    r"Definition xs : list Q := (?P<optimum>[0-9 ;\[\]()#\-]*)\. Open Scope R_scope\. "
+    r"(?P<symbols>(?:Definition [A-Za-z][A-Za-z0-9_]*(?: \(r : nat\))? : R := [^.{}]*\. )*?)"
+    rf"(?:Definition condition_\d+ : condition := {IN_TERMS}\. )*"
+    r"Definition the_refutation : refutation := \{\| [A-Za-z0-9_ :=;|{}\[\]()#%]* \|\}\. "
+    r"Lemma accepted : checked the_refutation = true\. "
+    r"Proof\. vm_cast_no_check \(eq_refl true\)\. Qed\. "
+    r"Theorem (?P<name>[a-z][a-z0-9_]*) : (?P<said>[^.{}]*(?:Process\.sigma[^.{}]*)*)\. Proof\. "
+    rf"(?:split; \[exact \({IN_PROOFS}\)\|\]\. )*exact \({IN_PROOFS}\)\. Qed\. "
+    r"Print Assumptions (?P=name)\. ?"
+)
+SYMBOL = re.compile(r"Definition (\w+)( \(r : nat\))? : R := ([^.{}]*)\. ")
+NUMBER = r"(?:\d+|\(\d+ / \d+\)|\(- \d+\)|\(- \(\d+ / \d+\)\))"
+GIVEN = {
+    "Q2R (coin s)": "q",
+    "Q2R (client_lr s)": "client_lr",
+    "Q2R (server_lr s)": "server_lr",
+    "Q2R (assist_lr s)": "assist_lr",
+    "Q2R (sigma s)": "sigma",
+    "Q2R (server_sigma s)": "server_sigma",
+    "INR (participants s)": "participants",
+    "INR (local_steps s)": "local_steps",
+    "INR (clients s)": "n_clients",
+}
+EVERYBODY = r"\(forall i, \(i < (?P<n>\d+)\)%nat -> "
+LEVEL = {"sigma": "(Q2R (Process.sigma s))", "server_sigma": "(Q2R (server_sigma s))"}
+# What is said of a number that the statement's symbols are made of.
+FACTS = {
+    "L": rf"{EVERYBODY}smooth (?P<v>{NUMBER}) \(loss s i\) \(gradient s i\)\)",
+    "mu": rf"{EVERYBODY}strongly_convex (?P<v>{NUMBER}) \(loss s i\) \(gradient s i\)\)",
+    "sigma_G": r"\(forall i x, \(i < (?P<n>\d+)\)%nat -> square \(minus \(gradient s i x\) "
+    rf"\(full_gradient s x\)\) <= (?P<v>{NUMBER}) \* (?P=v)\)",
+    "squared_distance": rf"squared_distance s xs \(point s \(start s\)\) = (?P<v>{NUMBER})",
+    "excess_loss": rf"excess_loss s xs \(point s \(start s\)\) = (?P<v>{NUMBER})",
+}
+OPTIMUM = "(forall x, mean_loss s (point s xs) <= mean_loss s x)"
+QUANTITIES = {
+    "squared_distance s xs": "squared_distance",
+    "squared_gradient s": "squared_gradient",
+    "excess_loss s xs": "excess_loss",
+    "participant_excess_loss s xs": "participant_excess_loss",
+    "participant_gradient_sum s": "participant_gradient_sum",
+}
+
+
+class NotReadError(ValueError):
+    """The file is not of the shape of an exported refutation, or says something else."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a file says, as text without line breaks.
+
+    Attributes
+    ----------
+    setting : mapping
+        Fields of the setting, by name.
+    optimum : str
+    symbols : mapping
+        What each symbol is said to be, and whether it is of every round.
+    parts : list of str
+        The theorem's statements, all of which it says.
+    """
+
+    setting: Mapping[str, str]
+    optimum: str
+    symbols: Mapping[str, tuple[str, bool]]
+    parts: list[str]
+
+
+def read(text: str) -> Said:
+    """Return what an exported file says.
+
+    Raises
+    ------
+    NotReadError
+        If the file is of another shape.
+    """
+    found = FILE.fullmatch(re.sub(r"\s+", " ", text))
+    if found is None:
+        raise NotReadError("the file must be of the shape of an exported refutation")
+    fields = [field.partition(" := ") for field in re.split(r"; (?=[a-z_]+ :=)", found["setting"])]
+    if tuple(name for name, _, _ in fields) != FIELDS:
+        raise NotReadError("the setting must have the fields of a setting, in their order")
+    symbols: dict[str, tuple[str, bool]] = {}
+    for name, every, meaning in SYMBOL.findall(found["symbols"]):
+        if name in WORDS or name in symbols:
+            raise NotReadError(f"a symbol must have a name of its own, got {name}")
+        symbols[name] = meaning, bool(every)
+    setting = {name: value for name, _, value in fields}
+    return Said(setting, found["optimum"], symbols, found["said"].split(" /\\ "))
+
+
+# ---------------------------------------------------------------- numbers, lists and formulas
+
+
+def _number(text: str) -> Fraction:
+    """Return a number as the file writes it: 3, (3 # 4), (3 / 4), (- 3)."""
+    plain = re.sub(r"[() ]", "", text).replace("#", "/").removesuffix("%nat")
+    if not re.fullmatch(r"-?\d+(/[1-9]\d*)?", plain):
+        raise NotReadError(f"a number must be a fraction, got {text}")
+    return Fraction(plain)
+
+
+def _list(text: str) -> list[Fraction]:
+    if not re.fullmatch(r"\[[^\[\]]*\](%nat)?", text):
+        raise NotReadError(f"a list of numbers must be one, got {text}")
+    return [_number(item) for item in text.removesuffix("%nat")[1:-1].split(";")]
+
+
+def _rows(text: str) -> Rows:
+    if not re.fullmatch(r"\[\[[^\[\]]*\](; \[[^\[\]]*\])*\]", text):
+        raise NotReadError(f"a table must have a list for each client, got {text}")
+    return [_list(row) for row in re.findall(r"\[[^\[\]]*\]", text[1:-1])]
+
+
+def _formula(text: str) -> str:
+    """Return a formula's tree: of the file's, and of a certificate's."""
+    plain = re.sub(r"\((\w+) r\)", r"\1", text.replace("^", "**"))
+    try:
+        return ast.dump(ast.parse(plain.strip(), mode="eval").body)
+    except SyntaxError as error:
+        raise NotReadError(f"a formula must be one, got {text}") from error
+
+
+class _Meant(ast.NodeTransformer):
+    """A certificate's formula with the file's words in it."""
+
+    def __init__(self, words: Mapping[str, ast.expr], whole: Mapping[str, int]) -> None:
+        self._words, self._whole = words, whole
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Return what stands in the place of a name."""
+        return self._words.get(node.id, node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Return an operation; of a power's exponent, the number that it is."""
+        if isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Name):
+            if node.right.id not in self._whole:
+                raise NotReadError(f"an exponent must be whole, got {node.right.id}")
+            node.right = ast.Constant(self._whole[node.right.id])
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def tree(self, text: str) -> str:
+        """Return a formula's tree."""
+        return ast.dump(self.visit(ast.parse(text, mode="eval").body))
+
+
+# ---------------------------------------------------------------- what a certificate says
+
+
+class _Claim:
+    """A certificate's own fields, and what follows from its setting."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.statement, raw = document["statement"], document["setting"]
+        self.truth, self.bound = Fraction(document["truth"]), Fraction(document["bound"])
+        self.run = raw["rounds"]
+        problem, algorithm, who = raw["problem"], raw["algorithm"], raw["participation"]
+        if algorithm["name"] not in ("Safari", "FedAvg") or who["name"] != "UniformSubset":
+            raise NotReadError("the certificate must be of SAFARI or FedAvg, and uniform draws")
+        n = len(problem["optima"])
+        if any(Fraction(w) * n != 1 for w in problem["target_weights"]):
+            raise NotReadError("the certificate must be of clients of equal importance")
+        if any(Fraction(share) != 1 for share in problem.get("noise_shares", [])):
+            raise NotReadError("the certificate must be of clients of equal noise")
+        self.hessians = [[Fraction(r[k]) for k, r in enumerate(h)] for h in problem["hessians"]]
+        for h in problem["hessians"]:
+            if any(Fraction(v) for k, r in enumerate(h) for j, v in enumerate(r) if j != k):
+                raise NotReadError("the certificate must be of diagonal Hessians")
+        self.optima = [[Fraction(c) for c in point] for point in problem["optima"]]
+        self.start = [Fraction(x) for x in raw["x0"]]
+        q = Fraction(algorithm["q"]) if algorithm["name"] == "Safari" else Fraction(1)
+        self.setting: dict[str, Any] = {
+            "dimension": Fraction(len(self.start)),
+            "clients": Fraction(n),
+            "hessians": self.hessians,
+            "optima": self.optima,
+            "sigma": Fraction(problem["sigma"]),
+            "server_sigma": Fraction(problem["server_sigma"]),
+            "eligible": [Fraction(i) for i in range(n) if i not in who["excluded"]],
+            "participants": Fraction(who["size"]),
+            "coin": q,
+            "local_steps": Fraction(algorithm["local_steps"]),
+            "client_lr": Fraction(algorithm["client_lr"]),
+            "server_lr": Fraction(algorithm.get("server_lr", 1)),
+            "assist_lr": Fraction(algorithm.get("assist_lr", 1)),
+            "start": self.start,
+        }
+        columns = [list(zip(*rows, strict=True)) for rows in (self.hessians, self.optima)]
+        self.optimum = [
+            sum((a * b for a, b in zip(h, c, strict=True)), Fraction(0)) / sum(h)
+            for h, c in zip(*columns, strict=True)
+        ]
+
+    def has(self, name: str, value: Fraction) -> bool:
+        """Tell whether a number of the setting is this."""
+        entries = [h for row in self.hessians for h in row]
+        means = [sum(column) / len(self.hessians) for column in zip(*self.hessians, strict=True)]
+        apart = [(x - c) ** 2 for x, c in zip(self.start, self.optimum, strict=True)]
+        if name == "sigma_G":
+            pulls = [
+                sum((h * (c - x)) ** 2 for h, c, x in zip(row, at, self.optimum, strict=True))
+                for row, at in zip(self.hessians, self.optima, strict=True)
+            ]
+            return all(row == self.hessians[0] for row in self.hessians) and value**2 == max(pulls)
+        return (
+            value
+            == {
+                "L": max(entries),
+                "mu": min(entries),
+                "squared_distance": sum(apart),
+                "excess_loss": sum(h * a for h, a in zip(means, apart, strict=True)) / 2,
+            }[name]
+        )
+
+    def rule(self, rule: Mapping[str, Any]) -> tuple[str, str, int, int]:
+        """Return a quantity, what is made of it, in which first round, and of how many."""
+        first, last = rule["rounds"][0], self.run + rule["rounds"][1]
+        if rule["reduction"] == "last":
+            return rule["of"], "one", last, 1
+        return rule["of"], rule["reduction"], first, last - first + 1
+
+
+def _said_along(text: str, rounds: int) -> tuple[str, str, int, int]:
+    """Return the same of what a file says."""
+    at = r"after s (?P<at>r|\(\d+ \+ r\)|\d+) \((?P<of>[a-z_ ]+)\)"
+    found = re.fullmatch(rf"(?:(?P<kind>average|largest) (?P<count>\d+) \(fun r => {at}\))", text)
+    found = found or re.fullmatch(at, text)
+    if found is None or found["of"] not in QUANTITIES:
+        raise NotReadError(f"what is expected along the run must be a quantity's, got {text}")
+    fields = found.groupdict()
+    kind, place, of = fields.get("kind"), fields["at"], QUANTITIES[fields["of"]]
+    if kind is None and "r" not in place:
+        return of, "one", int(place), 1
+    first = 0 if place == "r" else int(place[1:].split()[0])
+    if kind is None:
+        return of, "every", first, rounds
+    count = int(fields["count"])
+    return (of, "mean", first, count) if kind == "average" else (of, "max", first, count + 1)
+
+
+# ---------------------------------------------------------------- comparison
+
+
+def compare(text: str, certificate: Mapping[str, Any]) -> Said:
+    """Return what a file says, which must be what a certificate says.
+
+    Raises
+    ------
+    NotReadError
+        Naming the first place that differs.
+    """
+    said, claim = read(text), _Claim(certificate)
+    for name, value in said.setting.items():
+        meant = claim.setting[name]
+        many = _rows if name in ("hessians", "optima") else _list
+        _same(name, (many if isinstance(meant, list) else _number)(value), meant)
+    _same("the optimum", _list(said.optimum), claim.optimum)
+    _compare_statement(said, claim)
+    return said
+
+
+def _same(place: str, said: object, meant: object) -> None:
+    if said != meant:
+        raise NotReadError(f"{place}: the theorem says {said}, the certificate {meant}")
+
+
+def _compare_statement(said: Said, claim: _Claim) -> None:
+    parts = iter(said.parts)
+    _same("the first part", next(parts), OPTIMUM)
+    asked = _asked(claim)
+    words: dict[str, ast.expr] = {}
+    for name in (name for name in asked if name in FACTS):
+        found = re.fullmatch(FACTS[name], next(parts, ""))
+        value = found and found.groupdict()
+        if not value or not claim.has(name, _number(value["v"])):
+            raise NotReadError(f"{name}: the theorem must say what the setting has")
+        _same(f"clients of {name}", int(value.get("n") or len(claim.optima)), len(claim.optima))
+        words[name] = ast.parse(value["v"].strip(), mode="eval").body
+    for name in (name for name in LEVEL if name in asked):
+        level = LEVEL[name]
+        _same(name, next(parts, ""), f"unbiased (axis_noise (dimension s) {level}) {level}")
+    rules = _compare_symbols(said, claim, words)
+    renamed = {_own(name): ast.Name(name, ast.Load()) for name in said.symbols}
+    meant = _Meant(renamed, _whole(claim))
+    for condition in _conditions(claim):
+        _compare_condition(next(parts, ""), condition, meant, rules)
+    written, _, number = next(parts, "").rpartition(" <= ")
+    _same("the bound", _formula(written), meant.tree(claim.statement["bound"]))
+    _same("the bound's number", _number(number), claim.bound)
+    number, _, written = next(parts, "").partition(" <= ")
+    _same("the truth's number", _number(number), claim.truth)
+    rule = {key: claim.statement["quantity"][key] for key in ("of", "reduction", "rounds")}
+    _same("the truth", _said_along(written, 1), claim.rule(rule))
+    _same("the weights", claim.statement["quantity"]["weights"], "1")
+    _same("parts left over", list(parts), [])
+
+
+def _own(name: str) -> str:
+    """Return a symbol's name in the statement: one that is taken has a line after it."""
+    return name[:-1] if name.endswith("_") else name
+
+
+def _asked(claim: _Claim) -> list[str]:
+    """Return the numbers that symbols are made of, in the order in which they are asked for."""
+    found: dict[str, None] = {}
+    for formula in claim.statement["symbols"].values():
+        found |= dict.fromkeys(re.findall(r"[A-Za-z_]\w*", formula))
+    found.pop("sqrt", None)
+    return list(found)
+
+
+def _whole(claim: _Claim) -> dict[str, int]:
+    known = {"rounds": claim.run, "local_steps": int(claim.setting["local_steps"])}
+    return {s: known[f] for s, f in claim.statement["symbols"].items() if f in known}
+
+
+def _compare_symbols(
+    said: Said, claim: _Claim, words: Mapping[str, ast.expr]
+) -> dict[str, tuple[str, str, int, int]]:
+    """Compare what symbols are; return those along the run, by the file's names."""
+    statement = claim.statement
+    names = [*statement["symbols"], *statement["definitions"], *statement["round_symbols"]]
+    _same("the symbols", [_own(name) for name in said.symbols], names)
+    meant, rules = _Meant(words, _whole(claim)), {}
+    own = _Meant({_own(name): ast.Name(name, ast.Load()) for name in said.symbols}, _whole(claim))
+    for name, (meaning, every) in said.symbols.items():
+        key = _own(name)
+        if key in statement["round_symbols"]:
+            rules[name] = claim.rule(statement["round_symbols"][key])
+            _same(name, every, rules[name][1] == "every")
+            _same(name, _said_along(meaning, rules[name][3]), rules[name])
+            continue
+        _same(name, every, False)
+        if key in statement["symbols"]:
+            for written, number in {**GIVEN, f"INR {claim.run}": "rounds"}.items():
+                meaning = meaning.replace(written, number)
+            _same(name, _formula(meaning), meant.tree(statement["symbols"][key]))
+        else:
+            _same(name, _formula(meaning), own.tree(statement["definitions"][key]))
+    return rules
+
+
+def _conditions(claim: _Claim) -> Iterator[str]:
+    """Yield the conditions that are not of a constant's being finite."""
+    for text in claim.statement["conditions"].values():
+        symbol, _, right = text.partition(" < ")
+        if right != "oo":
+            yield text
+        elif claim.statement["symbols"].get(symbol) not in ("L", "sigma_G"):
+            raise NotReadError(f"the theorem cannot say that {symbol} is finite")
+
+
+def _compare_condition(
+    part: str, condition: str, meant: _Meant, rules: Mapping[str, tuple[str, str, int, int]]
+) -> None:
+    tree = ast.parse(condition, mode="eval").body
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    counts = {rule[3] for name, rule in rules.items() if rule[1] == "every" and _own(name) in names}
+    every = re.fullmatch(r"\(forall r, \(r < (\d+)\)%nat -> (.*)\)", part)
+    _same(f"rounds of {condition}", {int(every[1])} if every else set(), counts)
+    written = every[2] if every else part
+    match tree:
+        case ast.Compare(left=left, ops=[kind], comparators=[right]):
+            sign = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">"}[type(kind)]
+        case ast.Call(func=ast.Name(id="Eq"), args=[left, right]):
+            sign = "="
+        case _:
+            raise NotReadError(f"a condition must compare, got {condition}")
+    first, found, second = re.split(r" (<=|>=|<|>|=) ", written + " = ", maxsplit=1)[:3]
+    second = second.removesuffix(" = ")
+    _same(f"the sign of {condition}", found, sign)
+    _same(condition, _formula(first), meant.tree(ast.unparse(left)))
+    _same(condition, _formula(second), meant.tree(ast.unparse(right)))
+
+
+def main(arguments: list[str]) -> int:
+    """Print what a file says: status 1 if it says something else, 2 for a wrong call."""
+    if len(arguments) not in (1, 2):
+        print("usage: python read_refutation.py FILE.v [CERTIFICATE.json]", file=sys.stderr)
+        return 2
+    try:
+        text = Path(arguments[0]).read_text(encoding="utf-8")
+        said = read(text)
+        if len(arguments) == 2:
+            compare(text, json.loads(Path(arguments[1]).read_text(encoding="utf-8")))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        print(f"not read: {error}", file=sys.stderr)
+        return 1
+    for part in said.parts:
+        print(part)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

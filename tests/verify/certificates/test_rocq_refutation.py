@@ -1,0 +1,251 @@
+"""Refutations as theorems for Rocq: what they say is the certificate's, and nothing else passes.
+
+Whether Rocq accepts them is seen by `make rocq`, where Rocq is installed, and in the soundness run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fltheory.verify import read_certificate
+from fltheory.verify.certificates.rocq_refutation import rocq_refutation
+
+ROOT = Path(__file__).parents[3]
+ROCQ = ROOT / "rocq"
+KEPT = sorted((ROOT / "verification" / "witnesses").glob("*.json"))
+OTHERS = sorted((ROOT / "verification" / "certificates").glob("*.json"))
+
+
+def _program(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROCQ / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+read_refutation = _program("read_refutation")
+
+
+def _document(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize("file", KEPT, ids=lambda file: file.stem)
+def test_a_theorem_says_what_its_certificate_does(file: Path) -> None:
+    document = _document(file)
+    said = read_refutation.compare(rocq_refutation(document), document)
+    assert said.parts[-1].startswith(f"({document['truth'].replace('/', ' / ')}) <= ")
+
+
+@pytest.mark.parametrize("rounds", [1000, 999])
+def test_rounds_are_those_of_the_certificate(rounds: int) -> None:
+    document = _document(KEPT[-1])
+    text = rocq_refutation(document | {"setting": document["setting"] | {"rounds": rounds}})
+    assert f"after s {rounds} (squared_distance s xs)" in text
+    if rounds != document["setting"]["rounds"]:
+        with pytest.raises(read_refutation.NotReadError, match="INR 999"):
+            read_refutation.compare(text, document)
+
+
+def test_what_the_library_does_not_know_is_named() -> None:
+    """Every other kept certificate; each reason is one line."""
+    reasons = {}
+    for file in OTHERS:
+        with pytest.raises(ValueError, match="that Rocq's library knows") as refusal:
+            rocq_refutation(read_certificate(file).document)
+        reasons[file.stem] = str(refusal.value).partition("got one with ")[2]
+        assert "\n" not in reasons[file.stem]
+    assert reasons["ca-fed-2-start"] == "the algorithm AveragedIterate"
+    assert reasons["fedau-3-step"] == "the algorithm FedAU"
+    assert reasons["scaffold-convex"] == "the algorithm Scaffold"
+
+
+def _other(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    changed = deepcopy(_document(KEPT[-1]))
+    place = changed
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return changed
+
+
+HESSIAN = ("setting", "problem", "hessians", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ((*HESSIAN,), [["50", "1"], ["1", "50"]], "Hessians that are not diagonal"),
+        ((*HESSIAN, 0, 0), "40", "a gradient dissimilarity that is not finite"),
+        (("setting", "problem", "optima", 0, 1), "1", "a gradient dissimilarity that is not rat"),
+        (("setting", "problem", "target_weights", 0), "1/5", "unequal importances of clients"),
+        (("setting", "problem", "noise_shares"), ["1", "1/2", "1", "1"], "clients of unequal noi"),
+        (("setting", "participation", "name"), "Bernoulli", "the participation Bernoulli"),
+        (("setting", "rounds"), 6000, "more than 5000 rounds"),
+        (("setting", "algorithm", "local_steps"), 2000, "more than 1000 local steps"),
+        (("statement", "symbols", "m"), "Gamma", "the number Gamma"),
+        (("statement", "quantity", "of"), "biased_excess_loss", "the quantity biased_excess_loss"),
+        (("statement", "quantity", "weights"), "r", "a weighted mean over rounds"),
+        (("statement", "quantity", "reduction"), "min", "the min over rounds"),
+        (("statement", "bound"), "log(mu)", r"the formula log\(mu\)"),
+        (("statement", "bound"), "mu**q", "the exponent q"),
+        (("statement", "conditions", "smooth clients"), "q < oo", "the condition q < oo"),
+    ],
+)
+def test_each_thing_that_is_not_known_is_named(
+    path: tuple[Any, ...], value: Any, reason: str
+) -> None:
+    with pytest.raises(ValueError, match=f"got one with {reason}"):
+        rocq_refutation(_other(path, value))
+
+
+# ---------------------------------------------------------------- mutants
+
+SLIPS = [
+    ("<=", ">="),
+    (" <= ", " < "),
+    (" > 0", " >= 0"),
+    (" + ", " - "),
+    (" * ", " / "),
+    (" = ", " <= "),
+    ("forall r", "exists r"),
+    ("forall x", "exists x"),
+    ("strongly_convex", "smooth"),
+    ("full_gradient", "gradient"),
+    ("minus", "add"),
+    ("squared_distance", "squared_gradient"),
+    ("average", "largest"),
+    ("Process.sigma", "server_sigma"),
+    ("sqrt", "Rabs"),
+    (" /\\\n", " \\/\n"),
+    ("(r < ", "(r <= "),
+    ("mean_loss s x", "mean_loss s (point s xs)"),
+]
+EXTRA = [
+    "Axiom false : False.\n",
+    "Definition squared_distance (a : setting) (b : list Q) (x : vectors a) : R := 2.\n",
+    "Definition after (a : setting) (r : nat) (f : vectors a -> R) : R := 2.\n",
+    "Definition mean_loss : R := 0.\n",
+    "Definition smooth : R := 0.\n",
+    "Unset Guard Checking.\n",
+    'Notation "a <= b" := (True).\n',
+]
+
+
+def _mutant(text: str, rng: random.Random) -> str:
+    """Return a file of which one number, sign, word, line or the proof's end is another."""
+    kind = rng.randrange(5)
+    start, end = text.index("Theorem "), text.index("Proof.\n  split")
+    if kind == 0:  # a digit of setting, symbols or statement
+        first = text.index("Definition s ")
+        last = text.index("Definition condition_0")
+        places = [
+            i
+            for i in (*range(first, last), *range(start, end))
+            if text[i].isdigit() and not re.match(r"_\d", text[i - 1 : i + 1])
+        ]
+        place = rng.choice(places)
+        other = rng.choice([d for d in "0123456789" if d != text[place]])
+        return text[:place] + other + text[place + 1 :]
+    if kind == 1:
+        present = [slip for slip in SLIPS if slip[0] in text[start:end]]
+        old, new = rng.choice(present)
+        where = rng.choice([m.start() for m in re.finditer(re.escape(old), text[start:end])])
+        return text[: start + where] + new + text[start + where + len(old) :]
+    if kind == 2:
+        parts = text[start:end].split(" /\\\n")
+        del parts[rng.randrange(len(parts))]
+        return text[:start] + " /\\\n".join(parts) + text[end:]
+    if kind == 3:
+        lines = [m.start() + 1 for m in re.finditer(r"\n(?=Definition|Theorem|Lemma)", text)]
+        place = rng.choice(lines)
+        return text[:place] + rng.choice(EXTRA) + text[place:]
+    old, new = rng.choice(
+        [
+            ("Qed.\n\nPrint", "Admitted.\n\nPrint"),
+            ("Qed.\n\nTheorem", "Qed.\nAxiom more : False.\n\nTheorem"),
+            ("Open Scope R_scope.", "Open Scope Q_scope."),
+            ("Process Enclose", "Enclose Process"),
+            ("Definition q : R := Q2R (coin s)", "Definition q : R := Q2R (client_lr s)"),
+            ("Definition mu : R", "Definition smooth : R"),
+            ("  sigma := ", "  server_sigma := "),
+            ("  exact (proj2", "  admit; exact (proj2"),
+        ]
+    )
+    return text.replace(old, new, 1)
+
+
+def _mutants(count: int) -> int:
+    """Return how many mutants were other files; none of them may say what the certificate does."""
+    rng = random.Random(38)
+    documents = [_document(file) for file in KEPT]
+    texts = [rocq_refutation(document) for document in documents]
+    tried = 0
+    for _ in range(count):
+        index = rng.randrange(len(texts))
+        changed = _mutant(texts[index], rng)
+        if re.sub(r"\s+", " ", changed) == re.sub(r"\s+", " ", texts[index]):
+            continue
+        tried += 1
+        with pytest.raises(read_refutation.NotReadError):
+            read_refutation.compare(changed, documents[index])
+    return tried
+
+
+def test_no_other_statement_is_read_back_as_the_certificates() -> None:
+    assert _mutants(150) > 100
+
+
+@pytest.mark.soundness
+def test_none_of_thousands_of_other_statements_is() -> None:
+    assert _mutants(5_000) > 4_000
+
+
+def test_a_proof_of_its_own_is_refused() -> None:
+    text = rocq_refutation(_document(KEPT[0]))
+    ending = "eq_refl)|]. Qed. Axiom a : False. Theorem b : False. Proof. exact (a)"
+    for old, new in (
+        ("eq_refl)|]", ending),
+        ("vm_cast_no_check (eq_refl true)", "exact more"),
+        ("checked the_refutation = true", "checked the_refutation = checked the_refutation"),
+    ):
+        with pytest.raises(read_refutation.NotReadError, match="must be of the shape"):
+            read_refutation.read(text.replace(old, new, 1))
+
+
+# ---------------------------------------------------------------- with Rocq
+
+
+@pytest.mark.soundness
+@pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
+def test_rocq_accepts_a_refutation_and_no_larger_truth(tmp_path: Path) -> None:
+    """The truth of sa-fl/4 is 0.145044, by the independent checker: below 146/1000."""
+    document = _document(KEPT[0])
+    good = _checked(rocq_refutation(document), tmp_path)
+    assert good.returncode == 0, good.stderr
+    bad = _checked(rocq_refutation(document | {"truth": "146/1000"}), tmp_path)
+    assert bad.returncode == 1
+    assert "checked the_refutation" in bad.stderr
+
+
+def _checked(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    theorem = folder / "theorem.v"
+    theorem.write_text(text, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, str(ROCQ / "check.py"), str(theorem)], capture_output=True, text=True
+    )
