@@ -14,6 +14,8 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.algorithms import Constant, Harmonic, LocalSgd
 from fltheory.claims.statement import Statement
+from fltheory.derivations.derivation import StepOutcome
+from fltheory.derivations.derivation_check import check_step
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
@@ -129,6 +131,14 @@ def test_where_constant_steps_end_by_a_plain_loop(regime: str) -> None:
     curved = np.einsum("kab,kb->ka", problem.hessians, problem.x_star - problem.optima)
     pull = p @ np.einsum("kab,kb->ka", problem.hessians, curved)
     assert verdict.truth == pytest.approx(float((E - 1) * lr * np.linalg.norm(pull.astype(float))))
+
+
+def test_what_constant_steps_leave_of_the_first_order_follows() -> None:
+    (step,) = theorems.get("fedavg-li/4", "with constants").derivation.steps
+    assert check_step(step).outcome is StepOutcome.FOLLOWS
+    more = sp.Le(step.claim.claimed.lhs * 2, step.claim.claimed.rhs)
+    wrong = replace(step, claim=replace(step.claim, claimed=more))
+    assert check_step(wrong).outcome is not StepOutcome.FOLLOWS
 
 
 def test_an_order_too_large_for_constant_steps_does_not_hold() -> None:

@@ -35,6 +35,12 @@ GRIDS = {
     ("fedar/number-of-clients", "N"): [2, 4, 8, 16],
     ("fedar/initial-error", "F_0"): [1, 2, 4, 8],
     ("fedar/variance", "sigma"): [1, 2, 4, 8],
+    ("fedavg-li/4", "n"): [1, 10, 100, 1000],
+    **{
+        (f"scaffold-bias/{name}", variable): [1, 10, 100, 316, 1000]
+        for name in ("4.1", "11", "16")
+        for variable in "nm"
+    },
 }
 
 
@@ -64,6 +70,24 @@ def test_values_along_the_axes(statement) -> None:
                 assert (grid[0], grid[-1]) == (last / 1000, last)
         else:
             assert statement.id == "fedar/weight"
+
+
+@pytest.mark.parametrize("identifier", ["scaffold-bias/4.1", "scaffold-bias/11", "fedavg-li/4"])
+def test_steps_fall_and_clients_grow(identifier: str) -> None:
+    """Along n steps are divided; along m clients are multiplied as well, and nothing else."""
+    before = some_setting(identifier)
+    for axis in theorems.get(identifier).axes:
+        after = axis.schedule(before, 100)
+        more = 100 if str(axis.variable) == "m" else 1
+        assert after.problem.n_clients == more * before.problem.n_clients
+        assert after.participation.fixed_size == after.problem.n_clients
+        np.testing.assert_array_equal(after.problem.x_star, before.problem.x_star)
+        steps = [getattr(one.algorithm, "client_lr", None) for one in (before, after)]
+        if steps[0] is None:
+            steps = [one.algorithm.step_sizes.value for one in (before, after)]
+        assert steps[1] == pytest.approx(steps[0] / 100, rel=1e-15)
+        assert after.algorithm.local_steps == before.algorithm.local_steps
+        assert after.problem.sigma == before.problem.sigma
 
 
 @pytest.mark.parametrize(

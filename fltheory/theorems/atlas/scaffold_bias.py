@@ -26,6 +26,7 @@ from fltheory.claims.order import RateClaim
 from fltheory.claims.shared.rate_axis import KnownDecay, RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.decimals import as_fraction
+from fltheory.derivations.derivation import Derivation, Equal, Step, deferred
 from fltheory.engines import Setting
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
@@ -305,14 +306,55 @@ def claim_on(
 
 _BEYOND_BOTH = gamma**2 / N + gamma**3
 
-THEOREM_4_1 = claim_on(
-    "scaffold-bias/4.1",
-    "Theorem 4.1",
-    "The mean of SCAFFOLD's stationary law: a part that clients average away, and one that stays",
-    Rest((1, ()), bias),
-    text=("|E_pi x - x* + tau sigma^2/(4 a^2) gamma/N + tau sigma^2/(12 a) (H-1)(5H-1)/H gamma^2|"),
-    unit=LENGTH,
-    order=_BEYOND_BOTH,
+_a, _tau, _sigma = sp.symbols("a tau sigma", positive=True)
+_h = sp.Symbol("h", integer=True, nonnegative=True)
+_OF_STEPS = -_tau / (2 * _a * H)
+_FRESH = -_tau * _sigma**2 / (4 * _a) * (H - 1) * gamma**2
+_OF_CONTROLS = -_tau * _sigma**2 / (12 * _a) * (H - 1) * (2 * H - 1) / H * gamma**2
+_BOTH = -_tau * _sigma**2 / (12 * _a) * (H - 1) * (5 * H - 1) / H * gamma**2
+
+
+def _summed(term: sp.Expr) -> sp.Expr:
+    return _OF_STEPS * sp.summation(term * gamma**2, (_h, 0, H - 1))
+
+
+@deferred
+def _proof() -> Derivation:
+    spread = -_tau / (2 * _a) * (_sigma**2 / (2 * _a) * gamma / N)
+    leading = -_tau * _sigma**2 / (4 * _a**2) * gamma / N
+    fresh, kept = _summed(_h * _sigma**2), _summed(_h**2 * _sigma**2 / H)
+    return Derivation(
+        (
+            Step("(16) to (7)", "the spread of the model", Equal(spread, leading)),
+            Step("(12) to (13)", "fresh noise, h sigma^2 after h steps", Equal(fresh, _FRESH)),
+            Step(
+                "(11) and (12) to (14)",
+                "controls of second moment sigma^2/H, h^2 of it after h steps",
+                Equal(kept, _OF_CONTROLS),
+            ),
+            Step("(13) and (14) to (9)", "their sum", Equal(_FRESH + _OF_CONTROLS, _BOTH)),
+        ),
+        (
+            "The balance (6): b = -tau/(2a) E x^2 - tau/(2aH) sum_h U_h, up to the remainder.",
+            "(11), (12) and (16), up to the remainder.",
+        ),
+        {_a: "f''(x*)", _tau: "f'''(x*)", _sigma: "root of the variance of a gradient's noise"},
+    )
+
+
+THEOREM_4_1 = replace(
+    claim_on(
+        "scaffold-bias/4.1",
+        "Theorem 4.1",
+        "The mean of SCAFFOLD's stationary law: what clients average away, and what stays",
+        Rest((1, ()), bias),
+        text=(
+            "|E_pi x - x* + tau sigma^2/(4 a^2) gamma/N + tau sigma^2/(12 a) (H-1)(5H-1)/H gamma^2|"
+        ),
+        unit=LENGTH,
+        order=_BEYOND_BOTH,
+    ),
+    derivation=_proof(),
 )
 
 CONTROLS = replace(
