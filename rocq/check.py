@@ -43,6 +43,7 @@ LIBRARY = (
     "Moments",
     "Refutation",
     "Refuted",
+    "Weights",
 )
 # The axioms of the real numbers of Rocq's standard library, with what each says: a name alone could
 # be another one's.
@@ -81,8 +82,12 @@ def main(arguments: list[str]) -> int:
 
 def kept() -> list[Path]:
     """Return the certificates that are checked if no file is named."""
-    folders = HERE / "proofs", HERE.parent / "verification" / "witnesses"
-    return [file for folder in folders for file in sorted(folder.glob("*.json"))]
+    verification = HERE.parent / "verification"
+    folders = HERE / "proofs", verification / "witnesses"
+    return [
+        *(file for folder in folders for file in sorted(folder.glob("*.json"))),
+        verification / "certificates" / "fedau-3-step.json",
+    ]
 
 
 def compile_library(folder: Path) -> None:
