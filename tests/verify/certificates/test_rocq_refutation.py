@@ -40,7 +40,9 @@ def _program(name: str) -> Any:
     return module
 
 
+read_back = _program("read_back")  # which the last imports
 read_refutation = _program("read_refutation")
+check = _program("check")
 QUANTITIES = set(read_refutation.QUANTITIES.values())
 
 
@@ -276,14 +278,30 @@ def test_a_proof_of_its_own_is_refused() -> None:
 # ---------------------------------------------------------------- with Rocq
 
 
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library, compiled."""
+    folder = tmp_path_factory.mktemp("rocq")
+    check.compile_library(folder)
+    return folder
+
+
+def _checked(text: str, library: Path) -> subprocess.CompletedProcess[str]:
+    (library / "theorem.v").write_text(text, encoding="utf-8")
+    return subprocess.run(
+        ["coqc", "-Q", ".", "fltheory", "theorem.v"], cwd=library, capture_output=True, text=True
+    )
+
+
 @pytest.mark.soundness
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
-def test_rocq_accepts_a_refutation_and_no_larger_truth(tmp_path: Path) -> None:
+def test_rocq_accepts_a_refutation_and_no_larger_truth(library: Path) -> None:
     """The truth of sa-fl/4 is 0.145044, by the independent checker: below 146/1000."""
     document = _document(KEPT[0])
-    good = _checked(rocq_refutation(document), tmp_path)
+    good = _checked(rocq_refutation(document), library)
     assert good.returncode == 0, good.stderr
-    bad = _checked(rocq_refutation(document | {"truth": "146/1000"}), tmp_path)
+    check.check_assumptions(good.stdout)
+    bad = _checked(rocq_refutation(document | {"truth": "146/1000"}), library)
     assert bad.returncode == 1
     assert "checked the_refutation" in bad.stderr
 
@@ -291,7 +309,7 @@ def test_rocq_accepts_a_refutation_and_no_larger_truth(tmp_path: Path) -> None:
 @pytest.mark.soundness
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
 @pytest.mark.parametrize("of", sorted(QUANTITIES))
-def test_rocqs_process_is_the_checkers(of: str, tmp_path: Path) -> None:
+def test_rocqs_process_is_the_checkers(of: str, library: Path) -> None:
     """A truth that is smaller by 1e-9 than the checker's moments is accepted, a larger one not."""
     rng = random.Random(of)
     n, d, is_safari = rng.randint(2, 4), rng.randint(1, 3), rng.random() < 0.5
@@ -333,7 +351,7 @@ def test_rocqs_process_is_the_checkers(of: str, tmp_path: Path) -> None:
         changed = document | {"truth": str(round(truth - less, 12))}
         text = rocq_refutation(changed)
         read_refutation.compare(text, changed)
-        found = _checked(text, tmp_path)
+        found = _checked(text, library)
         assert found.returncode == status, found.stderr
 
 
@@ -349,11 +367,3 @@ def _truth(document: dict[str, Any]) -> Fraction:
         else:
             low = middle
     return low
-
-
-def _checked(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    theorem = folder / "theorem.v"
-    theorem.write_text(text, encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, str(ROCQ / "check.py"), str(theorem)], capture_output=True, text=True
-    )
