@@ -6,6 +6,7 @@ plain loop of the algorithm itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -16,6 +17,8 @@ from numpy.polynomial import chebyshev
 
 from fltheory import theorems
 from fltheory.claims.statement import Statement
+from fltheory.derivations.derivation import StepOutcome
+from fltheory.derivations.derivation_check import check_derivation, check_step
 from fltheory.testing import each_cell
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems.atlas import scaffold_bias
@@ -186,3 +189,11 @@ def test_a_wrong_coefficient_is_refuted(slip: str, change, outcome: str) -> None
     )
     setting = theorems.get("scaffold-bias/4.1").regimes["a fourth derivative"].setting
     assert check(wrong, setting).outcome.name == outcome
+
+
+def test_the_last_steps_follow_and_with_other_sums_do_not() -> None:
+    derivation = theorems.get("scaffold-bias/4.1").derivation
+    assert [one.outcome for one in check_derivation(derivation)] == [StepOutcome.FOLLOWS] * 4
+    for step in derivation.steps:
+        wrong = replace(step, claim=replace(step.claim, right=step.claim.right * scaffold_bias.H))
+        assert check_step(wrong).outcome is StepOutcome.DIFFERS

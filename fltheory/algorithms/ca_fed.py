@@ -13,7 +13,7 @@ from fltheory import validation
 from fltheory.algorithms import ca_fed
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.client_constants import (
-    check_n_clients,
+    check_one_each,
     checked_availability,
     checked_constants,
     checked_importance,
@@ -295,7 +295,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
         reported, ``"kept"`` 1 for those not excluded in the last round; the counts of
         `availability_estimate` join them where there is no oracle.
         """
-        check_n_clients(self.target_weights, n_clients)
+        check_one_each("target_weights", self.target_weights, n_clients)
         xp = array_namespace(x0)
         zeros = xp.tile(xp.zeros_like(x0[:, :1]), (1, n_clients))
         state = {"x": x0, "loss": zeros, "minimum": zeros, "reported": zeros}

@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.averaging import anybody, blank, participant_average, weighted_sum
-from fltheory.algorithms.shared.client_constants import held_on_backend
+from fltheory.algorithms.shared.client_constants import check_one_each, held_on_backend
 from fltheory.algorithms.shared.step_sizes import checked_steps
 
 
@@ -80,11 +80,7 @@ class ClusterFedVarp(Algorithm):
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model and each cluster's memory y, (replicas, C, dim)."""
-        if n_clients != len(self.clusters):
-            raise ValueError(
-                f"clusters must have one entry for each of {n_clients} clients, "
-                f"got {len(self.clusters)}"
-            )
+        check_one_each("clusters", self.clusters, n_clients)
         return {"x": x0, "y": blank(x0, max(self.clusters) + 1, x0.shape[1])}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.client_constants import (
-    check_n_clients,
+    check_one_each,
     checked_availability,
     checked_importance,
     on_backend,
@@ -115,7 +115,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the model, and ``"rate"``, r, where it is learned."""
-        check_n_clients(self.target_weights, n_clients)
+        check_one_each("target_weights", self.target_weights, n_clients)
         if self.availability is not None:
             return {"x": x0}
         xp = array_namespace(x0)

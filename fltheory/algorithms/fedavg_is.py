@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.shared.client_constants import on_backend
+from fltheory.algorithms.shared.client_constants import check_one_each, on_backend
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
@@ -70,11 +70,7 @@ class FedAvgIS(Algorithm):
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""
-        if n_clients != len(self.availability):
-            raise ValueError(
-                f"availability must have one entry for each of {n_clients} clients, "
-                f"got {len(self.availability)}"
-            )
+        check_one_each("availability", self.availability, n_clients)
         return {"x": x0}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:

@@ -17,7 +17,7 @@ from fltheory.algorithms.shared.averaging import (
     participant_average,
     weighted_sum,
 )
-from fltheory.algorithms.shared.client_constants import held_on_backend
+from fltheory.algorithms.shared.client_constants import check_one_each, held_on_backend
 from fltheory.algorithms.shared.step_sizes import StepSizes, checked_step_sizes
 from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
@@ -128,11 +128,7 @@ class _SgdStep(Algorithm):
     everybody_steps: bool
 
     def init(self, x0: Array, n_clients: int) -> State:
-        if n_clients != len(self.aggregation_weights):
-            raise ValueError(
-                f"aggregation_weights must be one for each of {n_clients} clients, "
-                f"got {len(self.aggregation_weights)}"
-            )
+        check_one_each("aggregation_weights", self.aggregation_weights, n_clients)
         return {"x": x0, "apart": blank(x0, n_clients - 1, x0.shape[1])}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:

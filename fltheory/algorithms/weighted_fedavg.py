@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.shared.client_constants import checked_weights, on_backend
+from fltheory.algorithms.shared.client_constants import check_one_each, checked_weights, on_backend
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
@@ -107,11 +107,7 @@ class WeightedFedAvg(Algorithm):
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""
-        if n_clients != len(self.aggregation_weights):
-            raise ValueError(
-                f"aggregation_weights must be one for each of {n_clients} clients, "
-                f"got {len(self.aggregation_weights)}"
-            )
+        check_one_each("aggregation_weights", self.aggregation_weights, n_clients)
         return {"x": x0}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:

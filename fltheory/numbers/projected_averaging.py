@@ -30,6 +30,7 @@ from fltheory.numbers.step_sums import (
 from fltheory.participation.process import Process, process_of
 from fltheory.problems import Ball, QuadraticProblem
 from fltheory.problems.ball import quadratic_maximiser
+from fltheory.problems.quadratic_problem import quadratic_for
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -70,11 +71,7 @@ class ProjectedAveraging(ReadOnlyArrays):
     participation: Process
 
     def __init__(self, setting: Setting) -> None:
-        if not isinstance(setting.problem, QuadraticProblem):
-            raise ValueError(
-                "problem must be a QuadraticProblem for the theorems of CA-Fed, "
-                f"got {type(setting.problem).__name__}"
-            )
+        problem = quadratic_for("for the theorems of CA-Fed", setting.problem)
         participation = process_of(setting.participation)
         if not participation.mixes:
             raise ValueError(
@@ -89,7 +86,7 @@ class ProjectedAveraging(ReadOnlyArrays):
             "fedavg": fedavg,
             "steps": steps,
             "ball": ball,
-            "problem": setting.problem,
+            "problem": problem,
             "participation": participation,
         }
         for name, value in fields.items():

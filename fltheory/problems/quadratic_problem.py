@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -313,6 +314,14 @@ class QuadraticProblem(ReadOnlyArrays):
         if self.shared_hessian:
             return 0.5 * np.einsum("...ia,...ia->...i", offsets @ self.hessians, offsets)
         return 0.5 * np.einsum("iab,...ia,...ib->...i", self.hessians, offsets, offsets)
+
+
+def quadratic_for(what: str, problem: Any) -> QuadraticProblem:
+    """Return a problem that has to be quadratic for something; ValueError for another."""
+    if not isinstance(problem, QuadraticProblem):
+        kind = type(problem).__name__
+        raise ValueError(f"problem must be a QuadraticProblem {what}, got {kind}")
+    return problem
 
 
 def _checked_shares(noise_shares: ArrayLike | None, n_clients: int) -> FloatArray | None:

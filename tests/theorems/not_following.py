@@ -67,4 +67,6 @@ NOT_FOLLOWING = {
         "drift at gamma = 1/(L I sqrt(T))": DIFFERS,
         "bias at K = log_c T": FAILS,
     },
+    ("fedavg-li/4", "with constants"): {},
+    ("scaffold-bias/4.1", "printed"): {},
 }

@@ -28,6 +28,9 @@ GRIDS = {
     ("fedau/corollary-4", "T"): HALF_DECADES,
     ("fedau/3", "T"): HALF_DECADES,
     ("fedau/3", "K"): [1, 10, 100, 316, 1000],
+    ("fednova/1", "T"): [100, 1000, 10_000, 31_623, 100_000],
+    ("fedawe/1", "T"): [10**5, 10**6, 10**7, 31_622_777, 10**8],
+    ("fedawe/corollary-1", "T"): [10**5, 10**6, 10**7, 31_622_777, 10**8],
     ("fedar/1", "T"): [1, 10, 100, 300, 1000],
     ("fedar/2", "T"): [3, 30, 300, 1000, 3000],
     ("fedar/average-inactivity", "P"): [1, 2, 4, 8],
@@ -35,6 +38,12 @@ GRIDS = {
     ("fedar/number-of-clients", "N"): [2, 4, 8, 16],
     ("fedar/initial-error", "F_0"): [1, 2, 4, 8],
     ("fedar/variance", "sigma"): [1, 2, 4, 8],
+    ("fedavg-li/4", "n"): [1, 10, 100, 1000],
+    **{
+        (f"scaffold-bias/{name}", variable): [1, 10, 100, 316, 1000]
+        for name in ("4.1", "11", "16")
+        for variable in "nm"
+    },
 }
 
 
@@ -64,6 +73,24 @@ def test_values_along_the_axes(statement) -> None:
                 assert (grid[0], grid[-1]) == (last / 1000, last)
         else:
             assert statement.id == "fedar/weight"
+
+
+@pytest.mark.parametrize("identifier", ["scaffold-bias/4.1", "scaffold-bias/11", "fedavg-li/4"])
+def test_steps_fall_and_clients_grow(identifier: str) -> None:
+    """Along n steps are divided; along m clients are multiplied as well, and nothing else."""
+    before = some_setting(identifier)
+    for axis in theorems.get(identifier).axes:
+        after = axis.schedule(before, 100)
+        more = 100 if str(axis.variable) == "m" else 1
+        assert after.problem.n_clients == more * before.problem.n_clients
+        assert after.participation.fixed_size == after.problem.n_clients
+        np.testing.assert_array_equal(after.problem.x_star, before.problem.x_star)
+        steps = [getattr(one.algorithm, "client_lr", None) for one in (before, after)]
+        if steps[0] is None:
+            steps = [one.algorithm.step_sizes.value for one in (before, after)]
+        assert steps[1] == pytest.approx(steps[0] / 100, rel=1e-15)
+        assert after.algorithm.local_steps == before.algorithm.local_steps
+        assert after.problem.sigma == before.problem.sigma
 
 
 @pytest.mark.parametrize(
@@ -278,3 +305,22 @@ def test_fedar_with_more_clients() -> None:
     assert found.problem.sigma == 0
     assert cycles_of(found) == ([4] * 8, [0, 0, 1, 1, 2, 2, 3, 3], 1)
     assert found.rounds == 150
+
+
+def test_steps_of_fedawe_along_the_rounds() -> None:
+    """(11) bites at T = 10^5; the corollary: eta_l = 1/(sqrt(T) s L), eta_g = sqrt(s delta m)."""
+    order = theorems.get("fedawe/1")
+    start = order.regimes["one Hessian"].setting
+    axis = order.axes[0]
+    for along, local, server in ((axis, 1000, 1), (axis.of_families[0], 1, 1000)):
+        first, last = along.schedule(start, 10**5), along.schedule(start, 10**8)
+        lr, factor = first.algorithm.client_lr, first.algorithm.server_lr
+        assert lr / last.algorithm.client_lr == pytest.approx(math.sqrt(local))
+        assert factor / last.algorithm.server_lr == pytest.approx(math.sqrt(server))
+        # rho = max(1 - 9/10 8/10, 0), delta = 8/10, s = 4, L = 1, beta = 0
+        root = math.sqrt(0.28)
+        assert lr * factor == pytest.approx(0.8 * (1 - root) / (640 * (1 + root) * math.sqrt(2)))
+        assert lr == pytest.approx(0.8 / (800 * math.sqrt(2)))
+    found = axis_of("fedawe/corollary-1", "printed", 0).schedule(start, 10**6)
+    assert found.algorithm.client_lr == pytest.approx(1 / 4000)
+    assert found.algorithm.server_lr == pytest.approx(math.sqrt(4 * 0.8 * 2))

@@ -69,20 +69,11 @@ def checked_weights(name: str, weights: ArrayLike) -> tuple[float, ...]:
     return tuple(array.tolist())
 
 
-def check_one_each(name: str, values: Sequence[Any] | None, n_clients: int) -> None:
+def check_one_each(name: str, values: Sequence[Any] | FloatArray | None, n_clients: int) -> None:
     """Raise ValueError unless there is one of them a client, or none at all."""
     if values is not None and len(values) != n_clients:
         raise ValueError(
             f"{name} must be one for each of {n_clients} clients, got {len(values)} of them"
-        )
-
-
-def check_n_clients(target_weights: FloatArray, n_clients: int) -> None:
-    """Raise ValueError unless the target weights are those of ``n_clients`` clients."""
-    if target_weights.size != n_clients:
-        raise ValueError(
-            f"target_weights must be of the {n_clients} clients at hand, "
-            f"got {target_weights.size} of them"
         )
 
 

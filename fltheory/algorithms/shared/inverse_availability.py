@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.client_constants import (
-    check_n_clients,
+    check_one_each,
     checked_availability,
     checked_importance,
     on_backend,
@@ -54,7 +54,7 @@ class InverseAvailability(ReadOnlyArrays, Algorithm):
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""
-        check_n_clients(self.target_weights, n_clients)
+        check_one_each("target_weights", self.target_weights, n_clients)
         return {"x": x0}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:

@@ -67,7 +67,7 @@ def _nudged(nudges: FloatArray) -> Slip:
             "on_backend": lambda play, plain, known, like: (
                 known if known.ndim == 2 else plain(known, like)
             ),
-            "check_n_clients": lambda *_: None,
+            "check_one_each": lambda *_: None,
         },
         algorithm={
             "target_weights": lambda play, alpha: alpha * (1 + first),

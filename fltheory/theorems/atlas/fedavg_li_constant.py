@@ -23,6 +23,7 @@ from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
 from fltheory.claims.shared.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
+from fltheory.derivations.derivation import Derivation, Implied, Step
 from fltheory.engines import Setting
 from fltheory.exact_or_float import is_exact, norm, number, solve
 from fltheory.grammar.family import Family, Parameter
@@ -200,6 +201,32 @@ _REGIMES = {
 }
 
 
+_LAST_STEP = Derivation(
+    (
+        Step(
+            "two orders of eta",
+            "half of the first order is left",
+            Implied(
+                given=(
+                    sp.Le(
+                        eta * E * (E - 1) / 2 * v - eta**2 * E * (E - 1) * (E - 2) / 6 * V,
+                        E * L * D,
+                    ),
+                    sp.Le(eta * (E - 2) * V, sp.Rational(3, 2) * v),
+                ),
+                claimed=sp.Le((E - 1) * eta * v, 4 * L * D),
+                domain=(sp.Ge(E, 1, evaluate=False),),
+                multipliers=(4 / E, sp.Rational(2, 3) * eta * (E - 1)),
+            ),
+        ),
+    ),
+    (
+        "The limit: sum_k p_k P_k H_k (w~* - w*) = -sum_k p_k P_k grad F_k(w*).",
+        "P_k = E I - eta E(E-1)/2 H_k + R_k with 0 <= R_k <= eta^2 E(E-1)(E-2)/6 H_k^2, and "
+        "P_k H_k <= E H_k, for eta L <= 1.",
+    ),
+)
+
 EXPLICIT = PointClaim(
     id="fedavg-li/4",
     reading="with constants",
@@ -219,6 +246,7 @@ EXPLICIT = PointClaim(
             Parameter("share", 0.001, 0.99, 0.99, "eta over the longest that is small enough"),
         ),
     ),
+    derivation=_LAST_STEP,
     note=(
         "Constants of our own, as the paper's are not in the text at hand. As P_k = E I - "
         "eta E(E-1)/2 H_k + R_k with 0 <= R_k <= eta^2 E(E-1)(E-2)/6 H_k^2 for eta L <= 1, and "
@@ -235,7 +263,13 @@ PRINTED = RateClaim(
     theorem=replace(
         EXPLICIT,
         reading="printed",
-        quantity=PointQuantity(_relative, "(E-1) eta ||w*|| / ||w~* - w*||", STEP),
+        derivation=None,
+        quantity=PointQuantity(
+            _relative,
+            "(E-1) eta ||w*|| / ||w~* - w*||",
+            STEP,
+            r"\frac{(E-1)\,\eta\,\|w^*\|}{\|\tilde w^*-w^*\|}",
+        ),
         bound=as_printed(lambda: 4 * L * W / v),
         regimes={},
         family=None,

@@ -17,6 +17,7 @@ from fltheory.algorithms import FedAvg, Safari
 from fltheory.engines import Setting
 from fltheory.exact_or_float import norm
 from fltheory.problems import QuadraticProblem
+from fltheory.problems.quadratic_problem import quadratic_for
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -46,11 +47,7 @@ class LocalRun(ReadOnlyArrays):
     start: FloatArray
 
     def __init__(self, setting: Setting) -> None:
-        algorithm, problem = setting.algorithm, setting.problem
-        if not isinstance(problem, QuadraticProblem):
-            raise ValueError(
-                f"problem must be a QuadraticProblem for the lemmas, got {type(problem).__name__}"
-            )
+        algorithm, problem = setting.algorithm, quadratic_for("for the lemmas", setting.problem)
         if not isinstance(algorithm, FedAvg | Safari):
             raise ValueError(
                 f"algorithm must be FedAvg or Safari for the lemmas, got {algorithm!r}"

@@ -16,6 +16,7 @@ from fltheory.exact_or_float import is_exact, largest, norm, number
 from fltheory.participation import Participation, Trace
 from fltheory.participation.process import ClientChains, Process, process_of
 from fltheory.problems import LogCoshProblem, Problem, QuadraticProblem
+from fltheory.problems.quadratic_problem import quadratic_for
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -210,11 +211,7 @@ class FedAUSetting(ReadOnlyArrays):
         ValueError
             For clients that are not quadratic, or a weight of zero.
         """
-        problem = self.problem
-        if not isinstance(problem, QuadraticProblem):
-            raise ValueError(
-                f"problem must be a QuadraticProblem for Theorem 1, got {type(problem).__name__}"
-            )
+        problem = quadratic_for("for Theorem 1", self.problem)
         share = self.constant_weights * self.p
         return problem.with_target_weights(share / share.sum())
 

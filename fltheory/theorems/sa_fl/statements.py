@@ -36,7 +36,7 @@ from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange, 
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.numbers.of_setting import value_in
-from fltheory.problems import QuadraticProblem
+from fltheory.problems.quadratic_problem import quadratic_for
 from fltheory.theorems.sa_fl import (
     proof_4,
     proof_5,
@@ -463,11 +463,7 @@ def _corollary_1_rounds_with_speedup(setting: Setting, rounds: int) -> Setting:
 
 def _with_local_steps(setting: Setting, steps: int) -> Setting:
     """Change K, and the server's noise along with it: sigma_s^2 = sigma^2 / (2 m K)."""
-    problem = setting.problem
-    if not isinstance(problem, QuadraticProblem):
-        raise ValueError(
-            f"problem must be a QuadraticProblem for a corollary, got {type(problem).__name__}"
-        )
+    problem = quadratic_for("for a corollary", setting.problem)
     size = _participants(setting)
     quieter = replace(problem, server_sigma=problem.sigma / math.sqrt(2 * size * steps))
     algorithm = replace(safari_of(setting), local_steps=steps)

@@ -19,6 +19,7 @@ from fltheory.decimals import as_fraction, normalised
 from fltheory.engines import Setting
 from fltheory.participation import Participation
 from fltheory.problems import Ball, QuadraticProblem
+from fltheory.problems.quadratic_problem import quadratic_for
 from fltheory.verify.certificates.certificate_checker import PARTICIPATIONS
 
 Document = dict[str, Any]
@@ -40,11 +41,7 @@ def setting_text(setting: Setting) -> Document:
     ValueError
         For clients that are not quadratic, and participation that certificates do not know.
     """
-    problem = setting.problem
-    if not isinstance(problem, QuadraticProblem):
-        raise ValueError(
-            f"problem must be a QuadraticProblem to be certified, got {type(problem).__name__}"
-        )
+    problem = quadratic_for("to be certified", setting.problem)
     shape = problem.n_clients, problem.dim, problem.dim
     shares = problem.noise_shares
     alpha = problem.alpha if problem.target_weights is not None else [1] * problem.n_clients
