@@ -3,8 +3,9 @@
     python rocq/check.py [FILE.json | FILE.v ...]
 
 Without a file: those kept in ``rocq/proofs``, and refutations kept in ``verification``. A
-certificate is exported first, and what its theorem says is read back and compared. The library is compiled, then each theorem; the axioms that Rocq
-prints must be those of its real numbers and nothing else. Then ``coqchk`` checks the library again.
+certificate is exported first, and what its theorem says is read back and compared. The library is
+compiled, then each theorem; the axioms that Rocq prints must be those of its real numbers and
+nothing else. Then ``coqchk`` checks the library again.
 Status 1 if anything is not as it must be; without Rocq nothing is checked, and that is said.
 """
 
