@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import WRITTEN, PrintedReading, Rocq, TheoremId
 from fltheory.commands.shared.preparation import next_command, the_id
 from fltheory.commands.shared.written_files import check_places, tell_written, write_theorem
@@ -190,7 +191,7 @@ def _prove_run(
     from fltheory.report.terminal.proof_text import run_text
     from fltheory.worst_case.audits.run_audit import audit_run
 
-    with shown_progress("proving in fractions"):
+    with shown_progress("proving in fractions"), as_bad_input(ArithmeticError):
         found = audit_run(theorem, setting, regime=regime, rich=rich)
     print(run_text(found))
     proofs = found.proved.proofs
@@ -214,11 +215,17 @@ def _four_clients(
         _four("--availability", chain["--availability"] or "1/2", above=0),
         float(exact("--correlation", chain["--correlation"] or "9/10")),
         steps=Constant(float(exact("--client-lr", client_lr or "1/10", above=0))),
-        local_steps=local_steps or 1,
-        rounds=chain["--rounds"] or 300,
+        local_steps=_count("--local-steps", local_steps, 1),
+        rounds=_count("--rounds", chain["--rounds"], 300),
         sigma=float(exact("--sigma", sigma or "0")),
         q=None if given is None else _four("--weights", given),
     )
+
+
+def _count(name: str, given: int | None, default: int) -> int:
+    if given is not None and given < 1:
+        raise ValueError(f"{name} must be at least 1, got {given}")
+    return default if given is None else given
 
 
 def _whole(name: str, text: str | None) -> int | None:

@@ -188,3 +188,22 @@ def test_prove_refuses_options_of_other_theorems(fltheory_command) -> None:
     assert (status, "one fraction or four" in err) == (2, True)
     status, _, err = fltheory_command("prove", "ca-fed/1", "--availability", "1/2,1/2,1/2,0")
     assert (status, "--availability must be above 0, got '0'" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--client-lr", "3"], "no finite floor was found at K = 1, client_lr = 3: a smaller step"),
+        (["--rounds", "0"], "--rounds must be at least 1, got 0"),
+        (["--local-steps", "0"], "--local-steps must be at least 1, got 0"),
+        (["--correlation", "1"], "correlation must be in (-1, 1), got 1 for client 0"),
+        (["--availability", "0"], "--availability must be above 0, got '0'"),
+    ],
+)
+def test_chains_and_steps_without_a_bound_are_one_line(
+    fltheory_command, words: list[str], said: str
+) -> None:
+    status, out, err = fltheory_command("prove", "ca-fed/2", *words)
+    assert (status, out) == (2, "")
+    assert said in err.splitlines()[-1]
+    assert "Traceback" not in err

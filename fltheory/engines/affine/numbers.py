@@ -55,6 +55,10 @@ class ExactNumber:
         return NotImplemented if raw is NotImplemented else type(self)(combine(self.value, raw))
 
     def __add__(self, other: Any) -> Any:
+        kind = type(self)
+        # Sums and products of numbers alike are most of what products of matrices ask for.
+        if type(other) is kind:
+            return kind(self.value + other.value)
         return self._combined(other, operator.add)
 
     def __radd__(self, other: Any) -> Any:
@@ -67,6 +71,9 @@ class ExactNumber:
         return self._combined(other, lambda mine, theirs: theirs - mine)
 
     def __mul__(self, other: Any) -> Any:
+        kind = type(self)
+        if type(other) is kind:
+            return kind(self.value * other.value)
         return self._combined(other, operator.mul)
 
     def __rmul__(self, other: Any) -> Any:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
 import sympy as sp
-from flint import acb_mat, arb, ctx, fmpq
+from flint import acb_mat, arb, arb_mat, ctx, fmpq, fmpq_mat
 
 from fltheory.decimals import normalised
 from fltheory.engines.affine.numbers import (
@@ -31,7 +32,7 @@ from fltheory.engines.affine.numbers import (
 )
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
-from fltheory.exact_or_float import largest_norm, solve
+from fltheory.exact_or_float import is_exact, largest_norm, solve
 from fltheory.participation.process import process_of
 from fltheory.problems.ball import Ball
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -116,6 +117,33 @@ def exact_numbers(values: Any) -> Entries:
     made = np.empty(given.size, dtype=object)
     made[:] = [WIDENING.parameter(value) for value in given.ravel().tolist()]
     return made.reshape(given.shape)
+
+
+def product(*factors: Any) -> Any:
+    """Return a product of matrices of floats or of exact numbers, from the left to the right.
+
+    FLINT multiplies exact ones, as balls where any of them is one: an entry is rounded once.
+
+    Raises
+    ------
+    InexactRoundError
+        For floats among exact numbers.
+
+    Examples
+    --------
+    >>> product(np.array([[2.0]]), np.array([[0.5]]))
+    array([[1.]])
+    """
+    if not any(map(is_exact, factors)):
+        return reduce(np.matmul, factors)
+    raw = [(each.shape, list(map(raw_number, each.flat))) for each in factors]
+    balls = any(isinstance(item, arb) for _, each in raw for item in each)
+    kinds: tuple[Any, Any] = (arb, arb_mat) if balls else (fmpq, fmpq_mat)
+    number, matrix = kinds
+    made = reduce(mul, (matrix(*shape, list(map(number, each))) for shape, each in raw))
+    found = np.empty(made.nrows() * made.ncols(), dtype=object)
+    found[:] = list(map(WideningNumber, made.entries()))
+    return found.reshape(made.nrows(), made.ncols())
 
 
 def _weights(given: Any, count: int) -> Entries:

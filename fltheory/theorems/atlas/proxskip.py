@@ -26,6 +26,7 @@ from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.exact_setting import product
 from fltheory.exact_or_float import number
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
@@ -92,8 +93,8 @@ def lyapunov(setting: Setting) -> tuple[Any, Any]:
     values = [_psi(moment, lr / chance)]
     for t in range(setting.rounds):
         whole = np.block([[moment, moment[:, :size] * 0], [moment[:size] * 0, noise]])
-        moment = chance * (together @ whole @ together.T)
-        moment = moment + (1 - chance) * (apart @ whole @ apart.T)
+        moment = chance * product(together, whole, together.T)
+        moment = moment + (1 - chance) * product(apart, whole, apart.T)
         moment = widened(moment, t)
     values.append(_psi(moment, lr / chance))
     return values[0], values[1]

@@ -26,6 +26,7 @@ from fltheory.engines.enclosure.exact_setting import (
     WideningNumber,
     exact_numbers,
     largest_weighted_square,
+    product,
 )
 from fltheory.engines.observables import Observable, PresentExcessLoss
 from fltheory.exact_or_float import is_exact, largest, number
@@ -128,10 +129,11 @@ def _moments(of: ProjectedAveraging, masks: Any, start: Any, onward: Any) -> Ite
             whole[:d, :d] = identity + _of_those(slopes, there)
             whole[:d, d:] = _of_those(pushes, there)
             whole[d, d] = whole[d, d] + 1
-            moved = whole @ one @ whole.T
+            moved = product(whole, one, whole.T)
             moved[:d, :d] = moved[:d, :d] + one[d, d] * _of_those(noises, there)
             after.append(moved)
-        moment = np.tensordot(onward.T, np.array(after), axes=1)
+        reached = product(onward.T, np.array(after).reshape(len(masks), -1))
+        moment = reached.reshape(moment.shape)
         if is_exact(moment) and t > _FRACTIONS_KEPT:
             moment = np.vectorize(lambda value: value.widened(), otypes=[object])(moment)
 
@@ -162,7 +164,7 @@ def _lagged_losses(setting: Setting) -> tuple[Any, float]:
     weighed = [weight * form for weight, form in zip(of.q, forms, strict=True)]
     lagged = [np.array([_of_those(weighed, there).ravel() for there in masks])]
     for _ in range(max(of.delays)):
-        lagged.append(np.tensordot(onward, lagged[-1], axes=1))
+        lagged.append(product(onward, lagged[-1]))
     seen: list[Any] = []
     total, size = of.x0[0] * 0, 0.0
     for t, moment in enumerate(_moments(of, masks, start, onward), start=1):

@@ -43,6 +43,8 @@ _TIE = 1e-7
 _ROOM = 1e-3
 _FIRST = ("start", "once", "noise_once")
 _MOST_STATES = 400
+# Beyond it the solver may fail though there is a floor.
+_NEARLY_ONE = 0.99
 
 
 @dataclass(frozen=True)
@@ -228,10 +230,15 @@ def best_correlated_bound(
     )
     for solved in solutions(request):
         return CorrelatedBound.of(request, solved)
+    missing = "a smaller step has one"
+    if given is not None:
+        missing = "a rate nearer 1, or another step, may have one"
+    elif max(a_round.correlations) > _NEARLY_ONE:
+        missing = "a smaller step, or correlation further from 1, may have one"
     what = "floor" if given is None else f"bound at a rate of {float(given):.6g}"
     raise ArithmeticError(
         f"no finite {what} was found at K = {a_round.local_steps}, client_lr = "
-        f"{float(a_round.client_lr):.6g}: a smaller step has one"
+        f"{float(a_round.client_lr):.6g}: {missing}"
     )
 
 

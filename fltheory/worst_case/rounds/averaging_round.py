@@ -238,11 +238,17 @@ class AveragingRound:
             ParticipantChain.of(participation) if isinstance(participation, FiniteChain) else None
         )
         chains = process_of(participation).client_chains
-        if (chain is None and chains is None) or not participation.marginals.all():
+        if chain is None and chains is None:
             raise ValueError(
                 "participation must be Bernoulli, MarkovOnOff or a FiniteChain, got "
                 f"{type(participation).__name__}: clients must be there independently of one "
-                "another or by a chain, each at times"
+                "another or by a chain"
+            )
+        never = np.flatnonzero(participation.marginals == 0)
+        if never.size:
+            raise ValueError(
+                "participation must have each client there at times, got availability 0 for client "
+                f"{never[0]}"
             )
         if chains is not None and (chains.first != participation.marginals).any():
             raise ValueError("participation must have no start: its first round must be stationary")

@@ -171,7 +171,8 @@ def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:
             f"text like '1/3', got {shown(value)}"
         )
     if number < 0 or (above is not None and number <= above):
-        raise ValueError(f"{name} must be {must_be}, got {value!r}")
+        got = value if isinstance(value, Fraction) else repr(value)
+        raise ValueError(f"{name} must be {must_be}, got {got}")
     if number and not _SMALLEST <= number <= 1 / _SMALLEST:
         raise ValueError(
             f"{name} must be 0 or from 1e-100 to 1e100, as a solver takes it, got {value!r}"

@@ -20,6 +20,7 @@ from fltheory.engines.enclosure.exact_setting import (
     WideningNumber,
     exact_numbers,
     exact_setting,
+    product,
 )
 from fltheory.participation import Bernoulli, Cyclic, FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
@@ -134,3 +135,19 @@ def test_what_was_cached_from_floats_is_not_met_in_the_twin() -> None:
     chain = FiniteChain([[0.9, 0.1], [0.3, 0.7]], [[1], [0]])
     assert chain.marginals[0] == pytest.approx(0.75)
     assert chain.in_numbers(exact_numbers).marginals[0].value == fmpq(3, 4)
+
+
+def test_products_of_matrices_are_those_of_fractions_and_hold_them_in_balls() -> None:
+    rng = np.random.default_rng(0)
+    left, middle, right = rng.integers(-9, 10, (3, 4, 4)) / 10
+    exact = [np.vectorize(as_fraction)(each) for each in (left, middle, right)]
+    truth = exact[0].dot(exact[1]).dot(exact[2])
+    given = [exact_numbers(each) for each in (left, middle, right)]
+    assert (product(*given) == truth).all()
+    given[1][0, 0] = given[1][0, 0].widened()
+    for made, one in zip(product(*given).flat, truth.flat, strict=True):
+        assert made.value.contains(fmpq(one.numerator, one.denominator))
+        assert 0 < made.value.rad() < 1e-10
+    np.testing.assert_array_equal(product(left, middle, right), left @ middle @ right)
+    with pytest.raises(InexactRoundError):
+        product(given[0], middle)

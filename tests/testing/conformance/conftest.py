@@ -10,9 +10,10 @@ from fltheory.testing.conformance.laws import table
 
 @pytest.fixture
 def undiagnosed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look for no smaller case that fails, nor for causes."""
+    """Look for no smaller case that fails, nor for causes or hints: a finding alone is asked."""
     monkeypatch.setattr(suite, "smallest", lambda bench, failure, **_: failure)
     monkeypatch.setattr(suite, "causes_of", lambda *_: ())
+    monkeypatch.setattr(suite, "hints_of", lambda *_: ())
 
 
 @pytest.fixture

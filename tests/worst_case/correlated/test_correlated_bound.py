@@ -317,12 +317,12 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
 @pytest.mark.parametrize(
     ("participation", "clients", "more", "message"),
     [
-        (MarkovOnOff([0.5, 0.0], 0.5), CLIENTS, {}, "at times"),
+        (MarkovOnOff([0.5, 0.0], 0.5), CLIENTS, {}, "at times, got availability 0 for client 1"),
         (MarkovOnOff([0.5, 0.5], 0.5, start=[1, 0]), CLIENTS, {}, "must be stationary"),
-        (FiniteChain([[1.0]], [[True, False]]), CLIENTS, {}, "each at times"),
+        (FiniteChain([[1.0]], [[True, False]]), CLIENTS, {}, "got availability 0 for client 1"),
         (FiniteChain([[1.0]], [[True, True]], start=0), CLIENTS, {}, "must be stationary"),
         (MarkovOnOff([0.5] * 6, 0.5).as_chain(), CLIENTS, {}, "at most 200 states times clients"),
-        (MarkovOnOff([0.5, 0.5], -0.5), CLIENTS, {}, "correlation must be at least 0"),
+        (MarkovOnOff([0.5, 0.5], -0.5), CLIENTS, {}, "correlation must be at least 0, got -1/2"),
         (MarkovOnOff([0.5, 0.5], 0.5), ClientClass(1, 0), {}, "mu must be above 0"),
         (MarkovOnOff([0.5, 0.5], 0.5), ClientClass(1, "0.1", "everywhere"), {}, "'optimum'"),
         (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"rounds": 3}, "given together"),
@@ -346,3 +346,7 @@ def test_what_is_not_covered_is_refused_in_a_line(
 def test_a_step_without_a_floor_is_told() -> None:
     with pytest.raises(ArithmeticError, match="no finite floor was found at K = 1, client_lr = 3"):
         best_bound(FedAvg(3.0, 1), MarkovOnOff([0.5, 0.5], 0.5), CLIENTS)
+    with pytest.raises(ArithmeticError, match=r"at a rate of 0.5 .*: a rate nearer 1, or another"):
+        best_bound(FedAvg(0.1, 1), MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, rate="1/2")
+    with pytest.raises(ArithmeticError, match="or correlation further from 1, may have one"):
+        best_bound(FedAvg(3.0, 1), MarkovOnOff([0.5, 0.5], 0.999), CLIENTS)
