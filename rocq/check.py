@@ -37,6 +37,7 @@ LIBRARY = (
     "Descent",
     "Averaging",
     "Rounds",
+    "Memory",
     "Quadratic",
     "Process",
     "Enclose",
