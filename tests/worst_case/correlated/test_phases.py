@@ -30,7 +30,6 @@ from fltheory.worst_case.correlated.phases import (
     phases_certificate,
 )
 from tests.worst_case.correlated.enumerated_proof import phases_are_proved
-from tests.worst_case.correlated.enumerated_proof import phases_are_proved
 from tests.worst_case.correlated.test_correlated_bound import CLIENTS, on_off
 
 NOISY = ClientClass(1, "0.1", sigma=1)
@@ -237,38 +236,6 @@ def _numbers(found: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         for name, value in items:
             yield from _numbers(value, (*path, name))
     elif isinstance(found, str) and found != "0" and re.fullmatch(r"-?\d+(/\d+)?", found):
-        yield path
-
-
-def test_mutated_files_are_refused_or_prove_no_less() -> None:
-    """Any number changed: what is accepted, all sets and next sets enumerated prove, too."""
-    made, draw = _mixed(), random.Random(3)
-    assert phases_are_proved(made.text)
-    paths = list(_numbers(json.loads(made.text), ()))
-    accepted = 0
-    for _ in range(50):
-        document = json.loads(made.text)
-        place, path = document, draw.choice(paths)
-        for name in path[:-1]:
-            place = place[name]
-        factor = draw.choice([Fraction(-1), Fraction(0), Fraction(99, 100), Fraction(101, 100)])
-        place[path[-1]] = str(Fraction(place[path[-1]]) * factor)
-        text = json.dumps(document)
-        try:
-            PhasesCertificate(text).verify()
-        except kernel.ProofError:
-            continue
-        accepted += 1
-        assert phases_are_proved(text)
-    assert accepted < 30
-
-
-def _numbers(found: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    if isinstance(found, dict | list):
-        items = found.items() if isinstance(found, dict) else enumerate(found)
-        for name, value in items:
-            yield from _numbers(value, (*path, name))
-    elif isinstance(found, str) and found != "0" and found.lstrip("-")[0].isdigit():
         yield path
 
 
