@@ -17,6 +17,7 @@ from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_step
 from fltheory.engines import Setting
+from fltheory.evidence.truths import Sampling
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.testing import each_cell
@@ -270,6 +271,34 @@ def test_fednova_by_hand() -> None:
     assert verdict.bound == pytest.approx(2 * (mean @ mean) + 2 * 3 / 8 * spread, rel=1e-12)
     # F's gradient one away from x* along the first axis, of curvature 1
     assert verdict.truth == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("regime", ["usual", "one slow client"])
+def test_fednova_by_a_plain_recursion(regime: str) -> None:
+    """Curvatures are along the axes: a mean and a variance of the model for each of them."""
+    order = theorems.get("fednova/1")
+    setting = order.axes[0].schedule(order.regimes[regime].setting, 1000)
+    problem, w = setting.problem, np.array([0.5, 0.25, 0.125, 0.125])
+    tau = np.array(setting.algorithm.local_steps)
+    lr, total = math.sqrt(4 / (tau.mean() * 1000)), w @ tau
+    curved = np.array([[0.5, 0.125], [0.125, 0.5]] * 2)
+    kept = (1 - lr * curved) ** tau[:, None]
+    share = (w * total / tau)[:, None]
+    # The noise of tau steps: lr^2 sigma^2/2 sum_k (1 - lr h)^(2k) in each of two coordinates.
+    noise = lr**2 / 2 * (1 - kept**2) / (1 - (1 - lr * curved) ** 2)
+    slope = 1 - (share * (1 - kept)).sum(axis=0)
+    pull = (share * (1 - kept) * (problem.optima - problem.x_star)).sum(axis=0)
+    mean, variance = setting.x0 - problem.x_star, np.zeros(2)
+    squares = []
+    for _ in range(1000):
+        squares.append(((w @ curved) ** 2 * (mean**2 + variance)).sum())
+        mean = slope * mean + pull
+        variance = slope**2 * variance + (share**2 * noise).sum(axis=0)
+    found = order.theorem.compared(setting, Sampling())
+    A = 4 * total * (w**2 / tau).sum()
+    bound = (tau.mean() / total + A) / math.sqrt(4 * tau.mean() * 1000)
+    assert found.truth == pytest.approx(min(squares), rel=1e-9)
+    assert found.bound == pytest.approx(bound, rel=1e-12)
 
 
 def test_fedawe_lemmas_by_every_path() -> None:

@@ -27,12 +27,14 @@ from fltheory.engines import read_setting
 from fltheory.evidence.verdict import Outcome
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import shown_progress
+from fltheory.report.citing import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.report.figures.looseness_figure import own_steps_figure
 from fltheory.theorems import atlas
 from fltheory.verify.baseline import Baseline, read_baseline
 from fltheory.verify.own_steps import OwnSteps, at_own_steps
+from fltheory.worst_case.audits.run_audit import times_best_provable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,14 +74,16 @@ PAPERS: Mapping[str, tuple[str, str]] = {
     "fednova": (
         "Wang, Liu, Liang, Joshi and Poor, *Tackling the Objective Inconsistency Problem* "
         "(NeurIPS 2020)",
-        "Theorem 2. Theorem 1 is an order with hidden constants, and is garbled in the text at "
-        "hand.",
+        "Theorems 1 and 2. Theorem 1 hides its constants, and two of its four terms, those in 1/T, "
+        "are garbled in the text at hand: it is checked as an order in T, which they do not "
+        "change.",
     ),
     "fedawe": (
         "Xiang, Ioannidis, Yeh, Joe-Wong and Su, *Efficient Federated Learning against "
         "Heterogeneous and Non-stationary Client Unavailability* (NeurIPS 2024)",
-        "Lemmas 2 and 4. Theorem 1 and Corollary 1 are orders up to unspecified constants; "
-        "the step condition (11) adds numbers of different units, L + 1 and 1 + L^2.",
+        "Lemmas 2 to 4, Theorem 1 and Corollary 1, whose constants are those of the proofs in the "
+        "derived readings. The step condition (11) adds numbers of different units, L + 1 and "
+        "1 + L^2; the derived readings have conditions of one unit, which it implies.",
     ),
     "scaffold-bias": (
         "Tang and Peng, *Beyond Client Averaging: A Client-Independent Second-Order "
@@ -103,29 +107,15 @@ hypotheses and its regimes: `fltheory explain fedavg-li/1`.
 *Truth over bound* gives the smallest and largest ratio where the statement applies; a ratio of 1
 means that the bound is attained, and an order has slopes instead, which its verdicts compare.
 *Search* gives the largest ratio that a search for a refutation found, and the number of settings
-tried that met every hypothesis; of an order whose constants are hidden, how many times more than
-claimed the truth changes over a decade. A bound can be improved at most by the inverse of the
-larger of the two ratios. For no statement of this table do we prove a better bound for every client
-loss, because local models, decreasing steps and random averages are not among [the rounds that can
-be proved](every-loss.md).
+tried that met every hypothesis; of an order the ratio is over the expression in parentheses (by
+falsify), or how many times more than claimed the truth changes over a decade (by verdicts). A bound
+can be improved at most by the inverse of the larger of the two ratios. *Over provable* says how
+many times the best bound that we prove for every client loss the statement's bound is, with
+everybody and one local step (`fltheory prove ID` has the setting and the proof); elsewhere we prove
+none, because several local steps of a client, random averages and postponed gossip are not among
+[the rounds that can be proved](every-loss.md). `fltheory verify atlas --html atlas.html` writes
+every statement, with its formulas, hypotheses and regimes, as one HTML page that can be filtered.
 
-"""
-
-_CITE = """\
-## How to cite
-
-A verdict is about a statement in one reading, so cite both, with the version: "`fedavg-li/1`
-(printed) in the atlas of fltheory 0.2.0", and the paper itself for the theorem.
-`CITATION.cff` in the repository's root has the software's entry. `fltheory verify fedavg-li/1`
-recomputes the verdicts.
-
-## How to correct a transcription
-
-The transcriptions are ours, and errors in them are ours. Send the statement's id, what the paper
-says, and where (version, page, equation), as an issue or a change of the file in
-`fltheory/theorems/atlas/`; corrections come before everything else ([how to add or change a
-paper](add-a-paper.md)). A verdict that rests on a doubtful passage is not counted, and the
-statement's note names the passage.
 """
 
 
@@ -148,7 +138,12 @@ def atlas_page(baseline: Baseline, searches: Mapping[tuple[str, str], str], own:
         if paper in drawn_papers():
             parts.append(f"![How loose each statement is on its regimes](atlas-{paper}.svg)\n\n")
         parts += _faults(paper)
-    return "".join([*parts, _CITE])
+    parts.append(f"## How to cite\n\n{HOW_TO_CITE}\n\n")
+    parts.append(f"## How to correct a transcription\n\n{HOW_TO_CORRECT} {_ADDING}\n")
+    return "".join(parts)
+
+
+_ADDING = "See [how to add or change a paper](add-a-paper.md)."
 
 
 def drawn_papers() -> tuple[str, ...]:
@@ -169,8 +164,11 @@ def _records(one: Statement, baseline: Baseline) -> dict[str, tuple[Outcome, flo
 
 
 def _table(baseline: Baseline, searches: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    yield "| statement | reading | kind | verdicts | what fails | truth over bound | search |\n"
-    yield "|---|---|---|---|---|---|---|\n"
+    yield (
+        "| statement | reading | kind | verdicts | what fails | truth over bound | search "
+        "| over provable |\n"
+    )
+    yield "|---|---|---|---|---|---|---|---|\n"
     for one in atlas.STATEMENTS:
         records = _records(one, baseline)
         counts = Counter(outcome.name for outcome, _ in records.values())
@@ -183,7 +181,10 @@ def _table(baseline: Baseline, searches: Mapping[tuple[str, str], str]) -> Itera
         ]
         ratios = "an order" if one.axes else f"{min(known):.2g} to {max(known):.2g}"
         searched = searches.get((one.id, one.reading), "")
-        cells = (f"`{one.id}`", one.reading, str(one.kind), verdicts, fails, ratios, searched)
+        times = times_best_provable(one.id, one.reading)
+        provable = "" if times is None else f"{times:.2g} times"
+        name = f"`{one.id}`"
+        cells = (name, one.reading, str(one.kind), verdicts, fails, ratios, searched, provable)
         yield f"| {' | '.join(cells)} |\n"
 
 

@@ -68,7 +68,8 @@ def registered(*beginnings: str) -> tuple[Statement, ...]:
     ----------
     *beginnings : str
         Ids, or what ids begin with before a slash (``"sa-fl"``), in the order that they are
-        wanted in; all statements in the order of registration for none.
+        wanted in, or ``"atlas"`` for all papers of the atlas; all statements in the order of
+        registration for none.
 
     Raises
     ------
@@ -89,6 +90,8 @@ def registered(*beginnings: str) -> tuple[Statement, ...]:
             for name, statement in _BY_NAME.items()
             if name[0] == beginning or name[0].startswith(f"{beginning.removesuffix('/')}/")
         }
+        if beginning == "atlas":
+            matching |= {(one.id, one.reading): one for one in atlas.STATEMENTS}
         if not matching:
             readings(beginning)
         chosen |= matching

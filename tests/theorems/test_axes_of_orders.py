@@ -28,6 +28,9 @@ GRIDS = {
     ("fedau/corollary-4", "T"): HALF_DECADES,
     ("fedau/3", "T"): HALF_DECADES,
     ("fedau/3", "K"): [1, 10, 100, 316, 1000],
+    ("fednova/1", "T"): [100, 1000, 10_000, 31_623, 100_000],
+    ("fedawe/1", "T"): [10**5, 10**6, 10**7, 31_622_777, 10**8],
+    ("fedawe/corollary-1", "T"): [10**5, 10**6, 10**7, 31_622_777, 10**8],
     ("fedar/1", "T"): [1, 10, 100, 300, 1000],
     ("fedar/2", "T"): [3, 30, 300, 1000, 3000],
     ("fedar/average-inactivity", "P"): [1, 2, 4, 8],
@@ -302,3 +305,22 @@ def test_fedar_with_more_clients() -> None:
     assert found.problem.sigma == 0
     assert cycles_of(found) == ([4] * 8, [0, 0, 1, 1, 2, 2, 3, 3], 1)
     assert found.rounds == 150
+
+
+def test_steps_of_fedawe_along_the_rounds() -> None:
+    """(11) bites at T = 10^5; the corollary: eta_l = 1/(sqrt(T) s L), eta_g = sqrt(s delta m)."""
+    order = theorems.get("fedawe/1")
+    start = order.regimes["one Hessian"].setting
+    axis = order.axes[0]
+    for along, local, server in ((axis, 1000, 1), (axis.of_families[0], 1, 1000)):
+        first, last = along.schedule(start, 10**5), along.schedule(start, 10**8)
+        lr, factor = first.algorithm.client_lr, first.algorithm.server_lr
+        assert lr / last.algorithm.client_lr == pytest.approx(math.sqrt(local))
+        assert factor / last.algorithm.server_lr == pytest.approx(math.sqrt(server))
+        # rho = max(1 - 9/10 8/10, 0), delta = 8/10, s = 4, L = 1, beta = 0
+        root = math.sqrt(0.28)
+        assert lr * factor == pytest.approx(0.8 * (1 - root) / (640 * (1 + root) * math.sqrt(2)))
+        assert lr == pytest.approx(0.8 / (800 * math.sqrt(2)))
+    found = axis_of("fedawe/corollary-1", "printed", 0).schedule(start, 10**6)
+    assert found.algorithm.client_lr == pytest.approx(1 / 4000)
+    assert found.algorithm.server_lr == pytest.approx(math.sqrt(4 * 0.8 * 2))

@@ -235,8 +235,36 @@ CONDITIONS = {
         ("exact gradients", "Definition 2"): "Eq(s, 0)",
         ("one round", "Theorem 4"): "Eq(T, 1)",
     },
-    "fednova": {("weights that sum to one", "Assumption 3"): "Eq(W, 1)"},
-    "fedawe": {("everybody is available at times", "Assumption 1"): "delta > 0"},
+    "fednova": {
+        ("weights that sum to one", "Assumption 3"): "Eq(W, 1)",
+        ("smooth clients", "Assumption 1"): "L < oo",
+        ("step size", "Theorem 1"): "Eq(eta, sqrt(m/(tau*T)))",
+        ("small steps", "Theorem 1: small enough"): "eta*L*tau_max <= 1",
+    },
+    "fedawe": {
+        ("everybody is available at times", "Assumption 1"): "delta > 0",
+        ("smooth clients", "Assumption 2"): "L < oo",
+        ("clients not too unlike", "Assumption 4"): "beta < oo",
+        ("a small product of steps", "Lemma 3"): "eta_l*eta_g <= 9/(100*s*L)",
+        ("small local steps", "Lemma 5"): "eta_l <= 1/(4*s*L)",
+        ("a small product of steps", "(11)"): (
+            "eta_l*eta_g <= (1 - sqrt(rho))*delta"
+            "/(80*s*(L + 1)*(sqrt(rho) + 1)*sqrt((beta**2 + 1)*(1 + L**2)))"
+        ),
+        ("small local steps", "(11)"): ("eta_l <= delta/(200*s*L*sqrt((beta**2 + 1)*(1 + L**2)))"),
+        ("a small product of steps", "the end of Theorem 1's proof"): (
+            "eta_l*eta_g <= (1 - sqrt(rho))*delta/(80*s*L*(sqrt(rho) + 1)*sqrt(beta**2 + 1))"
+        ),
+        ("small local steps", "the end of Theorem 1's proof"): (
+            "eta_l <= delta/(200*s*L*sqrt(beta**2 + 1))"
+        ),
+        (
+            "no small server steps",
+            "the convention at the end of Theorem 1's proof",
+        ): "eta_g >= 1",
+        ("local step", "Corollary 1"): "Eq(eta_l, 1/(sqrt(T)*s*L))",
+        ("server step", "Corollary 1"): "Eq(eta_g, sqrt(s*delta*m))",
+    },
     "scaffold-bias": {
         ("strong convexity", "Section 3"): "mu > 0",
         ("smoothness", "Section 3"): "L < oo",

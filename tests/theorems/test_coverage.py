@@ -1,4 +1,4 @@
-"""Every numbered statement of the five texts is registered, or a reader is told why not."""
+"""Every numbered statement of a text is registered, or a reader is told why not."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ def test_every_number_that_a_source_names_is_in_the_table() -> None:
         ("SA-FL (ICML 2024)", "Corollary 2", ("sa-fl/corollary-2",)),
         ("SA-FL (earlier anonymous version)", "Theorem 4", ("sa-fl-submission/4",)),
         ("FedAR (arXiv 2407.19103)", "Theorem 2", ("fedar/2",)),
+        ("Wang et al. (NeurIPS 2020)", "Theorem 1", ("fednova/1",)),
+        (
+            "Xiang et al. (NeurIPS 2024)",
+            "Lemma 2",
+            ("fedawe/lemma-2", "fedawe/lemma-2-squares"),
+        ),
     ],
 )
 def test_which_statements_cover_one(name: str, label: str, expected: tuple[str, ...]) -> None:

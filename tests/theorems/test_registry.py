@@ -99,10 +99,14 @@ READINGS = {
     "proxskip/5": ("printed",),
     "proxskip/6": ("printed",),
     "fedprox/4": ("printed",),
+    "fednova/1": ("printed",),
     "fednova/2": ("printed",),
     "fedawe/lemma-2": ("printed",),
     "fedawe/lemma-2-squares": ("printed",),
     "fedawe/lemma-4": ("printed",),
+    "fedawe/lemma-3": ("printed", "derived"),
+    "fedawe/1": ("printed", "derived"),
+    "fedawe/corollary-1": ("printed", "derived"),
     "scaffold-bias/4.1": ("printed",),
     "scaffold-bias/11": ("printed",),
     "scaffold-bias/16": ("printed",),
@@ -161,3 +165,11 @@ def test_what_is_loaded_holds_statements_alone() -> None:
         theorems.load([3])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="source must hold statements alone, got 'sa-fl/5' in it"):
         theorems.load(name for name in ["sa-fl/5"])  # type: ignore[misc]
+
+
+def test_the_atlas_is_a_name_for_its_papers() -> None:
+    found = theorems.registered("atlas", "sa-fl/5")
+    papers = {one.id.partition("/")[0] for one in found[:-3]}
+    assert papers >= {"fedavg-li", "local-gd", "proxskip", "fedprox", "fednova", "fedawe"}
+    assert not papers & {"sa-fl", "ca-fed", "fedau", "fedar", "pac", "scaffold", "lemmas"}
+    assert [one.id for one in found[-3:]] == ["sa-fl/5"] * 3

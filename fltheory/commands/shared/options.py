@@ -49,7 +49,7 @@ Rocq: TypeAlias = Annotated[
     typer.Option(help="Where to write the proof as a theorem that Rocq (Coq) checks (.v)."),
 ]
 TheoremIds: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(help="Ids or prefixes of ids; all by default.")
+    list[str] | None, typer.Argument(help="Ids or prefixes of ids, or atlas; all by default.")
 ]
 Reading: TypeAlias = Annotated[
     str | None, typer.Option(help="Which reading, e.g. printed or derived; all by default.")

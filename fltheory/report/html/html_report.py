@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import refutes_in
@@ -17,6 +18,7 @@ from fltheory.evidence.verdict import Grade
 from fltheory.files.read_file import existing_file, text_of, toml_of
 from fltheory.grammar.refutation import Weight
 from fltheory.long_work.progress import Progress
+from fltheory.report.citing import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.report.figures.figure_file import drawn
 from fltheory.report.figures.region_figure import region_figure
 from fltheory.report.files.verdict_file import MadeBy
@@ -94,6 +96,9 @@ def html_report(
         weights=list(Weight),
         used=_used(theorems),
         outcomes=Outcome,
+        any_provable=any(one.over_provable for theorem in theorems for one in theorem.readings),
+        how_to_cite=_with_code(HOW_TO_CITE),
+        how_to_correct=_with_code(HOW_TO_CORRECT),
         made_by=made_by,
         style=Markup((_PAGE / "report.css").read_text(encoding="utf-8")),
         script=Markup(script),
@@ -262,6 +267,11 @@ def _used(theorems: Sequence[TheoremView]) -> dict[str, list[str]]:
 def _hash(script: str) -> str:
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return base64.b64encode(digest).decode("ascii")
+
+
+def _with_code(text: str) -> Markup:
+    """Set what stands in backticks as code."""
+    return Markup(re.sub("`(.*?)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _data_url(content: str | bytes, kind: str = "application/json") -> str:

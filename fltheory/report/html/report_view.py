@@ -281,6 +281,14 @@ class ReadingView:
         """Whether an order is claimed, which no finite certificate decides."""
         return any(one.variable is not None for one in self.statement.assertions)
 
+    @cached_property
+    def over_provable(self) -> float | None:
+        """How many times the best provable bound its bound is; None where none is proved."""
+        # Not imported above: the solver takes longer to load than most reports to make.
+        from fltheory.worst_case.audits.run_audit import times_best_provable
+
+        return times_best_provable(self.statement.id, self.statement.reading)
+
     @property
     def has_curves(self) -> bool:
         """Whether any of its rows has a picture."""

@@ -1,6 +1,6 @@
 """A page for each paper: its theorems as printed and as derived, made from the registry.
 
-Which numbered statements of the five papers' texts are registered, and why others are not.
+Which numbered statements of the papers' texts are registered, and why others are not.
 
 Theorems, lemmas, corollaries and remarks, by the numbers that the texts give them. A statement is
 covered by those whose source names it; what names none has a reason here, which the papers' pages
@@ -97,6 +97,19 @@ TEXTS = (
         "FedAR (arXiv 2407.19103)",
         (*_numbers("Theorem", 2), *_numbers("Remark", 3)),
         {"Remark 3": "named in the text, but in an appendix that is not at hand"},
+    ),
+    Text(
+        "Wang et al. (NeurIPS 2020)",
+        (*_numbers("Theorem", 3), "Lemma 1"),
+        {
+            "Theorem 3": "Theorem 1's bound with means over rounds in it, for steps that change",
+            "Lemma 1": "on FedAvg with unequal numbers of local steps, no algorithm here",
+        },
+    ),
+    Text(
+        "Xiang et al. (NeurIPS 2024)",
+        ("Theorem 1", "Corollary 1", *_numbers("Lemma", 4)),
+        {"Lemma 1": "on products of random matrices, cited from others"},
     ),
 )
 

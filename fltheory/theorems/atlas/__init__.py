@@ -4,6 +4,7 @@ from fltheory.theorems.atlas import (
     fedavg_li,
     fedavg_li_constant,
     fedawe,
+    fedawe_run,
     fednova,
     fedprox,
     local_gd,
@@ -19,5 +20,6 @@ STATEMENTS = (
     *fedprox.STATEMENTS,
     *fednova.STATEMENTS,
     *fedawe.STATEMENTS,
+    *fedawe_run.STATEMENTS,
     *scaffold_bias.STATEMENTS,
 )

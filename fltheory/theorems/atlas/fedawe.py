@@ -1,9 +1,7 @@
 """Xiang, Ioannidis, Yeh, Joe-Wong and Su, FedAWE (NeurIPS 2024): its lemmas on availability.
 
 Clients are available independently, with probabilities of at least delta that may change from
-round to round (Assumption 1). Theorem 1 and Corollary 1 are orders up to constants that are not
-said, Lemma 3 is about an auxiliary sequence: they are not here. The step condition (11) has L + 1
-and 1 + L^2, numbers of no one unit.
+round to round (Assumption 1). What its models do is in `fedawe_run`.
 """
 
 from __future__ import annotations
@@ -21,10 +19,8 @@ import sympy as sp
 from fltheory.algorithms import FedAWE
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
-from fltheory.decimals import as_fraction
 from fltheory.engines import Setting
-from fltheory.engines.enclosure.exact_setting import exact_numbers
-from fltheory.exact_or_float import is_exact, largest
+from fltheory.exact_or_float import largest
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -35,28 +31,11 @@ from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import PURE
 from fltheory.participation import Bernoulli, VaryingBernoulli
 from fltheory.problems import quadratic
+from fltheory.theorems.atlas.waiting_models import availability_rows, number_for
 
-_PAPER = "Xiang et al. (NeurIPS 2024)"
+PAPER = "Xiang et al. (NeurIPS 2024)"
 _EIGENVALUE_ERROR = 1e-13
 """Of a symmetric matrix of norm one, by LAPACK: far above n times the unit roundoff."""
-
-
-def _rows(setting: Setting) -> list[list[Fraction]]:
-    """Return the clients' probabilities in each round, which repeat.
-
-    Raises
-    ------
-    ValueError
-        For a process of another kind.
-    """
-    who = setting.participation
-    if not isinstance(who, Bernoulli | VaryingBernoulli):
-        raise ValueError(f"participation must be independent over clients and rounds, got {who!r}")
-    return [[as_fraction(p) for p in row] for row in np.atleast_2d(who.availability)]
-
-
-def _number_for(setting: Setting, value: Fraction) -> Any:
-    return exact_numbers(value).item() if is_exact(setting.x0) else float(value)
 
 
 def _largest_absence(setting: Setting, power: int) -> Any:
@@ -65,7 +44,7 @@ def _largest_absence(setting: Setting, power: int) -> Any:
     tau_i(t) is the last round before t in which i was available, -1 if there is none. With
     ``a = t - tau_i(t)`` the next is 1 with probability p_i^t, and a + 1 without.
     """
-    rows = _rows(setting)
+    rows = availability_rows(setting)
     means = squares = largest = [Fraction(1)] * len(rows[0])
     for t in range(setting.rounds):
         row = rows[t % len(rows)]
@@ -73,10 +52,10 @@ def _largest_absence(setting: Setting, power: int) -> Any:
         squares = [p + (1 - p) * (square + 2 * mean + 1) for p, mean, square in moments]
         means = [p + (1 - p) * (mean + 1) for p, mean in zip(row, means, strict=True)]
         largest = list(map(max, largest, means if power == 1 else squares))
-    return _number_for(setting, max(largest))
+    return number_for(setting, max(largest))
 
 
-def _second_eigenvalue(setting: Setting) -> tuple[Any, float]:
+def second_eigenvalue(setting: Setting) -> tuple[Any, float]:
     """Return ``max_t lambda_2(E W(t)^2)`` over the rounds, and its rounding.
 
     W is a projection, so that ``W^2 = W``. Rows sum to one: with two clients, or probabilities that
@@ -84,7 +63,7 @@ def _second_eigenvalue(setting: Setting) -> tuple[Any, float]:
     """
     found: list[Any] = []
     error = 0.0
-    for row in _rows(setting):
+    for row in availability_rows(setting):
         count = len(row)
         mixing = np.full((count, count), Fraction(0))
         for here in product((False, True), repeat=count):
@@ -94,7 +73,7 @@ def _second_eigenvalue(setting: Setting) -> tuple[Any, float]:
             away = np.flatnonzero(~np.array(here))
             mixing[away, away] += chance
         if count == 2 or len(set(row)) == 1:
-            found.append(_number_for(setting, mixing[0, 0] - mixing[0, 1]))
+            found.append(number_for(setting, mixing[0, 0] - mixing[0, 1]))
         else:
             found.append(float(np.linalg.eigvalsh(mixing.astype(np.float64))[-2]))
             error = _EIGENVALUE_ERROR
@@ -102,7 +81,7 @@ def _second_eigenvalue(setting: Setting) -> tuple[Any, float]:
 
 
 def _least(setting: Setting) -> Any:
-    return _number_for(setting, min(p for row in _rows(setting) for p in row))
+    return number_for(setting, min(p for row in availability_rows(setting) for p in row))
 
 
 delta = symbol(
@@ -110,7 +89,7 @@ delta = symbol(
 )
 m = symbol("m", "clients", PURE, "n_clients", positive=True, integer=True)
 
-_AVAILABLE = Hypothesis("everybody is available at times", sp.Gt(delta, 0), "Assumption 1")
+AVAILABLE = Hypothesis("everybody is available at times", sp.Gt(delta, 0), "Assumption 1")
 
 
 def _setting(availability: Any, rounds: int = 40) -> Setting:
@@ -151,14 +130,14 @@ LEMMA_2 = PointClaim(
     id="fedawe/lemma-2",
     reading="printed",
     title="How long clients are away in the mean",
-    source=f"{_PAPER}, Lemma 2",
+    source=f"{PAPER}, Lemma 2",
     quantity=PointQuantity(
         lambda setting: (_largest_absence(setting, 1), 0.0),
         "largest E[t - tau_i(t)] over clients and rounds",
         PURE,
     ),
     bound=as_printed(lambda: 1 / delta),
-    hypotheses=(_AVAILABLE,),
+    hypotheses=(AVAILABLE,),
     regimes=_REGIMES,
     family=_FAMILY,
     note="To the letter, for all clients and rounds; tau_i(0) = -1 as in Algorithm 1.",
@@ -181,10 +160,10 @@ LEMMA_4 = PointClaim(
     id="fedawe/lemma-4",
     reading="printed",
     title="How fast gossip mixes",
-    source=f"{_PAPER}, Lemma 4",
-    quantity=PointQuantity(_second_eigenvalue, "max_t lambda_2(E[W(t)^2])", PURE),
+    source=f"{PAPER}, Lemma 4",
+    quantity=PointQuantity(second_eigenvalue, "max_t lambda_2(E[W(t)^2])", PURE),
     bound=as_printed(lambda: 1 - delta**4 * (1 - (1 - delta) ** m) ** 2 / 8),
-    hypotheses=(_AVAILABLE,),
+    hypotheses=(AVAILABLE,),
     regimes=_REGIMES,
     family=_FAMILY,
     note="To the letter, over the rounds that the setting repeats.",

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
 from fltheory import theorems
+from fltheory.report.citing import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.report.html.html_report import certificates_in, headline, html_report
 from fltheory.report.html.report_view import theorems_of
 from tests.report.report_cases import ATTACK, WITNESSES, case
@@ -73,6 +75,26 @@ def test_it_says_what_made_it() -> None:
     made_by = case()[3]
     for name, value in made_by.as_dict().items():
         assert f"<dt>{name.replace('_', ' ')}</dt><dd>{value}</dd>" in kept_page()
+
+
+def test_it_says_how_to_cite_and_to_correct() -> None:
+    text = re.sub(r"</?code>", "`", kept_page())
+    for sentence in (HOW_TO_CITE, HOW_TO_CORRECT):
+        assert f"<p>{escape(sentence)}</p>" in text
+
+
+def test_a_bound_that_is_audited_has_how_many_times_the_best_provable_it_is() -> None:
+    """Khaled's Theorem 1 at one local step: 37 times, as on the page of bounds for every loss."""
+    made_by = case()[3]
+    column = ">over the best provable</th>"
+    assert column not in html_report([theorems.get("local-gd/lemma-1")], [], [], made_by)
+    page = html_report(theorems.registered("local-gd/1"), [], [], made_by)
+    assert column in page
+    cells = re.findall(
+        r'data-value="([^"]*)" data-label="over the best provable"[^>]*>(.*?)<', page
+    )
+    assert [text for _, text in cells] == ["", "37 times"]
+    assert [value[:4] for value, _ in cells] == ["", "37.3"]
 
 
 def test_the_certificate_comes_along() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import Harmonic
-from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run
+from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run, times_best_provable
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run
         "fedau/1",
         "fedau/2-option-1",
         "fedavg-li/3",
+        "fedawe/1",
         "local-gd/1",
         "sa-fl/corollary-2",
         "scaffold/convex",
@@ -52,6 +53,27 @@ def test_falling_steps_of_everybody_are_gradient_descent() -> None:
     """
     exact = (31 * 32 / (40 * 41)) ** 2 / 2
     assert exact <= audit_run("fedavg-li/1").proved.value < 1.002 * exact
+
+
+@pytest.mark.parametrize("name", ["fedawe/1", "fedawe/corollary-1"])
+def test_fedawe_with_everybody_is_gradient_descent_with_noise(name: str) -> None:
+    """``(F_0/(g T) + g L sigma^2/(2 m))/(1 - g L/2)``, g = eta_l eta_g: the descent lemma, summed.
+
+    F_0 = 2 at L = 1, sigma = 1/2 and m = 2.
+    """
+    found = audit_run(name)
+    method, rounds = found.setting.algorithm, found.setting.rounds
+    step = method.client_lr * method.server_lr
+    exact = (2 / (step * rounds) + step / 16) / (1 - step / 2)
+    assert found.proved.value == pytest.approx(exact, rel=1e-5)
+    assert times_best_provable(name, "derived") == pytest.approx(found.paper / exact, rel=1e-5)
+    assert times_best_provable(name, "printed") is None
+
+
+def test_fedawe_with_absent_clients_is_not_audited() -> None:
+    setting = theorems.get("fedawe/1", "derived").regimes["everybody every second round"].setting
+    with pytest.raises(ValueError, match="setting must be of FedAWE with everybody"):
+        audit_run("fedawe/1", setting)
 
 
 def test_equal_clients_have_the_bound_of_gradient_descent_on_the_mean_model() -> None:
