@@ -59,15 +59,18 @@ Definition point (c : claim) (k a : nat) : linear :=
 
 Definition gradient (a : nat) : linear := unit (2 + a).
 
+(** The inequality from b to a, of a gradient at b, and of what points and gradients differ in. *)
+Definition condition_of (L mu : Q) (at_b apart steeper : linear) : quadratic :=
+  let ratio := (mu / L)%Q in
+  qadd (both at_b apart)
+    (qscale (Qred (1 / (2 * (1 - ratio))))
+       (qadd (qscale (Qred (1 / L)) (product steeper steeper))
+          (qadd (qscale mu (product apart apart))
+             (qscale (Qred (-2 * ratio)) (both steeper apart))))).
+
 Definition condition (c : claim) (k a b : nat) : quadratic :=
-  let apart := lminus (point c k a) (point c k b) in
-  let steeper := lminus (gradient a) (gradient b) in
-  let mu := (convexity c / smoothness c)%Q in
-  qadd (both (gradient b) apart)
-    (qscale (Qred (1 / (2 * (1 - mu))))
-       (qadd (qscale (Qred (1 / smoothness c)) (product steeper steeper))
-          (qadd (qscale (convexity c) (product apart apart))
-             (qscale (Qred (-2 * mu)) (both steeper apart))))).
+  condition_of (smoothness c) (convexity c) (gradient b) (lminus (point c k a) (point c k b))
+    (lminus (gradient a) (gradient b)).
 
 Definition conditions (c : claim) (k : nat) (l : pairs) : quadratic :=
   qsum (map (fun p => qscale (snd p) (condition c k (fst (fst p)) (snd (fst p)))) l).

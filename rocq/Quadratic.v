@@ -96,6 +96,12 @@ Proof.
   - intros p i [<-|[]] I. simpl. now apply Nat.ltb_ge.
 Qed.
 
+Lemma everybody_is_there n : there_with ((1, fun _ => true) :: nil) n 1 1.
+Proof.
+  constructor; simpl; [|intros; ring|intros; ring].
+  split; simpl; [|ring]. intros p [<-|[]]. simpl. lra.
+Qed.
+
 (** ** Noise of one client's one step: a coin tells its sign *)
 
 Lemma a_coin_is_noise {V : space} (v : V) (rho : R) : square v <= rho * rho ->

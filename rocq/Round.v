@@ -65,7 +65,7 @@ Definition probabilities {A : Type} (l : law A) : Prop :=
 
 (** The tower property: what is expected of [value] after a round is what is expected, over the
     point [x] before it, of [after x], which is what a round from [x] gives in expectation. *)
-Definition tower {V : space} (iterates : nat -> law V) (value after : V -> R) : Prop :=
+Definition tower {A : Type} (iterates : nat -> law A) (value after : A -> R) : Prop :=
   forall r, expectation (iterates (S r)) value = expectation (iterates r) after.
 
 (** Noise without bias, whose mean square is at most [sigma] squared. *)
@@ -136,3 +136,23 @@ Record random_weights (l : law (nat -> nat -> R)) (sizes : list nat) (mean secon
   of_product : forall c i e j, member sizes c i -> member sizes e j -> (c, i) <> (e, j) ->
     expectation l (fun w => w c i * w e j) = nth e (nth c product nil) 0
 }.
+
+(** ** Methods with memory *)
+
+(** Each of [n] clients is there with probability [p], any two with probability [p2]. *)
+Record there_with (l : law (nat -> bool)) (n : nat) (p p2 : R) : Prop := {
+  there_certain : probabilities l;
+  there_one : forall i, (i < n)%nat -> expectation l (fun who => indicator (who i)) = p;
+  there_two : forall i j, (i < n)%nat -> (j < n)%nat -> i <> j ->
+    expectation l (fun who => indicator (who i) * indicator (who j)) = p2
+}.
+
+(** A model, and for each client the point whose gradient is remembered. Those who are there send
+    what their gradient differs in from it, and it is remembered from then on. *)
+Definition memory_round {V : space} (n : nat) (step surprise : R) (G : nat -> V -> V)
+    (who : nat -> bool) (state : V * (nat -> V)) : V * (nat -> V) :=
+  let (x, memory) := state in
+  (minus x (scale step (add (mean n (fun i => G i (memory i)))
+     (scale surprise (total n (fun i =>
+        if who i then minus (G i x) (G i (memory i)) else zero))))),
+   fun i => if who i then x else memory i).

@@ -18,7 +18,7 @@ Lemma geometric_one r : geometric 1 r = INR r.
 Proof. induction r as [|r IH]; [reflexivity|]. rewrite S_INR. simpl geometric. lra. Qed.
 
 (** [gain] is what a round makes [value] smaller by besides, in the weighted mean over rounds. *)
-Theorem all_rounds_gain {V : space} (iterates : nat -> law V) (value after gain : V -> R)
+Theorem all_rounds_gain {A : Type} (iterates : nat -> law A) (value after gain : A -> R)
     (rate speed floor : R) :
   0 <= rate -> (forall r, probabilities (iterates r)) -> tower iterates value after ->
   (forall x, after x <= rate * value x - speed * gain x + floor) ->
@@ -44,7 +44,7 @@ Proof.
 Qed.
 
 (** Where nothing is forgotten, the mean over rounds is a plain one. *)
-Theorem all_rounds_steady {V : space} (iterates : nat -> law V) (value after gain : V -> R)
+Theorem all_rounds_steady {A : Type} (iterates : nat -> law A) (value after gain : A -> R)
     (speed floor : R) :
   (forall r, probabilities (iterates r)) -> tower iterates value after ->
   (forall x, after x <= value x - speed * gain x + floor) ->
@@ -58,7 +58,7 @@ Proof.
   apply sum_ext. intros k _. rewrite pow1. ring.
 Qed.
 
-Theorem all_rounds {V : space} (iterates : nat -> law V) (value after : V -> R) (rate floor : R) :
+Theorem all_rounds {A : Type} (iterates : nat -> law A) (value after : A -> R) (rate floor : R) :
   0 <= rate -> (forall r, probabilities (iterates r)) -> tower iterates value after ->
   (forall x, after x <= rate * value x + floor) ->
   forall r, expectation (iterates r) value <=

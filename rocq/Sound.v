@@ -51,6 +51,44 @@ Qed.
 
 End Coordinates.
 
+(** ** One inequality *)
+
+Lemma Q2R_Qred a : Q2R (Qred a) = Q2R a.
+Proof. apply Qeq_eqR, Qred_correct. Qed.
+
+Lemma Q2R_nonzero a : Q2R a <> 0 -> ~ (a == 0)%Q.
+Proof. intros H E. apply H. rewrite (Qeq_eqR _ _ E). apply Q2R_0. Qed.
+
+Lemma condition_of_value {V : space} (L mu : Q) (at_b apart steeper : linear) (vs : list V)
+    (g v s : V) :
+  0 < Q2R L -> Q2R mu < Q2R L -> same (lin at_b vs) g -> same (lin apart vs) v ->
+  same (lin steeper vs) s ->
+  form (condition_of L mu at_b apart steeper) vs =
+  inner g v + (square s / Q2R L + Q2R mu * square v - 2 * (Q2R mu / Q2R L) * inner s v)
+    / (2 * (1 - Q2R mu / Q2R L)).
+Proof.
+  intros smooth convex G P S.
+  assert (below : 1 - Q2R mu / Q2R L > 0).
+  { replace (1 - Q2R mu / Q2R L) with ((Q2R L - Q2R mu) / Q2R L) by (field; lra).
+    apply Rdiv_lt_0_compat; lra. }
+  assert (N : ~ (L == 0)%Q) by (apply Q2R_nonzero; lra).
+  assert (M : Q2R (mu / L) = Q2R mu / Q2R L) by now rewrite Q2R_div.
+  unfold condition_of.
+  rewrite form_qadd, form_qscale, !form_qadd, !form_qscale, !form_product, !form_both,
+    !Q2R_Qred.
+  rewrite (same_inner _ _ _ _ G P), (same_inner _ _ _ _ S S), (same_inner _ _ _ _ P P),
+    (same_inner _ _ _ _ S P).
+  assert (E1 : Q2R (1 / L) = / Q2R L) by (rewrite Q2R_div, Q2R_1 by exact N; field; lra).
+  assert (E2 : Q2R (1 / (2 * (1 - mu / L))) = / (2 * (1 - Q2R mu / Q2R L))).
+  { assert (D : Q2R (2 * (1 - mu / L)) = 2 * (1 - Q2R mu / Q2R L)).
+    { rewrite Q2R_mult, Q2R_minus, M, Q2R_1. unfold Q2R at 1. simpl. lra. }
+    rewrite Q2R_div; [rewrite D, Q2R_1; field; split; lra|].
+    apply Q2R_nonzero. rewrite D. lra. }
+  assert (E3 : Q2R (-2 * (mu / L)) = -2 * (Q2R mu / Q2R L)).
+  { rewrite Q2R_mult, M. unfold Q2R at 1. simpl. lra. }
+  rewrite E1, E2, E3. unfold square, Rdiv. ring.
+Qed.
+
 (** ** One client *)
 
 (** A difference from the optimum, the gradient of F, and a client's own gradients. *)
@@ -128,43 +166,13 @@ Proof.
   intros A B. rewrite lin_lminus, !lin_gradient, inner_minus by assumption. reflexivity.
 Qed.
 
-Lemma Q2R_Qred a : Q2R (Qred a) = Q2R a.
-Proof. apply Qeq_eqR, Qred_correct. Qed.
-
-Lemma Q2R_nonzero a : Q2R a <> 0 -> ~ (a == 0)%Q.
-Proof. intros H E. apply H. rewrite (Qeq_eqR _ _ E). apply Q2R_0. Qed.
-
 Lemma condition_value a b : (a <= top)%nat -> (b <= top)%nat ->
   form (condition c k a b) coordinates <= loss a - loss b.
 Proof.
   intros A' B'. assert (A : (a <= k)%nat) by lia. assert (B : (b <= k)%nat) by lia.
-  set (L := Q2R (smoothness c)) in *. set (mu := Q2R (convexity c)) in *.
-  assert (I := interpolated a b A' B'). cbv zeta beta iota in I. fold L mu in I.
-  assert (N : L <> 0) by lra.
-  assert (below : 1 - mu / L > 0).
-  { replace (1 - mu / L) with ((L - mu) / L) by (field; lra).
-    apply Rdiv_lt_0_compat; lra. }
-  assert (M : Q2R (convexity c / smoothness c) = mu / L).
-  { rewrite Q2R_div; [reflexivity|]. apply Q2R_nonzero. exact N. }
-  unfold condition.
-  rewrite form_qadd, form_qscale, !form_qadd, !form_qscale, !form_product, !form_both,
-    !Q2R_Qred.
-  rewrite (same_inner _ _ _ _ (fun w => lin_gradient b w B) (fun w => lin_apart_points a b w A B)).
-  rewrite (same_inner _ _ _ _ (fun w => lin_steeper a b w A B) (fun w => lin_steeper a b w A B)).
-  rewrite (same_inner _ _ _ _ (fun w => lin_apart_points a b w A B)
-             (fun w => lin_apart_points a b w A B)).
-  rewrite (same_inner _ _ _ _ (fun w => lin_steeper a b w A B)
-             (fun w => lin_apart_points a b w A B)).
-  assert (E1 : Q2R (1 / smoothness c) = / L).
-  { rewrite Q2R_div by (apply Q2R_nonzero; exact N). rewrite Q2R_1. unfold L. field. exact N. }
-  assert (E2 : Q2R (1 / (2 * (1 - convexity c / smoothness c))) = / (2 * (1 - mu / L))).
-  { assert (D : Q2R (2 * (1 - convexity c / smoothness c)) = 2 * (1 - mu / L)).
-    { rewrite Q2R_mult, Q2R_minus, M, Q2R_1. unfold Q2R at 1. simpl. lra. }
-    rewrite Q2R_div; [rewrite D, Q2R_1; field; split; lra|].
-    apply Q2R_nonzero. rewrite D. lra. }
-  assert (E3 : Q2R (-2 * (convexity c / smoothness c)) = -2 * (mu / L)).
-  { rewrite Q2R_mult, M. unfold Q2R at 1. simpl. lra. }
-  rewrite E1, E2, E3. fold mu. unfold square in I. unfold Rdiv in *. lra.
+  assert (I := interpolated a b A' B'). cbv zeta beta iota in I. unfold condition.
+  rewrite (condition_of_value _ _ _ _ _ _ _ _ _ smooth convex (fun w => lin_gradient b w B)
+    (fun w => lin_apart_points a b w A B) (fun w => lin_steeper a b w A B)). lra.
 Qed.
 
 (** *** Function values cancel, but for what is claimed of them *)

@@ -2,10 +2,10 @@
 
     python rocq/check.py [FILE.json | FILE.v ...]
 
-Without a file: those kept in ``rocq/proofs``, and the refutations kept in
-``verification/witnesses``. A certificate is exported first, and what its theorem
-says is read back and compared. The library is compiled, then each theorem; the axioms that Rocq
-prints must be those of its real numbers and nothing else. Then ``coqchk`` checks the library again.
+Without a file: those kept in ``rocq/proofs``, and refutations kept in ``verification``. A
+certificate is exported first, and what its theorem says is read back and compared. The library is
+compiled, then each theorem; the axioms that Rocq prints must be those of its real numbers and
+nothing else. Then ``coqchk`` checks the library again.
 Status 1 if anything is not as it must be; without Rocq nothing is checked, and that is said.
 """
 
@@ -37,12 +37,14 @@ LIBRARY = (
     "Descent",
     "Averaging",
     "Rounds",
+    "Memory",
     "Quadratic",
     "Process",
     "Enclose",
     "Moments",
     "Refutation",
     "Refuted",
+    "Weights",
 )
 # The axioms of the real numbers of Rocq's standard library, with what each says: a name alone could
 # be another one's.
@@ -81,8 +83,12 @@ def main(arguments: list[str]) -> int:
 
 def kept() -> list[Path]:
     """Return the certificates that are checked if no file is named."""
-    folders = HERE / "proofs", HERE.parent / "verification" / "witnesses"
-    return [file for folder in folders for file in sorted(folder.glob("*.json"))]
+    verification = HERE.parent / "verification"
+    folders = HERE / "proofs", verification / "witnesses"
+    return [
+        *(file for folder in folders for file in sorted(folder.glob("*.json"))),
+        verification / "certificates" / "fedau-3-step.json",
+    ]
 
 
 def compile_library(folder: Path) -> None:

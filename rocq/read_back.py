@@ -27,7 +27,8 @@ FIELD = rf"  [a-z_]+ := (?:\d+%nat|None|Some {VALUE}|true|false|{VALUE});?\n"
 NAMES = (
     r"(?:eligible|excluded)_(?:pairs|squares)|budgets|noises|orthogonal|(?:mean|fluctuation)_squares|"
     r"pairs_of_groups|budgets_at_(?:optimum|x)|squares_of_(?:means|groups)|sizes|shares|"
-    r"(?:mean|square|product)_weights"
+    r"(?:mean|square|product)_weights|of_(?:means|differences)|"
+    r"(?:positive|decrease|begin)_(?:pairs|means|differences)"
 )
 LISTS = rf"  (?:{NAMES}) := \[[0-9 #();,\[\]%nat\-]*\](?:%nat)?;?\n"
 REALS = rf"\[{REAL}(?:; {REAL})*\]"
@@ -35,6 +36,7 @@ REALS = rf"\[{REAL}(?:; {REAL})*\]"
 SLOTS = {
     "m": WHOLE,
     "K": WHOLE,
+    "n": WHOLE,
     "sizes": rf"\[{WHOLE}(?:; {WHOLE})*\]%nat",
     **dict.fromkeys(("shares", "means", "squares"), REALS),
     "products": rf"\[{REALS}(?:; {REALS})*\]",
@@ -66,6 +68,12 @@ AVERAGING = AVERAGING.replace(
 )
 AVERAGING = AVERAGING.replace("|}.\n\nDefinition", "|} |}.\n\nDefinition")
 AVERAGING = AVERAGING.replace(": certificate :=", ": averaging_certificate :=")
+# Methods with memory.
+MEMORY = HEAD.replace("Descent Rounds", "Memory Rounds")
+MEMORY = MEMORY.replace(": claim :=", ": memory_claim :=").replace(
+    ": certificate :=", ": lyapunov :="
+)
+MEMORY = MEMORY.replace("@(?:LISTS)*@", "@(?:LISTS|FIELD)*@")
 EXCLUDING = ("n s", "(n + s)", "INR s = {share} * (INR n + INR s) ->\n  ")
 ALONE = ("n", "n", "")
 DIFFERENCES = {
@@ -91,6 +99,11 @@ END = "Print Assumptions @(?P=name)@_after_every_round.\n"
 DRAWS = r"draws (?:noises sigma )?(?:errors rho )?"
 MET = r"P (?:N )?(?:S )?A (?:B C|C Q) D(?: R)?(?: E)?(?: U)?"
 STEPS = re.compile(
+    r"intros V F G x xs d memory draws iterates A B C D E I W T\.|"
+    r"assert \(H := one_memory the_claim the_certificate "
+    r"ltac:\(vm_compute; reflexivity\)\)\.|"
+    r"specialize \(H V F G x xs d memory draws iterates\)\. unfold the_claim in H\.|"
+    r"memory_in_numbers H\. exact \(H A B C D E I W T\)\.|"
     r"intros V F G (?:x )?xs d weights (?:iterates )?A B C D(?: W T r)?\.|"
     r"assert \(H := one_averaging the_claim the_certificate "
     r"ltac:\(vm_compute; reflexivity\)\)\.|"
@@ -288,6 +301,50 @@ def averaging_statements(shape: Shape) -> tuple[str, str]:
     return one, all_rounds
 
 
+def memory_statement(from_zero: bool, of_gap: bool) -> str:
+    """Return the theorem's text, of a method with memory, with places for its numbers."""
+    left = "expectation (iterates r) (fun state => square (minus (fst state) xs))"
+    if of_gap:
+        left = (
+            "{gap} * sum r (fun k => {rate} ^ (r - 1 - k)\n"
+            "    * expectation (iterates k) (fun state =>\n"
+            "        mean_loss {n} F (fst state) - mean_loss {n} F xs))"
+        )
+    first = (
+        "(forall i, (i < {n})%nat -> same (G i (memory i)) zero)"
+        if from_zero
+        else "memory = (fun _ => x)"
+    )
+    return (
+        "  forall (V : space) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R)\n"
+        "    (memory : nat -> V) (draws : law (nat -> bool)) "
+        "(iterates : nat -> law (V * (nat -> V))),\n"
+        "  (forall i, (i < {n})%nat -> interpolable {L} {mu} (F i) (G i)) ->\n"
+        "  same (mean_gradient {n} G xs) zero ->\n"
+        "  average {n} (fun i => square (G i xs)) <= d * d ->\n"
+        "  there_with draws {n} {p} {two} ->\n"
+        f"  {first} ->\n  iterates 0%nat = [(1, (x, memory))] ->\n"
+        "  (forall r, probabilities (iterates r)) ->\n"
+        "  (forall value, tower iterates value (fun state => expectation draws (fun who =>\n"
+        "    value (memory_round {n} {step} {surprise} G who state)))) ->\n"
+        f"  forall r, {left}\n"
+        "  <= {rate} ^ r * ({start} * square (minus x xs) + {heterogeneity} * (d * d)).\n"
+    )
+
+
+def _read_memory(text: str) -> dict[str, Any]:
+    from_zero, of_gap = "memory = " not in text, "mean_loss" in text
+    end = END.replace("_after_every_round", "")
+    found = _whole_pattern(MEMORY + memory_statement(from_zero, of_gap) + PROOF + end).fullmatch(
+        text
+    )
+    if found is None:
+        raise NotReadError("the file must be of the shape of an exported theorem")
+    _check_proofs(text, found["name"])
+    numbers = {name: _value(one) for name, one in found.groupdict().items() if name != "name"}
+    return {**numbers, "from_zero": from_zero, "measure": "gap" if of_gap else "distance"}
+
+
 def read(text: str) -> dict[str, Any]:
     """Return the numbers of an exported file's theorems, by name.
 
@@ -296,6 +353,8 @@ def read(text: str) -> dict[str, Any]:
     NotReadError
         If the file is of another shape.
     """
+    if "memory_round" in text:
+        return _read_memory(text)
     shape = shape_of(text)
     in_groups = "averaging_round" in text
     said = averaging_statements(shape) if in_groups else statements(shape)
@@ -316,9 +375,12 @@ def _check_proofs(text: str, name: str) -> None:
                 raise NotReadError(f"the proof has a line of its own: {line.strip()[:60]}")
 
 
-@cache
 def _pattern(head: str, first: str, all_rounds: str) -> re.Pattern[str]:
-    text = head + first + PROOF + EVERY_ROUND + all_rounds + PROOF + END
+    return _whole_pattern(head + first + PROOF + EVERY_ROUND + all_rounds + PROOF + END)
+
+
+@cache
+def _whole_pattern(text: str) -> re.Pattern[str]:
     seen: set[str] = set()
     parts = [
         piece if index % 2 else _literal(piece, seen) for index, piece in enumerate(text.split("@"))
@@ -374,6 +436,8 @@ def _value(text: str) -> Fraction:
 
 def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same numbers from a certificate's own fields."""
+    if "method" in certificate:
+        return _claimed_of_memory(certificate)
     played, clients, bound = (certificate[name] for name in ("round", "class", "bound"))
     lr = Fraction(certificate["boxes"][0]["client_lr"][0])
     drawn = played["taking_part"]
@@ -411,6 +475,29 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
         numbers["assist_lr"] = Fraction(played["assist_lr_over_client_lr"]) * lr
         numbers["server_noise"] = coefficient("server_noise")
     return numbers
+
+
+def _claimed_of_memory(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    method, clients, bound = (certificate[name] for name in ("method", "class", "bound"))
+    n, m = Fraction(method["n_clients"]), Fraction(method["participants"])
+    p = Fraction(method["probability"])
+    p2 = p * p
+    if method["sampling"] == "drawn":
+        p, p2 = m / n, m * (m - 1) / (n * (n - 1))
+    of_gap = Fraction(bound["gap"]) > 0
+    return {
+        "n": n,
+        "p": p,
+        "two": p2,
+        "step": Fraction(method["step"]),
+        "surprise": Fraction(method["surprise"]),
+        "L": Fraction(clients["L"]),
+        "mu": Fraction(clients["mu"]),
+        "from_zero": method["start"] == "zero",
+        "measure": "gap" if of_gap else "distance",
+        **({"gap": Fraction(bound["gap"])} if of_gap else {}),
+        **{name: Fraction(bound[name]) for name in ("rate", "start", "heterogeneity")},
+    }
 
 
 def _claimed_in_groups(certificate: Mapping[str, Any]) -> dict[str, Any]:

@@ -57,6 +57,25 @@ FILE = re.compile(
     rf"(?:split; \[exact \({IN_PROOFS}\)\|\]\. )*exact \({IN_PROOFS}\)\. Qed\. "
     r"Print Assumptions (?P=name)\. ?"
 )
+CLIENT = r"\((?P<p>\d+ / [1-9]\d*)\) (?P<cutoff>\d+) (?P<t>\d+)"
+AGAIN = r"\((?P=p)\) (?P=cutoff) (?P=t)"
+COMPUTED = r"Proof\. cbv -\[Rplus Rmult Ropp Rinv Rminus Rdiv IZR\]\. field\. Qed\. "
+FRACTION = r"\(\d+ / [1-9]\d*\)"
+# Of FedAU's online weights.
+WEIGHTS = re.compile(
+    FILE.pattern[: FILE.pattern.index("From")]
+    + re.escape("From Coq Require Import Reals Arith Lra. From fltheory Require Import Weights. ")
+    + r"Open Scope R_scope\. "
+    rf"Lemma error : weight_error {CLIENT} = {FRACTION}\. {COMPUTED}"
+    rf"Lemma line : proof_line {AGAIN} = {FRACTION}\. {COMPUTED}"
+    r"Theorem (?P<name>[a-z][a-z0-9_]*) : \(2 <= (?P<rounds>\d+)\)%nat /\\ "
+    r"\(1 <= (?P=t) < (?P=rounds)\)%nat /\\ "
+    rf"0 < proof_line {AGAIN} /\\ "
+    rf"(?P<truth>{FRACTION}) \* proof_line {AGAIN} <= weight_error {AGAIN} /\\ "
+    rf"1 <= (?P<bound>{FRACTION}) < (?P=truth)\. "
+    r"Proof\. rewrite error, line\. repeat split; try lra; apply Nat\.leb_le; reflexivity\. Qed\. "
+    r"Print Assumptions (?P=name)\. ?"
+)
 SYMBOL = re.compile(r"Definition (\w+)( \(r : nat\))? : R := ([^.{}]*)\. ")
 NUMBER = r"(?:\d+|\(\d+ / \d+\)|\(- \d+\)|\(- \(\d+ / \d+\)\))"
 GIVEN = {
@@ -124,8 +143,12 @@ def read(text: str) -> Said:
     NotReadError
         If the file is of another shape.
     """
-    found = FILE.fullmatch(re.sub(r"\s+", " ", text))
+    plain = re.sub(r"\s+", " ", text)
+    found = FILE.fullmatch(plain)
     if found is None:
+        found = WEIGHTS.fullmatch(plain)
+        if found is not None:
+            return Said({}, "", {}, [f"{k} = {v}" for k, v in found.groupdict().items()])
         raise NotReadError("the file must be of the shape of an exported refutation")
     fields = [field.partition(" := ") for field in re.split(r"; (?=[a-z_]+ :=)", found["setting"])]
     if tuple(name for name, _, _ in fields) != FIELDS:
@@ -299,7 +322,11 @@ def compare(text: str, certificate: Mapping[str, Any]) -> Said:
     NotReadError
         Naming the first place that differs.
     """
-    said, claim = read(text), _Claim(certificate)
+    said = read(text)
+    if not said.setting:
+        _compare_weights(dict(part.split(" = ") for part in said.parts), certificate)
+        return said
+    claim = _Claim(certificate)
     for name, value in said.setting.items():
         meant = claim.setting[name]
         many = _rows if name in ("hessians", "optima") else _list
@@ -307,6 +334,24 @@ def compare(text: str, certificate: Mapping[str, Any]) -> Said:
     _same("the optimum", _list(said.optimum), claim.optimum)
     _compare_statement(said, claim)
     return said
+
+
+def _compare_weights(said: Mapping[str, str], certificate: Mapping[str, Any]) -> None:
+    """Compare a theorem on FedAU's weights: of one of the clients, in one of the rounds."""
+    statement, setting = certificate["statement"], certificate["setting"]
+    _same("the quantity", "weight_error_ratio", statement["quantity"])
+    _same("the bound", "1", statement["bound"])
+    _same("the conditions", ["Eq(tau, 0)", "T >= 2"], [*statement["conditions"].values()])
+    _same("the symbols", {"T": "rounds", "tau": "dependence"}, statement["symbols"])
+    _same("the algorithm", "FedAU", setting["algorithm"]["name"])
+    _same("the participation", "Bernoulli", setting["participation"]["name"])
+    available = [Fraction(p) for p in setting["participation"]["availability"]]
+    _same("the client", _number(said["p"]) in available, True)
+    _same("the cut-off", int(said["cutoff"]), setting["algorithm"]["cutoff"])
+    _same("the rounds", int(said["rounds"]), setting["rounds"])
+    _same("the round", 1 <= int(said["t"]) < setting["rounds"], True)
+    for name in ("truth", "bound"):
+        _same(f"the {name}'s number", _number(said[name]), Fraction(certificate[name]))
 
 
 def _same(place: str, said: object, meant: object) -> None:

@@ -128,7 +128,48 @@ class DecayClaim(Basis):
         claimed one without such knowledge leaves it undecided. Sizes share the replicas equally.
         Intervals are Student's, hence asymptotic; where all draws of a size agree none decides.
         """
-        return _verdict(self, of_learning(setting), sampling)
+        problem: Any = of_learning(setting)
+        # First, as a problem of which it does not speak has no sizes.
+        hypotheses = self.hypotheses_without_run(problem)
+        sizes, sampled = problem.sizes, self.quantity.is_sampled(problem)
+        replicas, measured = self._measured(problem, sampling)
+        slope = fitted_slope(sizes, measured, replicas, sampling.error_probability)
+        orders = self._orders(problem)
+        claimed = math.log(orders[-1] / orders[0]) / math.log(sizes[-1] / sizes[0])
+        blind = sampled and any(item.standard_error == 0 for item in measured)
+        known = self.quantity.known_decay_on(problem)
+        remark = "; intervals are Student's, asymptotic" if sampled else ""
+        where = f"{self.variable} = {sizes[0]} .. {sizes[-1]}"
+        return Verdict(
+            theorem=self.id,
+            reading=self.reading,
+            outcome=decided(hypotheses, None if blind else _judged(slope, claimed, known)),
+            evidence=Evidence(
+                Grade.STATISTICAL if sampled else Grade.FLOAT64,
+                slope.half_width,
+                sampling.error_probability if sampled else 0.0,
+                replicas if sampled else None,
+                f"an order is a limit: read off {where}{remark}",
+                why_not_exact="" if sampled else "its slope is fitted to floats",
+            ),
+            truth=slope.value,
+            bound=claimed,
+            hypotheses=hypotheses,
+            relation=Relation.OF_ORDER,
+            detail=_decay_text(self, sizes, measured, slope, sampling if sampled else None)
+            + (f"; {known.why}" if known is not None else ""),
+        )
+
+    def _measured(self, problem: Any, sampling: Sampling) -> tuple[int, tuple[Measurement, ...]]:
+        """Return the replicas of each size, and the quantity at all of them."""
+        replicas = max(2, sampling.replicas // len(problem.sizes))
+        return replicas, measurements(self.quantity, problem, replicas, sampling.seed)
+
+    def _orders(self, problem: Any) -> FloatArray:
+        """Return the claimed order at every size."""
+        known = self.constants(problem)
+        at_sizes = ({**known, self.variable: size} for size in problem.sizes)
+        return np.array([float(evaluate(self.order, values)) for values in at_sizes])
 
     @property
     def why_not_searched(self) -> str:
@@ -149,7 +190,7 @@ class DecayClaim(Basis):
         known = self.quantity.known_decay_on(problem)
         if known is None and self.quantity.is_sampled(problem):
             return Trial(0.0, applies=True)
-        verdict = _verdict(self, problem, sampling)
+        verdict = self.verdict(problem, sampling)
         exponent = verdict.truth if known is None else known.exponent
         growth = 10.0 ** (exponent - verdict.bound)
         refutes = verdict.outcome is Outcome.REFUTED
@@ -157,7 +198,31 @@ class DecayClaim(Basis):
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
         """Follow it over the numbers of samples."""
-        return _curve(self, of_learning(setting), drawing.sampling, draw=drawing.draws > 0)
+        problem: Any = of_learning(setting)
+        sampling = drawing.sampling
+        verdict, sizes = self.verdict(problem, sampling), problem.sizes
+        replicas, measured = self._measured(problem, sampling)
+        means = np.array([item.value for item in measured])
+        sides: dict[str, Any] = {"truth": means, "truth_error": np.zeros(means.size)}
+        if self.quantity.is_sampled(problem):
+            errors = np.array([item.standard_error for item in measured])
+            sides = of_errors(means, errors, replicas, sampling.error_probability).fields()
+        elif drawing.draws and self.quantity.sample is not None:
+            sample = partial(self.quantity.sample, problem)
+            drawn = drawn_at(sample, sizes, sampling.replicas, sampling.seed)
+            sides |= {} if drawn is None else drawn.fields()
+        orders = self._orders(problem)
+        return BoundCurve(
+            self.name,
+            f"${self.variable}$",
+            quantity_label(self.quantity),
+            np.array(sizes, dtype=np.float64),
+            orders / orders[0] * means[0],
+            (verdict.outcome,) * len(sizes),
+            bound_name="claimed order",
+            note=f"in {self.variable}: slope {verdict.truth:+.2f}, claimed {verdict.bound:+.2f}",
+            **sides,
+        )
 
 
 @dataclass(frozen=True)
@@ -166,39 +231,6 @@ class Slope:
 
     value: float
     half_width: float
-
-
-def _verdict(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
-    constants = claim.constants(setting)
-    hypotheses = claim.hypotheses_without_run(setting)
-    sizes: tuple[int, ...] = setting.sizes
-    sampled = claim.quantity.is_sampled(setting)
-    replicas = max(2, sampling.replicas // len(sizes))
-    measured = measurements(claim.quantity, setting, replicas, sampling.seed)
-    slope = fitted_slope(sizes, measured, replicas, sampling.error_probability)
-    claimed = _claimed_slope(claim, constants, sizes)
-    blind = sampled and any(item.standard_error == 0 for item in measured)
-    known = claim.quantity.known_decay_on(setting)
-    remark = "; intervals are Student's, asymptotic" if sampled else ""
-    return Verdict(
-        theorem=claim.id,
-        reading=claim.reading,
-        outcome=decided(hypotheses, None if blind else _judged(slope, claimed, known)),
-        evidence=Evidence(
-            Grade.STATISTICAL if sampled else Grade.FLOAT64,
-            slope.half_width,
-            sampling.error_probability if sampled else 0.0,
-            replicas if sampled else None,
-            f"an order is a limit: read off {claim.variable} = {sizes[0]} .. {sizes[-1]}{remark}",
-            why_not_exact="" if sampled else "its slope is fitted to floats",
-        ),
-        truth=slope.value,
-        bound=claimed,
-        hypotheses=hypotheses,
-        relation=Relation.OF_ORDER,
-        detail=_decay_text(claim, sizes, measured, slope, sampling if sampled else None)
-        + (f"; {known.why}" if known is not None else ""),
-    )
 
 
 @cached_by_content(32)
@@ -237,16 +269,6 @@ def fitted_slope(
     return Slope(float(weights @ np.log(values)), quantile * spread)
 
 
-def _claimed_slope(
-    claim: DecayClaim, constants: Mapping[sp.Symbol, Any], sizes: Sequence[int]
-) -> float:
-    first, last = (
-        float(evaluate(claim.order, {**constants, claim.variable: size}))
-        for size in (sizes[0], sizes[-1])
-    )
-    return math.log(last / first) / math.log(sizes[-1] / sizes[0])
-
-
 def _judged(slope: Slope, claimed: float, known: KnownDecay | None) -> bool | None:
     if known is not None and known.exponent - claimed >= SLOPE_IS_MISSED:
         return False
@@ -268,34 +290,3 @@ def _decay_text(
             f" ± {slope.half_width:.2f} (missed with probability {sampling.error_probability:.0e})"
         )
     return f"in {claim.variable}: slope {slope.value:+.3f}{width}; {ends}{remark}"
-
-
-def _curve(claim: DecayClaim, problem: Any, sampling: Sampling, *, draw: bool) -> BoundCurve:
-    verdict = _verdict(claim, problem, sampling)
-    sizes: Sequence[int] = problem.sizes
-    replicas = max(2, sampling.replicas // len(sizes))
-    measured = measurements(claim.quantity, problem, replicas, sampling.seed)
-    means = np.array([item.value for item in measured])
-    sides: dict[str, Any] = {"truth": means, "truth_error": np.zeros(means.size)}
-    if claim.quantity.is_sampled(problem):
-        errors = np.array([item.standard_error for item in measured])
-        sides = of_errors(means, errors, replicas, sampling.error_probability).fields()
-    elif draw and claim.quantity.sample is not None:
-        sample = partial(claim.quantity.sample, problem)
-        drawn = drawn_at(sample, sizes, sampling.replicas, sampling.seed)
-        sides |= {} if drawn is None else drawn.fields()
-    constants = claim.constants(problem)
-    orders = np.array(
-        [float(evaluate(claim.order, {**constants, claim.variable: n})) for n in sizes]
-    )
-    return BoundCurve(
-        claim.name,
-        f"${claim.variable}$",
-        quantity_label(claim.quantity),
-        np.array(sizes, dtype=np.float64),
-        orders / orders[0] * means[0],
-        (verdict.outcome,) * len(sizes),
-        bound_name="claimed order",
-        note=f"in {claim.variable}: slope {verdict.truth:+.2f}, claimed {verdict.bound:+.2f}",
-        **sides,
-    )

@@ -65,11 +65,6 @@ class Impossibility:
     paper_event: Fraction | None = None
 
     @property
-    def error_if_hidden(self) -> Fraction:
-        """Error of what a learner returns on a hidden sample, for one of the targets at least."""
-        return self.rare_probability
-
-    @property
     def minimax_probability(self) -> Fraction:
         """Least over all learners, for the worse target, of ``P[error > epsilon]``."""
         return self._exceeding(self.hidden_probability / 2)
@@ -84,18 +79,6 @@ class Impossibility:
         """Least over all learners, for the worse target, of the expected error."""
         return self.rare_probability * self.hidden_probability / 2
 
-    def minimax_error_with_server(self, n_server: int) -> float:
-        """Return the least expected error, for the worse target, if the server has samples of P.
-
-        The learner then errs where neither the selected nor the server's samples are at x_2.
-
-        Raises
-        ------
-        ValueError
-            For a negative number of samples.
-        """
-        return float(self.minimax_expected_error) * self._unseen(n_server)
-
     def minimax_failure_with_server(self, n_server: int) -> float:
         """Return `minimax_probability` if the server has so many samples of P.
 
@@ -104,12 +87,9 @@ class Impossibility:
         ValueError
             For a negative number of samples.
         """
-        return float(self.minimax_probability) * self._unseen(n_server)
-
-    def _unseen(self, n_server: int) -> float:
-        """Return the chance that none of the server's samples is at x_2."""
         validation.whole_number("n_server", n_server, at_least=0)
-        return (1.0 - float(self.rare_probability)) ** n_server
+        unseen = (1.0 - float(self.rare_probability)) ** n_server
+        return float(self.minimax_probability) * unseen
 
     def _exceeding(self, probability: Fraction) -> Fraction:
         return probability if self.rare_probability > self.epsilon else Fraction(0)
@@ -138,20 +118,6 @@ def impossibility(M: int, n: int, m: int) -> Impossibility:
     rare = Fraction(M - m, 2 * M)
     below, hidden = binomial_tail(M * n, rare, (M - m) * n)
     return Impossibility(M, n, m, rare / 4, rare, hidden, below)
-
-
-def error_floor(omega: Fraction | float) -> Fraction:
-    """Return ``(1 - omega)/8``, the paper's epsilon for a system capacity.
-
-    Raises
-    ------
-    ValueError
-        Unless ``0 < omega < 1``.
-    """
-    validation.real_number(
-        "omega", float(omega), "inside (0, 1)", lambda capacity: 0 < capacity < 1
-    )
-    return (1 - Fraction(omega)) / 8
 
 
 def checked_system(M: int, n: int, m: int) -> tuple[int, int, int]:

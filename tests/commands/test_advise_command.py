@@ -51,7 +51,7 @@ def test_what_is_proved_for_every_loss_is_told_and_written(fltheory_command, tmp
     line = document["sentences"][3]
     assert line in out.splitlines()
     assert line.startswith("Proved for every loss: at most ")
-    assert "over 60 rounds" in line
+    assert " 60 rounds, with weights" in line
     assert "of condition 5 or less" in line
     # Rounded up.
     assert 0 <= float(line.split()[6]) - document["proved"]["distance"] < 0.01

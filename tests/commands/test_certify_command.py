@@ -136,8 +136,8 @@ def test_certify_writes_a_refutation_as_a_theorem(fltheory_command, tmp_path: Pa
 def test_certify_names_a_refutation_that_is_not_exported(fltheory_command, tmp_path: Path) -> None:
     theorem = tmp_path / "theorem.v"
     status, _, err = fltheory_command(
-        "certify", str(KEPT / "fedau-3-step.json"), "--rocq", str(theorem)
+        "certify", str(KEPT / "fedar-assumption-7.json"), "--rocq", str(theorem)
     )
     assert status == 2
-    assert err.strip().endswith("got one with the algorithm FedAU")
+    assert err.strip().endswith("got one with the algorithm FedAR")
     assert not theorem.exists()

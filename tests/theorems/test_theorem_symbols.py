@@ -22,6 +22,7 @@ OF_ANY_SIGN = {
     "sa-fl/4": {"F_0", "F_1", "F_r", "F_next", "F_after", "F_R", "F_min", "T", "T_s", "T_c", "A_1"},
     "sa-fl/5": {"u", "G_4"},
     "ca-fed/2": {"u", "A_1", "A_2", "A_3", "A_4", "B", "X", "w_0"},
+    "scaffold-bias/4.1": {"tau"},
 }
 
 

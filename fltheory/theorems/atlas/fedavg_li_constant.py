@@ -264,7 +264,12 @@ PRINTED = RateClaim(
         EXPLICIT,
         reading="printed",
         derivation=None,
-        quantity=PointQuantity(_relative, "(E-1) eta ||w*|| / ||w~* - w*||", STEP),
+        quantity=PointQuantity(
+            _relative,
+            "(E-1) eta ||w*|| / ||w~* - w*||",
+            STEP,
+            r"\frac{(E-1)\,\eta\,\|w^*\|}{\|\tilde w^*-w^*\|}",
+        ),
         bound=as_printed(lambda: 4 * L * W / v),
         regimes={},
         family=None,

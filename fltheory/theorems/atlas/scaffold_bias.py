@@ -171,6 +171,23 @@ B_e = symbol(
     lambda setting: setting.problem.largest_noise,
     nonnegative=True,
 )
+a = symbol(
+    "a",
+    "f''(x*)",
+    CURVATURE,
+    lambda setting: float(setting.problem.slopes(1)[0]),
+    positive=True,
+)
+tau = symbol(
+    "tau",
+    "f'''(x*)",
+    CURVATURE / LENGTH,
+    lambda setting: 2 * float(setting.problem.slopes(2)[1]),
+    real=True,
+)
+sigma = symbol(
+    "sigma", "root of the variance of a gradient's noise", GRADIENT, "sigma", nonnegative=True
+)
 C_H = symbol(
     "C_H", "a constant that the text hides", number=lambda setting: math.nan, positive=True
 )
@@ -258,7 +275,15 @@ _NOTE = (
 
 
 def claim_on(
-    name: str, source: str, title: str, left: Rest, *, text: str, unit: Unit, order: sp.Expr
+    name: str,
+    source: str,
+    title: str,
+    left: Rest,
+    *,
+    text: str,
+    latex: str = "",
+    unit: Unit,
+    order: sp.Expr,
 ) -> RateClaim:
     """Return the claim that what a text does not display of a moment is of an order.
 
@@ -266,7 +291,7 @@ def claim_on(
     ----------
     name, source, title : str
     left : Rest
-    text : str
+    text, latex : str
         How what is left is written.
     unit : Unit
     order : sympy expression
@@ -276,8 +301,9 @@ def claim_on(
         reading="printed",
         title=title,
         source=f"{_PAPER}, {source}",
-        quantity=PointQuantity(left, text, unit),
+        quantity=PointQuantity(left, text, unit, latex),
         bound=C_H * order,
+        symbols=(a, tau, sigma),
         hypotheses=_HYPOTHESES,
         domain=_of_scaffold,
         family=_FAMILY,
@@ -306,12 +332,11 @@ def claim_on(
 
 _BEYOND_BOTH = gamma**2 / N + gamma**3
 
-_a, _tau, _sigma = sp.symbols("a tau sigma", positive=True)
 _h = sp.Symbol("h", integer=True, nonnegative=True)
-_OF_STEPS = -_tau / (2 * _a * H)
-_FRESH = -_tau * _sigma**2 / (4 * _a) * (H - 1) * gamma**2
-_OF_CONTROLS = -_tau * _sigma**2 / (12 * _a) * (H - 1) * (2 * H - 1) / H * gamma**2
-_BOTH = -_tau * _sigma**2 / (12 * _a) * (H - 1) * (5 * H - 1) / H * gamma**2
+_OF_STEPS = -tau / (2 * a * H)
+_FRESH = -tau * sigma**2 / (4 * a) * (H - 1) * gamma**2
+_OF_CONTROLS = -tau * sigma**2 / (12 * a) * (H - 1) * (2 * H - 1) / H * gamma**2
+_BOTH = -tau * sigma**2 / (12 * a) * (H - 1) * (5 * H - 1) / H * gamma**2
 
 
 def _summed(term: sp.Expr) -> sp.Expr:
@@ -320,9 +345,9 @@ def _summed(term: sp.Expr) -> sp.Expr:
 
 @deferred
 def _proof() -> Derivation:
-    spread = -_tau / (2 * _a) * (_sigma**2 / (2 * _a) * gamma / N)
-    leading = -_tau * _sigma**2 / (4 * _a**2) * gamma / N
-    fresh, kept = _summed(_h * _sigma**2), _summed(_h**2 * _sigma**2 / H)
+    spread = -tau / (2 * a) * (sigma**2 / (2 * a) * gamma / N)
+    leading = -tau * sigma**2 / (4 * a**2) * gamma / N
+    fresh, kept = _summed(_h * sigma**2), _summed(_h**2 * sigma**2 / H)
     return Derivation(
         (
             Step("(16) to (7)", "the spread of the model", Equal(spread, leading)),
@@ -338,7 +363,6 @@ def _proof() -> Derivation:
             "The balance (6): b = -tau/(2a) E x^2 - tau/(2aH) sum_h U_h, up to the remainder.",
             "(11), (12) and (16), up to the remainder.",
         ),
-        {_a: "f''(x*)", _tau: "f'''(x*)", _sigma: "root of the variance of a gradient's noise"},
     )
 
 
@@ -350,6 +374,10 @@ THEOREM_4_1 = replace(
         Rest((1, ()), bias),
         text=(
             "|E_pi x - x* + tau sigma^2/(4 a^2) gamma/N + tau sigma^2/(12 a) (H-1)(5H-1)/H gamma^2|"
+        ),
+        latex=(
+            r"\Bigl|\mathbb E_\pi x-x^\star+\frac{\tau\sigma^2}{4a^2}\frac{\gamma}{N}"
+            r"+\frac{\tau\sigma^2}{12a}\frac{(H-1)(5H-1)}{H}\gamma^2\Bigr|"
         ),
         unit=LENGTH,
         order=_BEYOND_BOTH,
@@ -364,6 +392,7 @@ CONTROLS = replace(
         "SCAFFOLD's controls keep fluctuating, however many clients there are",
         Rest((0, (2,)), _controls),
         text="|1/N sum_c E xi_c^2 - sigma^2/H (1 - 1/N)|",
+        latex=r"\Bigl|\frac1N\sum_c\mathbb E\xi_c^2-\frac{\sigma^2}{H}(1-\frac1N)\Bigr|",
         unit=GRADIENT**2,
         order=gamma,
     ),
@@ -377,6 +406,7 @@ SQUARE = replace(
         "The spread of SCAFFOLD's stationary law: clients average all of its gamma^2 away",
         Rest((2, ()), _square),
         text="|E x^2 - sigma^2/(2 a) gamma/N|",
+        latex=r"\Bigl|\mathbb E x^2-\frac{\sigma^2}{2a}\frac{\gamma}{N}\Bigr|",
         unit=LENGTH**2,
         order=_BEYOND_BOTH,
     ),

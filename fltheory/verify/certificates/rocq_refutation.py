@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from fltheory.verify.certificates.rocq_weight_errors import weight_error_refutation
 from fltheory.worst_case.proof.rocq_export import NotExportedError
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
@@ -74,10 +75,13 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
     Raises
     ------
     NotExportedError
-        For an algorithm other than SAFARI and FedAvg, participation other than uniform, unequal
+        For an algorithm other than SAFARI and FedAvg (of FedAU, for all but what is said of its
+        weights), participation other than uniform, unequal
         importances, Hessians that are not diagonal, a number or quantity that the library does not
         know, or a run that is too long for it.
     """
+    if document["statement"]["quantity"] == "weight_error_ratio":
+        return weight_error_refutation(document, name)
     played = _Played(document["setting"])
     said = _Statement(document, played)
     return "\n".join(

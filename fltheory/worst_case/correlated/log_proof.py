@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any, get_args
 
 import numpy as np
@@ -18,11 +19,20 @@ from fltheory.logs import AvailabilityLog
 from fltheory.logs.transitions import fit_on_off
 from fltheory.validation import ClientIndices, FloatArray
 from fltheory.weights.deployment import Training
+from fltheory.worst_case.checker.correlated_checker import CorrelatedProof
+from fltheory.worst_case.checker.phases_checker import PhasesProof
 from fltheory.worst_case.correlated.bound import (
     CorrelatedBound,
     CorrelatedCertificate,
     best_correlated_bound,
     correlated_certificate,
+)
+from fltheory.worst_case.correlated.phases import (
+    PhasedBound,
+    PhasesCertificate,
+    best_phased_bound,
+    best_two_phases,
+    phases_certificate,
 )
 from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, Averaging, AveragingRound
 from fltheory.worst_case.rounds.client_class import ClientClass
@@ -33,6 +43,8 @@ _MOST_STATES = {2: 30, 1: 61}
 _SEARCHED = {2: 1, 1: 4}
 _LOCAL_STEPS = {2: (1,), 1: (1, 2)}
 _GRID = 6
+# Two phases are tried in so many ways, if there are rounds enough.
+_PHASES, _FEWEST_ROUNDS = 40, 20
 # More local steps, and weights of the rare, must be better by so much.
 _BETTER = 0.99
 _MARGINS = (1e-4, 1e-3)
@@ -45,8 +57,9 @@ class LogProof:
 
     Attributes
     ----------
-    certificate : CorrelatedCertificate
-        Of the mean of ``E||w_t - w*||^2`` over rounds; L and the start's distance are 1.
+    certificate : CorrelatedCertificate or PhasesCertificate
+        Of the mean of ``E||w_t - w*||^2`` over all rounds, or those of a second phase; L and the
+        start's distance are 1.
     rounds : int
         Of the log.
     square : Fraction
@@ -58,7 +71,7 @@ class LogProof:
         The least and the largest availability in the log, of each group.
     """
 
-    certificate: CorrelatedCertificate
+    certificate: CorrelatedCertificate | PhasesCertificate
     rounds: int
     square: Fraction
     condition: Fraction
@@ -70,9 +83,23 @@ class LogProof:
         return math.nextafter(math.sqrt(math.nextafter(float(self.square), math.inf)), math.inf)
 
     @property
+    def steps(self) -> tuple[tuple[int, Fraction], ...]:
+        """How many rounds have which step; of two phases the second one's are measured."""
+        proof = self.certificate.proof
+        if isinstance(proof, PhasesProof):
+            return tuple((own.rounds, own.proof.client_lr) for own in proof.phases)
+        return ((self.rounds, proof.client_lr),)
+
+    @property
+    def proof(self) -> CorrelatedProof:
+        """The clients and the round, with the first step."""
+        proof = self.certificate.proof
+        return proof.phases[0].proof if isinstance(proof, PhasesProof) else proof
+
+    @property
     def sentence(self) -> str:
         """What is proved, with which choices, and what it assumes, in a line."""
-        proof = self.certificate.proof
+        proof = self.proof
         who = [
             f"{own.n_clients} with pi = {float(own.availability):g}"
             f"{'' if low == high else f' ({low:.2g} to {high:.2g} in the log)'} and lambda = "
@@ -80,17 +107,21 @@ class LogProof:
             for own, (low, high) in zip(proof.groups, self.shares, strict=True)
         ]
         noise = " and E||noise||^2 <= sigma^2" if proof.noisy else ""
+        last = f"the last {self.steps[-1][0]} of " if len(self.steps) > 1 else ""
+        lr = f"a step of {float(proof.client_lr):g}/L"
+        if len(self.steps) > 1:
+            lr += f" for {self.steps[0][0]} rounds and then of {float(self.steps[1][1]):g}/L"
         return (
             f"Proved for every loss: at most {_rounded_up(self.distance)} from the optimum, root "
-            f"mean square over {self.rounds} rounds, with {self._weights}, K = "
-            f"{proof.local_steps} and a step of {float(proof.client_lr):g}/L: for all clients of "
+            f"mean square over {last}{self.rounds} rounds, with {self._weights}, K = "
+            f"{proof.local_steps} and {lr}: for all clients of "
             f"condition {float(self.condition):g} or less, with ||grad F_k(w*)||^2 <= 2 L Gamma"
             f"{noise}, if they come and go independently of each other, {' and '.join(who)}."
         )
 
     @property
     def _weights(self) -> str:
-        proof = self.certificate.proof
+        proof = self.proof
         if proof.averaging == "present":
             return "the mean update of those present"
         if all(own.weight * own.availability == own.target_weight for own in proof.groups):
@@ -99,14 +130,15 @@ class LogProof:
 
     def document(self) -> Mapping[str, Any]:
         """Return what it says as JSON has it."""
-        proof = self.certificate.proof
+        proof = self.proof
         return {
             "distance": self.distance,
             "rounds": self.rounds,
             "condition": float(self.condition),
             "averaging": proof.averaging,
             "local_steps": proof.local_steps,
-            "step": float(proof.client_lr),
+            "steps": [{"rounds": count, "step": float(lr)} for count, lr in self.steps],
+            "mean_over": self.steps[-1][0],
             "groups": [
                 {
                     "clients": own.n_clients,
@@ -156,10 +188,9 @@ def log_proof(
         sigma=Fraction(f"{training.noise:.6g}"),
         dissimilarity=_root_above(2 * training.dissimilarity),
     )
-    bound = _best_bound(groups, clients, log.n_rounds)
-    for margin in _MARGINS:
+    for bound, margin in product(_best_bounds(groups, clients, log.n_rounds), _MARGINS):
         try:
-            made = correlated_certificate(bound, margin)
+            made = _certificate(bound, margin)
         except ArithmeticError:
             continue
         square = _square(made, clients, log.n_rounds)
@@ -167,9 +198,21 @@ def log_proof(
     raise ArithmeticError("no proof of the best bound was found")
 
 
-def _square(made: CorrelatedCertificate, clients: ClientClass, rounds: int) -> Fraction:
+def _certificate(
+    bound: CorrelatedBound | PhasedBound, margin: float
+) -> CorrelatedCertificate | PhasesCertificate:
+    if isinstance(bound, PhasedBound):
+        return phases_certificate(bound, margin)
+    return correlated_certificate(bound, margin)
+
+
+def _square(
+    made: CorrelatedCertificate | PhasesCertificate, clients: ClientClass, rounds: int
+) -> Fraction:
     """Return what a certificate says after so many rounds from a distance of 1."""
     bound, h, sigma = made.proof.bound, clients.dissimilarity**2, clients.sigma**2
+    if isinstance(made, PhasesCertificate):
+        return bound["start"] + bound["heterogeneity"] * h + bound["noise"] * sigma
     first = bound["start"] + bound["start_heterogeneity"] * h + bound["start_noise"] * sigma
     return first / rounds + bound["heterogeneity"] * h + bound["noise"] * sigma
 
@@ -221,10 +264,10 @@ def _group(log: AvailabilityLog, part: ClientIndices, target: Fraction) -> Avail
     return AvailabilityGroup(part.size, share, target, target / share, correlation)
 
 
-def _best_bound(
+def _best_bounds(
     groups: tuple[AvailabilityGroup, ...], clients: ClientClass, rounds: int
-) -> CorrelatedBound:
-    """Return the least bound that was found, searched with few of each group."""
+) -> list[CorrelatedBound | PhasedBound]:
+    """Return the least bounds that were found, the best first, searched with few of each group."""
     few = _few(groups)
     ratio = math.sqrt(_variance(groups) / _variance(few))
     searched = ClientClass(
@@ -257,11 +300,32 @@ def _best_bound(
             continue
     if not found:
         raise ArithmeticError("no step that was tried has a finite bound")
-    return min(found, key=lambda bound: bound.after(rounds, 1.0))
+    best = min(found, key=lambda bound: bound.after(rounds, 1.0))
+    phased = _in_phases(best.round, few, clients, searched, rounds)
+    return [phased, best] if phased and phased.value < best.after(rounds, 1.0) else [best]
+
+
+def _in_phases(
+    played: AveragingRound,
+    few: Sequence[AvailabilityGroup],
+    clients: ClientClass,
+    searched: ClientClass,
+    rounds: int,
+) -> PhasedBound | None:
+    """Return the bound of the best two phases that were found, if any, with few of each group."""
+    if rounds < _FEWEST_ROUNDS:
+        return None
+    try:
+        found = best_two_phases(
+            _of_all(played, few), searched, rounds=rounds, distance=1, evaluations=_PHASES
+        )
+        return best_phased_bound(played, clients, found.phases)
+    except ArithmeticError:
+        return None
 
 
 def _of_all(played: AveragingRound, groups: Sequence[AvailabilityGroup]) -> AveragingRound:
-    """Return a round of few clients as one of all, each group with the same sum of weights."""
+    """Return a round with other numbers of clients, each group with the same sum of weights."""
     if played.averaging == "present":
         return replace(played, groups=tuple(replace(own, weight=Fraction(1)) for own in groups))
     pairs = zip(played.groups, groups, strict=True)

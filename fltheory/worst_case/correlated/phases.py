@@ -530,7 +530,12 @@ def scheduled_bound(
 
 
 def best_two_phases(
-    a_round: AveragingRound, client_class: ClientClass, *, rounds: int, distance: Any
+    a_round: AveragingRound,
+    client_class: ClientClass,
+    *,
+    rounds: int,
+    distance: Any,
+    evaluations: int = 60,
 ) -> PhasedBound:
     """Return the bound of the least mean after a first phase, whose rounds are not measured.
 
@@ -547,6 +552,8 @@ def best_two_phases(
         Of both phases, at least 4.
     distance : number
         ``||x_0 - x*||``.
+    evaluations : int
+        How many phases are tried.
 
     Raises
     ------
@@ -578,7 +585,7 @@ def best_two_phases(
 
     first = np.array([0.0, -0.3, 0.0, 2.0])
     simplex = np.vstack([first, first + np.diag([0.7, -0.7, -0.7, 1.0])])
-    options: Any = {"maxfev": 60, "xatol": 0.05, "fatol": 1e-3, "initial_simplex": simplex}
+    options: Any = {"maxfev": evaluations, "xatol": 0.05, "fatol": 1e-3, "initial_simplex": simplex}
     minimize(log_value, first, method="Nelder-Mead", options=options)
     if not found:
         raise ArithmeticError("no two phases that were tried have a finite bound")

@@ -45,6 +45,7 @@ from fltheory.worst_case.proof.proof_file import (
     heterogeneity_text,
     text_from_above,
 )
+from fltheory.worst_case.proof.rocq_memory import memory_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 _SLOWEST = 1e-7  # of 1 - rate that is looked for
@@ -103,6 +104,16 @@ class LyapunovCertificate(ProofFile):
             f"{drawn if proof.sampling == 'drawn' else alone}, step = {fraction_text(proof.step)}, "
             f"surprise = {fraction_text(proof.surprise)}, {first[proof.start]}",
         )
+
+    def rocq_theorem(self) -> str:
+        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+
+        Raises
+        ------
+        ValueError
+            For a single client, or too many.
+        """
+        return memory_theorem(self.proof)
 
 
 @dataclass(frozen=True)

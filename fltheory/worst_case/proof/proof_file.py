@@ -28,9 +28,6 @@ class ClassOutcome(Enum):
         return Scope.CLASS
 
 
-ONE_ROUND = "proof for every client loss"
-
-
 @dataclass(frozen=True)
 class ProofFile(ABC):
     """A proof as the text of its file.
@@ -87,7 +84,8 @@ class ProofFile(ABC):
             For a kind of proof that the library does not know, or one that is too large for it.
         """
         raise ValueError(
-            f"a certificate must be a {ONE_ROUND!r} to be a theorem for Rocq, got {self.kind!r}"
+            "a certificate must be of one round, or of a method with memory, to be a theorem for "
+            f"Rocq, got {self.kind!r}"
         )
 
     def write(self, path: Path) -> None:

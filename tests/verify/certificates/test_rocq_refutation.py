@@ -13,18 +13,21 @@ import shutil
 import subprocess
 import sys
 from copy import deepcopy
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fltheory.verify import read_certificate
+from fltheory.verify.certificates.certificate_checker import CertificateError, check_certificate
 from fltheory.verify.certificates.rocq_refutation import rocq_refutation
 
 ROOT = Path(__file__).parents[3]
 ROCQ = ROOT / "rocq"
 KEPT = sorted((ROOT / "verification" / "witnesses").glob("*.json"))
-OTHERS = sorted((ROOT / "verification" / "certificates").glob("*.json"))
+FEDAU = ROOT / "verification" / "certificates" / "fedau-3-step.json"
+OTHERS = sorted(set(FEDAU.parent.glob("*.json")) - {FEDAU})
 
 
 def _program(name: str) -> Any:
@@ -37,7 +40,10 @@ def _program(name: str) -> Any:
     return module
 
 
+read_back = _program("read_back")  # which the last imports
 read_refutation = _program("read_refutation")
+check = _program("check")
+QUANTITIES = set(read_refutation.QUANTITIES.values())
 
 
 def _document(file: Path) -> dict[str, Any]:
@@ -71,8 +77,49 @@ def test_what_the_library_does_not_know_is_named() -> None:
         reasons[file.stem] = str(refusal.value).partition("got one with ")[2]
         assert "\n" not in reasons[file.stem]
     assert reasons["ca-fed-2-start"] == "the algorithm AveragedIterate"
-    assert reasons["fedau-3-step"] == "the algorithm FedAU"
     assert reasons["scaffold-convex"] == "the algorithm Scaffold"
+
+
+def test_an_error_of_fedaus_weights_is_the_checkers() -> None:
+    """After a round a weight is 1: (p - 1)^2 = 9/25 is above 9/5 of the line, 21/125."""
+    document = _document(FEDAU)
+    text = rocq_refutation(document)
+    assert "weight_error (2 / 5) 3 1 = (9 / 25)." in text
+    assert "proof_line (2 / 5) 3 1 = (21 / 125)." in text
+    read_refutation.compare(text, document)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(2 / 5) 3 1 =", "(2 / 5) 3 2 ="),
+        ("(2 / 5) 3", "(1 / 5) 3"),
+        ("(2 / 5) 3", "(2 / 5) 4"),
+        ("(9 / 5)", "(8 / 5)"),
+        ("(7 / 5)", "(6 / 5)"),
+        (" <= weight_error", " >= weight_error"),
+        ("0 < proof_line", "0 <= proof_line"),
+        ("* proof_line", "+ proof_line"),
+        ("120)%nat", "121)%nat"),
+        ("Lemma error", "Axiom a : False.\nLemma error"),
+        ("  rewrite", "  admit. rewrite"),
+        ("Import Weights", "Import Process"),
+        ("1 <= (7", "2 <= (7"),
+    ],
+)
+def test_another_statement_on_weights_is_not_read_back(old: str, new: str) -> None:
+    document = _document(FEDAU)
+    text = rocq_refutation(document)
+    assert old in text
+    with pytest.raises(read_refutation.NotReadError):
+        read_refutation.compare(text.replace(old, new), document)
+
+
+def test_a_weights_error_that_comes_late_is_named() -> None:
+    """From the second round on, no error of the kept certificate is above 9/5 of the line."""
+    document = _document(FEDAU) | {"truth": "11/5"}
+    with pytest.raises(ValueError, match="largest after more than 8 rounds"):
+        rocq_refutation(document)
 
 
 def _other(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
@@ -231,21 +278,92 @@ def test_a_proof_of_its_own_is_refused() -> None:
 # ---------------------------------------------------------------- with Rocq
 
 
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library, compiled."""
+    folder = tmp_path_factory.mktemp("rocq")
+    check.compile_library(folder)
+    return folder
+
+
+def _checked(text: str, library: Path) -> subprocess.CompletedProcess[str]:
+    (library / "theorem.v").write_text(text, encoding="utf-8")
+    return subprocess.run(
+        ["coqc", "-Q", ".", "fltheory", "theorem.v"], cwd=library, capture_output=True, text=True
+    )
+
+
 @pytest.mark.soundness
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
-def test_rocq_accepts_a_refutation_and_no_larger_truth(tmp_path: Path) -> None:
+def test_rocq_accepts_a_refutation_and_no_larger_truth(library: Path) -> None:
     """The truth of sa-fl/4 is 0.145044, by the independent checker: below 146/1000."""
     document = _document(KEPT[0])
-    good = _checked(rocq_refutation(document), tmp_path)
+    good = _checked(rocq_refutation(document), library)
     assert good.returncode == 0, good.stderr
-    bad = _checked(rocq_refutation(document | {"truth": "146/1000"}), tmp_path)
+    check.check_assumptions(good.stdout)
+    bad = _checked(rocq_refutation(document | {"truth": "146/1000"}), library)
     assert bad.returncode == 1
     assert "checked the_refutation" in bad.stderr
 
 
-def _checked(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    theorem = folder / "theorem.v"
-    theorem.write_text(text, encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, str(ROCQ / "check.py"), str(theorem)], capture_output=True, text=True
-    )
+@pytest.mark.soundness
+@pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
+@pytest.mark.parametrize("of", sorted(QUANTITIES))
+def test_rocqs_process_is_the_checkers(of: str, library: Path) -> None:
+    """A truth that is smaller by 1e-9 than the checker's moments is accepted, a larger one not."""
+    rng = random.Random(of)
+    n, d, is_safari = rng.randint(2, 4), rng.randint(1, 3), rng.random() < 0.5
+
+    def tenths(least: int, most: int) -> str:
+        return str(Fraction(rng.randint(least, most), 10))
+
+    steps = {"client_lr": tenths(1, 5), "local_steps": rng.randint(1, 4)}
+    setting = {
+        "algorithm": {"name": "Safari", "q": tenths(1, 9), "assist_lr": tenths(1, 5), **steps}
+        if is_safari
+        else {"name": "FedAvg", "server_lr": tenths(5, 15), **steps},
+        "problem": {
+            "hessians": [
+                [[tenths(1, 20) if a == b else "0" for b in range(d)] for a in range(d)]
+                for _ in range(n)
+            ],
+            "optima": [[tenths(-30, 30) for _ in range(d)] for _ in range(n)],
+            "sigma": tenths(1, 20),
+            "server_sigma": tenths(1, 20),
+            "target_weights": [str(Fraction(1, n))] * n,
+        },
+        "participation": {"name": "UniformSubset", "size": rng.randint(1, n - 1), "excluded": [0]},
+        "rounds": rng.randint(2, 5),
+        "x0": [tenths(-30, 30) for _ in range(d)],
+    }
+    quantity = {"of": of, "reduction": "mean", "rounds": [0, -1], "weights": "1"}
+    statement = {
+        **{name: {} for name in ("symbols", "definitions", "round_symbols", "conditions")},
+        "quantity": quantity,
+        "bound": "1 - 1",
+    }
+    document = {
+        "version": 3, "theorem": "a", "reading": "b", "statement": statement, "setting": setting,
+        "truth": "1", "bound": "0",
+    }  # fmt: skip
+    truth = _truth(document)
+    for less, status in ((Fraction(1, 10**9), 0), (Fraction(-1, 10**9), 1)):
+        changed = document | {"truth": str(round(truth - less, 12))}
+        text = rocq_refutation(changed)
+        read_refutation.compare(text, changed)
+        found = _checked(text, library)
+        assert found.returncode == status, found.stderr
+
+
+def _truth(document: dict[str, Any]) -> Fraction:
+    """Return what the independent checker brackets, by halving."""
+    low, high = Fraction(0), Fraction(10**4)
+    while high - low > Fraction(1, 10**11):
+        middle = round((low + high) / 2, 12)
+        try:
+            check_certificate(document | {"truth": str(middle), "bound": "0"})
+        except CertificateError:
+            high = middle
+        else:
+            low = middle
+    return low

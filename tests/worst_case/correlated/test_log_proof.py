@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from fltheory import Setting, exact
-from fltheory.algorithms import FedAvg, WeightedFedAvg
+from fltheory.algorithms import FedAvg, Scheduled, WeightedFedAvg
 from fltheory.logs import AvailabilityLog
 from fltheory.logs.transitions import draw_log
 from fltheory.participation import MarkovOnOff
@@ -18,6 +18,7 @@ from fltheory.weights import Training
 from fltheory.worst_case import ClientClass
 from fltheory.worst_case.correlated.bound import best_correlated_bound
 from fltheory.worst_case.correlated.log_proof import LogProof, log_proof
+from fltheory.worst_case.correlated.phases import PhasesCertificate
 from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
 
 TRAINING = Training(noise=0.0)
@@ -39,14 +40,15 @@ def _bound(played: AveragingRound, rounds: int) -> float:
 def test_it_is_proved_for_the_fitted_clients_and_better_than_other_choices() -> None:
     found, log = _proved(MarkovOnOff([0.5] * 5, 0.8))
     found.certificate.verify()
-    proof = found.certificate.proof
-    (own,) = proof.groups
+    (own,) = found.proof.groups
     assert (own.n_clients, found.rounds) == (5, 300)
     assert float(own.availability) == pytest.approx(log.marginals.mean(), rel=2e-3)
     assert 0.65 < own.correlation < 0.9
     # With Gamma of 1/2, gradients at the optimum are at most 1; the start is 1 away.
-    said = proof.bound
-    square = (said["start"] + said["start_heterogeneity"]) / 300 + said["heterogeneity"]
+    said = found.certificate.proof.bound
+    square = said["start"] + said["heterogeneity"]
+    if not isinstance(found.certificate, PhasesCertificate):
+        square = (said["start"] + said["start_heterogeneity"]) / 300 + said["heterogeneity"]
     assert Fraction(found.distance) ** 2 >= square == found.square
     group = AvailabilityGroup(*(getattr(own, name) for name in AvailabilityGroup.__match_args__))
     for step in ("0.3", "0.1", "0.03", "0.01"):
@@ -59,25 +61,27 @@ def test_it_is_proved_for_the_fitted_clients_and_better_than_other_choices() -> 
 def test_no_truth_is_above_it(noise: float) -> None:
     """Quadratics of condition 10 at most, a distance of 1 from the start, with Gamma of 1/2."""
     found, _ = _proved(MarkovOnOff([0.6] * 3, 0.7), Training(noise=noise))
-    proof = found.certificate.proof
+    proof = found.proof
     (own,) = proof.groups
-    lr, K = float(proof.client_lr), proof.local_steps
-    weights = (float(own.weight),) * 3
-    method = FedAvg(lr, K) if proof.averaging == "present" else WeightedFedAvg(weights, lr, K)
+    K, weights = proof.local_steps, (float(own.weight),) * 3
+    method = FedAvg(1.0, K) if proof.averaging == "present" else WeightedFedAvg(weights, 1.0, K)
     process = MarkovOnOff([float(own.availability)] * 3, float(own.correlation))
+    steps = _Steps(tuple(float(lr) for count, lr in found.steps for _ in range(count)))
+    schedule, measured = Scheduled(method, steps), found.steps[-1][0]
+    assert len(steps.values) == 300
     largest = 0.0
     for curvature in (0.1, 0.3, 1.0):
         # Gradients 1, -1/2 and -1/2 in units of their largest.
         optima = np.array([[1.0], [-0.5], [-0.5]]) / curvature
         problem = QuadraticProblem([[curvature]], optima, sigma=noise)
-        run = exact(Setting(method, problem, process, 299, problem.x_star + 1.0))
-        largest = max(largest, float(np.mean(run.squared_distance)))
+        run = exact(Setting(schedule, problem, process, 299, problem.x_star + 1.0))
+        largest = max(largest, float(np.mean(run.squared_distance[-measured:])))
     assert 0.2 * found.square < largest <= found.square
 
 
 def test_the_rare_are_a_group_with_a_weight_of_their_own() -> None:
     found, log = _proved(MarkovOnOff([0.1] + [0.8] * 3, 0.5))
-    rare, others = found.certificate.proof.groups
+    rare, others = found.proof.groups
     assert (rare.n_clients, others.n_clients) == (1, 3)
     assert float(rare.availability) == pytest.approx(log.marginals[0], abs=1e-3)
     assert rare.weight > others.weight
@@ -91,7 +95,7 @@ def test_the_rare_are_a_group_with_a_weight_of_their_own() -> None:
         )
         for own in (rare, others)
     )
-    proof = found.certificate.proof
+    proof = found.proof
     plain = AveragingRound(unbiased, "weights", 1, proof.client_lr, Fraction(1))
     for factor in (Fraction(1, 2), 1, 2):
         other = replace(plain, client_lr=factor * proof.client_lr)
@@ -118,9 +122,36 @@ def test_what_is_not_proved_is_told(masks: list[list[int]], message: str) -> Non
 
 
 def test_everybody_always_there_is_gradient_descent() -> None:
-    """A round of (1 - eta mu)^2, whose floor is zero: the sum is 1/(1 - rate) at most."""
+    """Each round multiplies the square by (1 - eta mu)^2 at most, K times."""
     log = AvailabilityLog.from_masks(np.ones((200, 3)))
     found = log_proof(log, np.full(3, 1 / 3), TRAINING, 10.0)
-    lr = found.certificate.proof.client_lr * found.certificate.proof.local_steps
-    rate = max(abs(1 - lr), abs(1 - lr / 10)) ** 2
-    assert 1 / (1 - rate) / 200 < found.square < 0.05
+    squares = [1.0]
+    for count, lr in found.steps:
+        rate = max(abs(1 - float(lr)), abs(1 - float(lr) / 10)) ** (2 * found.proof.local_steps)
+        squares += [squares[-1] * rate**k for k in range(1, count + 1)]
+    truth = np.mean(squares[:-1][-found.steps[-1][0] :])
+    assert truth < found.square < 0.05
+
+
+def test_two_phases_are_proved_where_they_are_better() -> None:
+    found, _ = _proved(MarkovOnOff([0.5] * 5, 0.3))
+    assert isinstance(found.certificate, PhasesCertificate)
+    found.certificate.verify()
+    (_, first), (measured, second) = found.steps
+    assert second < first
+    assert f"root mean square over the last {measured} of 300 rounds" in found.sentence
+    assert f"and then of {float(second):g}/L" in found.sentence
+    assert found.document()["mean_over"] == measured
+    said = found.certificate.proof.bound
+    assert found.square == said["start"] + said["heterogeneity"]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Steps as listed."""
+
+    values: tuple[float, ...]
+
+    def at(self, round_index: int) -> float:
+        """Return eta_t."""
+        return self.values[round_index - 1]

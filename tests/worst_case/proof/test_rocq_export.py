@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from benchmarks import rocq_mutants
 from fltheory.worst_case import read_proof
 from fltheory.worst_case.checker.one_round import DESCENT_CLAIM
+from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
 from fltheory.worst_case.proof.rocq_export import NotExportedError, sum_of_squares
 from fltheory.worst_case.rounds.certificate import Certificate
 
@@ -118,6 +119,14 @@ def test_what_the_library_does_not_know_is_named(field: str, value: Any, message
         document["round"]["taking_part"] |= {"participants": value, "n_clients": value}
     with pytest.raises(ValueError, match=message):
         Certificate(json.dumps(document)).rocq_theorem()
+
+
+def test_a_single_client_with_memory_is_refused() -> None:
+    """Its certificate has no block of what clients differ in, which Rocq's checker asks for."""
+    document = json.loads((ROCQ / "proofs" / "memory_saga.json").read_text(encoding="utf-8"))
+    document["method"] |= {"n_clients": 1, "probability": "1"}
+    with pytest.raises(NotExportedError, match="a single client"):
+        LyapunovCertificate(json.dumps(document)).rocq_theorem()
 
 
 # As Coq 8.16 prints them.
