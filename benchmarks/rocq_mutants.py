@@ -145,9 +145,8 @@ def _replaced(text: str, rng: random.Random, pairs: tuple[tuple[str, str], ...])
 
 def _number(text: str, rng: random.Random) -> str:
     """Change a digit, a digit's place, or a whole number: in a theorem, the claim or the proof."""
-    begin = rng.choice(
-        ["Definition the_claim", "Definition the_cert", "Theorem ", "_every_round :"]
-    )
+    parts = ["Definition the_claim", "Definition the_cert", "Theorem ", "_every_round :"]
+    begin = rng.choice([part for part in parts if part in text])
     at = text.index(begin) + len(begin)
     numbers = list(re.finditer(r"(?<![A-Za-z_])\d+", text[at:]))
     found = rng.choice(numbers[: max(20, len(numbers) // 2)])
