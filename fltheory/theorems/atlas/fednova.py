@@ -304,7 +304,9 @@ THEOREM_1 = RateClaim(
                 Parameter("first_weight", 0.1, 0.9, 0.25, "w_1", logarithmic=False),
                 Parameter("spread", 0.1, 3, 1, "distance of the clients' optima"),
                 Parameter("sigma", 0.1, 1, 1, "noise"),
-                Parameter("start", 3, 10, 3, "||x_0 - x*||, far enough that t = 0 is not the least"),
+                Parameter(
+                    "start", 3, 10, 3, "||x_0 - x*||, far enough that t = 0 is not the least"
+                ),
             ),
         ),
         hypotheses=(
