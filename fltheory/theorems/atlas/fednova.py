@@ -245,7 +245,7 @@ def _nova(
 
 
 def _drawn(
-    *, steep: float, condition: float, most: float, first_weight: float, **numbers: float
+    *, steep: float, condition: float, most: float, first_weight: float, **numbers: Any
 ) -> Setting:
     """Four clients, the first and the third of which make one local step."""
     p = (first_weight, *[(1 - first_weight) / 3] * 3)
