@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from fltheory.algorithms.table import ALGORITHMS
 from fltheory.decimals import how_many
 from fltheory.report.terminal.deployments.log_report import doubts
 
@@ -29,8 +30,8 @@ def cautions(found: LogDescription) -> list[str]:
         found,
         drift="Everything below is about its last quarter, and holds as long as clients behave as "
         "they did then.",
-        chains="Errors below come from the log's own rounds and do not assume it; only the column "
-        '"bias, chains" does.',
+        chains="The table's errors come from the log's own rounds and do not assume it; its column "
+        '"bias, chains" and what is proved do.',
     )
 
 
@@ -91,7 +92,10 @@ def _never(advice: Advice) -> str:
     population = advice.population
     never = population.never
     if not never.size:
-        return "Every client appears in the log: nobody is left out for good."
+        return (
+            "Every client that the log names is online at some time. Clients that it does not "
+            "name are in none of these figures: if some were never online, list them in --sizes."
+        )
     names = [population.log.clients[client] for client in never[:_NAMES_SHOWN]]
     named = ", ".join(names) + (", ..." if never.size > _NAMES_SHOWN else "")
     lost = float(population.importance[never].sum())
@@ -221,6 +225,17 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
             f"if unsure: {_sensitivity(advice)}",
         )
     )
+
+
+def next_steps(advice: Advice) -> list[str]:
+    """Return where the advised algorithm is defined, and what checks an implementation of it."""
+    best = advice.best
+    if not math.isfinite(best.error):
+        return []
+    return [
+        f"Next: {best.title} is that of {ALGORITHMS[best.name].paper}; "
+        f"`fltheory conformance my_code.py:run {best.name}` checks your implementation."
+    ]
 
 
 def _measurement(measured: MeasuredClients) -> str:

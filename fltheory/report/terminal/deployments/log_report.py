@@ -141,8 +141,8 @@ def _halves(found: LogDescription) -> str:
     return f"{alike} (p = {found.halves_p_value:.2g}); {found.changed} clients changed"
 
 
-def next_steps(found: LogDescription, log: object) -> str:
-    """Return what to do with the log next, as its tests allow."""
+def next_steps(found: LogDescription, log: str) -> str:
+    """Return what to do with the log next, as its tests allow; ``log``: the words that read it."""
     recent = " once you have cut it to recent rounds: availability changes" if found.drifts else ""
     drawn = "draws more logs like it"
     if found.rejects("on-off Markov"):
