@@ -45,7 +45,7 @@ def test_what_is_proved_for_every_loss_is_told_and_written(fltheory_command, tmp
     write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(masks))
     found, proof = tmp_path / "advice.json", tmp_path / "proof.json"
     words = ["advise", tmp_path / "log.csv", "--condition", "5", "--json", found]
-    status, out, err = fltheory_command(*words, "--proof", proof)
+    status, out, err = fltheory_command(*words, "--prove", proof)
     assert (status, err) == (0, "")
     document = json.loads(found.read_text())
     line = document["sentences"][3]
