@@ -156,7 +156,12 @@ def main() -> int:
         assert one.is_proved(text), f"{one.kind}: a good certificate is not proved"
     counts: Counter[tuple[str, str]] = Counter()
     kinds = sorted({one.kind for one in pool})
-    for _ in range(given.count):
+    for number in range(given.count):
+        if number % 100 == 0:
+            sums = {
+                name: sum(counts[kind, name] for kind in kinds) for name in ("accepted", "false")
+            }
+            print(f"{number} forged, {sums}", file=sys.stderr, flush=True)
         kind = draw.choice(kinds)
         one = draw.choice([one for one in pool if one.kind == kind])
         text = forged(one, draw)

@@ -44,6 +44,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.theorems.atlas.skewed_loss import SkewedProblem
 from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.theorems.fedar.setting import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
@@ -92,6 +93,7 @@ def _problems() -> Iterator[object]:
     yield problems.nonconvex(3, 2, L=2.0, sigma_G=1.0, x_star=[1.0, -1.0])
     yield PiecewiseQuadraticProblem([[[1.0]]], [[0.0]], L=1.0, mu=0.0)
     yield problems.LogCoshProblem([[0.5], [-0.5]], curvature=1.0, width=2.0, x_star=[1.0])
+    yield SkewedProblem([[0.5], [-0.5]], curvature=1.0, skew=0.5, width=1.0)
 
 
 def _participation() -> Iterator[object]:

@@ -36,7 +36,7 @@ ARRAYS = {"NDArray", "ndarray", "ArrayLike", "FloatArray", "Masks", "Entries", "
 WITHOUT_VALUE = ARRAYS | {"Any", "Mapping", "list", "dict", "Sequence", "Participation", "Problem"}
 WITHOUT_VALUE |= {"MultinomialProblem"}
 # Their fields of any kind are numbers, or tuples of them.
-OF_NUMBERS = {"Delays", "StepSums", "FiniteStepSums"}
+OF_NUMBERS = {"Delays", "DescentTerms", "StepSums", "FiniteStepSums"}
 
 
 @cache

@@ -27,7 +27,10 @@ NOT_HANDED_OUT = {
     "Hessian",
     "OnOffProgram",
     "ProgramOptimum",
+    "RichProgram",
+    "RichSolution",
     "SettingView",
+    "SolvedPhases",
 }  # steps of solvers, gone when they return
 KEEPS_TENSORS = {"images"}
 IN_NEED_OF_TORCH = "hardware/"

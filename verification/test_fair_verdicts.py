@@ -192,4 +192,6 @@ def test_remarks_and_steps_are_not_counted_as_refuted_theorems(recorded_verdicts
         "ca-fed/lemma-3",
         "pac/lemma-1",
         "pac/lemma-2",
+        "fedawe/lemma-3",
+        "fedawe/1",
     }

@@ -63,7 +63,7 @@ def command(
         Path | None, WRITTEN, typer.Option(help="Write the advice as JSON to this file.")
     ] = None,
     figure: FigureFile = None,
-    proof: Annotated[
+    prove: Annotated[
         Path | None,
         WRITTEN,
         typer.Option(help="Write the certificate of what is proved for every loss to this file."),
@@ -102,7 +102,7 @@ def command(
 
     check_figures(figure=figure)
     check_places(json=json)
-    check_places(".json", proof=proof)
+    check_places(".json", prove=prove)
     if check:
         with as_bad_input(ImportError):
             import fltheory.hardware.training  # noqa: F401
@@ -150,8 +150,8 @@ def command(
         write_whole(json, dumps(document, indent=1, ensure_ascii=False) + "\n")
     for path in (json, figure):
         tell_written(path)
-    if proof is not None:
-        _write(proved, proof)
+    if prove is not None:
+        _write(proved, prove)
     if check:
         with shown_progress() as advance:
             trained = train_on_digits(found, progress=advance)

@@ -94,7 +94,7 @@ def command(
         bool,
         typer.Option(
             help="ca-fed/1 and /2 with exact gradients: prove by a function that sees gradients at "
-            "the model, too. Seconds more, and never worse."
+            "the model, too. Seconds to a minute more, and never worse."
         ),
     ] = False,
     regime: Annotated[

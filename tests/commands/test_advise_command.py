@@ -46,7 +46,7 @@ def test_what_is_proved_for_every_loss_is_told_and_written(fltheory_command, tmp
     write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(masks))
     found, proof = tmp_path / "advice.json", tmp_path / "proof.json"
     words = ["advise", tmp_path / "log.csv", "--condition", "5", "--json", found]
-    status, out, err = fltheory_command(*words, "--proof", proof)
+    status, out, err = fltheory_command(*words, "--prove", proof)
     assert (status, err) == (0, "")
     document = json.loads(found.read_text())
     line = document["sentences"][3]
@@ -63,7 +63,7 @@ def test_what_is_proved_for_every_loss_is_told_and_written(fltheory_command, tmp
     # A log of which nothing is proved writes nothing.
     write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(masks * [1, 1, 0]))
     none = tmp_path / "none.json"
-    status, out, err = fltheory_command("advise", tmp_path / "log.csv", "--proof", none)
+    status, out, err = fltheory_command("advise", tmp_path / "log.csv", "--prove", none)
     assert status == 0
     assert "nothing was proved" in out
     assert not none.exists()

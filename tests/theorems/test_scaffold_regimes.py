@@ -104,6 +104,6 @@ def test_regimes_that_break_a_limit_do() -> None:
 
 def test_every_regime_is_named_in_a_statement() -> None:
     found = {
-        name for s in theorems.registered() if s.id.startswith("scaffold") for name in s.regimes
+        name for s in theorems.registered() if s.id.startswith("scaffold/") for name in s.regimes
     }
     assert found == {name for _, name in CONVEX + NONCONVEX}

@@ -20,7 +20,7 @@ from fltheory.algorithms import AveragedIterate, LocalSgd
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work
-from fltheory.engines.enclosure.exact_setting import exact_numbers, product
+from fltheory.engines.enclosure.exact_setting import exact_numbers
 from fltheory.evidence.enclosed_check import AFFORDABLE
 from fltheory.exact_or_float import is_exact, largest, number, root
 from fltheory.participation.process import process_of
@@ -140,7 +140,7 @@ class ClientModels(ReadOnlyArrays):
             here = slice(k * size, (k + 1) * size)
             slope[here, here] = np.eye(size, dtype=int) - lr * hessian
             slope[here, -1] = lr * pull
-        after = product(slope, moment, slope.T)
+        after = slope @ moment @ slope.T
         noise = lr * lr * np.repeat(self.squared_sigmas, size) / size
         places = np.arange(len(moment) - 1)
         after[places, places] = after[places, places] + noise
@@ -156,7 +156,7 @@ class ClientModels(ReadOnlyArrays):
                 for j in range(count):
                     block = slice(k * size, (k + 1) * size), slice(j * size, (j + 1) * size)
                     slope[block] = np.eye(size, dtype=int) * weights[j]
-            total = total + chance * product(slope, moment, slope.T)
+            total = total + chance * (slope @ moment @ slope.T)
         return total
 
     def _draws(self) -> Iterator[tuple[Any, Any]]:

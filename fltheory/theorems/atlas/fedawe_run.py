@@ -150,6 +150,7 @@ z_t = symbol(
     "z_t",
     "mean of the auxiliary models z_i = x_i - eta_l eta_g s (t - tau_i - 1) grad F_i(x_i)",
     LENGTH,
+    real=True,
 )
 D_t = symbol("D_t", f"F(z_t) - F* {_WORST}", LOSS, _of_worst_round("excess"), nonnegative=True)
 G_t = symbol(

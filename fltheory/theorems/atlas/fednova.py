@@ -244,6 +244,15 @@ def _nova(
     return _at_rounds(Setting(method, problem, UniformSubset(count, count), rounds, x0), rounds)
 
 
+def _drawn(
+    *, steep: float, condition: float, most: float, first_weight: float, **numbers: Any
+) -> Setting:
+    """Four clients, the first and the third of which make one local step."""
+    p = (first_weight, *[(1 - first_weight) / 3] * 3)
+    steps = (1, int(most), 1, int(most))
+    return _nova(steps=steps, p=p, curvatures=(steep, steep / condition), **numbers)
+
+
 L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
 sigma = symbol("sigma", "noise of the gradients", GRADIENT, "sigma", nonnegative=True)
 m = symbol("m", "clients", PURE, "n_clients", positive=True, integer=True)
@@ -256,6 +265,13 @@ tau_max = symbol("tau_max", "the most local steps of a client", PURE, _most_step
 tau_eff = symbol("tau_eff", "sum_i w_i tau_i", PURE, _effective_steps, positive=True)
 A = symbol(
     "A", "m tau_eff sum_i w_i^2/tau_i, as a_i is of tau_i ones", PURE, _noise_share, positive=True
+)
+C = symbol(
+    "C",
+    "a constant that the text hides, L and F(x_0) - F* in it",
+    GRADIENT**2,
+    lambda setting: math.nan,
+    positive=True,
 )
 _ORDER = as_printed(
     lambda: tau / tau_eff / sp.sqrt(m * tau * T) + A * sigma**2 / sp.sqrt(m * tau * T)
@@ -278,7 +294,21 @@ THEOREM_1 = RateClaim(
             "min_{t<T} E||grad F(x_t)||^2",
             r"\min_{t<T}\mathbb E\|\nabla F(x_t)\|^2",
         ),
-        bound=_ORDER,
+        bound=C * _ORDER,
+        family=Family(
+            _drawn,
+            (
+                Parameter("steep", 0.3, 0.5, 0.5, "the larger curvature, L"),
+                Parameter("condition", 1, 4, 4, "kappa"),
+                Parameter("most", 1, 8, 8, "the most local steps", whole=True),
+                Parameter("first_weight", 0.1, 0.9, 0.25, "w_1", logarithmic=False),
+                Parameter("spread", 0.1, 3, 1, "distance of the clients' optima"),
+                Parameter("sigma", 0.1, 1, 1, "noise"),
+                Parameter(
+                    "start", 3, 10, 3, "||x_0 - x*||, far enough that t = 0 is not the least"
+                ),
+            ),
+        ),
         hypotheses=(
             Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 1"),
             Hypothesis(

@@ -202,6 +202,67 @@ class _Proof(Enumerated):
         return slack
 
 
+def phases_are_proved(text: str) -> bool:
+    """Whether every inequality of a certificate in phases holds, and what they add up to."""
+    document = json.loads(text, parse_float=None)
+    phases, bound = document["phases"], document["bound"]
+    measured = sum(phase["rounds"] for phase in phases if phase["measured"])
+    proofs = [_Phase(phase) for phase in phases]
+    square = "0" if measured else "1"
+    functions = [own.document["function"] for own in proofs]
+    functions.append([_square_of(value, square) for value in functions[-1]])
+    for own, following in zip(proofs, functions[1:], strict=True):
+        other = _Proof({**own.document, "function": following})
+        places = range(len(own.sets))
+        if not all(own.values_cancel(S) for S in places):
+            return False
+        after = other if own.rounds == 1 else own
+        if not all(semidefinite(own.slack_before(after, S)) for S in places):
+            return False
+        if own.rounds > 1 and not all(semidefinite(own.slack_at_end(other, S)) for S in places):
+            return False
+    first = _Proof({**proofs[0].document, "below": "0"})
+    start, h = first.bound["start"], first.bound["start_heterogeneity"]
+    for own in proofs:
+        for _ in range(own.rounds):
+            start = own.bound["rate"] * start
+            h = own.bound["rate"] * h + own.bound["heterogeneity"]
+        h += Fraction(own.document["below"])
+    share = Fraction(1, measured or 1)
+    said = Fraction(bound["start"]) >= share * start, Fraction(bound["heterogeneity"]) >= share * h
+    return semidefinite(first.start_slack()) and all(said)
+
+
+def _square_of(value: dict[str, Any], square: str) -> dict[str, Any]:
+    form = [["0" for _ in row] for row in value["form"]]
+    form[0][0] = square
+    return {"form": form, "present": ["0"] * len(form), "all": ["0"] * len(form)}
+
+
+class _Phase(_Proof):
+    def __init__(self, phase: dict[str, Any]) -> None:
+        proof = phase["proof"]
+        super().__init__({**proof, "bound": {**proof["bound"], "rate": phase["rate"]}})
+        self.rounds = phase["rounds"]
+        self.kind = "1/T" if phase["measured"] else "nothing"
+
+    def slack_before(self, other: _Proof, S: int) -> Matrix:
+        """Return a round's slack, where the function after it is another one's."""
+        slack = self.round_slack(S)
+        for following in range(len(self.sets)):
+            chance, x = self.chance(S, following), self.after(following)
+            self.value(following, x, chance, slack)
+            other.value(following, x, -chance, slack)
+        return slack
+
+    def slack_at_end(self, other: _Proof, S: int) -> Matrix:
+        slack = self.zeros()
+        self.value(S, self.z, Fraction(1), slack)
+        other.value(S, self.z, Fraction(-1), slack)
+        self.add_h(Fraction(self.document["below"]), slack)
+        return slack
+
+
 def add(to: Matrix, factor: Fraction, left: Row, right: Row) -> None:
     """Add the symmetric part of a product."""
     for i, a in enumerate(left):

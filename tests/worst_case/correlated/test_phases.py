@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from fltheory.worst_case.correlated.phases import (
     best_phased_bound,
     phases_certificate,
 )
+from tests.worst_case.correlated.enumerated_proof import phases_are_proved
 from tests.worst_case.correlated.test_correlated_bound import CLIENTS, on_off
 
 NOISY = ClientClass(1, "0.1", sigma=1)
@@ -202,6 +205,38 @@ def test_forged_files_are_refused(path: tuple[Any, ...], factor: str, message: s
     place[path[-1]] = str(Fraction(place[path[-1]]) * Fraction(factor))
     with pytest.raises(kernel.ProofError, match=message):
         PhasesCertificate(json.dumps(document)).verify()
+
+
+def test_mutated_files_are_refused_or_prove_no_less() -> None:
+    """Any number changed: what is accepted, all sets and next sets enumerated prove, too."""
+    made, draw = _mixed(), random.Random(3)
+    assert phases_are_proved(made.text)
+    paths = list(_numbers(json.loads(made.text), ()))
+    accepted = 0
+    for _ in range(50):
+        document = json.loads(made.text)
+        place, path = document, draw.choice(paths)
+        for name in path[:-1]:
+            place = place[name]
+        factor = draw.choice([Fraction(-1), Fraction(0), Fraction(99, 100), Fraction(101, 100)])
+        place[path[-1]] = str(Fraction(place[path[-1]]) * factor)
+        text = json.dumps(document)
+        try:
+            PhasesCertificate(text).verify()
+        except kernel.ProofError:
+            continue
+        accepted += 1
+        assert phases_are_proved(text)
+    assert accepted < 30
+
+
+def _numbers(found: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if isinstance(found, dict | list):
+        items = found.items() if isinstance(found, dict) else enumerate(found)
+        for name, value in items:
+            yield from _numbers(value, (*path, name))
+    elif isinstance(found, str) and found != "0" and re.fullmatch(r"-?\d+(/\d+)?", found):
+        yield path
 
 
 @pytest.mark.parametrize("place", [1, 3])
