@@ -49,6 +49,7 @@ def test_what_comes_next_reads_the_log_as_it_was_read(fltheory_command, tmp_path
     log.write_text("who,on,off\nann,0,60\nbob,60,\nann,180,300\n")
     read = ("--round-length", "60", "--columns", "client=who,from=on,to=off")
     _, out, _ = fltheory_command("trace", "describe", log, *read)
+    assert "never online     0 of those that the log names\n" in out
     (line,) = (line for line in out.splitlines() if line.startswith("Next: "))
     words = shlex.split(line.split("`")[1])
     assert words == [

@@ -265,13 +265,16 @@ def _sensitivity(advice: Advice) -> str:
         for noisy in _times(advice, "noise"):
             found = advice.best_if(math.sqrt(far), noisy)
             if found is not advice.best:
-                what = [f"dissimilarity {far * training.dissimilarity:.2g}"] * (far != 1)
-                what += [f"noise {noisy * training.noise:.2g}"] * (noisy != 1)
-                other.setdefault(found.called, []).append(" with ".join(what))
+                pair = f"({far * training.dissimilarity:.2g}, {noisy * training.noise:.2g})"
+                other.setdefault(found.called, []).append(pair)
     scale = "bias and sway grow with the root of dissimilarity, noise with noise"
     over = "a tenth and ten times of either" if advice.measured is None else "their intervals"
-    told = "; ".join(f"{name} for {', '.join(cases)}" for name, cases in other.items())
-    unlike = f"another would be {told}" if other else f"the advice is the same for {over}"
+    told = "; ".join(f"{name} at {', '.join(pairs)}" for name, pairs in other.items())
+    unlike = (
+        f"at some (dissimilarity, noise) another algorithm is best: {told}"
+        if other
+        else f"the advice is the same for {over}"
+    )
     return f"{scale}; {unlike}{_if_steeper(advice)}"
 
 
@@ -282,12 +285,12 @@ def _if_steeper(advice: Advice) -> str:
         return ""
     condition = steeper.population.training.condition
     again = steeper.named(best.name)
-    then = f"its error {_number(again.error)} instead of {_number(best.error)}"
+    then = f"an error of {_number(again.error)} instead of {_number(best.error)}"
     if steeper.best.name == best.name:
-        return f"; with condition {condition:.3g} the same, {then}"
+        return f"; with condition {condition:.3g} the same, with {then}"
     return (
-        f"; with condition {condition:.3g} {steeper.best.called}, as {best.called} has {then} "
-        f"and {steeper.best.called} {_number(steeper.best.error)}"
+        f"; with condition {condition:.3g} {steeper.best.called} is best, with an error of "
+        f"{_number(steeper.best.error)}: {best.called} then has {then}"
     )
 
 
