@@ -386,9 +386,9 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
     )
     independent = _listed(rows, _INDEPENDENT, besides=_named(rows, PROCESSES))
     yield (
-        f"- None where rounds are independent, but some where they are not: {independent}. "
-        "A step is unbiased given the model. Where presence lasts, who is there also tells where "
-        "the model has been driven, and the mean over both is off."
+        "- No bias where rounds are independent, but some where they depend on each other: "
+        f"{independent}. A step is unbiased given the model. Where presence lasts, who is "
+        "there also tells where the model has been driven, and the mean over both is off."
     )
     yield (
         f"- The minimisers of the plain and of the unequally weighted mean are {aim:.4f} apart: "

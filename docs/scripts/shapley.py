@@ -332,11 +332,11 @@ that sum passes through zero.
 
 _CONCLUSION = """\
 So (1) and (3) are found on the plainest clients; (2) only where noise outweighs the progress of a
-round. A stale update was made when the gradient was longer. While the model descends it points the
-same way, and is at first worth more than a fresh one: weights that grow with staleness then enlarge
-what is large already. Noise makes it worth less from the first round on, as the same noise is
-applied again and again, so that the model already holds it. A client unlike the others is worth
-less than an equal share, or does harm, when fresh.
+round. A stale update was made when the gradient was longer. While the model descends, a stale
+update points the same way as a fresh one, and is at first worth more: weights that grow with
+staleness then enlarge what is large already. Noise makes it worth less from the first round on, as
+the same noise is applied again and again, so that the model already holds it. A client unlike the
+others is worth less than an equal share, or does harm, when fresh.
 """
 
 

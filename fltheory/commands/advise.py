@@ -94,6 +94,7 @@ def command(
         assumptions,
         cautions,
         check_table,
+        next_steps,
         sentences,
         unfollowed,
     )
@@ -136,7 +137,8 @@ def command(
         draw(partial(write_advice_figure, found), figure, advance)
     print("\n".join([*unfollowed(found), *sentences(found), said_of_it]))
     table_console().print(advice_table(found))
-    print(assumptions(found, None if given is None else float(given.sum())))
+    rest_on = assumptions(found, None if given is None else float(given.sum()))
+    print("\n".join([rest_on, *next_steps(found)]))
     if json is not None:
         first = [*cautions(described), *unfollowed(found)]
         document = {

@@ -154,7 +154,7 @@ def loaded(implementation: str) -> Callable[..., Any]:
     """
     place, sign, name = implementation.rpartition(":")
     if not sign or not place or not name:
-        raise ValueError(f"RUN must be module:function, got {implementation!r}")
+        raise ValueError(f"RUN must be module:function or file.py:function, got {implementation!r}")
     module = _imported(place)
     try:
         found = attrgetter(name)(module)

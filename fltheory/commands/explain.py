@@ -34,7 +34,7 @@ def command(
     if corrected and proof:
         raise ValueError("proof must be left out with --corrected: ask for one at a time")
     if now and (corrected or proof):
-        raise ValueError("now must be left out with --corrected and --proof: no regime is shown")
+        raise ValueError("now must be left out with --corrected and --proof, which show no regime")
     if corrected:
         if reading is not None:
             raise ValueError(f"reading must be left out with --corrected, got {reading!r}")

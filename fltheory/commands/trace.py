@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,9 @@ def describe(
         draw(partial(write_log_figure, found), figure, advance)
     print(log_summary(found))
     table_console().print(fits_table(found))
-    print(next_steps(found, log))
+    options = {"--round-length": round_length, "--columns": columns}
+    given = (word for name, value in options.items() if value is not None for word in (name, value))
+    print(next_steps(found, shlex.join(map(str, (log, *given)))))
     if json is not None:
         write_whole(json, dumps(found.document(), indent=1, ensure_ascii=False) + "\n")
     for path in (json, figure):

@@ -469,7 +469,10 @@ def _reader(table: pd.DataFrame, header_line: int) -> Reader:
                 f"{lines.header}: columns must be {','.join(form)}, got {extra} besides"
             )
     got = ",".join(columns[:6]) + (",..." if len(columns) > 6 else "")
-    raise ValueError(f"{lines.header}: columns must be {_FORMS}; got {got}")
+    raise ValueError(
+        f"{lines.header}: columns must be {_FORMS}; got {got}: if they have other names, "
+        "--columns client=user,from=login,to=logout says which is which"
+    )
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fltheory.logs import AvailabilityLog, write_log
+from fltheory.testing.conformance.specifications import specification
 
 
 @pytest.fixture
@@ -50,11 +51,14 @@ def test_what_is_proved_for_every_loss_is_told_and_written(fltheory_command, tmp
     document = json.loads(found.read_text())
     line = document["sentences"][3]
     assert line in out.splitlines()
-    assert line.startswith("Proved for every loss: at most ")
-    assert " 60 rounds, with weights" in line
-    assert "of condition 5 or less" in line
+    assert line.startswith("Proved for every loss: ")
+    assert " 60 rounds), for every smooth, strongly convex loss with L/mu <= 5 " in line
+    # The algorithm that it is about, by name: it need not be the advised one.
+    assert document["proved"]["averaging"] == "weights"
+    assert "every loss: Unbiased (updates count by target weight / pi), with " in line
     # Rounded up.
-    assert 0 <= float(line.split()[6]) - document["proved"]["distance"] < 0.01
+    said = float(line.partition(" is at most ")[2].split()[0])
+    assert 0 <= said - document["proved"]["distance"] < 0.01
     assert fltheory_command("certify", proof)[0] == 0
     # A log of which nothing is proved writes nothing.
     write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(masks * [1, 1, 0]))
@@ -149,7 +153,7 @@ def test_everybody_always_there_is_a_log_like_any_other(fltheory_command, tmp_pa
     use, fedavg, never = out.splitlines()[:3]
     assert use.startswith("Use FedAvg, which needs nothing")
     assert fedavg.startswith("Plain FedAvg has no bias here")
-    assert never.startswith("Every client appears")
+    assert never.startswith("Every client that the log names")
 
 
 @pytest.mark.parametrize("command", ["advise", "cutoff", "weights"])
@@ -176,9 +180,16 @@ def test_columns_by_other_names_and_clients_never_seen(fltheory_command, tmp_pat
     status, out, err = fltheory_command("advise", *words, "--sizes", tmp_path / "sizes.csv")
     assert (status, err) == (0, "")
     assert "1 client never appears (eve; 0.5 of the target)" in out
+    last = out.splitlines()[-1]
+    assert last.startswith("Next: ")
+    # Ready to paste, but for the file: the name is one that the command knows.
+    assert specification(last.split("my_code.py:run ")[1].split("`")[0])
     status, _, err = fltheory_command("advise", words[0], "--columns", "client=name,from=a,to=b")
     assert status == 2
     assert "columns must be of user, device, login, logout, got name, a, b" in err
+    # Without the option, the message says how to give it.
+    _, _, err = fltheory_command("advise", words[0])
+    assert err.endswith("--columns client=user,from=login,to=logout says which is which\n")
 
 
 def test_a_check_without_torch_is_one_line(

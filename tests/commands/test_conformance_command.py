@@ -82,7 +82,10 @@ def test_lists(fltheory_command) -> None:
         (("broken_mifa:run", "mifa"), "broken_mifa.py, line 1: ZeroDivisionError"),
         (("right_mifa:walk", "mifa"), "RUN must name a function of right_mifa, got 'walk'"),
         (("no_such_module:run", "mifa"), "no_such_module: ModuleNotFoundError"),
-        (("right_mifa", "mifa"), "RUN must be module:function, got 'right_mifa'"),
+        (
+            ("right_mifa", "mifa"),
+            "RUN must be module:function or file.py:function, got 'right_mifa'",
+        ),
         (("right_mifa:run", "fedsgd"), "name must be one of fedavg, "),
         (("right_mifa:run",), "RUN and ALGORITHM must be given"),
         (("right_mifa:run", "mifa", "--expect", "by-hand"), "--expect must be name=value"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +35,27 @@ def test_describe_says_it_in_words_numbers_and_a_figure(
     assert "4, 300 rounds" in out
     assert "never online     1: dot" in out
     assert "not rejected" in out
+    assert f"`fltheory advise {log_file}` says" in out
     document = json.loads(found.read_text())
     shares = read_log(log_file).present().mean(axis=0)
     assert [one["availability"] for one in document["each"]] == shares.tolist()
     assert document["never_there"] == ["dot"]
     assert document["each"][3]["second_eigenvalue"] is None
     assert "<svg" in figure.read_text()
+
+
+def test_what_comes_next_reads_the_log_as_it_was_read(fltheory_command, tmp_path) -> None:
+    log = tmp_path / "my log.csv"
+    log.write_text("who,on,off\nann,0,60\nbob,60,\nann,180,300\n")
+    read = ("--round-length", "60", "--columns", "client=who,from=on,to=off")
+    _, out, _ = fltheory_command("trace", "describe", log, *read)
+    assert "never online     0 of those that the log names\n" in out
+    (line,) = (line for line in out.splitlines() if line.startswith("Next: "))
+    words = shlex.split(line.split("`")[1])
+    assert words == [
+        *("fltheory", "advise", str(log)),
+        *("--round-length", "60.0", "--columns", "client=who,from=on,to=off"),
+    ]
 
 
 def test_fit_writes_what_a_setting_has_and_sample_draws_it(

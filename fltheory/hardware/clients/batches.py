@@ -72,7 +72,7 @@ class Pools:
                 raise ValueError(f"parts must give every client samples, got none for {client}")
             if part.min() < 0 or part.max() >= n_samples:
                 raise ValueError(
-                    f"parts must hold places from 0 to {n_samples - 1}, got "
+                    f"parts must hold indices of samples, 0 to {n_samples - 1}, got "
                     f"{part.max() if part.max() >= n_samples else part.min()} for client {client}"
                 )
         sizes = np.array([part.size for part in places])

@@ -145,7 +145,7 @@ def _kept(path: Path) -> KeptView:
     verdict = found.verdict
     name = verdict.theorem, verdict.reading
     if not found.refutes:
-        raise ValueError(f"{path} refutes {name[0]} ({name[1]}) no more: {verdict.outcome.name}")
+        raise ValueError(f"{path} no longer refutes {name[0]} ({name[1]}): {verdict.outcome.name}")
     text = path.read_text(encoding="utf-8")
     sides = f"{verdict.truth:.6g}", f"{verdict.bound:.6g}"
     grade = verdict.evidence.grade.name.lower()

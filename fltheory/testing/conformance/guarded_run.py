@@ -115,7 +115,7 @@ def _raised(error: BaseException, case: Case) -> Misconduct:
         names = ", ".join(case.keywords)
         return Misconduct(
             "raises TypeError",
-            f"run must take the arguments {names}: {text}{place}",
+            f"run must take the arguments {names}, whether it uses them or not: {text}{place}",
             case,
         )
     return Misconduct(f"raises {type(error).__name__}", f"run raises {text}{place}", case)

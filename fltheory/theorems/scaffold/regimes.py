@@ -199,7 +199,7 @@ def _own(limit: Callable[[Setting], float], *, warm: bool = False) -> OwnRun:
 
     def make(setting: Setting) -> Setting:
         if warm and setting.rounds < 2:
-            raise ValueError("rounds must be at least 2, the first of which makes the controls")
+            raise ValueError("rounds must be at least 2: the first only sets the controls")
         problem, who = setting.problem, setting.participation
         steps = value_in("local_steps", setting)
         scaffold = _algorithm(_Instance(problem, who, local_steps=steps), limit(setting))

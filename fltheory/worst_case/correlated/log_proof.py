@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from fltheory.decimals import how_many
 from fltheory.logs import AvailabilityLog
 from fltheory.logs.transitions import fit_on_off
 from fltheory.validation import ClientIndices, FloatArray
@@ -101,8 +102,8 @@ class LogProof:
         """What is proved, with which choices, and what it assumes, in a line."""
         proof = self.proof
         who = [
-            f"{own.n_clients} with pi = {float(own.availability):g}"
-            f"{'' if low == high else f' ({low:.2g} to {high:.2g} in the log)'} and lambda = "
+            f"{own.n_clients} online a share pi = {float(own.availability):g} of the time"
+            f"{'' if low == high else f' ({low:.2g} to {high:.2g} in the log)'} with lambda = "
             f"{float(own.correlation):g}"
             for own, (low, high) in zip(proof.groups, self.shares, strict=True)
         ]
@@ -112,21 +113,24 @@ class LogProof:
         if len(self.steps) > 1:
             lr += f" for {self.steps[0][0]} rounds and then of {float(self.steps[1][1]):g}/L"
         return (
-            f"Proved for every loss: at most {_rounded_up(self.distance)} from the optimum, root "
-            f"mean square over {last}{self.rounds} rounds, with {self._weights}, K = "
-            f"{proof.local_steps} and {lr}: for all clients of "
-            f"condition {float(self.condition):g} or less, with ||grad F_k(w*)||^2 <= 2 L Gamma"
-            f"{noise}, if they come and go independently of each other, {' and '.join(who)}."
+            f"Proved for every loss: {self._algorithm}, with "
+            f"{how_many(proof.local_steps, 'local step')} and {lr}, is at most "
+            f"{_rounded_up(self.distance)} from the optimum (root mean square over {last}"
+            f"{self.rounds} rounds), for every smooth, strongly convex loss with L/mu <= "
+            f"{float(self.condition):g} and ||grad F_k(w*)||^2 <= 2 L Gamma{noise} (Gamma is the "
+            f"dissimilarity, sigma the noise assumed), if clients come and go independently of "
+            f"each other: {' and '.join(who)}."
         )
 
     @property
-    def _weights(self) -> str:
+    def _algorithm(self) -> str:
         proof = self.proof
         if proof.averaging == "present":
-            return "the mean update of those present"
+            return "plain FedAvg"
         if all(own.weight * own.availability == own.target_weight for own in proof.groups):
-            return "weights alpha/pi"
-        return f"weights {' and '.join(f'{float(own.weight):.3g}' for own in proof.groups)}"
+            return "Unbiased (updates count by target weight / pi)"
+        weights = " and ".join(f"{float(own.weight):.3g}" for own in proof.groups)
+        return f"the sum of those present's updates, weighted by {weights}"
 
     def document(self) -> Mapping[str, Any]:
         """Return what it says as JSON has it."""

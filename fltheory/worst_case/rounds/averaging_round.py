@@ -188,7 +188,7 @@ class AveragingRound:
         if total != 1:
             raise ValueError(f"target weights of all clients must add up to 1, got {total}")
         if self.averaging == "present" and any(own.weight != 1 for own in self.groups):
-            raise ValueError("weight must be 1 for clients that are averaged over those present")
+            raise ValueError("weight must be 1 where the average is over those present")
 
     def _check_work(self) -> None:
         """Refuse what the checker of proofs would not go over, or takes for something else."""

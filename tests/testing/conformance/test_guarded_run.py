@@ -190,7 +190,8 @@ def test_a_missing_option_is_told() -> None:
     def run(x0: Any, clients: Any, trace: Any, *, client_lr: float, local_steps: int) -> Any:
         return right(x0, clients, trace, client_lr=client_lr, local_steps=local_steps, server_lr=1)
 
-    assert "run must take the arguments client_lr, local_steps, server_lr, weighting" in _told(run)
+    names = "client_lr, local_steps, server_lr, weighting"
+    assert f"run must take the arguments {names}, whether it uses them or not: " in _told(run)
 
 
 def _asks_everybody(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:

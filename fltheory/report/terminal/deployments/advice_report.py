@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from fltheory.algorithms.table import ALGORITHMS
 from fltheory.decimals import how_many
 from fltheory.report.terminal.deployments.log_report import doubts
 
@@ -29,8 +30,8 @@ def cautions(found: LogDescription) -> list[str]:
         found,
         drift="Everything below is about its last quarter, and holds as long as clients behave as "
         "they did then.",
-        chains="Errors below come from the log's own rounds and do not assume it; only the column "
-        '"bias, chains" does.',
+        chains="The table's errors come from the log's own rounds and do not assume it; its column "
+        '"bias, chains" and what is proved do.',
     )
 
 
@@ -91,7 +92,10 @@ def _never(advice: Advice) -> str:
     population = advice.population
     never = population.never
     if not never.size:
-        return "Every client appears in the log: nobody is left out for good."
+        return (
+            "Every client that the log names is online at some time. Clients that it does not "
+            "name are in none of these figures: if some were never online, list them in --sizes."
+        )
     names = [population.log.clients[client] for client in never[:_NAMES_SHOWN]]
     named = ", ".join(names) + (", ..." if never.size > _NAMES_SHOWN else "")
     lost = float(population.importance[never].sum())
@@ -223,6 +227,17 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
     )
 
 
+def next_steps(advice: Advice) -> list[str]:
+    """Return where the advised algorithm is defined, and what checks an implementation of it."""
+    best = advice.best
+    if not math.isfinite(best.error):
+        return []
+    return [
+        f"Next: {best.title} is that of {ALGORITHMS[best.name].paper}; "
+        f"`fltheory conformance my_code.py:run {best.name}` checks your implementation."
+    ]
+
+
 def _measurement(measured: MeasuredClients) -> str:
     """Say what gradients gave, with 95% intervals."""
     smoothness = measured.smoothness
@@ -250,13 +265,16 @@ def _sensitivity(advice: Advice) -> str:
         for noisy in _times(advice, "noise"):
             found = advice.best_if(math.sqrt(far), noisy)
             if found is not advice.best:
-                what = [f"dissimilarity {far * training.dissimilarity:.2g}"] * (far != 1)
-                what += [f"noise {noisy * training.noise:.2g}"] * (noisy != 1)
-                other.setdefault(found.called, []).append(" with ".join(what))
+                pair = f"({far * training.dissimilarity:.2g}, {noisy * training.noise:.2g})"
+                other.setdefault(found.called, []).append(pair)
     scale = "bias and sway grow with the root of dissimilarity, noise with noise"
     over = "a tenth and ten times of either" if advice.measured is None else "their intervals"
-    told = "; ".join(f"{name} for {', '.join(cases)}" for name, cases in other.items())
-    unlike = f"another would be {told}" if other else f"the advice is the same for {over}"
+    told = "; ".join(f"{name} at {', '.join(pairs)}" for name, pairs in other.items())
+    unlike = (
+        f"at some (dissimilarity, noise) another algorithm is best: {told}"
+        if other
+        else f"the advice is the same for {over}"
+    )
     return f"{scale}; {unlike}{_if_steeper(advice)}"
 
 
@@ -267,12 +285,12 @@ def _if_steeper(advice: Advice) -> str:
         return ""
     condition = steeper.population.training.condition
     again = steeper.named(best.name)
-    then = f"its error {_number(again.error)} instead of {_number(best.error)}"
+    then = f"an error of {_number(again.error)} instead of {_number(best.error)}"
     if steeper.best.name == best.name:
-        return f"; with condition {condition:.3g} the same, {then}"
+        return f"; with condition {condition:.3g} the same, with {then}"
     return (
-        f"; with condition {condition:.3g} {steeper.best.called}, as {best.called} has {then} "
-        f"and {steeper.best.called} {_number(steeper.best.error)}"
+        f"; with condition {condition:.3g} {steeper.best.called} is best, with an error of "
+        f"{_number(steeper.best.error)}: {best.called} then has {then}"
     )
 
 

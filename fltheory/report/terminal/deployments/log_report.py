@@ -28,7 +28,7 @@ def log_summary(found: LogDescription) -> str:
         + (f"; {log.between_rounds} more between two rounds" if log.between_rounds else ""),
         f"online           {low:.3g} / {middle:.3g} / {high:.3g} of rounds (10th, 50th and 90th "
         f"percentile of clients); 95% intervals are +-{widest:.2g} at most",
-        f"never online     {_listed(found.never_there)}",
+        f"never online     {_listed(found.never_there)}{_of_named(found)}",
         f"online below 1%  {rare}",
         f"always online    {_listed(found.always_there)}",
         f"stays            {_lengths(found.stays)}",
@@ -82,6 +82,11 @@ def fits_table(found: LogDescription) -> Table:
         outcome = "rejected" if fit.rejected else "not rejected"
         table.add_row(fit.model, f"{fit.p_value:.3g}", f"{fit.corrected:.3g}", outcome)
     return table
+
+
+def _of_named(found: LogDescription) -> str:
+    """Say of whom nobody is missing: a list of stays has none for a client that never came."""
+    return "" if found.never_there else " of those that the log names"
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -141,8 +146,8 @@ def _halves(found: LogDescription) -> str:
     return f"{alike} (p = {found.halves_p_value:.2g}); {found.changed} clients changed"
 
 
-def next_steps(found: LogDescription, log: object) -> str:
-    """Return what to do with the log next, as its tests allow."""
+def next_steps(found: LogDescription, log: str) -> str:
+    """Return what to do with the log next, as its tests allow; ``log``: the words that read it."""
     recent = " once you have cut it to recent rounds: availability changes" if found.drifts else ""
     drawn = "draws more logs like it"
     if found.rejects("on-off Markov"):

@@ -16,7 +16,7 @@ from fltheory.testing.conformance.slips.table import TELLING_OPTIONS, apart, pla
 from fltheory.testing.conformance.ties import steady
 from fltheory.validation import FloatArray
 
-ALIKE = "or, giving the same models: "
+ALIKE = "just as well, as it gives the same models: "
 ELSEWHERE = ", but not in empty rounds or where a client has no data"
 _MOST = 3
 _KINDS = (

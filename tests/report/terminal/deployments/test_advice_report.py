@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,8 @@ def test_the_third_says_who_never_appears(found: Advice) -> None:
 def test_nothing_is_lost_where_everybody_is_there() -> None:
     _, fedavg, never = sentences(advise(AvailabilityLog.from_masks(np.ones((20, 2)))))
     assert fedavg.startswith("Plain FedAvg has no bias here")
-    assert never.startswith("Every client appears")
+    assert never.startswith("Every client that the log names")
+    assert "--sizes" in never
 
 
 def test_a_row_an_algorithm(found: Advice) -> None:
@@ -57,3 +60,13 @@ def test_it_is_said_what_is_assumed_and_what_if_it_is_wrong(found: Advice) -> No
     text = assumptions(found, None)
     assert "dissimilarity 0.5, noise 1, condition 1" in text
     assert "if unsure:" in text
+    # Each pair at which another is best, and no other, as the errors' sums say.
+    training = found.population.training
+    pairs = {
+        (f"{far * training.dissimilarity:.2g}", f"{noisy * training.noise:.2g}")
+        for far in (0.1, 1, 10)
+        for noisy in (0.1, 1, 10)
+        if found.best_if(far**0.5, noisy) is not found.best
+    }
+    assert pairs
+    assert set(re.findall(r"\((\S+), (\S+)\)[,;]", text)) == pairs
