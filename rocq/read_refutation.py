@@ -43,8 +43,9 @@ WORDS = frozenset(_WORDS.split())
 IN_TERMS = r"[A-Za-z0-9_ ()#]*"
 IN_PROOFS = r"(?:[A-Za-z0-9_ ()=>]|Nat\.lt_0_succ|Process\.sigma)*"
 FILE = re.compile(
-    r"\(\*\* A refutation of [A-Za-z0-9 /\-]+ \([A-Za-z0-9 _\-]+\), and its proof: check it with "
-    r"Rocq \(Coq 8\.16 or later\) beside the library in the folder rocq of fltheory\. \*\) "
+    r"\(\*\* A refutation of (?P<of>[A-Za-z0-9 /\-]+ \([A-Za-z0-9 _\-]+\)), "
+    r"and its proof: check it with Rocq \(Coq 8\.16 or later\) beside the library in the folder "
+    r"rocq of fltheory\. \*\) "
     + re.escape(IMPORTS)
     + r"Definition s : setting := \{\| (?P<setting>[a-z0-9_ :=;\[\]()#%\-]*) \|\}\. "
     r"Definition xs : list Q := (?P<optimum>[0-9 ;\[\]()#\-]*)\. Open Scope R_scope\. "
@@ -120,6 +121,8 @@ class Said:
 
     Attributes
     ----------
+    of : str
+        The statement and its reading, as the first line names them.
     setting : mapping
         Fields of the setting, by name.
     optimum : str
@@ -129,6 +132,7 @@ class Said:
         The theorem's statements, all of which it says.
     """
 
+    of: str
     setting: Mapping[str, str]
     optimum: str
     symbols: Mapping[str, tuple[str, bool]]
@@ -144,11 +148,15 @@ def read(text: str) -> Said:
         If the file is of another shape.
     """
     plain = re.sub(r"\s+", " ", text)
+    # What stands in a comment is read here, but not by Rocq.
+    if plain.count("(*") > 1:
+        raise NotReadError("the file must have no comment after its first")
     found = FILE.fullmatch(plain)
     if found is None:
         found = WEIGHTS.fullmatch(plain)
         if found is not None:
-            return Said({}, "", {}, [f"{k} = {v}" for k, v in found.groupdict().items()])
+            numbers = [f"{k} = {v}" for k, v in found.groupdict().items() if k != "of"]
+            return Said(found["of"], {}, "", {}, numbers)
         raise NotReadError("the file must be of the shape of an exported refutation")
     fields = [field.partition(" := ") for field in re.split(r"; (?=[a-z_]+ :=)", found["setting"])]
     if tuple(name for name, _, _ in fields) != FIELDS:
@@ -159,7 +167,7 @@ def read(text: str) -> Said:
             raise NotReadError(f"a symbol must have a name of its own, got {name}")
         symbols[name] = meaning, bool(every)
     setting = {name: value for name, _, value in fields}
-    return Said(setting, found["optimum"], symbols, found["said"].split(" /\\ "))
+    return Said(found["of"], setting, found["optimum"], symbols, found["said"].split(" /\\ "))
 
 
 # ---------------------------------------------------------------- numbers, lists and formulas
@@ -188,6 +196,8 @@ def _rows(text: str) -> Rows:
 def _formula(text: str) -> str:
     """Return a formula's tree: of the file's, and of a certificate's."""
     plain = re.sub(r"\((\w+) r\)", r"\1", text.replace("^", "**"))
+    if "#" in plain:  # what follows would be a comment
+        raise NotReadError(f"a formula must be one, got {text}")
     try:
         return ast.dump(ast.parse(plain.strip(), mode="eval").body)
     except SyntaxError as error:
@@ -323,6 +333,7 @@ def compare(text: str, certificate: Mapping[str, Any]) -> Said:
         Naming the first place that differs.
     """
     said = read(text)
+    _same("the statement", said.of, f"{certificate['theorem']} ({certificate['reading']})")
     if not said.setting:
         _compare_weights(dict(part.split(" = ") for part in said.parts), certificate)
         return said

@@ -133,7 +133,7 @@ def form_text(form: Any) -> str:
     text = str(sp.sstr(form, order="none"))
     # What SymPy leaves of an unevaluated product: 1/((K*m)), 1/(K**2) and 1 - 1*x.
     text = re.sub(r"/\((\w+\*\*\w+|sqrt\([^()]*\))\)", r"/\1", text)
-    return _without_double_brackets(re.sub(r"(?<= )1\*", "", text))
+    return _without_double_brackets(re.sub(r"(?:(?<= )|^|(?<=^-))1\*(?!\*)", "", text))
 
 
 def _without_double_brackets(text: str) -> str:

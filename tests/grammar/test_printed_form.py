@@ -111,6 +111,8 @@ def test_theorem_4_of_sa_fl_shows_the_papers_root() -> None:
         (lambda: 2 * c / (b * a) + x, "2*c/(b*a) + x"),
         (lambda: c / b**2 - a * x / 2, "c/b**2 - a*x/2"),
         (lambda: (1 - b) * x * (5 * a), "(1 - b)*x*(5*a)"),
+        (lambda: -b * a / 4, "-b*a/4"),
+        (lambda: -b * a / 4 + 1**x, "-b*a/4 + 1**x"),
     ],
 )
 def test_order_and_shape_are_kept_in_text(formula, text: str) -> None:

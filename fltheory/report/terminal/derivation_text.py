@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import sympy as sp
 
 from fltheory.claims.statement import Statement, unit_flags
+from fltheory.decimals import how_many
 from fltheory.derivations.derivation import (
     Derivation,
     Equal,
@@ -90,4 +91,4 @@ def _has_units(statement: Statement) -> bool:
 def _summary(results: Sequence[StepResult], flagged: int) -> str:
     counts = Counter(result.outcome for result in results)
     found = ", ".join(f"{counts[item]} {item.name}" for item in StepOutcome if counts[item])
-    return f"{len(results)} steps{': ' + found if found else ''}; unit flags: {flagged}"
+    return f"{how_many(len(results), 'step')}{': ' + found if found else ''}; unit flags: {flagged}"

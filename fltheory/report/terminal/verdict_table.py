@@ -80,7 +80,8 @@ def remark(verdict: Verdict) -> str:
 def ratio_text(verdict: Verdict) -> str:
     """Return truth/bound, or both slopes of a claimed order, as short text."""
     if verdict.is_rate:
-        return f"slope {verdict.truth:+.2f}/{verdict.bound:+.2f}"
+        truth = "none" if math.isnan(verdict.truth) else f"{verdict.truth:+.2f}"
+        return f"slope {truth}/{verdict.bound:+.2f}"
     if math.isinf(verdict.bound) or math.isnan(verdict.ratio):
         return "no bound"
     return f"{verdict.ratio:.3g}"

@@ -316,6 +316,11 @@ def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
         )
     if clients.server_sigma:
         raise ValueError("client_class must have server_sigma = 0: no server's step is averaged")
+    if sum(own.n_clients for own in a_round.groups) == 1:
+        raise ValueError(
+            "participation must have at least two clients, got 1: one alone has no gradient at x*, "
+            "and what multiplies it has no least value"
+        )
     states = math.prod(own.n_clients + 1 for own in a_round.groups)
     if a_round.chain is None and states > _MOST_STATES:
         raise ValueError(

@@ -572,7 +572,8 @@ def best_two_phases(
         count = min(max(round(rounds / (1 + math.exp(-point[2]))), 2), rounds - 2)
         # A rate between one and that of quadratics of curvature mu.
         away = min(speed * float(steps[0]), 0.9) / (1 + math.exp(-point[3]))
-        rate = 1 - Fraction(f"{away:.3g}")
+        # The checker reads six digits of a rate.
+        rate = 1 - max(round(Fraction(f"{away:.3g}"), 6), Fraction(1, 10**6))
         return [StepPhase(count, steps[0], rate, False), StepPhase(rounds - count, steps[1])]
 
     def log_value(point: FloatArray) -> float:
@@ -602,6 +603,11 @@ def _check(phases: Sequence[StepPhase]) -> None:
         measured |= phase.measured
         if not 0 < phase.rate <= 1:
             raise ValueError(f"rate must be above 0 and at most 1, got {phase.rate}")
+        if phase.rate.denominator > phases_checker.LARGEST_DENOMINATOR:
+            raise ValueError(
+                "rate must have a denominator of at most "
+                f"{phases_checker.LARGEST_DENOMINATOR}, got {phase.rate}"
+            )
         if measured and phase.rate != 1:
             raise ValueError(f"rate must be 1 from the first measured round on, got {phase.rate}")
 

@@ -62,6 +62,11 @@ def test_a_statement_without_steps_and_units_says_so() -> None:
     assert text.endswith("0 steps; unit flags: 0")
 
 
+def test_one_step_is_one() -> None:
+    text = derivation_text(theorems.get("fedavg-li/4", "with constants"))
+    assert text.endswith("1 step: 1 FOLLOWS; unit flags: 0")
+
+
 def test_a_corollary_is_checked_for_its_own_conditions() -> None:
     text = derivation_text(theorems.get("sa-fl/corollary-2", "derived"))
     assert "all fit" in text

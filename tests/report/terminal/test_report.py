@@ -26,6 +26,14 @@ CELLS = [
     cell(Outcome.INAPPLICABLE, bound=math.inf, regime="wild"),
     cell(Outcome.UNDECIDED, truth=math.nan, regime="dim", grade=Grade.STATISTICAL),
     cell(truth=-0.5, bound=-0.4, regime="order", relation=Relation.OF_ORDER),
+    cell(
+        Outcome.INAPPLICABLE,
+        truth=math.nan,
+        bound=-0.4,
+        regime="no slope",
+        hypotheses=(FAILING,),
+        relation=Relation.OF_ORDER,
+    ),
 ]
 
 
@@ -48,6 +56,7 @@ def row(table: str, regime: str) -> str:
         ("wild", ["INAPPLICABLE", "no bound"]),
         ("dim", ["UNDECIDED", "statistical", "no bound"]),
         ("order", ["HOLDS", "slope -0.50/-0.40"]),
+        ("no slope", ["INAPPLICABLE", "slope none/-0.40"]),
     ],
 )
 def test_rows_of_the_table(regime: str, parts: list[str]) -> None:
@@ -63,7 +72,7 @@ def test_the_table_says_the_scope_of_its_verdicts_once() -> None:
 
 
 def test_summary_counts_every_cell() -> None:
-    assert summary(CELLS) == "6 cells: 2 HOLDS, 1 REFUTED, 2 INAPPLICABLE, 1 UNDECIDED"
+    assert summary(CELLS) == "7 cells: 2 HOLDS, 1 REFUTED, 3 INAPPLICABLE, 1 UNDECIDED"
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,27 @@ def test_none_of_thousands_of_other_statements_is() -> None:
     assert _mutants(5_000) > 4_000
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        # Rocq would read the next definition as a comment, Python the rest of the line.
+        ({"L : R := 50.": "L : R := 50 #(* ."}, "no comment after its first"),
+        ({"L : R := 50.": "L : R := 50 (* .", "mu : R := 50.": "mu : R := 50 *)."}, "no comment"),
+        ({"  mu > 0": "  (* mu > 0", "+ mu) /\\": "+ mu) /\\ *)"}, "no comment"),
+        ({"L : R := 50.": "L : R := 50 # 1."}, "a formula must be one"),
+        ({"sa-fl/5 (printed)": "sa-fl/5 (derived)"}, "the statement: the theorem says sa-fl/5 (d"),
+    ],
+)
+def test_comments_and_other_names_are_refused(changes: dict[str, str], message: str) -> None:
+    document = _document(KEPT[-1])
+    text = rocq_refutation(document)
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    with pytest.raises(read_refutation.NotReadError, match=re.escape(message)):
+        read_refutation.compare(text, document)
+
+
 def test_a_proof_of_its_own_is_refused() -> None:
     text = rocq_refutation(_document(KEPT[0]))
     ending = "eq_refl)|]. Qed. Axiom a : False. Theorem b : False. Proof. exact (a)"

@@ -112,6 +112,7 @@ def test_dissimilar_clients_taken_for_alike_are_told() -> None:
     ("masks", "message"),
     [
         ([[1, 0, 1, 0], [0, 0, 1, 0]], "client 1 and 1 more never came, and clients with pi = 0"),
+        ([[1], [0], [1]], "must have at least two clients, got 1"),
         (np.eye(61, dtype=int), "61 clients are more than the 60 of which it is proved"),
     ],
 )
@@ -119,6 +120,21 @@ def test_what_is_not_proved_is_told(masks: list[list[int]], message: str) -> Non
     log = AvailabilityLog.from_masks(masks)
     with pytest.raises(ValueError, match=message):
         log_proof(log, np.full(log.n_clients, 1 / log.n_clients), TRAINING, 10.0)
+
+
+@pytest.mark.parametrize("noise", [1.0, 5.0])
+def test_everybody_always_there_with_noise(noise: float) -> None:
+    """Of the flattest losses the square is r^2 as large after a round, and what noise adds."""
+    log = AvailabilityLog.from_masks(np.ones((200, 2)))
+    found = log_proof(log, np.full(2, 1 / 2), Training(noise=noise), 10.0)
+    square, squares = 1.0, []
+    for count, lr in found.steps:
+        for _ in range(count):
+            squares.append(square)
+            for _ in range(found.proof.local_steps):
+                square = (1 - float(lr) / 10) ** 2 * square + float(lr) ** 2 * noise**2 / 2
+    truth = np.mean(squares[-found.steps[-1][0] :])
+    assert 0.3 * found.square < truth <= found.square
 
 
 def test_everybody_always_there_is_gradient_descent() -> None:

@@ -27,6 +27,7 @@ from fltheory.worst_case.correlated.phases import (
     PhasesCertificate,
     StepPhase,
     best_phased_bound,
+    best_two_phases,
     phases_certificate,
 )
 from tests.worst_case.correlated.enumerated_proof import phases_are_proved
@@ -304,12 +305,24 @@ def test_what_is_not_covered_is_refused_in_a_line(more: Any, message: str) -> No
         ([], "phases must not be empty"),
         ([StepPhase(2, Fraction(1, 10), Fraction(0), measured=False)], "rate must be above 0"),
         ([StepPhase(2, Fraction(1, 10), Fraction(9, 10))], "rate must be 1 from the first"),
+        (
+            [StepPhase(2, Fraction(1, 10), 1 - Fraction(1, 10**7), False)],
+            "rate must have a denominator of at most 1000000",
+        ),
         ([StepPhase(0, Fraction(1, 10))], "rounds must be"),
     ],
 )
 def test_phases_that_are_none_are_refused(phases: list[StepPhase], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         best_phased_bound(on_off(2, correlation="0.5", client_lr="1"), CLIENTS, phases)
+
+
+def test_rates_of_tiny_steps_are_the_checkers() -> None:
+    """2 mu eta = 2e-5 of a step of 1e-4: three digits of it are more than the checker reads."""
+    played = on_off(2, correlation="0.5", client_lr="0.0001")
+    found = best_two_phases(played, CLIENTS, rounds=40, distance=1, evaluations=5)
+    assert 0.99998 < found.phases[0].rate < 1
+    phases_certificate(found, 1e-3).verify()
 
 
 def test_steps_that_are_too_long_are_told() -> None:
