@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from fltheory.decimals import how_many
+from fltheory.decimals import as_fraction, how_many
 from fltheory.logs import AvailabilityLog
 from fltheory.logs.transitions import fit_on_off
 from fltheory.validation import ClientIndices, FloatArray
@@ -188,8 +188,8 @@ def log_proof(
     shares = tuple((float(p.min()), float(p.max())) for p in map(log.marginals.take, parts))
     clients = ClientClass(
         1,
-        1 / Fraction(f"{condition:.6g}"),
-        sigma=Fraction(f"{training.noise:.6g}"),
+        1 / _six_digits_above(condition),
+        sigma=_six_digits_above(training.noise),
         dissimilarity=_root_above(2 * training.dissimilarity),
     )
     # Of two local steps where all are always there the solver's bound is at times not proved.
@@ -222,6 +222,13 @@ def _square(
         return bound["start"] + bound["heterogeneity"] * h + bound["noise"] * sigma
     first = bound["start"] + bound["start_heterogeneity"] * h + bound["start_noise"] * sigma
     return first / rounds + bound["heterogeneity"] * h + bound["noise"] * sigma
+
+
+def _six_digits_above(value: float) -> Fraction:
+    """Return a short fraction that is at least a number: all that it allows is proved of."""
+    whole = as_fraction(value)
+    unit = Fraction(10) ** (math.floor(math.log10(value)) - 5) if value else Fraction(1)
+    return math.ceil(whole / unit) * unit
 
 
 def _root_above(square: float) -> Fraction:

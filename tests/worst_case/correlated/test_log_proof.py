@@ -122,6 +122,20 @@ def test_what_is_not_proved_is_told(masks: list[list[int]], message: str) -> Non
         log_proof(log, np.full(log.n_clients, 1 / log.n_clients), TRAINING, 10.0)
 
 
+def test_condition_and_noise_are_rounded_up() -> None:
+    """Six digits; a condition of nearly one is above one."""
+    log = AvailabilityLog.from_masks(np.ones((30, 2)))
+    for condition, above in ((1.0000001, "1.00001"), (3.3333333, "3.33334"), (12.3, "12.3")):
+        found = log_proof(log, np.full(2, 1 / 2), Training(noise=0.0), condition)
+        assert (found.condition, 1 / found.proof.mu) == (Fraction(above), Fraction(above))
+        assert f"L/mu <= {above} " in found.sentence
+    exact_noise, more = (
+        log_proof(log, np.full(2, 1 / 2), Training(noise=noise), 10.0).square
+        for noise in (0.100001, 0.1000001)
+    )
+    assert more == exact_noise
+
+
 @pytest.mark.parametrize("noise", [1.0, 5.0])
 def test_everybody_always_there_with_noise(noise: float) -> None:
     """Of the flattest losses the square is r^2 as large after a round, and what noise adds."""
