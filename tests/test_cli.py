@@ -169,6 +169,12 @@ def test_what_no_setting_can_refute_is_not_searched(fltheory_command) -> None:
     assert "theorem must be one that a setting can refute, got fedar/1" in err
 
 
+def test_an_order_of_hidden_constants_is_judged_by_verify(fltheory_command) -> None:
+    status, _, err = fltheory_command("falsify", "fednova/1")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "constants that are not known; fltheory verify judges its slopes" in err
+
+
 @pytest.mark.usefixtures("own_theorems_forgotten")
 @pytest.mark.parametrize(
     "arguments",

@@ -220,7 +220,9 @@ class RateClaim(Statement):
         """Which hypotheses are lost, or that constants of the bound are not known anywhere."""
         regimes = self.regimes.values()
         if regimes and not any(self._can_be_refuted_on(regime.setting) for regime in regimes):
-            unknown = "its bound has constants that are not known, and no truth can leave it"
+            unknown = (
+                "its bound has constants that are not known; fltheory verify judges its slopes"
+            )
             return lost_in(self.theorem) or unknown
         return lost_in(self.theorem)
 

@@ -53,7 +53,9 @@ def command(
     condition: Annotated[float | None, typer.Option(help=f"{CONDITION_MEANS}; default 1.")] = None,
     within: Annotated[
         float,
-        typer.Option(help="Distance at which to stop counting rounds, relative to the start's."),
+        typer.Option(
+            help="Distance at which to stop counting rounds, relative to the initial one."
+        ),
     ] = 0.1,
     groups: Annotated[
         int, typer.Option(help="Group clients into at most this many groups; more take longer.")
@@ -66,7 +68,7 @@ def command(
     prove: Annotated[
         Path | None,
         WRITTEN,
-        typer.Option(help="Write the certificate of what is proved for every loss to this file."),
+        typer.Option(help="Write the certificate of the bound for every loss to this file."),
     ] = None,
     store: Annotated[
         Path | None,
@@ -159,7 +161,7 @@ def command(
 
 
 def _proved(advice: Advice) -> tuple[LogProof | None, str]:
-    """Return what is proved for every loss and says so; or nothing, and why."""
+    """Return the proof for every loss and a sentence on it; or None, and why."""
     from fltheory.worst_case.correlated.log_proof import log_proof
 
     population = advice.population
@@ -185,7 +187,7 @@ def _write(proved: LogProof | None, file: Path) -> None:
 def _measured(
     file: Path, log: AvailabilityLog, sizes: FloatArray | None, condition: float | None
 ) -> MeasuredClients:
-    """Return what a file of gradients says of clients, who count by their sizes."""
+    """Return the clients as measured in a file of gradients, weighted by their sizes."""
     import numpy as np
 
     from fltheory.advice import measure_clients, read_gradients

@@ -22,8 +22,8 @@ def command(
 ) -> None:
     """Check a certificate of refutation or proof in exact arithmetic, by an independent program.
 
-    A witness that is kept as a setting is checked again as verify checks a regime; exit status 1
-    if it no longer refutes its statement.
+    A witness saved as a setting is checked again as verify checks a regime. Exit status 1 if it no
+    longer refutes its statement.
     """
     from fltheory.report.terminal.proof_text import proof_text
     from fltheory.worst_case import read_proof

@@ -33,7 +33,7 @@ def command(
     setting: Annotated[Path, READ, typer.Argument(help="A setting (TOML).")],
     theorems: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids or prefixes of ids; all about a run by default."),
+        typer.Argument(help="Ids or prefixes of ids; by default all theorems about runs."),
     ] = None,
     reading: Reading = None,
     json: VerdictsAsJson = None,
@@ -47,14 +47,14 @@ def command(
     ] = False,
     measure: Annotated[
         Measure | None,
-        typer.Option(help="Measure to which --own-steps converts: loss, the default, or distance."),
+        typer.Option(help="With --own-steps: measure to convert to, loss (default) or distance."),
     ] = None,
     replicas: Annotated[int, typer.Option(help="Sample size if sampled.")] = 2000,
     seed: Seed = 0,
 ) -> None:
     """Compare all theorems that apply to a setting, tightest first.
 
-    With --own-steps, on its problem and participation, over its rounds as averages.
+    With --own-steps, on the setting's problem and participation; its rounds count averages.
     """
     from fltheory.engines import read_setting
     from fltheory.report.figures.looseness_figure import write_looseness
@@ -88,7 +88,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is to be compared."""
+    """The comparison to make."""
 
     setting: Setting
     statements: Sequence[Statement] | None
@@ -109,7 +109,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What is printed and written of a comparison."""
+    """The printed and the written form of a comparison."""
 
     found: SideBySide | OwnSteps
     table: Table | None

@@ -35,7 +35,7 @@ def command(
             metavar="RUN",
         ),
     ] = None,
-    algorithm: Annotated[str | None, typer.Argument(help="Its name, e.g. scaffold.")] = None,
+    algorithm: Annotated[str | None, typer.Argument(help="Algorithm, e.g. scaffold.")] = None,
     changes: Changes = None,
     seed: Seed = 0,
     rtol: Annotated[float, typer.Option(help="Relative tolerance between models.")] = 1e-9,
@@ -181,7 +181,7 @@ def _imported(place: str) -> ModuleType:
 
 
 def _home(place: str) -> Path:
-    """Return the file of a module, its name where there is none."""
+    """Return the file of a module, or its name if it has none."""
     try:
         spec = None if place.endswith(".py") else find_spec(place)
     except (ImportError, ValueError):

@@ -47,7 +47,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Search for a setting that refutes a statement, and certify it where that is possible."""
+    """Search for a setting that refutes a statement, and certify it if possible."""
     theorem = the_id(theorem)
     if repairs:
         if out is not None or reading != "printed":
@@ -98,7 +98,7 @@ def _falsify(statement: Statement, budget: int | None, seed: int, out: Path | No
 
 
 def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
-    """Show what the mended statement survives, and which of its mends it needs if they are known.
+    """Show what the repaired statement survives, and which of its repairs are needed, if known.
 
     A reading that was written as a whole is searched as a whole.
     """

@@ -105,7 +105,7 @@ def _numbers(changes: Sequence[str]) -> dict[str, float]:
 
 
 def _mapped_reading(theorem: str) -> str:
-    """Return the first reading that is no claimed order, the printed one if all are."""
+    """Return the first reading that is not a claimed order, or the printed one if all are."""
     from fltheory.theorems import registry
 
     known = registry.readings(theorem)

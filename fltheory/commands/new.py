@@ -1,4 +1,4 @@
-"""``fltheory new ...``: files of your own to begin with, written where a user is."""
+"""``fltheory new ...``: templates for your own files, written where you say."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def setting(
 
 
 def _write_new(what: str, place: Path, suffix: str = ".py") -> None:
-    """Write a template under a user's name for it.
+    """Write a template to the file that the user names.
 
     Raises
     ------
     ValueError
-        If there is such a file, nothing can be written there, or a Python file has a name that
+        If the file exists, nothing can be written there, or a Python file has a name that
         cannot be imported, or that another module has.
     """
     from importlib.resources import files

@@ -59,7 +59,7 @@ def command(
         str | None,
         typer.Option(
             "--mu",
-            help="Their strong convexity; by default 1/10, or none for bounds on gradients of F.",
+            help="Strong convexity; by default 1/10, or none for bounds on gradients of F.",
         ),
     ] = None,
     heterogeneity: Annotated[
@@ -93,8 +93,8 @@ def command(
     rich: Annotated[
         bool,
         typer.Option(
-            help="ca-fed/1 and /2 with exact gradients: prove by a function that sees gradients at "
-            "the model, too. Seconds to a minute more, and never worse."
+            help="ca-fed/1 and /2 with exact gradients: prove with a function that also sees "
+            "gradients at the model. Takes seconds to a minute longer; never worse."
         ),
     ] = False,
     regime: Annotated[
@@ -187,7 +187,7 @@ def _refuse(options: Mapping[str, object], theorem: str) -> None:
 def _prove_run(
     theorem: str, setting: Setting | None, regime: str | None, rich: bool, out: Path | None
 ) -> None:
-    """Compare a bound on a run with what is proved and with the truth, on one setting."""
+    """Compare a bound on a run with the proved bound and the truth, on one setting."""
     from fltheory.report.terminal.proof_text import run_text
     from fltheory.worst_case.audits.run_audit import audit_run
 

@@ -20,7 +20,7 @@ _LEFT_OUT = ("seed", "replicas", "error", "detail", "versions")
 
 
 def command(
-    store: Annotated[Path, READ, typer.Argument(help="A store that fltheory sweep wrote.")],
+    store: Annotated[Path, READ, typer.Argument(help="A results database from fltheory sweep.")],
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,7 +52,7 @@ def command(
 
 
 def _table(results: pd.DataFrame) -> Table:
-    """Return the first rows, without what is not to be read at a glance."""
+    """Return the first rows, without columns too detailed for a terminal."""
     from rich.markup import escape
     from rich.table import Table
 

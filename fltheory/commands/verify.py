@@ -38,7 +38,7 @@ _RUNS_OF_AN_EXPERIMENT = 20
 
 
 class FailOn(StrEnum):
-    """What makes ``verify`` end with exit status 1."""
+    """When ``verify`` ends with exit status 1."""
 
     REFUTED = "refuted"
     UNDECIDED = "undecided"
@@ -247,7 +247,7 @@ def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline)
 
 
 def _recorded(path: Path | None, to_be_written: bool) -> Baseline:
-    """Return what is recorded; a file that is to be written need not be there."""
+    """Return the recorded verdicts; a file to be written need not exist."""
     from fltheory.verify.baseline import read_baseline
 
     if path is None or (to_be_written and not path.exists()):

@@ -31,17 +31,15 @@ def command(
     file: Annotated[
         Path,
         READ,
-        typer.Argument(
-            help="A log of who was online; or a problem, a, b, ..., if it ends in .toml."
-        ),
+        typer.Argument(help="A log of who was online; or, as .toml, a problem with a, b, ..."),
     ],
     sizes: SizesFile = None,
-    method: Annotated[Method, typer.Option(help="How the minimum is found.")] = "auto",
+    method: Annotated[Method, typer.Option(help="Method of minimisation.")] = "auto",
     rounds: Annotated[
         int | None,
-        typer.Option(help="Rounds of a run, with a log; by default the log's."),
+        typer.Option(help="Rounds of a run, if FILE is a log; by default the log's."),
     ] = None,
-    local_steps: Annotated[int, typer.Option(help="Local steps of a round, with a log.")] = 1,
+    local_steps: Annotated[int, typer.Option(help="Local steps of a round, if FILE is a log.")] = 1,
     noise: Annotated[float, typer.Option(help=NOISE_MEANS)] = 1.0,
     dissimilarity: Annotated[float, typer.Option(help=DISSIMILARITY_MEANS)] = 0.5,
     condition: Annotated[float, typer.Option(help=CONDITION_MEANS)] = 1.0,

@@ -55,6 +55,11 @@ def test_where_no_statement_speaks_one_line_says_so(fltheory_command, setting, t
     assert "does not apply: scaffold/strongly-convex" in out
 
 
+def test_of_one_statement_nobody_counts(fltheory_command, setting) -> None:
+    _, out, _ = fltheory_command("compare", setting, "fedavg-li/distance")
+    assert out.startswith("the statement is not about this setting; reasons:")
+
+
 def test_one_reading(fltheory_command, setting) -> None:
     _, out, _ = fltheory_command("compare", setting, "sa-fl/5", "--reading", "derived")
     assert [line.split()[3] for line in out.splitlines() if "│ sa-fl/5" in line] == ["derived"]

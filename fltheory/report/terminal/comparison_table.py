@@ -47,7 +47,9 @@ def _row(answer: Answer) -> list[Text]:
 def comparison_notes(found: SideBySide) -> Iterator[str]:
     """Yield what can be proved for every client loss, and why others do not apply."""
     if not found.answers:
-        yield f"none of the {len(found.silent)} statements is about this setting; reasons:"
+        count = len(found.silent)
+        nobody = f"none of the {count} statements is" if count > 1 else "the statement is not"
+        yield f"{nobody} about this setting; reasons:"
     if found.provable is not None:
         yield (
             f"provable for every client loss of this L, mu and heterogeneity at x*: "
