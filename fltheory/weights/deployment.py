@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.weights.trade_off import TradeOff
+
+# Squares of what is given are multiplied by others.
+_MOST = 1e100
+
+
+def _within(least: float, value: float) -> bool:
+    return least <= value <= _MOST
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,11 @@ class Training:
     def __post_init__(self) -> None:
         validation.whole_number("rounds", self.rounds, at_least=1)
         validation.whole_number("local_steps", self.local_steps, at_least=1)
-        validation.nonnegative("noise", self.noise)
         validation.positive("dissimilarity", self.dissimilarity)
-        validation.real_number("condition", self.condition, "at least 1", lambda value: value >= 1)
+        for name, least in (("noise", 0.0), ("condition", 1.0)):
+            value = getattr(self, name)
+            must_be = f"at least {least:g} and at most {_MOST:g}"
+            validation.real_number(name, value, must_be, partial(_within, least))
 
     @property
     def step(self) -> float:

@@ -37,6 +37,8 @@ def test_they_are_the_rules_for_a_setting() -> None:
         ({"rounds": 0}, "rounds must be a whole number"),
         ({"local_steps": 0}, "local_steps must be a whole number"),
         ({"noise": -1.0}, "noise must be"),
+        ({"noise": 1e300}, "noise must be at least 0 and at most 1e\\+100"),
+        ({"condition": 1e300}, "condition must be at least 1 and at most"),
         ({"dissimilarity": 0.0}, "dissimilarity must be"),
         ({"condition": 0.5}, "condition must be .*at least 1"),
     ],
