@@ -42,9 +42,9 @@ from fltheory.participation import MarkovOnOff
 from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
+from fltheory.problems.skewed import SkewedProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.testing.conformance.cases.clients import QuadraticClient
-from fltheory.theorems.atlas.skewed_loss import SkewedProblem
 from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.theorems.fedar.setting import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting

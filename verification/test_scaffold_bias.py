@@ -19,12 +19,12 @@ from fltheory import theorems
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation, check_step
+from fltheory.problems.skewed import SkewedProblem
 from fltheory.testing import each_cell
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems.atlas import scaffold_bias
 from fltheory.theorems.atlas.scaffold_bias import Rest, bias, claim_on
 from fltheory.theorems.atlas.scaffold_moments import ORDER, OneLoss, stationary_moments
-from fltheory.theorems.atlas.skewed_loss import SkewedProblem
 from fltheory.verify import check
 
 MEAN, SQUARE, CONTROL = (1, ()), (2, ()), (0, (2,))

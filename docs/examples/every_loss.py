@@ -31,9 +31,8 @@ from fltheory.worst_case import (
     SmoothClass,
     audit,
     best_settings,
-    threshold,
 )
-from fltheory.worst_case.audits.audit import Audit, Parameter, judge
+from fltheory.worst_case.audits.audit import Audit, Parameter, judge, threshold
 from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
 from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of

@@ -6,6 +6,7 @@ from fltheory.problems.design import nonconvex, quadratic
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.regression.logistic_problem import LogisticProblem
 from fltheory.problems.regression.multinomial_problem import MultinomialProblem
+from fltheory.problems.skewed import SkewedProblem
 from fltheory.problems.tilted import LogCoshProblem, RippledProblem
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Problem",
     "QuadraticProblem",
     "RippledProblem",
+    "SkewedProblem",
     "nonconvex",
     "quadratic",
 ]

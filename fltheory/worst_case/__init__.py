@@ -5,7 +5,7 @@ a round over all L-smooth, mu-strongly convex clients in all dimensions; its mul
 to fractions, are a proof that a checker of its own verifies.
 """
 
-from fltheory.worst_case.audits.audit import audit, threshold
+from fltheory.worst_case.audits.audit import audit
 from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.best_bounds import best_bound, certificate
 from fltheory.worst_case.proof_kinds import read_proof
@@ -21,5 +21,4 @@ __all__ = [
     "best_settings",
     "certificate",
     "read_proof",
-    "threshold",
 ]

@@ -2378,10 +2378,14 @@ class CountsInAFile(Algorithm):
             os.remove(self.path)
 
 
+# Kept, so that every new one lies elsewhere: mostly beside the last.
+_LYING: list[object] = []
+
+
 @kind("chance", clean=Plain)
 class StepByTheAddress(Algorithm):
     """Where memory happens to lie decides."""
 
     def round(self, state, clients, who, branch):
-        kept = [object() for _ in range(1 + time.perf_counter_ns() % 7)]
-        return stepped(state, clients, who, 0.25 if id(kept[-1]) // 16 % 2 else 0.125)
+        _LYING.append(object())
+        return stepped(state, clients, who, 0.25 if id(_LYING[-1]) // 16 % 2 else 0.125)

@@ -13,6 +13,7 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.derivations.derivation import Equal, Implied
 from fltheory.derivations.derivation_check import gap
+from fltheory.theorems.atlas.fedavg_li import E
 from fltheory.theorems.ca_fed import proof_2
 from fltheory.theorems.ca_fed import symbols as ca
 from fltheory.theorems.fedau import proof as fedau_proof
@@ -118,6 +119,8 @@ DOMAINS = {
     | {p >= sp.Rational(1, 2), alpha >= sp.Rational(1, 2)},
     "fedau": set(),
     "scaffold": set(),
+    "fedavg-li": {sp.Ge(E, 1, evaluate=False)},
+    "scaffold-bias": set(),
 }
 
 

@@ -36,8 +36,8 @@ from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP, Unit
 from fltheory.participation import UniformSubset
+from fltheory.problems.skewed import SkewedProblem
 from fltheory.theorems.atlas.scaffold_moments import ORDER, Moment, OneLoss, stationary_moments
-from fltheory.theorems.atlas.skewed_loss import SkewedProblem
 
 _PAPER = "Tang and Peng (preprint, 2026)"
 _NOISE_MOMENTS = ORDER + 4

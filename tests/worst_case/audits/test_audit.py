@@ -13,7 +13,7 @@ import pytest
 from fltheory import theorems, worst_case
 from fltheory.report.terminal.proof_text import audit_text
 from fltheory.worst_case import ClientClass, SafariRound, SmoothClass
-from fltheory.worst_case.audits.audit import ClassOutcome
+from fltheory.worst_case.audits.audit import ClassOutcome, threshold
 from fltheory.worst_case.audits.theorem_form import DESCENT_FORM, DISTANCE_FORM
 from fltheory.worst_case.rounds.measure import DESCENT, Claim
 
@@ -146,7 +146,7 @@ def test_how_far_the_bound_is_from_the_best() -> None:
 
 
 def test_the_threshold_of_q_is_found_within_a_512th() -> None:
-    found = worst_case.threshold(DERIVED, EVERYWHERE, TEN, "q", first=0, last=1, precision="1/512")
+    found = threshold(DERIVED, EVERYWHERE, TEN, "q", first=0, last=1, precision="1/512")
     assert found.proved is not None
     assert found.refuted is not None
     assert found.proved < Fraction("0.0723") < found.refuted + Fraction(1, 512)
@@ -181,7 +181,7 @@ def test_clients_that_are_convex_only_are_refused() -> None:
     with pytest.raises(ValueError, match="mu must be above 0 for sa-fl/5, whose bound is for"):
         worst_case.audit(DERIVED, flat, TEN)
     with pytest.raises(ValueError, match="mu must be above 0 for sa-fl/5, whose bound is for"):
-        worst_case.threshold(DERIVED, flat, TEN, "q", first=0, last=1)
+        threshold(DERIVED, flat, TEN, "q", first=0, last=1)
 
 
 @pytest.mark.parametrize(
