@@ -47,7 +47,7 @@ def command(
     ] = False,
     measure: Annotated[
         Measure | None,
-        typer.Option(help="With --own-steps: measure to convert to, loss (default) or distance."),
+        typer.Option(help="With --own-steps: compare in loss (default) or distance."),
     ] = None,
     replicas: Annotated[int, typer.Option(help="Sample size if sampled.")] = 2000,
     seed: Seed = 0,

@@ -53,7 +53,7 @@ def command(
     figure: Annotated[
         Path | None,
         WRITTEN,
-        typer.Option(help="Write a figure of weights and trade-off to this file."),
+        typer.Option(help="Write a figure to this file: weights and trade-off."),
     ] = None,
 ) -> None:
     """Find the aggregation weights that minimise CA-Fed's bound on the error."""
