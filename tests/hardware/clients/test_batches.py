@@ -105,8 +105,8 @@ def test_stretches_make_up_the_whole() -> None:
     ("parts", "message"),
     [
         ([[0], []], "every client samples, got none for 1"),
-        ([[0], [5]], "places from 0 to 4, got 5 for client 1"),
-        ([[-1], [1]], "places from 0 to 4, got -1 for client 0"),
+        ([[0], [5]], "indices of samples, 0 to 4, got 5 for client 1"),
+        ([[-1], [1]], "indices of samples, 0 to 4, got -1 for client 0"),
     ],
 )
 def test_parts_must_be_places(parts: list[list[int]], message: str) -> None:
