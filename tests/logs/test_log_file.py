@@ -254,7 +254,10 @@ def test_what_stands_in_front_may_be_written_in_capitals(read) -> None:
     [
         ("client,from,to\nann,0,2\n# a note\n", r"line 3: a line with # must stand in front"),
         ("# start: 0\n\nclient,from,to\n#\nann,0,2", r"line 4: a line with # must stand"),
-        ("client,round\nann,1\n", r"line 1: columns must be .*; got client,round: if they have other names, --columns"),
+        (
+            "client,round\nann,1\n",
+            r"line 1: columns must be .*; got client,round: if they have other names, --columns",
+        ),
         ("client,time,present\nann,0001-01-01,1\nbob,2020-01-01,1\n", r"years from 1678 to 2261"),
         (
             "client,time,present\nann,5,1\nbob,2020-01-01,1\n",
