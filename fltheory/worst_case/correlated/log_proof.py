@@ -190,7 +190,7 @@ def log_proof(
         1,
         1 / _six_digits_above(condition),
         sigma=_six_digits_above(training.noise),
-        dissimilarity=_root_above(2 * training.dissimilarity),
+        dissimilarity=_root_above(2 * as_fraction(training.dissimilarity)),
     )
     # Of two local steps where all are always there the solver's bound is at times not proved.
     for local_steps in dict.fromkeys((_LOCAL_STEPS[len(groups)], (1,))):
@@ -231,9 +231,9 @@ def _six_digits_above(value: float) -> Fraction:
     return math.ceil(whole / unit) * unit
 
 
-def _root_above(square: float) -> Fraction:
-    """Return a short fraction that is at least the root."""
-    return Fraction(math.ceil(math.sqrt(square) * (1 - 1e-12) * 10**6), 10**6)
+def _root_above(square: Fraction) -> Fraction:
+    """Return the least multiple of a millionth that is at least the root of a positive number."""
+    return Fraction(math.isqrt(math.ceil(square * 10**12) - 1) + 1, 10**6)
 
 
 def _parts(log: AvailabilityLog) -> list[ClientIndices]:

@@ -136,6 +136,16 @@ def test_condition_and_noise_are_rounded_up() -> None:
     assert more == exact_noise
 
 
+def test_a_dissimilarity_just_above_a_short_one_is_rounded_up() -> None:
+    """The root of 2 Gamma is 1, and 5e-14 above it; of the latter more is proved, of 1.000001."""
+    log = AvailabilityLog.from_masks(np.random.default_rng(0).random((60, 2)) < 0.5)
+    one, above = (
+        log_proof(log, np.full(2, 1 / 2), Training(noise=0.0, dissimilarity=gamma), 10.0).square
+        for gamma in (0.5, 0.50000000000005)
+    )
+    assert one < above < Fraction(1000003, 1000000) * one
+
+
 @pytest.mark.parametrize("noise", [1.0, 5.0])
 def test_everybody_always_there_with_noise(noise: float) -> None:
     """Of the flattest losses the square is r^2 as large after a round, and what noise adds."""
