@@ -915,8 +915,7 @@ def checked(text: str) -> str:
     """Check a certificate's text and return its claim."""
     proof = parsed(text)
     check_correlated(proof)
-    numbers = ", ".join(f"{name} = {float(value):.6g}" for name, value in proof.bound.items())
-    return f"{CLAIMS[proof.measure]}; {numbers}"
+    return kernel.with_numbers(CLAIMS[proof.measure], proof.bound)
 
 
 if __name__ == "__main__":

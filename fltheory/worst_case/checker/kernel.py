@@ -546,6 +546,12 @@ def is_positive_semidefinite(matrix: FractionRows) -> bool:
     return True
 
 
+def with_numbers(claim: str, bound: Mapping[str, Fraction]) -> str:
+    """Return a claim with the numbers in it."""
+    numbers = ", ".join(f"{name} = {float(value):.6g}" for name, value in bound.items())
+    return f"{claim}; {numbers}"
+
+
 def run(arguments: Sequence[str], program: str, check: Callable[[str], str]) -> int:
     """Check a file: 0 if it proves its claim, which is printed, 1 if not, 2 for a wrong call."""
     if len(arguments) != 1:

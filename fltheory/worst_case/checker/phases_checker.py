@@ -220,8 +220,7 @@ def checked(text: str) -> str:
     """Check a certificate's text and return its claim."""
     proof = parsed(text)
     check_phases(proof)
-    numbers = ", ".join(f"{name} = {float(value):.6g}" for name, value in proof.bound.items())
-    return f"{CLAIMS[bool(proof.n_measured)]}; {numbers}"
+    return kernel.with_numbers(CLAIMS[bool(proof.n_measured)], proof.bound)
 
 
 if __name__ == "__main__":

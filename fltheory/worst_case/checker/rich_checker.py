@@ -437,8 +437,7 @@ def checked(text: str) -> str:
     """Check a certificate's text and return its claim."""
     proof = parsed(text)
     check_rich(proof)
-    numbers = ", ".join(f"{name} = {float(value):.6g}" for name, value in proof.bound.items())
-    return f"{plain.CLAIMS[proof.measure]}; {numbers}"
+    return kernel.with_numbers(plain.CLAIMS[proof.measure], proof.bound)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ size)``, so that h is the sum of squares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -595,20 +595,8 @@ class OnOffProgram:
             blocks = [(self._less(columns), constant) for columns, constant in blocks]
         else:
             cost[[self._of_ends[name] for name in costs]] = list(costs.values())
-        found = optimum(
-            cost[used],
-            equal=(np.zeros((0, int(used.sum()))), np.zeros(0)),
-            nonnegative=(nonnegative[:, used], offsets + nonnegative @ known),
-            blocks=[
-                (columns[used], constant + np.tensordot(known, columns, 1))
-                for columns, constant in blocks
-            ],
-        )
-        if found is None:
-            return None
-        unknowns = known.copy()
-        unknowns[used] = found.unknowns
-        return self._solution(found.value, unknowns)
+        found = least_of(cost, used, known, (nonnegative, offsets), blocks)
+        return None if found is None else self._solution(*found)
 
     def _less(self, columns: FloatArray) -> FloatArray:
         less = columns.copy()
@@ -664,6 +652,31 @@ def _weights(a_round: AveragingRound, state: tuple[int, ...]) -> list[float]:
     if a_round.averaging == "present":
         return [factor / max(sum(state), 1)] * len(state)
     return [factor * float(own.weight) for own in a_round.groups]
+
+
+def least_of(
+    cost: FloatArray,
+    used: NDArray[np.bool_],
+    known: FloatArray,
+    nonnegative: tuple[FloatArray, FloatArray],
+    blocks: Sequence[Block],
+) -> tuple[float, FloatArray] | None:
+    """Return the least cost and all unknowns, those that are not used being known; None if none."""
+    rows, offsets = nonnegative
+    found = optimum(
+        cost[used],
+        equal=(np.zeros((0, int(used.sum()))), np.zeros(0)),
+        nonnegative=(rows[:, used], offsets + rows @ known),
+        blocks=[
+            (columns[used], constant + np.tensordot(known, columns, 1))
+            for columns, constant in blocks
+        ],
+    )
+    if found is None:
+        return None
+    unknowns = known.copy()
+    unknowns[used] = found.unknowns
+    return found.value, unknowns
 
 
 def mixed(factor: FloatArray, rows: FloatArray, i: int, j: int) -> FloatArray:

@@ -38,11 +38,12 @@ from fltheory.worst_case.correlated.program import (
     cells_of,
     independent_rows,
     interpolation,
+    least_of,
     mixed,
     states_of,
 )
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
-from fltheory.worst_case.semidefinite import Block, optimum
+from fltheory.worst_case.semidefinite import Block
 
 # Ends that are unknown; those of noise are zero.
 _ENDS = ("floor", "start", "once", "below")
@@ -532,20 +533,8 @@ class RichProgram(OnOffProgram):
             blocks = [(self._less(columns), constant) for columns, constant in blocks]
         else:
             cost[list(self._of_ends.values())] = [costs.get(name, 0.0) for name in self._of_ends]
-        found = optimum(
-            cost[used],
-            equal=(np.zeros((0, int(used.sum()))), np.zeros(0)),
-            nonnegative=(rows[:, used], offsets + rows @ known),
-            blocks=[
-                (columns[used], constant + np.tensordot(known, columns, 1))
-                for columns, constant in blocks
-            ],
-        )
-        if found is None:
-            return None
-        unknowns = known.copy()
-        unknowns[used] = found.unknowns
-        return self._rich_solution(found.value, unknowns)
+        found = least_of(cost, used, known, (rows, offsets), blocks)
+        return None if found is None else self._rich_solution(*found)
 
     @cached_property
     def _given(self) -> list[list[FloatArray]]:
