@@ -51,7 +51,7 @@ class LawCheck:
             **self.hyper,
         )
         if not report.checked:
-            pytest.skip(f"{self.law} does not apply to what is fixed")
+            pytest.skip(f"{self.law} does not apply with the fixed arguments")
         if not report.conforms:
             raise ConformanceError(report)
 

@@ -13,8 +13,9 @@ import numpy as np
 from fltheory import validation
 from fltheory.long_work.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
+from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
-from fltheory.testing.conformance.guarded_run import GuardedRun
+from fltheory.testing.conformance.guarded_run import GuardedRun, check_signature
 from fltheory.testing.conformance.hints import hints_of
 from fltheory.testing.conformance.laws.table import IGNORES_TRACE, LAWS, LONGEST, ConformanceLaw
 from fltheory.testing.conformance.own_runs import Run, algorithm_of
@@ -26,7 +27,7 @@ from fltheory.testing.conformance.report import (
     differences,
 )
 from fltheory.testing.conformance.slips.diagnosis import causes_of
-from fltheory.testing.conformance.specifications import specification
+from fltheory.testing.conformance.specifications import Specification, specification
 
 RTOL = 1e-9
 _FINEST = 1e-14
@@ -90,7 +91,7 @@ def check_algorithm(
         An AssertionError whose message says which law fails, on the smallest trace that shows
         it, what was expected, what came, and likely causes.
     ValueError
-        For an unknown algorithm, law or option.
+        For an unknown algorithm, law or option, and if ``run`` does not take these arguments.
 
     Examples
     --------
@@ -103,6 +104,7 @@ def check_algorithm(
     one, checked = specification(name), laws_of(name, laws)
     if not checked:
         raise ValueError(f"laws must name one law at least, got {laws!r}: nothing is checked")
+    check_signature(run, _smallest(one, fixed))
     guarded = GuardedRun(run)
     bench, begun = Bench(one, guarded, rtol), time.perf_counter()
     inspection = Inspection(bench, fixed, seed)
@@ -154,9 +156,8 @@ def checked_request(
         for law, reason in expected.items():
             validation.text(f"expected[{law!r}]", reason)
     fixed = one.checked(hyper)
-    make = CaseMaker(one, fixed, np.random.default_rng(0))
     # The package's own algorithm says what is out of range, before anything is run.
-    case = make.drawn(n=2, rounds=1)
+    case = _smallest(one, fixed)
     n = case.n_clients
     given = {
         name: one.options[name].for_clients(value, n)
@@ -165,6 +166,10 @@ def checked_request(
     }
     algorithm_of(one, (1,) * n, **{**case.keywords, **given})
     return fixed
+
+
+def _smallest(one: Specification, fixed: Mapping[str, Any]) -> Case:
+    return CaseMaker(one, fixed, np.random.default_rng(0)).drawn(n=2, rounds=1)
 
 
 def laws_of(name: str, named: Collection[str] | None = None) -> list[ConformanceLaw]:

@@ -340,7 +340,7 @@ _LAWS = (
     ),
     ConformanceLaw(
         "many-clients",
-        "with 14 to 45 clients, all of them present or most",
+        "with 14 to 45 clients, most or all of them present",
         _many_clients,
     ),
     ConformanceLaw(
@@ -350,8 +350,8 @@ _LAWS = (
     ),
     ConformanceLaw(
         "options-at-their-ends",
-        "with rare clients, and each option in turn at an end of its range, where bounds of one's "
-        "own show, and a 0 that is taken for left out",
+        "with rare clients, and each option in turn at an end of its range: shows limits of your "
+        "own, and a 0 taken for a missing value",
         ends.at_the_ends,
         applies=lambda one: bool(ends.ends_of(one.options)),
     ),
