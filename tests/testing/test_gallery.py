@@ -20,10 +20,10 @@ from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.problems import QuadraticProblem
 from fltheory.testing import check_algorithm
-from fltheory.testing.conformance.cases import case as conformance
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance import case as conformance
+from fltheory.testing.conformance.case import QuadraticClient
+from fltheory.testing.conformance.diagnosis import ALIKE
 from fltheory.testing.conformance.report import LawOutcome
-from fltheory.testing.conformance.slips.diagnosis import ALIKE
 from fltheory.testing.conformance.slips.table import played, slips_of
 from fltheory.testing.conformance.suite import laws_of
 from tests.drawn import a_tenth

@@ -9,13 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.case_maker import CaseMaker, Kind
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.case_maker import CaseMaker, Kind, steady
 from fltheory.testing.conformance.guarded_run import NOT_FINITE, GuardedRun, Misconduct
 from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.slips.table import played
 from fltheory.testing.conformance.specifications import Specification
-from fltheory.testing.conformance.ties import steady
 from fltheory.validation import FloatArray
 
 _MOST_TRIED = 160

@@ -11,8 +11,7 @@ import numpy as np
 
 from fltheory.files.user_file import said_by
 from fltheory.read_only import read_only_copy
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.clients import CountedClient
+from fltheory.testing.conformance.case import Case, CountedClient
 from fltheory.testing.conformance.own_runs import Run
 from fltheory.validation import FloatArray
 

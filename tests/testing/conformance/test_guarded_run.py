@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.case import Case, QuadraticClient
 from fltheory.testing.conformance.guarded_run import GuardedRun
 from fltheory.testing.conformance.own_runs import Run
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.laws.table import LAWS
+from fltheory.testing.conformance.laws import LAWS
 from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.report import ConformanceError, LawOutcome
 from fltheory.testing.conformance.specifications import SPECIFICATIONS

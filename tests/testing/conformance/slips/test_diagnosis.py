@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
+from fltheory.testing.conformance.diagnosis import ALIKE, ELSEWHERE
 from fltheory.testing.conformance.report import LawFinding
-from fltheory.testing.conformance.slips.diagnosis import ALIKE, ELSEWHERE
 from tests.drawn import a_tenth
 from tests.testing.conformance.wrong_runs import run_with_slip, slip_of
 
