@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from fltheory.learnability import Source
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import Population
+from fltheory.learnability.populations import Marginal, Population, uniform
 from fltheory.learnability.system import DisagreementCase, TailCase, UniformPair
 from fltheory.theorems.pac import regimes
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from fltheory.grammar.regime import Regime
 from fltheory.learnability import Source
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import Population, as_population
+from fltheory.learnability.populations import Marginal, Population, as_population, uniform
 from fltheory.learnability.system import (
     DisagreementCase,
     PowerOfSize,

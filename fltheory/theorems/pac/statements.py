@@ -38,11 +38,14 @@ from fltheory.learnability.complexity import (
     log_more_than_twice_seen,
     printed_complexity,
 )
-from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
-from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
-from fltheory.learnability.populations.population import Population
-from fltheory.learnability.populations.relation import (
+from fltheory.learnability.empirical_minimiser import (
+    NoiselessLaw,
+    sample_erm,
+    sample_noiseless,
+    sample_server_assisted,
+)
+from fltheory.learnability.populations import Population
+from fltheory.learnability.relation import (
     PositiveRelation,
     alpha_bounds,
     bernstein_constant,
