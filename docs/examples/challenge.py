@@ -8,6 +8,7 @@ whole numbers over one denominator.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fltheory import validation
-from fltheory.learnability.binomial import binomial_numerators, over_power
+from fltheory.learnability.binomial import over_power
 from fltheory.learnability.impossibility import Impossibility, impossibility, split_clients
 
 POINTS = ((0.0,), (1.0,))
@@ -168,6 +169,17 @@ def _likeliest(construction: Impossibility, samples: int) -> _Weights:
     weights = {selected: hidden.numerator * scale}
     weights |= {selected - 1 - place: weight for place, weight in enumerate(seen)}
     return _Weights(weights, rare.denominator, draws)
+
+
+def binomial_numerators(n: int, p: Fraction, k: int, count: int) -> list[int]:
+    """Return ``P[X = k] b^n``, ``P[X = k + 1] b^n``, ..., so many of them, with p = a/b."""
+    a, c = p.numerator, p.denominator - p.numerator
+    term = math.comb(n, k) * a**k * c ** (n - k)
+    found = []
+    for j in range(k, k + count):
+        found.append(term)
+        term = term * ((n - j) * a) // ((j + 1) * c)
+    return found
 
 
 class _Trainer:

@@ -67,8 +67,7 @@ def command(
         write_trade_off,
         write_weights,
     )
-    from fltheory.weights.client_weights import for_clients, of_problem
-    from fltheory.weights.deployment import Training
+    from fltheory.weights.client_weights import Training, for_clients, of_problem
     from fltheory.weights.sizes_file import read_trade_off
 
     check_places(".csv", ".png", ".svg", out=out)

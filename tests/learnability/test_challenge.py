@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docs.examples.challenge import binomial_numerators, challenge
 from fltheory.learnability import impossibility
-from fltheory.learnability.challenge import challenge
 
 
 class Nearest:
@@ -161,3 +162,10 @@ def test_other_errors_of_a_learner_are_not_hidden() -> None:
 def test_bad_counts(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got 0"):
         challenge(Nearest(), 3, 2, 1, **{name: value})
+
+
+def test_numerators_are_terms_over_one_denominator() -> None:
+    p = Fraction(2, 7)
+    found = binomial_numerators(9, p, 3, 4)
+    expected = [math.comb(9, j) * p**j * (1 - p) ** (9 - j) for j in range(3, 7)]
+    assert [Fraction(value, 7**9) for value in found] == expected

@@ -17,8 +17,7 @@ from fltheory.report.figures.figure_axes import label, legend_below, set_scales,
 from fltheory.report.figures.figure_file import default_style, write_figure
 from fltheory.report.terminal.deployments.log_report import doubts
 from fltheory.validation import FloatArray
-from fltheory.weights.client_weights import ClientWeights
-from fltheory.weights.deployment import Training
+from fltheory.weights.client_weights import ClientWeights, Training
 from fltheory.weights.optimum import OptimalWeights, solve
 from fltheory.weights.trade_off import TradeOff
 
