@@ -60,7 +60,7 @@ def command(
     from dataclasses import replace
 
     from fltheory.logs import describe
-    from fltheory.report.terminal.deployments.weights_report import (
+    from fltheory.report.terminal.weights_report import (
         weights_assumptions,
         weights_summary,
         weights_table,
