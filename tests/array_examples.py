@@ -44,7 +44,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.skewed import SkewedProblem
 from fltheory.problems.weighted_objective import WeightedObjective
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.case import QuadraticClient
 from fltheory.theorems.cited_lemmas import LocalRun
 from fltheory.theorems.fedar import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting

@@ -49,7 +49,7 @@ def client_loss(client: LossClient, module: nn.Module) -> Tensor:
 
     Examples
     --------
-    >>> from fltheory.testing.conformance.cases.clients import QuadraticClient
+    >>> from fltheory.testing.conformance.case import QuadraticClient
     >>> module = module_at([3.0])
     >>> loss = client_loss(QuadraticClient(np.eye(1), np.array([1.0])), module)
     >>> loss.backward()

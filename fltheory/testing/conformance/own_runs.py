@@ -366,7 +366,7 @@ def run_of(name: str) -> Run:
     --------
     >>> import numpy as np
     >>> from fltheory.testing import run_of
-    >>> from fltheory.testing.conformance.cases.clients import QuadraticClient
+    >>> from fltheory.testing.conformance.case import QuadraticClient
     >>> client = QuadraticClient(np.eye(1), np.zeros(1))
     >>> run = run_of("scaffold")
     >>> run(np.ones(1), [client], np.ones((2, 1), bool), client_lr=0.5, local_steps=1,

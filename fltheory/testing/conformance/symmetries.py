@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from fltheory.testing.conformance import case_maker
 from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison, of_sizes, on
-from fltheory.testing.conformance.cases import case_maker
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.case_maker import CaseMaker
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.case_maker import CaseMaker
 from fltheory.validation import FloatArray
 
 _SIZES = ((2, 2, 4), (4, 3, 10))

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from fltheory.testing.conformance import case_maker
 from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison
-from fltheory.testing.conformance.cases import case_maker
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.case_maker import CaseMaker
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.case import Case, QuadraticClient
+from fltheory.testing.conformance.case_maker import CaseMaker
 from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
 
