@@ -275,8 +275,8 @@ SURVIVORS = {
         "killed by test_rounds_of_quantities.py, which was not among the nearest"
     ),
     "engines/history/jump_limits.py: _dwell: 2 * size -> 3 * size": _ALLOWANCE,
-    "theorems/fedar/statements.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
-    "theorems/pac/statements.py: growth_of_offset: system.split(value)[0] -> "
+    "theorems/fedar.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
+    "theorems/sa_fl/pac.py: growth_of_offset: system.split(value)[0] -> "
     "system.split(value)[1]": "killed by test_sa_fl_pac.py",
     "engines/moments/many_sets/summed_maps.py: SummedMaps: np.isfinite(slopes).all() and "
     "np.isfinite(pulls).all() -> np.isfinite(slopes).all() or np.isfinite(pulls).all()": (

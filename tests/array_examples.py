@@ -45,8 +45,8 @@ from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProb
 from fltheory.problems.skewed import SkewedProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.testing.conformance.case import QuadraticClient
-from fltheory.theorems.cited_lemmas.local_run import LocalRun
-from fltheory.theorems.fedar.setting import FedARPath
+from fltheory.theorems.cited_lemmas import LocalRun
+from fltheory.theorems.fedar import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
 from fltheory.verify.own_steps import GivenRun, OwnBound

@@ -31,7 +31,7 @@ from fltheory.long_work.progress import shown_progress
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
-from fltheory.theorems.pac.impossibility import draw_failures
+from fltheory.theorems.sa_fl.impossibility import draw_failures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

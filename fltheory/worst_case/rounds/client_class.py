@@ -44,8 +44,8 @@ class ClientClass:
 
     Examples
     --------
-    >>> ClientClass(1, "0.1").condition_number
-    Fraction(10, 1)
+    >>> ClientClass(1, "0.1").mu
+    Fraction(1, 10)
     """
 
     L: Fraction
@@ -79,17 +79,6 @@ class ClientClass:
         object.__setattr__(self, "heterogeneity", heterogeneity)
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def condition_number(self) -> Fraction:
-        """L/mu.
-
-        Raises
-        ------
-        ZeroDivisionError
-            If mu is 0.
-        """
-        return self.L / self.mu
 
     @property
     def is_exact(self) -> bool:
