@@ -142,7 +142,7 @@ SURVIVORS = {
     "engines/affine/symbolic/presences.py: Presences: 2000 -> 2001": (
         "equivalent: any priority above that of forms"
     ),
-    "weights/solvers/conic.py: _importance: if found[-1][0] <= _GOOD_ENOUGH: -> nothing": (
+    "weights/conic.py: _importance: if found[-1][0] <= _GOOD_ENOUGH: -> nothing": (
         "killed by test_conic.py, and before by 10,000 clients in test_optimum.py"
     ),
     "engines/guard.py: _generators: generator is not known -> generator is known": (
@@ -226,7 +226,7 @@ SURVIVORS = {
     ),
     "engines/moments/many_sets/client_sums.py: _deviations: 2 * reading.start.shape[0] -> "
     "2 / reading.start.shape[0]": "killed by test_client_sums.py",
-    "weights/deployment.py: Training: 1 -> 2": "killed by test_deployment.py",
+    "weights/client_weights.py: Training: 1 -> 2": "killed by test_deployment.py",
     "engines/enclosure/enclosed.py: ExactRun: n + 1 -> n + 2": "killed by test_enclosed.py",
     # 3001
     "engines/simulation.py: round_by_branch: return algorithm.round(state, clients, who, name) -> "
@@ -268,7 +268,7 @@ SURVIVORS = {
     "engines/affine/symbolic/forms.py: noise_covariance: -1 -> -2": (
         "equivalent: covariances are square"
     ),
-    "weights/solvers/conic.py: _importance: if p is None: -> nothing": "killed by test_conic.py",
+    "weights/conic.py: _importance: if p is None: -> nothing": "killed by test_conic.py",
     "engines/measured/measured_run.py: dissimilarity_bound: gradients - problem.alpha @ "
     "gradients -> gradients + problem.alpha @ gradients": _GONE + ": the mean at x* is zero",
     "engines/moments/many_sets/client_sums.py: _mean_square_weight: weights ** 2 -> "
@@ -277,8 +277,8 @@ SURVIVORS = {
         "killed by test_rounds_of_quantities.py, which was not among the nearest"
     ),
     "engines/history/jump_limits.py: _dwell: 2 * size -> 3 * size": _ALLOWANCE,
-    "theorems/fedar/statements.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
-    "theorems/pac/statements.py: growth_of_offset: system.split(value)[0] -> "
+    "theorems/fedar.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
+    "theorems/sa_fl/pac.py: growth_of_offset: system.split(value)[0] -> "
     "system.split(value)[1]": "killed by test_sa_fl_pac.py",
     "engines/moments/many_sets/summed_maps.py: SummedMaps: np.isfinite(slopes).all() and "
     "np.isfinite(pulls).all() -> np.isfinite(slopes).all() or np.isfinite(pulls).all()": (
@@ -323,7 +323,7 @@ SURVIVORS = {
     "engines/history/histories.py: _SMALL_TABLE: 1 << 14 -> 1 << 15": _CHOICE,
     "engines/history/histories.py: _adjoints: int(steps[last - 1].targets.max(initial=0)) + 1 -> "
     "int(steps[last - 1].targets.max(initial=0)) + 2": "equivalent: a row that no target reads",
-    "weights/solvers/conic.py: _importance: found[-1][0] <= _GOOD_ENOUGH -> "
+    "weights/conic.py: _importance: found[-1][0] <= _GOOD_ENOUGH -> "
     "found[-1][0] < _GOOD_ENOUGH": _BETWEEN,
 }
 

@@ -29,13 +29,13 @@ from fltheory.engines.fedau_weights.dependent_weight_error import weight_error_u
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.engines.observables import ParticipantExcessLoss
 from fltheory.evidence.enclosed_values import Intervals
-from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.empirical_minimiser.server_assisted import (
+from fltheory.learnability.empirical_minimiser import (
+    NoiselessLaw,
+    sample_erm,
     sample_server_assisted,
     worst_minimiser,
 )
-from fltheory.learnability.populations.population import as_population
+from fltheory.learnability.populations import as_population
 from fltheory.logs.played_log import PlayedLog
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import MarkovOnOff
@@ -45,8 +45,8 @@ from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProb
 from fltheory.problems.skewed import SkewedProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.testing.conformance.case import QuadraticClient
-from fltheory.theorems.cited_lemmas.local_run import LocalRun
-from fltheory.theorems.fedar.setting import FedARPath
+from fltheory.theorems.cited_lemmas import LocalRun
+from fltheory.theorems.fedar import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
 from fltheory.verify.own_steps import GivenRun, OwnBound

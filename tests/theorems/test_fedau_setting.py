@@ -19,8 +19,7 @@ from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.engines.fedau_weights.dependent_weight_error import recorded_weights
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import LogCoshProblem, QuadraticProblem
-from fltheory.theorems.fedau.setting import FedAUSetting
-from fltheory.theorems.fedau.symbols import F_0, G_in_run, Q, W, delta, e_max, tau
+from fltheory.theorems.fedau.setting import F_0, FedAUSetting, G_in_run, Q, W, delta, e_max, tau
 from tests.engines.fedau_weights.test_weight_error import over_all_paths
 
 P = (0.8, 0.3)

@@ -86,8 +86,8 @@ class Bench:
             if not np.isfinite(models).all():
                 given = ", ".join(f"{name}={value!r}" for name, value in case.keywords.items())
                 raise ValueError(
-                    "what is fixed must keep models finite: this package's own overflow with "
-                    f"{given}"
+                    "fixed arguments must keep models finite: the package's own models overflow "
+                    f"with {given}"
                 )
             self._ours[case.key] = models
         return self._ours[case.key]

@@ -161,7 +161,7 @@ _AWAY = 100
 def hints_of(bench: Bench, make: CaseMaker) -> tuple[str, ...]:
     """Return what is seen of an implementation that does not conform, in sentences."""
     if _rounds(bench, make):
-        return ("models differ in the last digits of single precision alone: see rtol=",)
+        return ("models agree to single precision only: see rtol=",)
     seen: defaultdict[Callable[..., Iterator[str]], list[str]] = defaultdict(list)
     for look in (_recorded, _ignored, _without_gradients, _gradient_size, _steps, _right_where):
         # What ignores an option, or moves without gradients, makes ratios of moves mean nothing,
@@ -206,7 +206,7 @@ def _recorded(bench: Bench, make: CaseMaker) -> Iterator[str]:
     case = _plain(make, kind=case_maker.full, n=2, dim=2, rounds=_ROUNDS)
     models, ours = bench.actual(case), bench.ours(case)
     if bench.compared(case, ours[1:], models[:-1]).first_wrong is None:
-        yield "each row that run returns is the model one round later: the first must be x0"
+        yield "each row that run returns is one round late: the first row must be x0"
     elif (models != models[-1]).any():
         return
     elif (models == case.x0).all():
@@ -269,11 +269,11 @@ def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
     slack = 10 * bench.rtol
     if np.ptp(ratios) <= slack and 0 < ratios[0, 0] < 1 - slack:
         yield (
-            "where all gradients are 0, a round makes the model "
-            f"{ratios[0, 0]:.6g} of what it was: weight decay, or something else that pulls to 0"
+            "where all gradients are 0, a round multiplies the model by "
+            f"{ratios[0, 0]:.6g}: weight decay, or something else that pulls to 0"
         )
     else:
-        yield "the model moves where all gradients are 0: something else than gradients moves it"
+        yield "the model moves where all gradients are 0: something other than gradients moves it"
 
 
 def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
@@ -338,7 +338,7 @@ def _over_steps(one: float, four: float, slack: float) -> str:
         return "the number of local steps is multiplied in, or not divided out"
     if four > one:
         return "momentum in the local steps, or gradients that add up (zero_grad)"
-    return "local steps that are left out, or get smaller"
+    return "local steps that are left out, or that get smaller"
 
 
 def _over_rounds(ratios: FloatArray, slack: float) -> str:
@@ -367,15 +367,16 @@ def _gradient_size(bench: Bench, make: CaseMaker) -> Iterator[str]:
     if alike(10 * larger, large):
         if alike(small, 1e3 * usual):
             yield (
-                "a step is as long whatever the gradient: gradients are normalised, or signs alone"
+                "a step has the same length whatever the gradient: gradients are normalised, or "
+                "only their signs count"
             )
         else:
             yield (
-                "however large gradients are, a round moves the model no farther: gradients, "
-                "changes or models are clipped"
+                "a round moves the model no farther than some distance, however large gradients "
+                "are: gradients, changes or models are clipped"
             )
     elif not (alike(small, usual) and alike(usual, large)):
-        yield "moves are not in proportion to gradients, which the paper's are"
+        yield "moves are not proportional to gradients, as the paper's are"
 
 
 def _somebody(rng: np.random.Generator, rounds: int, n: int) -> np.ndarray:
@@ -464,8 +465,8 @@ def _too_far(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
     if found := _border(right, 1, _AWAY):
         yield (
-            f"models are right where a client is away for {found[0]} rounds and wrong where for "
-            f"{found[1]}: an age, a weight or the waiting time is capped"
+            f"models are right where a client is away for {found[0]} rounds, and wrong where it is "
+            f"away for {found[1]}: an age, a weight or the waiting time is capped"
         )
 
 

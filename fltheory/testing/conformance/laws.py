@@ -456,15 +456,15 @@ _LAWS = (
         "larger", "with more of everything: dimensions, steps, data, step sizes", _large
     ),
     ConformanceLaw(
-        "many-clients", "with 14 to 45 clients, all of them present or most", _many_clients
+        "many-clients", "with 14 to 45 clients, most or all of them present", _many_clients
     ),
     ConformanceLaw(
         "long-away", "with a client that returns, or first appears, after a hundred rounds", _far
     ),
     ConformanceLaw(
         "options-at-their-ends",
-        "with rare clients, and each option in turn at an end of its range, where bounds of one's "
-        "own show, and a 0 that is taken for left out",
+        "with rare clients, and each option in turn at an end of its range: shows limits of your "
+        "own, and a 0 taken for a missing value",
         at_the_ends,
         applies=lambda one: bool(ends_of(one.options)),
     ),

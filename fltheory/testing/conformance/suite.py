@@ -14,9 +14,10 @@ from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.long_work.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
+from fltheory.testing.conformance.case import Case
 from fltheory.testing.conformance.case_maker import CaseMaker
 from fltheory.testing.conformance.diagnosis import causes_of, hints_of
-from fltheory.testing.conformance.guarded_run import GuardedRun
+from fltheory.testing.conformance.guarded_run import GuardedRun, check_signature
 from fltheory.testing.conformance.laws import IGNORES_TRACE, LAWS, LONGEST, ConformanceLaw
 from fltheory.testing.conformance.own_runs import Run, algorithm_of
 from fltheory.testing.conformance.report import (
@@ -26,7 +27,7 @@ from fltheory.testing.conformance.report import (
     LawOutcome,
     differences,
 )
-from fltheory.testing.conformance.specifications import specification
+from fltheory.testing.conformance.specifications import Specification, specification
 
 if TYPE_CHECKING:
     import pytest
@@ -93,7 +94,7 @@ def check_algorithm(
         An AssertionError whose message says which law fails, on the smallest trace that shows
         it, what was expected, what came, and likely causes.
     ValueError
-        For an unknown algorithm, law or option.
+        For an unknown algorithm, law or option, and if ``run`` does not take these arguments.
 
     Examples
     --------
@@ -106,6 +107,7 @@ def check_algorithm(
     one, checked = specification(name), laws_of(name, laws)
     if not checked:
         raise ValueError(f"laws must name one law at least, got {laws!r}: nothing is checked")
+    check_signature(run, _smallest(one, fixed))
     guarded = GuardedRun(run)
     bench, begun = Bench(one, guarded, rtol), time.perf_counter()
     inspection = Inspection(bench, fixed, seed)
@@ -157,9 +159,8 @@ def checked_request(
         for law, reason in expected.items():
             validation.text(f"expected[{law!r}]", reason)
     fixed = one.checked(hyper)
-    make = CaseMaker(one, fixed, np.random.default_rng(0))
     # The package's own algorithm says what is out of range, before anything is run.
-    case = make.drawn(n=2, rounds=1)
+    case = _smallest(one, fixed)
     n = case.n_clients
     given = {
         name: one.options[name].for_clients(value, n)
@@ -168,6 +169,10 @@ def checked_request(
     }
     algorithm_of(one, (1,) * n, **{**case.keywords, **given})
     return fixed
+
+
+def _smallest(one: Specification, fixed: Mapping[str, Any]) -> Case:
+    return CaseMaker(one, fixed, np.random.default_rng(0)).drawn(n=2, rounds=1)
 
 
 def laws_of(name: str, named: Collection[str] | None = None) -> list[ConformanceLaw]:
@@ -325,7 +330,7 @@ class LawCheck:
             **self.hyper,
         )
         if not report.checked:
-            pytest.skip(f"{self.law} does not apply to what is fixed")
+            pytest.skip(f"{self.law} does not apply with the fixed arguments")
         if not report.conforms:
             raise ConformanceError(report)
 

@@ -30,7 +30,7 @@ from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import PURE
 from fltheory.theorems.fedau import regimes
-from fltheory.theorems.fedau.symbols import (
+from fltheory.theorems.fedau.setting import (
     H_T,
     K,
     N,

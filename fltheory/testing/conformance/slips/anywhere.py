@@ -69,7 +69,7 @@ _LOCAL: Mapping[str, Callable[[Play, int, FloatArray, Steps], FloatArray]] = {
     "the change is divided by the number of local steps": lambda p, k, x, go: (
         (go(x) - x) / go.number
     ),
-    "changes are multiplied by the clients' shares of the data, too": lambda p, k, x, go: (
+    "changes are also multiplied by the clients' shares of the data": lambda p, k, x, go: (
         (go(x) - x) * p.sizes[k] / max(p.sizes.sum(), 1.0)
     ),
     "models overwrite each other: all local models are one array, which holds the last one": (
@@ -96,7 +96,7 @@ _RATE: Mapping[str, Callable[[Play, float, FloatArray, FloatArray], FloatArray]]
     "server_lr is not used": lambda p, rate, x, d: x + d,
     "server_lr counts twice": lambda p, rate, x, d: x + rate**2 * d,
     "server_lr scales the new model, not its change": lambda p, rate, x, d: rate * (x + d),
-    "server_lr scales the new model, not its change, where anybody is there": (
+    "server_lr scales the new model, not its change, in rounds with participants": (
         lambda p, rate, x, d: rate * (x + d) if p.changes else x
     ),
     "server_lr weighs the old model, 1 - server_lr the new one": lambda p, rate, x, d: (

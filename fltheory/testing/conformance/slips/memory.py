@@ -127,7 +127,8 @@ def _placed(play: Play, k: int) -> Any:
 
 
 BY_PLACE = Slip(
-    "what is known or kept of a client is looked up by its place in the round: it gets another's",
+    "what is known or kept of a client is looked up by its position in the round: it gets what "
+    "is another client's",
     trace=_packed,
     local=lambda play, k, x, go: replace(go, client=_placed(play, k))(x) - x,
     loss=lambda play, k, x: _placed(play, k).loss(x),
@@ -182,7 +183,7 @@ def fedvarp(one: Specification) -> list[Slip]:
         too_early = "the memory is overwritten before the surprise is taken, which is then 0"
         at_first = "a client's memory starts at its first update instead of 0: no surprise"
         found += [
-            Slip("the memory's mean is taken after its renewal", mean=_renewed_mean),
+            Slip("the memory's mean is taken after the memory is updated", mean=_renewed_mean),
             _early(one, too_early, lambda p: p.who),
             _early(one, at_first, lambda p: [k for k in p.who if not p.seen_before[k]]),
         ]
@@ -214,14 +215,16 @@ def _forgotten(play: Play, rows: FloatArray, last: bool) -> FloatArray:
 
 
 _STANDS: Mapping[str, Callable[[Play], bool]] = {
-    "the first step is made one round after the last client has appeared": lambda p: (
+    "the first step comes one round after the last client has appeared": lambda p: (
         _waits(p) and not p.seen_before.all()
     ),
-    "an empty round leaves the model, instead of a step along memory": lambda p: not p.who,
+    "an empty round leaves the model as it is, instead of stepping along the memory": lambda p: (
+        not p.who
+    ),
 }
 _TABLE: Mapping[str, Callable[[Play, FloatArray], FloatArray]] = {
     "updates of the waiting time are forgotten": lambda p, y: _forgotten(p, y, last=False),
-    "updates of the waiting time are forgotten, but those of its last round": lambda p, y: (
+    "updates of the waiting time are forgotten, except those of its last round": lambda p, y: (
         _forgotten(p, y, last=True)
     ),
     "the entry of an absent client is set to 0 after the round: no memory": lambda p, y: np.where(
@@ -257,7 +260,7 @@ def mifa(one: Specification) -> list[Slip]:
             for says, of in _TABLE.items()
         ),
         Slip(
-            "the step is along the table before its renewal",
+            "the step uses the table before it is updated",
             mean=lambda p, y, mean: p.state["updates"][0].mean(axis=0),
         ),
         Slip(f"{kept}: stale ones pull", mean=partial(_models_kept, False)),
@@ -285,7 +288,7 @@ _NUMBER: Mapping[str, Callable[[Play, FloatArray], float]] = {
         lambda p, psi: sum(p.seen)
     ),
     "divides by the number present instead of N_t": lambda p, psi: sum(p.here) or np.inf,
-    "divides by the number present instead of N_t, by 1 where nobody is": lambda p, psi: sum(
+    "divides by the number present instead of N_t, or by 1 if nobody is": lambda p, psi: sum(
         p.here
     ),
     "divides by the sum of the weights instead of N_t": lambda p, psi: float(psi.sum()),
@@ -297,10 +300,10 @@ _CUTOFF: Mapping[str, Callable[[float], float]] = {
     "the cut-off is not applied": lambda most: np.inf,
 }
 _AGE: Mapping[str, Callable[[Play, FloatArray, FloatArray], FloatArray]] = {
-    "an age is not set to 0 on return: it stands still meanwhile": lambda p, old, ages: np.where(
+    "an age is not set to 0 on return: it stays the same": lambda p, old, ages: np.where(
         p.here & p.seen_before, old, ages
     ),
-    "an age is not set to 0 on return: it grows on": lambda p, old, ages: np.where(
+    "an age is not set to 0 on return: it keeps growing": lambda p, old, ages: np.where(
         p.seen_before, old + 1, ages
     ),
     "ages do not grow in an empty round": lambda p, old, ages: ages if p.who else old,
@@ -373,15 +376,15 @@ def fedar(one: Specification) -> list[Slip]:
         *cutoffs,
         *(_counted(says, number) for says, number in _NUMBER.items()),
         _others_count("only those present count: stale updates are left out", lambda p, _: p.here),
-        _others_count("a client that was beyond the cut-off once never counts again", _expired),
+        _others_count("a client that was once beyond the cut-off never counts again", _expired),
         *(_aged(says, age) for says, age in _AGE.items()),
-        standing("an empty round leaves the model, instead of a step along memory"),
+        standing("an empty round leaves the model as it is, instead of stepping along the memory"),
         Slip(
             "psi is taken at the ages of the round before",
             algorithm={"weight": lambda p, psi: lambda ages: psi(p.state["inactive"])},
         ),
         Slip(
-            "updates are weighted by data size, too",
+            "updates are also weighted by data size",
             names={
                 "weighted_sum": lambda p, plain, psi, updates: plain(
                     psi * p.sizes * p.n / over(p.sizes.sum()), updates

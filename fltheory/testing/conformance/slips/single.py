@@ -343,7 +343,7 @@ _OMEGA: Mapping[str, Callable[[Play, FloatArray], FloatArray]] = {
     "omega counts the interval that ends in this round already": lambda p, omega: (
         (p.state["ended"][0] + p.state["lasted"][0] + 1) / (p.state["intervals"][0] + 1)
     ),
-    "omega is that of the round before: a round late": lambda p, omega: _omega_late(p, omega),
+    "omega is that of the round before: one round late": lambda p, omega: _omega_late(p, omega),
     "omega is rounds over participations": lambda p, omega: p.t / np.maximum(_times(p), 1),
     "all clients share one omega, the mean": lambda p, omega: np.full(p.n, omega.mean()),
     "changes are divided by omega": lambda p, omega: 1 / np.maximum(omega, 1e-9),
@@ -424,7 +424,7 @@ _MERIT: Mapping[str, Callable[[Play, FloatArray, FloatArray], FloatArray]] = {
     "by alpha / r^2, not by alpha^2 / r^2: only the rate is squared": lambda p, alpha, r: (
         alpha / r**2
     ),
-    "in the wrong order, those that matter least": lambda p, alpha, r: -alpha / r,
+    "in the wrong order, starting with those that matter least": lambda p, alpha, r: -alpha / r,
     "in the order of their numbers": lambda p, alpha, r: -np.arange(p.n, dtype=np.float64),
 }
 _SMOOTHED: Mapping[str, Callable[..., Any]] = {
@@ -474,7 +474,7 @@ def _old_rate(play: Play, proper: FloatArray) -> FloatArray:
 
 def f3ast(one: Specification) -> list[Slip]:
     """Return what goes wrong in the rates and in the choice."""
-    least = "clients are chosen in the wrong order, those that matter least"
+    least = "clients are chosen in the wrong order, starting with those that matter least"
     absent = "the most urgent of all clients are chosen, and the absent among them do not answer"
     again = "clients are drawn with replacement: the most urgent one is taken size times"
     starts = {
@@ -497,9 +497,9 @@ def f3ast(one: Specification) -> list[Slip]:
             for says, of in _TAKEN.items()
         ),
         Slip("the update is divided by size", weights=lambda p, w: w / p.given["size"]),
-        Slip("weights use the rate before its renewal", weights=_old_rate),
+        Slip("weights use the rate before it is updated", weights=_old_rate),
         Slip(
-            "weights use the learned rate before its renewal",
+            "weights use the learned rate before it is updated",
             weights=lambda p, w: _old_rate(p, w) if _learned(p) else w,
         ),
         Slip("weights are (alpha/r)^2, not alpha/r", weights=lambda p, w: w**2),
@@ -524,7 +524,7 @@ def f3ast(one: Specification) -> list[Slip]:
 # --- CA-Fed: estimates, and who is kept by losses, alpha, pi and lambda
 
 _KEPT: Mapping[str, Callable[..., Any]] = {
-    "nobody is ever excluded, or excluded clients train, too": (
+    "nobody is ever excluded, or excluded clients train as well": (
         lambda p, plain, losses, *rest: losses["loss"] == losses["loss"]
     ),
     "clients are tried by availability first, then by correlation": (
@@ -536,16 +536,16 @@ _KEPT: Mapping[str, Callable[..., Any]] = {
     "clients are tried in descending availability": lambda p, plain, losses, alpha, pi, by: plain(
         losses, alpha, -pi, by
     ),
-    "the modulus of the correlation orders": lambda p, plain, losses, alpha, pi, by: plain(
+    "clients are tried in order of |correlation|": lambda p, plain, losses, alpha, pi, by: plain(
         losses, alpha, pi, np.abs(by)
     ),
-    "those excluded are the ones of the round before": lambda p, plain, *given: _late(
+    "the clients excluded are those of the round before": lambda p, plain, *given: _late(
         p, plain(*given)
     ),
     "a client that was excluded never comes back": lambda p, plain, *given: (
         p.kept.update(left=p.kept.get("left", True) & plain(*given)) or p.kept["left"]
     ),
-    "the minima are taken to be 0": lambda p, plain, losses, *rest: plain(
+    "the minima are assumed to be 0": lambda p, plain, losses, *rest: plain(
         {**losses, "minimum": 0 * losses["minimum"]}, *rest
     ),
 }
@@ -687,8 +687,8 @@ def ca_fed(one: Specification) -> list[Slip]:
         "the correlation is": [(False, 0.0), (False, 1e-9)],
         "the availability and the correlation are": [(True, 0.0), (True, 1e-9)],
     }
-    late = "the availability is estimated without the present round: a round late"
-    never = "a client that was excluded never comes back: each round goes on from the last"
+    late = "the availability is estimated without the present round: one round late"
+    never = "a client that was excluded never comes back: each round adds to the exclusions"
     return [
         *(_replaced(says, _kept=change) for says, change in _KEPT.items()),
         *(
@@ -753,7 +753,7 @@ _SINCE: Mapping[str, Callable[[Play, FloatArray], Any]] = {
     "counts one round too many, t - tau + 1": lambda p, since: since + 1,
     "starts a round late, with tau = 0 instead of -1": lambda p, since: since - ~p.seen_before,
     "counts all rounds so far: tau is not renewed": lambda p, since: p.t + 0 * since,
-    "does not count rounds in which nobody is there": lambda p, since: _since(p),
+    "does not count rounds in which nobody is present": lambda p, since: _since(p),
 }
 _OWN_MODELS: Mapping[str, Callable[[Play, State], FloatArray]] = {
     "start from the server's latest model, not from their own": lambda p, state: state["x"][
@@ -822,12 +822,12 @@ def fedawe(one: Specification) -> list[Slip]:
             ),
         ),
         _averaged(
-            "who is present keeps its own model and does not take the mean",
+            "a present client keeps its own model instead of taking the mean",
             lambda p, mean, echoed: mean,
             names={"renewed": lambda p, plain, old, new, who: plain(old, p.kept["echoed"], who)},
         ),
         _averaged(
-            "the mean is over all clients' models, those of the absent among them",
+            "the mean is over all clients' models, including absent ones",
             lambda p, mean, echoed: echoed.mean(axis=0),
         ),
         _averaged(
@@ -836,7 +836,7 @@ def fedawe(one: Specification) -> list[Slip]:
             options=lambda p, given: {"server_lr": 1.0},
         ),
         _averaged(
-            "the mean is weighted by data size where the plain mean is meant",
+            "the mean is weighted by data size instead of being a plain mean",
             lambda p, mean, echoed: (
                 shares(p.here * p.sizes) @ echoed if p.sizes[p.here].any() else mean
             ),

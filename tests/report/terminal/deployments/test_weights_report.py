@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.report.terminal.deployments.weights_report import (
+from fltheory.report.terminal.weights_report import (
     weights_figure,
     weights_summary,
     weights_table,

@@ -12,13 +12,12 @@ from rich.table import Table
 from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.decimals import how_many
-from fltheory.report.figures.bound_figure import draw_curve, heights
+from fltheory.report.figures.figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
 from fltheory.report.figures.figure_file import default_style, write_figure
-from fltheory.report.terminal.deployments.log_report import doubts
+from fltheory.report.terminal.log_report import doubts
 from fltheory.validation import FloatArray
-from fltheory.weights.client_weights import ClientWeights
-from fltheory.weights.deployment import Training
+from fltheory.weights.client_weights import ClientWeights, Training
 from fltheory.weights.optimum import OptimalWeights, solve
 from fltheory.weights.trade_off import TradeOff
 

@@ -19,13 +19,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from fltheory.learnability.populations.marginal import Rational, rational
-from fltheory.learnability.populations.population import (
+from fltheory.learnability.populations import (
     Number,
     Population,
+    Rational,
     Source,
     disagreement_at,
     excess_at,
+    rational,
 )
 from fltheory.validation import FloatArray
 
@@ -66,7 +67,7 @@ def relate(target: Population, training: Population) -> PositiveRelation:
     Examples
     --------
     >>> from fltheory.learnability import Source
-    >>> from fltheory.learnability.populations.population import as_population
+    >>> from fltheory.learnability.populations import as_population
     >>> p = as_population(Source.uniform(0, 1, Fraction(1, 2)))
     >>> q = as_population(Source.uniform(0, Fraction(1, 2), Fraction(1, 2)))
     >>> relate(p, q).broken_at  # Q ends at the target: it cannot tell 1/2 from 1

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.decimals import how_many
-from fltheory.report.terminal.deployments.log_report import doubts
+from fltheory.report.terminal.log_report import doubts
 
 if TYPE_CHECKING:
     from fltheory.advice import Advice, AlgorithmAdvice, Bias

@@ -30,6 +30,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.learnability import Source
 from fltheory.learnability.complexity import (
@@ -38,11 +39,14 @@ from fltheory.learnability.complexity import (
     log_more_than_twice_seen,
     printed_complexity,
 )
-from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
-from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
-from fltheory.learnability.populations.population import Population
-from fltheory.learnability.populations.relation import (
+from fltheory.learnability.empirical_minimiser import (
+    NoiselessLaw,
+    sample_erm,
+    sample_noiseless,
+    sample_server_assisted,
+)
+from fltheory.learnability.populations import Marginal, Population, as_population, uniform
+from fltheory.learnability.relation import (
     PositiveRelation,
     alpha_bounds,
     bernstein_constant,
@@ -55,10 +59,209 @@ from fltheory.learnability.system import (
     TailCase,
     TailFamily,
     UniformPair,
+    clients_per_server,
+    fixed,
+    server_of,
+    share_of_server,
 )
-from fltheory.theorems.pac import regimes as regimes
-from fltheory.theorems.pac.impossibility import PAPER, about
+from fltheory.theorems.sa_fl.impossibility import PAPER, about
 from fltheory.validation import FloatArray
+
+# ------------------------------------------------------------ learning problems
+
+TWO_DECADES = (30, 100, 300, 1_000, 3_000)
+FOUR_DECADES = (100, 1_000, 10_000, 100_000, 1_000_000)
+UP_TO_A_HUNDRED_THOUSAND = (100, 1_000, 10_000, 100_000)
+LATER_DECADES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+_HALF = Fraction(1, 2)
+_TENTH = Fraction(1, 10)
+_MIDDLE_MISSING = Marginal((0, Fraction(1, 4), Fraction(3, 4), 1), (_HALF, 0, _HALF))
+
+
+def source(
+    marginal: Marginal, *, target: Fraction = _HALF, beta: Fraction | int = 1, scale: int = 1
+) -> Population:
+    """Return a population of one source."""
+    return as_population(Source(marginal, target, beta=beta, scale=scale))
+
+
+UNIFORM = source(uniform(0, 1))
+NOISY = source(uniform(0, 1), beta=_HALF, scale=2)
+HALF_RIGHT = as_population(Source(uniform(0, 1), _HALF, scale=_HALF))
+GAP = source(_MIDDLE_MISSING)
+NOISY_GAP = source(_MIDDLE_MISSING, beta=_HALF, scale=2)
+
+
+def _system(
+    clients: Population,
+    *,
+    target: Population = UNIFORM,
+    server: Population | None = None,
+    sizes: tuple[int, ...] = FOUR_DECADES,
+) -> ServerAssistedSystem:
+    return ServerAssistedSystem(
+        target, server or target, fixed(clients), sizes, share_of_server(_TENTH)
+    )
+
+
+def _fixed_server(clients: Population) -> ServerAssistedSystem:
+    return ServerAssistedSystem(UNIFORM, UNIFORM, fixed(clients), FOUR_DECADES, server_of(10))
+
+
+def _clients_only() -> ServerAssistedSystem:
+    return ServerAssistedSystem(UNIFORM, UNIFORM, fixed(GAP), FOUR_DECADES, server_of(0))
+
+
+THEOREM_2_REGIMES = {
+    "clients miss the middle": Regime(
+        "P uniform, D without the middle half, a tenth of all samples the server's",
+        lambda: _system(GAP, sizes=LATER_DECADES),
+    ),
+    "constant noise": Regime(
+        "D = P, a quarter of all labels wrong", lambda: _system(HALF_RIGHT, target=HALF_RIGHT)
+    ),
+    "noise near the target": Regime(
+        "D = P, beta_P = beta_Q = 1/2", lambda: _system(NOISY, target=NOISY)
+    ),
+    "noisy clients miss the middle": Regime(
+        "D without the middle half, beta_P = beta_Q = 1/2",
+        lambda: _system(NOISY_GAP, target=NOISY, sizes=LATER_DECADES),
+    ),
+    "ten server samples": Regime(
+        "D without the middle half, n_T = 10 and n_S grows", lambda: _fixed_server(GAP)
+    ),
+    "ten server samples but clients everywhere": Regime(
+        "D = P, n_T = 10 and n_S grows", lambda: _fixed_server(UNIFORM)
+    ),
+    "clients only": Regime("plain FL: D without the middle half, n_T = 0", _clients_only),
+    "clients with another target": Regime(
+        "D's labels change at 3/5, P's at 1/2",
+        lambda: _system(source(uniform(0, 1), target=Fraction(3, 5)), sizes=TWO_DECADES),
+    ),
+}
+
+REMARK_2_REGIMES = {
+    "server's points shifted": Regime(
+        "P' uniform on [3/8, 5/8], D without the middle half",
+        lambda: _system(
+            GAP, server=source(uniform(Fraction(3, 8), Fraction(5, 8))), sizes=LATER_DECADES
+        ),
+    ),
+    "labels of P' and D noisier": Regime(
+        "P without noise, D and P' noisy near the target: beta = beta_Q = 1/2",
+        lambda: _system(NOISY, server=NOISY),
+    ),
+    "server's target shifted": Regime(
+        "the labels of P' change at 11/20, P's at 1/2",
+        lambda: _system(
+            GAP, server=source(uniform(0, 1), target=Fraction(11, 20)), sizes=TWO_DECADES
+        ),
+    ),
+    "server misses the middle too": Regime(
+        "P' uniform on [3/4, 1], D without the middle half",
+        lambda: _system(GAP, server=source(uniform(Fraction(3, 4), 1))),
+    ),
+}
+
+
+def near_target(size: int) -> Population:
+    """Return clients whose target is off by 2/n_T."""
+    return source(uniform(0, 1), target=_HALF + Fraction(2, size))
+
+
+def _shared(
+    clients: Callable[[int], Population],
+    *,
+    target: Population = UNIFORM,
+    sizes: tuple[int, ...] = FOUR_DECADES,
+) -> ServerAssistedSystem:
+    return ServerAssistedSystem(target, target, clients, sizes, clients_per_server(4))
+
+
+THEOREM_3_REGIMES = {
+    "one target": Regime("D = P, n_S = 4 n_T", lambda: _shared(fixed(UNIFORM))),
+    "one target with noise near it": Regime(
+        "D = P, beta_P = 1/2, n_S = 4 n_T",
+        lambda: _shared(fixed(NOISY), target=NOISY, sizes=(20, 200, 2_000, 20_000, 200_000)),
+    ),
+    "clients' target within 2/n_T": Regime(
+        "D's labels change at 1/2 + 2/n_T", lambda: _shared(near_target, sizes=TWO_DECADES)
+    ),
+    "clients' target apart": Regime(
+        "D's labels change at 3/5, P's at 1/2",
+        lambda: _shared(fixed(source(uniform(0, 1), target=Fraction(3, 5))), sizes=TWO_DECADES),
+    ),
+}
+
+LEMMA_1_REGIMES = {
+    "likely": Regime("m = 100, delta = 1/10", lambda: TailCase(100, "1/10")),
+    "unlikely": Regime("m = 100, delta = 1e-6", lambda: TailCase(100, "1/1000000")),
+    "most unlikely": Regime("m = 100, delta = 1e-40", lambda: TailCase(100, Fraction(1, 10**40))),
+    "exponentially unlikely": Regime(
+        "m = 2000, delta = 2^-1000", lambda: TailCase(2_000, Fraction(1, 2**1000))
+    ),
+}
+
+LEMMA_1_AT_ALL_SIZES = {
+    "delta = 1/20": Regime(
+        "delta = 1/20 at every m", lambda: TailFamily(FOUR_DECADES, "1/20", 0.0)
+    ),
+    "delta = exp(-m/2)": Regime(
+        "a delta that falls exponentially with m", lambda: TailFamily(FOUR_DECADES, 1, 0.5)
+    ),
+}
+
+LEMMA_1_FALLING = {
+    "delta = 1/20": Regime(
+        "delta = 1/20 at every m", lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, "1/20", 0.0)
+    ),
+    "delta = 1e-6": Regime(
+        "delta = 1e-6 at every m", lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, "1/1000000", 0.0)
+    ),
+    "delta = exp(-m/2)": Regime(
+        "a delta that falls exponentially with m",
+        lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, 1, 0.5),
+    ),
+    "delta = exp(-m/10)": Regime(
+        "a delta that falls exponentially with m",
+        lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, 1, 0.1),
+    ),
+    "delta = exp(-m/1000)": Regime(
+        "a delta that falls exponentially, but slowly",
+        lambda: TailFamily(UP_TO_A_HUNDRED_THOUSAND, 1, 0.001),
+    ),
+}
+
+LEMMA_1_FEW = {
+    "two samples": Regime("m = 2, delta = 1/2", lambda: TailCase(2, _HALF)),
+    "one sample": Regime("m = 1, delta = 1/2", lambda: TailCase(1, _HALF)),
+}
+
+LEMMA_2_REGIMES = {
+    "apart": Regime(
+        "P(h_Q* != h_P*) = 1/2", lambda: DisagreementCase(PowerOfSize(0.5, 0.0), FOUR_DECADES)
+    ),
+    "within 3/n_T": Regime(
+        "P(h_Q* != h_P*) = 3/n_T", lambda: DisagreementCase(PowerOfSize(3.0, 1.0), FOUR_DECADES)
+    ),
+}
+
+EXAMPLE_REGIMES = {
+    "target in the middle": Regime(
+        "P on [0, 1], Q on [1/4, 3/4], t* = 1/2",
+        lambda: UniformPair(0, 1, "1/4", "3/4", "1/2"),
+    ),
+    "target off the middle": Regime(
+        "P on [0, 1], Q on [0, 1/2], t* = 3/8", lambda: UniformPair(0, 1, 0, "1/2", "3/8")
+    ),
+    "target at Q's end": Regime(
+        "P on [0, 1], Q on [0, 1/2], t* = 1/2", lambda: UniformPair(0, 1, 0, "1/2", "1/2")
+    ),
+    "Q = P": Regime("both on [0, 1]", lambda: UniformPair(0, 1, 0, 1, "1/3")),
+}
+
+
+# ------------------------------------------------------------ the statements
 
 _ROUNDING = 1e-12
 _MET = "first condition met in {:.0%}"
@@ -297,7 +500,7 @@ THEOREM_2 = DecayClaim(
     hypotheses=(_A1_P, _A2, _A1_Q, _ONE_LAW),
     symbols=(size, beta, beta_P, beta_Q, alpha_P, alpha_Q, alpha, alpha_growth, laws),
     domain=about(ServerAssistedSystem),
-    regimes=regimes.THEOREM_2,
+    regimes=THEOREM_2_REGIMES,
     note=(
         "To the letter: P and Q are given first, with constants alpha and beta, and samples are "
         "drawn from them afterwards. So Q stays the same as n grows, and so does the server's "
@@ -336,7 +539,7 @@ REMARK_2 = replace(
     kind=StatementKind.REMARK,
     title="Theorem 2 with a server whose data come from P', not P",
     source=f"{PAPER}, Remark 2",
-    regimes=regimes.REMARK_2,
+    regimes=REMARK_2_REGIMES,
     note=(
         "The condition is Assumption 2 for Q = lambda_1 D + lambda_2 P' and P. With beta > 0 it "
         "requires the best hypothesis for Q to be best for P as well: P' may have other points "
@@ -393,7 +596,7 @@ THEOREM_3 = DecayClaim(
         _CLOSE_TARGETS,
     ),
     domain=about(ServerAssistedSystem),
-    regimes=regimes.THEOREM_3,
+    regimes=THEOREM_3_REGIMES,
     note=(
         "The first condition is an event, and the error is counted only where it occurs. Both "
         "conditions are evaluated, the second over all sizes, with A as printed; at a fixed delta "
@@ -480,7 +683,7 @@ LEMMA_1 = LearningClaim(
     symbols=_OF_LEMMA_1,
     definitions={A: _PRINTED_A},
     domain=about(TailCase),
-    regimes=regimes.LEMMA_1,
+    regimes=LEMMA_1_REGIMES,
     kind=StatementKind.LEMMA,
     note=(
         "A(m, delta) = d_H/m log(m/d_H + 1/m log(1/delta)) has delta inside the logarithm. "
@@ -559,7 +762,7 @@ LEMMA_1_ANY_CONSTANT = DecayClaim(
     symbols=_OF_LEMMA_1,
     read_as={m: symbol("m", _SAMPLES)},
     domain=about(TailFamily),
-    regimes=regimes.LEMMA_1_AT_ALL_SIZES,
+    regimes=LEMMA_1_AT_ALL_SIZES,
     kind=StatementKind.LEMMA,
     note=(
         "More lenient than printed: with any constant factor, the same for all m and delta in (0, "
@@ -585,7 +788,7 @@ OF_ERRORS = replace(
         "on the sample",
         latex=(r"\inf\{u:P[\max_{\hat P(h\neq h_Q^*)=0}R(h)-R(h_Q^*)>u]\leq\delta\}"),
     ),
-    regimes=regimes.LEMMA_1_FALLING,
+    regimes=LEMMA_1_FALLING,
     symbols=(*_OF_LEMMA_1, *_OF_ERRORS),
     kind=StatementKind.STEP,
     note=(
@@ -605,7 +808,7 @@ OF_ERRORS_DERIVED = replace(
         text="P[R(h) - R(h_Q*) > c A for some h that agrees with h_Q* on the sample]",
         latex=r"P\left[\max_{\hat P(h\neq h_Q^*)=0}R(h)-R(h_Q^*)>c\,A\right]",
     ),
-    regimes={**regimes.LEMMA_1, **regimes.LEMMA_1_FEW},
+    regimes={**LEMMA_1_REGIMES, **LEMMA_1_FEW},
     symbols=(*_OF_LEMMA_1, constant, *_OF_ERRORS),
     kind=StatementKind.STEP,
     note=(
@@ -666,7 +869,7 @@ OF_DISAGREEMENTS = replace(
         known_decay=_left_unseen,
     ),
     symbols=(*_OF_LEMMA_1, *_HYPOTHESES_17),
-    regimes=regimes.LEMMA_1_FALLING,
+    regimes=LEMMA_1_FALLING,
     kind=StatementKind.STEP,
     note=(
         "To the letter, with any c, the same for all m and delta; a part of Lemma 1, and counted "
@@ -689,7 +892,7 @@ OF_DISAGREEMENTS_DERIVED = replace(
         ),
     ),
     symbols=(*_OF_LEMMA_1, *_HYPOTHESES_17, three),
-    regimes={**regimes.LEMMA_1, **regimes.LEMMA_1_FEW},
+    regimes={**LEMMA_1_REGIMES, **LEMMA_1_FEW},
     kind=StatementKind.STEP,
     note=(
         "Both sides, with A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta) and c = 3: the points "
@@ -768,7 +971,7 @@ LEMMA_2 = DecayClaim(
         offset_growth: symbol("g_offset", _OFFSET_GROWTH, number=_growth_of_disagreement),
     },
     domain=about(DisagreementCase),
-    regimes=regimes.LEMMA_2,
+    regimes=LEMMA_2_REGIMES,
     kind=StatementKind.LEMMA,
     note=(
         "To the letter: there is no condition on h_Q*. It is checked at h_Q^ = h_Q*, which meets "
@@ -828,7 +1031,7 @@ EXAMPLE = LearningClaim(
     hypotheses=(Hypothesis("a target in Q's support", sp.Le(c, t), "below Assumption 2"),),
     symbols=_ERRORS,
     domain=about(UniformPair),
-    regimes=regimes.EXAMPLE,
+    regimes=EXAMPLE_REGIMES,
     kind=StatementKind.EXAMPLE,
     note=(
         "To the letter: for any hypothesis h_t with real t. eps_Q is |t - t*|/(d - c) only up to "

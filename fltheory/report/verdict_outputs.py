@@ -9,9 +9,9 @@ from pathlib import Path
 from fltheory.claims.statement import Statement
 from fltheory.files.whole_file import writable, write_whole
 from fltheory.long_work.progress import Progress
-from fltheory.report.files.verdict_file import MadeBy, verdict_csv, write_verdicts
 from fltheory.report.html.html_report import html_report
 from fltheory.report.html.report_view import BesideView, CertificateView, KeptView
+from fltheory.report.verdict_file import MadeBy, verdict_csv, write_verdicts
 from fltheory.verify.runs import Cell
 
 

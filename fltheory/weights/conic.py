@@ -35,7 +35,6 @@ from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.quad_over_lin import quad_over_lin
 
 from fltheory.validation import FloatArray
-from fltheory.weights.solvers import total_variation
 from fltheory.weights.trade_off import TradeOff
 
 _PRECISION = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
@@ -91,10 +90,7 @@ def total_variation_importance(problem: TradeOff) -> FloatArray:
     def squared_distance(z: cp.Variable, unit: FloatArray) -> cp.Expression:
         return power(0.5 * norm1(problem.target_weights - multiply(unit, z)), 2)
 
-    def gap(p: FloatArray) -> float:
-        return total_variation.relative_gap(problem, p)
-
-    return _importance(problem, squared_distance, gap)
+    return _importance(problem, squared_distance, problem.total_variation_gap)
 
 
 def _importance(
