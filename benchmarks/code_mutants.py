@@ -192,7 +192,7 @@ SURVIVORS = {
     "engines/observables.py: ParticipantGradientSum: return None -> nothing": (
         "killed by test_observables.py"
     ),
-    "engines/clients/noise.py: GaussianNoise: self._held.size < numbers -> "
+    "engines/clients/analytic_clients.py: GaussianNoise: self._held.size < numbers -> "
     "self._held.size <= numbers": "killed by test_noise.py",
     "theorems/sa_fl/statements.py: _QUIET_SERVER: sigma ** 2 / (m * K) -> sigma ** 2 * (m * K)": (
         "killed by test_conditions.py, which was not among the nearest"
@@ -263,7 +263,9 @@ SURVIVORS = {
     "[coefficients.sum(), by_number.sum()]).all())": (
         "killed by test_client_sums.py; the first condition is never met, and gone"
     ),
-    "engines/affine/probe.py: noise_covariance: -1 -> -2": "equivalent: covariances are square",
+    "engines/affine/symbolic/forms.py: noise_covariance: -1 -> -2": (
+        "equivalent: covariances are square"
+    ),
     "weights/conic.py: _importance: if p is None: -> nothing": "killed by test_conic.py",
     "engines/measured/measured_run.py: dissimilarity_bound: gradients - problem.alpha @ "
     "gradients -> gradients + problem.alpha @ gradients": _GONE + ": the mean at x* is zero",
@@ -288,7 +290,7 @@ SURVIVORS = {
     "engines/moments/many_sets/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
         "killed by test_summed_maps.py, which is new"
     ),
-    "engines/clients/quadratic_clients.py: QuadraticClients: end > start -> end >= start": (
+    "engines/clients/analytic_clients.py: QuadraticClients: end > start -> end >= start": (
         "equivalent: rows of a client who is not there are none"
     ),
     "numbers/projected_averaging.py: _MOST_STEPS: 50 -> 51": (

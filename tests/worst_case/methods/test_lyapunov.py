@@ -15,8 +15,7 @@ import pytest
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.engines import Setting, exact
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.problems import QuadraticProblem

@@ -14,8 +14,7 @@ import pytest
 
 from fltheory.algorithms import FedAvg, FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import CLIENTS, Algorithm
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.problems import QuadraticProblem
