@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fltheory.advice import Advice, advise
 from fltheory.report.figures.advice_figure import write_advice_figure
-from fltheory.report.terminal.deployments.advice_report import advice_table, sentences
+from fltheory.report.terminal.advice_report import advice_table, sentences
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "how-to" / "advise.md"

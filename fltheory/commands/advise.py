@@ -91,7 +91,7 @@ def command(
     from fltheory.files.whole_file import write_whole
     from fltheory.logs import describe
     from fltheory.report.figures.advice_figure import write_advice_figure
-    from fltheory.report.terminal.deployments.advice_report import (
+    from fltheory.report.terminal.advice_report import (
         advice_table,
         assumptions,
         cautions,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fltheory.claims.statement import Statement
     from fltheory.engines import Setting
     from fltheory.long_work.progress import Progress
-    from fltheory.report.files.verdict_file import MadeBy
+    from fltheory.report.verdict_file import MadeBy
     from fltheory.verify.own_steps import OneMeasure, OwnSteps
     from fltheory.verify.side_by_side import SideBySide
 
@@ -102,7 +102,7 @@ class _Asked:
 
     @property
     def made_by(self) -> MadeBy:
-        from fltheory.report.files.verdict_file import MadeBy
+        from fltheory.report.verdict_file import MadeBy
 
         return MadeBy(self.seed, self.replicas)
 
@@ -118,8 +118,8 @@ class _Shown:
 
 
 def _side_by_side(asked: _Asked) -> _Shown:
-    from fltheory.report.files.verdict_file import write_comparison
     from fltheory.report.terminal.comparison_table import comparison_notes, comparison_table
+    from fltheory.report.verdict_file import write_comparison
     from fltheory.verify.side_by_side import compare
 
     found = compare(asked.setting, asked.statements, **asked.options)
@@ -129,8 +129,8 @@ def _side_by_side(asked: _Asked) -> _Shown:
 
 
 def _at_own_steps(asked: _Asked, measure: OneMeasure) -> _Shown:
-    from fltheory.report.files.verdict_file import write_own_steps
     from fltheory.report.terminal.comparison_table import own_steps_notes, own_steps_table
+    from fltheory.report.verdict_file import write_own_steps
     from fltheory.verify.own_steps import at_own_steps
 
     found = at_own_steps(asked.setting, asked.statements, measure=measure, **asked.options)

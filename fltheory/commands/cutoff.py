@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Find the best cut-off K for FedAU's weights; compare it with the paper's choices."""
     from fltheory.fedau import best_cutoff
-    from fltheory.report.terminal.deployments.cutoff_report import cutoff_table, write_cutoffs
+    from fltheory.report.terminal.cutoff_report import cutoff_table, write_cutoffs
 
     check_figures(figure=figure)
     if len(p) == 1 and not _is_number(p[0]):
@@ -63,12 +63,12 @@ def _of_log(
     """Show the cut-offs that are best along a log's own rounds, for all clients and for each."""
     from fltheory.fedau import best_cutoff
     from fltheory.logs import AvailabilityLog, describe
-    from fltheory.report.terminal.deployments.cutoff_report import (
+    from fltheory.report.terminal.cutoff_report import (
         client_cutoff_table,
         cutoff_table,
         write_log_cutoffs,
     )
-    from fltheory.report.terminal.deployments.log_report import doubts
+    from fltheory.report.terminal.log_report import doubts
 
     with shown_progress(f"reading {file}") as advance:
         log, _ = deployment(file, None, round_length, columns)

@@ -43,7 +43,7 @@ def describe(
     from fltheory.files.whole_file import write_whole
     from fltheory.logs import describe
     from fltheory.report.figures.log_figure import write_log_figure
-    from fltheory.report.terminal.deployments.log_report import fits_table, log_summary, next_steps
+    from fltheory.report.terminal.log_report import fits_table, log_summary, next_steps
 
     check_figures(figure=figure)
     check_places(json=json)

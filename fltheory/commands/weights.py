@@ -60,15 +60,14 @@ def command(
     from dataclasses import replace
 
     from fltheory.logs import describe
-    from fltheory.report.terminal.deployments.weights_report import (
+    from fltheory.report.terminal.weights_report import (
         weights_assumptions,
         weights_summary,
         weights_table,
         write_trade_off,
         write_weights,
     )
-    from fltheory.weights.client_weights import for_clients, of_problem
-    from fltheory.weights.deployment import Training
+    from fltheory.weights.client_weights import Training, for_clients, of_problem
     from fltheory.weights.sizes_file import read_trade_off
 
     check_places(".csv", ".png", ".svg", out=out)

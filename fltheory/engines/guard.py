@@ -56,8 +56,12 @@ from fltheory.engines.affine.symbolic.forms import (
     Space,
     nothing_refused,
 )
-from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices, Silence
-from fltheory.engines.clients.stepped_clients import analytic_clients
+from fltheory.engines.clients.analytic_clients import (
+    NoiseSource,
+    ReplicaIndices,
+    Silence,
+    analytic_clients,
+)
 from fltheory.engines.setting import Setting, in_float64
 from fltheory.participation.base import Masks
 from fltheory.problems.base import Problem

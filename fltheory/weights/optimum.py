@@ -13,7 +13,7 @@ from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.weights.solvers import convergence, newton, total_variation
+from fltheory.weights import convergence, newton
 from fltheory.weights.trade_off import TradeOff
 
 Method = Literal["newton", "cvxpy", "closed form"]
@@ -167,7 +167,7 @@ def solve(problem: TradeOff, method: Choice = "auto") -> OptimalWeights:
     if method not in get_args(Choice):
         raise ValueError(f"method must be one of {', '.join(get_args(Choice))}, got {method!r}")
     if method == "cvxpy":
-        from fltheory.weights.solvers import conic
+        from fltheory.weights import conic
 
         return _judged(problem, conic.importance(problem), "cvxpy", _CONIC_RESIDUAL)
     if problem.bias == 0:
@@ -186,7 +186,7 @@ def _for_convergence(problem: TradeOff) -> OptimalWeights:
 
 def _in_total_variation(problem: TradeOff) -> OptimalWeights:
     """Minimise with the bias in total variation: convex in p."""
-    from fltheory.weights.solvers import conic
+    from fltheory.weights import conic
 
     # Without the price of bias: its errors and multipliers are what the rest comes to.
     without = TradeOff(
@@ -198,8 +198,8 @@ def _in_total_variation(problem: TradeOff) -> OptimalWeights:
         total=problem.total,
     )
     p = conic.total_variation_importance(problem)
-    gap = total_variation.relative_gap(problem, p)
-    bias_error = problem.bias * total_variation.distance(problem, p) ** 2
+    gap = problem.total_variation_gap(p)
+    bias_error = problem.bias * problem.total_variation(p) ** 2
     return _checked(without, p, bias_error, gap, "cvxpy", _LARGEST_GAP)
 
 

@@ -16,8 +16,8 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, Safari
-from fltheory.claims.shared.comparison import Comparison
-from fltheory.claims.shared.rate_axis import AxisReading, slope_ends, slope_of_last_decade
+from fltheory.claims.comparison import Comparison
+from fltheory.claims.rate_axis import AxisReading, slope_ends, slope_of_last_decade
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.grammar.symbols import symbol

@@ -19,8 +19,8 @@ from fltheory.theorems import (
     RateAxis,
     RoundRange,
     Theorem,
+    fedar,
 )
-from fltheory.theorems.fedar import statements as fedar
 from fltheory.verify import Outcome, Sampling, check, falsify
 
 R, LIMIT = symbol("R", number="rounds", positive=True), sp.Symbol("c", positive=True)

@@ -14,14 +14,12 @@ from fltheory.algorithms import FedAU, FedAvg, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting
 from fltheory.engines.affine.numbers import Balls
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.engines.fedau_weights.dependent_weight_error import recorded_weights
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import LogCoshProblem, QuadraticProblem
-from fltheory.theorems.fedau.setting import FedAUSetting
-from fltheory.theorems.fedau.symbols import F_0, G_in_run, Q, W, delta, e_max, tau
+from fltheory.theorems.fedau.setting import F_0, FedAUSetting, G_in_run, Q, W, delta, e_max, tau
 from tests.engines.fedau_weights.test_weight_error import over_all_paths
 
 P = (0.8, 0.3)

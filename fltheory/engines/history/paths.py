@@ -9,7 +9,6 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import guard_affine, guard_certain
 from fltheory.engines.history.histories import (
@@ -25,7 +24,7 @@ from fltheory.engines.history.histories import (
 )
 from fltheory.engines.history.history_rounds import AffineRounds, KnownRounds
 from fltheory.engines.observables import standard_forms, standard_samples
-from fltheory.engines.setting import Setting, in_float64
+from fltheory.engines.setting import Setting, in_float64, without_idle_projection
 from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.process import process_of

@@ -13,10 +13,14 @@ from numpy.random import PCG64, SFC64
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.stepped_clients import SteppedClients, analytic_clients
+from fltheory.engines.clients.analytic_clients import (
+    AnalyticClients,
+    GaussianNoise,
+    SteppedClients,
+    analytic_clients,
+)
 from fltheory.engines.guard import guarded, seeded
-from fltheory.engines.observables import AnalyticClients, Observable, standard_samples
+from fltheory.engines.observables import Observable, standard_samples
 from fltheory.engines.setting import Setting, in_float64
 from fltheory.engines.simulation import simulate
 from fltheory.engines.trajectory import FIELDS, Trajectory

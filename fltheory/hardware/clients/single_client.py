@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fltheory import validation
-from fltheory.hardware.clients.local_training import LocalTraining
+from fltheory.hardware.clients.batches import LocalTraining
 from fltheory.hardware.clients.torch_clients import TorchClients
 from fltheory.hardware.gradients import Loss, cross_entropy
 from fltheory.validation import FloatArray

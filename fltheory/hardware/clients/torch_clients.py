@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.hardware.clients.batches import Batches, Pools
-from fltheory.hardware.clients.local_training import LocalTraining, ServerData
+from fltheory.hardware.clients.batches import Batches, LocalTraining, Pools, ServerData
 from fltheory.hardware.clients.sampled_losses import SampledLosses
 from fltheory.hardware.gradients import FlatModel, Loss, Way, batch_losses, cross_entropy
 

@@ -19,7 +19,6 @@ from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.affine.numbers import raw_number
-from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.engines.enclosure.exact_setting import (
@@ -29,6 +28,7 @@ from fltheory.engines.enclosure.exact_setting import (
     product,
 )
 from fltheory.engines.observables import Observable, PresentExcessLoss
+from fltheory.engines.setting import without_idle_projection
 from fltheory.exact_or_float import is_exact, largest, number
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed

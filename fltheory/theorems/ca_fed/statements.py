@@ -208,7 +208,7 @@ THEOREM_1 = PointClaim(
     hypotheses=(INTERIOR, SMOOTH, CONVEX),
     domain=of_ca_fed,
     definitions={kappa: L / mu},
-    derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", "THEOREM_1"),
+    derivation=written_in("fltheory.theorems.ca_fed.proof", "THEOREM_1"),
     regimes=regimes.DECOMPOSITION,
     note=(
         "To the letter, which is also what the proof gives. Step (b) needs grad F(w*) = 0 and "
@@ -224,7 +224,7 @@ THEOREM_3 = replace(
     source=f"{PAPER}, Theorem 3",
     quantity=replace(THEOREM_1.quantity, looseness=_looseness(_bias_in_total_variation)),
     bound=as_printed(lambda: _OPTIMIZATION + 8 * kappa**4 * d_TV**2 * Gamma_B),
-    derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", "THEOREM_3"),
+    derivation=written_in("fltheory.theorems.ca_fed.proof", "THEOREM_3"),
     note=f"To the letter, which is also what the proof gives. {_ONE_IN_VAIN}",
 )
 
@@ -244,7 +244,7 @@ def _sharper(
         quantity=quantity,
         bound=bound,
         read_as={excess_B: _EXCESS_WITH_ONE_KAPPA},
-        derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", name),
+        derivation=written_in("fltheory.theorems.ca_fed.proof", name),
         note=(
             "One kappa less in both terms, under the same assumptions. Steps (a) and (b) go from "
             "F(w) - F* to ||grad F(w)||^2 and back to ||w - w*||^2, which costs L^2/(2 mu); "
@@ -307,7 +307,7 @@ THEOREM_2 = Theorem(
     symbols=_LETTERS,
     definitions=_DEFINITIONS,
     observe=_observe_biased_excess,
-    derivation=written_in("fltheory.theorems.ca_fed.proof_2", "PRINTED"),
+    derivation=written_in("fltheory.theorems.ca_fed.proof", "PRINTED"),
     regimes=regimes.THEOREM_2,
     note=(
         "To the letter: w* in upsilon where the proof has w_B*; any "
@@ -370,7 +370,7 @@ THEOREM_2_DERIVED = replace(
         ),
     ),
     definitions={},
-    derivation=written_in("fltheory.theorems.ca_fed.proof_2", "DERIVED"),
+    derivation=written_in("fltheory.theorems.ca_fed.proof", "DERIVED"),
     note=(
         "What Lemmas 2 and 3 and Steps 1 and 2 give: w_B* from Lemma 2 on, J_t itself, and H "
         "times the distance from stationarity as it is before (23) makes it 1/(2t). Lemma 2's "

@@ -25,7 +25,7 @@ from fltheory.algorithms import FedAU, WeightedFedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting, stationary
@@ -38,7 +38,7 @@ from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRan
 from fltheory.grammar.refutation import StatementKind
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.theorems.fedau import regimes
-from fltheory.theorems.fedau.symbols import (
+from fltheory.theorems.fedau.setting import (
     F_0,
     G,
     G_in_run,
@@ -147,7 +147,7 @@ THEOREM_1 = PointClaim(
     domain=with_constant_weights,
     read_as={Q: Q_of_constant},
     regimes=regimes.THEOREM_1,
-    derivation=written_in("fltheory.theorems.fedau.proof", "THEOREM_1"),
+    derivation=written_in("fltheory.theorems.fedau.descent", "THEOREM_1"),
     note=(
         "Lemma B.3.3 for h, with eta P/N as the server's step size and N omega_n/P as the "
         "weights, so that its weight error is zero; averaged over T rounds, as T tends to "
@@ -233,7 +233,7 @@ _OPTION_1 = Theorem(
         _server_step(2, 27, "Theorem 2"),
     ),
     domain=of_fedau,
-    derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_PRINTED"),
+    derivation=written_in("fltheory.theorems.fedau.descent", "OPTION_1_PRINTED"),
 )
 _OPTION_2 = replace(
     _OPTION_1,
@@ -248,7 +248,7 @@ _OPTION_2 = replace(
         _LOCAL_STEP,
         _server_step(2, 27, "Theorem 2"),
     ),
-    derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_PRINTED"),
+    derivation=written_in("fltheory.theorems.fedau.descent", "OPTION_2_PRINTED"),
 )
 
 OPTION_1_DERIVED = replace(
@@ -265,7 +265,7 @@ OPTION_1_DERIVED = replace(
     ),
     regimes=regimes.OPTION_1,
     own_run=regimes.OWN_RUN,
-    derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_DERIVED"),
+    derivation=written_in("fltheory.theorems.fedau.descent", "OPTION_1_DERIVED"),
     note=(
         "Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step sizes the "
         "coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so that the lemma does not "
@@ -288,7 +288,7 @@ OPTION_2_DERIVED = replace(
     ),
     read_as={G: G_in_run},
     regimes=regimes.OPTION_2,
-    derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_DERIVED"),
+    derivation=written_in("fltheory.theorems.fedau.descent", "OPTION_2_DERIVED"),
     note=(
         "Lemma B.3.3 with phi_n = 1/N, summed over t: 81/16 G^2 times the weight error is moved "
         "out of the gradient's coefficient, which is then 1/16 + 1/8 - 1/4 = -1/16 at the printed "
@@ -406,7 +406,7 @@ COROLLARY_4 = RateClaim(
     axes=(RateAxis(T, _ORDER_4, _three_decades_of_rounds, _corollary_4(2)),),
     regimes=regimes.COROLLARY_4,
     kind=StatementKind.COROLLARY,
-    derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
+    derivation=written_in("fltheory.theorems.fedau.descent", "COROLLARY_4_PRINTED"),
     note=(
         "To the letter, with K rounded to the nearest whole number of at least 1 and Q the "
         "largest possible value, which grows like K^2. With K >= 2, at least three rounds and no "
@@ -420,7 +420,7 @@ COROLLARY_4_DERIVED = replace(
     theorem=_EITHER_DERIVED,
     regimes=regimes.COROLLARY_4_DERIVED,
     axes=(RateAxis(T, _ORDER_4_DERIVED, _three_decades_of_rounds, _corollary_4(4)),),
-    derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_DERIVED"),
+    derivation=written_in("fltheory.theorems.fedau.descent", "COROLLARY_4_DERIVED"),
     note=(
         "With gamma eta <= 1/(4LI), as Lemma B.3.3 requires, and gradients that are bounded "
         "during the run. The drift term, gamma^2 L^2 I (I delta^2 + sigma^2) at gamma = 1/(LI "

@@ -14,8 +14,14 @@ from fltheory.claims.statement import Statement
 from fltheory.long_work.progress import Progress
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
-from fltheory.worst_case.audits.statement_numbers import given_in, holds
-from fltheory.worst_case.audits.theorem_form import FORMS, TheoremForm, Witness, form_of
+from fltheory.worst_case.audits.theorem_form import (
+    FORMS,
+    TheoremForm,
+    Witness,
+    form_of,
+    given_in,
+    holds,
+)
 from fltheory.worst_case.proof.proof_file import ClassOutcome
 from fltheory.worst_case.rounds.bound import Bound, Solver, best_bound_of, best_speed_of, bound_of
 from fltheory.worst_case.rounds.certificate import Certificate, proved

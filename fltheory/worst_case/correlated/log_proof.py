@@ -19,7 +19,7 @@ from fltheory.decimals import as_fraction, how_many
 from fltheory.logs import AvailabilityLog
 from fltheory.logs.transitions import fit_on_off
 from fltheory.validation import ClientIndices, FloatArray
-from fltheory.weights.deployment import Training
+from fltheory.weights.client_weights import Training
 from fltheory.worst_case.checker.correlated_checker import CorrelatedProof
 from fltheory.worst_case.checker.phases_checker import PhasesProof
 from fltheory.worst_case.correlated.bound import (

@@ -532,6 +532,21 @@ def _padded(array: AffineArray, width: int) -> Entries:
     return np.concatenate([values, pad], axis=-1)
 
 
+def noise_covariance(image: AffineArray) -> Entries:
+    """Return the covariance (replicas, k, k) of the noise in forms (replicas, k)."""
+    space = image.space
+    coefficients = image.linear(space.size)
+    if not space.noise:
+        k = image.shape[-1]
+        return np.full((image.shape[0], k, k), space.zero)
+    columns = [
+        coefficients[..., first : first + covariance.shape[-1]] for first, covariance in space.noise
+    ]
+    spread = [np.matmul(one, cov) for one, (_, cov) in zip(columns, space.noise, strict=True)]
+    # One product for all: one noise per client would be as many arrays (replicas, k, k) to add up.
+    return np.matmul(np.concatenate(spread, -1), np.concatenate(columns, -1).swapaxes(-1, -2))
+
+
 class Namespace:
     """The array functions that algorithms use, on forms (the names of the array API standard)."""
 

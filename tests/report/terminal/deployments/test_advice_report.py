@@ -9,7 +9,7 @@ import pytest
 
 from fltheory.advice import Advice, advise
 from fltheory.logs import AvailabilityLog
-from fltheory.report.terminal.deployments.advice_report import advice_table, assumptions, sentences
+from fltheory.report.terminal.advice_report import advice_table, assumptions, sentences
 
 
 @pytest.fixture(scope="module")
