@@ -103,7 +103,6 @@ def _rate_of_product(setting: Setting) -> tuple[float, float]:
 
 MIXING = PointClaim(
     id="ca-fed/mixing",
-    reading="printed",
     title="The chain forgets its state geometrically, at the rate lambda(P)",
     source=f"{PAPER}, (5), cited from [14]",
     quantity=PointQuantity(
@@ -133,7 +132,6 @@ MIXING_ANY = replace(
 )
 PRODUCT = PointClaim(
     id="ca-fed/product-chain",
-    reading="printed",
     title="Of independent clients, the slowest one's chain is as slow as all together",
     source=f"{PAPER}, Section III-D, lambda(P) = max_k lambda(P_k)",
     quantity=PointQuantity(
@@ -299,7 +297,6 @@ _EPSILON = symbol(
 
 MORE_FOR_A_SMALL_KAPPA = PointClaim(
     id="ca-fed/vi-a",
-    reading="printed",
     title="The larger kappabar, the fewer clients are excluded",
     source=f"{PAPER}, Section VI-A",
     quantity=PointQuantity(
@@ -428,7 +425,6 @@ _RATE = symbol(
 
 ALL_OF_A_CLUSTER = PointClaim(
     id="ca-fed/vi-b",
-    reading="printed",
     title="One has to exclude all of the slowest cluster to speed up the chain",
     source=f"{PAPER}, Section VI-B",
     quantity=PointQuantity(

@@ -267,7 +267,6 @@ def _largest_square(matrix: Any, offset: Any, radius: Any) -> Any:
 
 LEMMA_1 = PointClaim(
     id="ca-fed/lemma-1",
-    reading="printed",
     title="Stochastic gradients on W have bounded second moments",
     source=f"{PAPER}, Lemma 1, (7)",
     quantity=PointQuantity(
@@ -343,7 +342,6 @@ B_1 = symbol(
 
 LEMMA_2 = Theorem(
     id="ca-fed/lemma-2",
-    reading="printed",
     title="The clients that are there lose little against w_B*, summed over rounds",
     source=f"{PAPER}, Lemma 2",
     quantity=BoundedQuantity(
@@ -414,7 +412,6 @@ _FALLING = Hypothesis("steps that do not increase", sp.Le(rise, 0), "(e) of Lemm
 
 LEMMA_3 = PointClaim(
     id="ca-fed/lemma-3",
-    reading="printed",
     title="What the clients that are there lose in J_t rounds, summed over rounds",
     source=f"{PAPER}, Lemma 3",
     quantity=PointQuantity(
@@ -464,7 +461,6 @@ def _delayed_steps(setting: Setting) -> tuple[Any, float]:
 
 FALLING_STEPS = PointClaim(
     id="ca-fed/falling-steps",
-    reading="printed",
     title="Step sizes of late rounds are at most those J_t rounds before",
     source=f"{PAPER}, (e) of Lemma 3's proof",
     quantity=PointQuantity(

@@ -193,7 +193,6 @@ _OPTIMIZATION = as_printed(lambda: 2 * kappa**2 * excess_B)
 
 THEOREM_1 = PointClaim(
     id="ca-fed/1",
-    reading="printed",
     title="The total error is at most an optimization error and a bias in chi-square",
     source=f"{PAPER}, Theorem 1",
     quantity=PointQuantity(
@@ -278,7 +277,6 @@ _DEFINITIONS = {
 
 THEOREM_2 = Theorem(
     id="ca-fed/2",
-    reading="printed",
     title="Weighted averaging under Markov availability: the biased objective's error",
     source=f"{PAPER}, Theorem 2",
     quantity=BoundedQuantity(

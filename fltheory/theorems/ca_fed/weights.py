@@ -172,7 +172,6 @@ def _bend_in_share(setting: Setting) -> tuple[float, float]:
 
 APPENDIX_D = PointClaim(
     id="ca-fed/appendix-d",
-    reading="printed",
     title="Where (12) is smallest, clients with smaller availability get smaller weights",
     source=f"{PAPER}, Section III-D and (27)",
     quantity=PointQuantity(
@@ -236,7 +235,6 @@ APPENDIX_D_BY_NOISE = replace(
 
 CONVERGENCE = PointClaim(
     id="ca-fed/appendix-d-convex",
-    reading="printed",
     title="(12) is convex in the aggregation weights",
     source=f"{PAPER}, Section III-D and Appendix D",
     quantity=PointQuantity(
@@ -264,7 +262,6 @@ CONVERGENCE = PointClaim(
 
 APPENDIX_E = PointClaim(
     id="ca-fed/appendix-e",
-    reading="printed",
     title="The chi-square bias is convex in the aggregation weights",
     source=f"{PAPER}, Appendix E",
     quantity=PointQuantity(

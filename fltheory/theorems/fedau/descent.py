@@ -98,7 +98,6 @@ def _bound() -> sp.Expr:
 
 DESCENT = Theorem(
     id="fedau/lemma-b-3-3",
-    reading="printed",
     title="What one round of weighted averaging does to the loss: the general descent lemma",
     source=f"{PAPER}, Lemma B.3.3, by a restatement",
     quantity=BoundedQuantity(

@@ -157,7 +157,6 @@ THEOREM_1 = PointClaim(
 
 THEOREM_1_PRINTED = RateClaim(
     id="fedau/1",
-    reading="printed",
     title=THEOREM_1.title,
     source=THEOREM_1.source,
     theorem=replace(
@@ -220,7 +219,6 @@ _QUANTITY = BoundedQuantity(
 )
 _OPTION_1 = Theorem(
     id="fedau/2-option-1",
-    reading="printed",
     title="FedAvg with nearly optimal weights: the mean squared gradient",
     source=f"{PAPER}, Theorem 2, Option 1 of Assumption 5",
     quantity=_QUANTITY,
@@ -316,7 +314,6 @@ _NOTE_OF_ORDERS = (
 )
 OPTION_1_PRINTED = RateClaim(
     id="fedau/2-option-1",
-    reading="printed",
     title=_OPTION_1.title,
     source=_OPTION_1.source,
     theorem=_OPTION_1,
@@ -399,7 +396,6 @@ _EITHER_DERIVED = replace(
 
 COROLLARY_4 = RateClaim(
     id="fedau/corollary-4",
-    reading="printed",
     title="FedAU with K = log_c T: O(1/sqrt(T)) up to logarithms",
     source=f"{PAPER}, Corollary 4",
     theorem=_EITHER_OPTION,

@@ -241,7 +241,6 @@ _MANY_ROUNDS = Hypothesis(
 
 SUBMISSION_COROLLARY_1 = RateClaim(
     id="sa-fl-submission/corollary-1",
-    reading="printed",
     title="SAFARI on nonconvex losses: O(1/sqrt(mKR)), a linear speed-up",
     source="SA-FL (earlier anonymous version), Corollary 1",
     theorem=SUBMISSION_4,
@@ -323,7 +322,6 @@ _smooth, _dissimilarity, _step, _coupling = (
 
 A_1 = RateClaim(
     id="sa-fl/a1",
-    reading="printed",
     title="Corollary 1's rate under the two requirements of Appendix A.1",
     source="SA-FL (ICML 2024), Appendix A.1",
     theorem=replace(
@@ -388,7 +386,6 @@ def _all_to_clients(setting: Setting) -> tuple[Any, float]:
 
 A_1_RATIO = PointClaim(
     id="sa-fl/a1-ratio",
-    reading="printed",
     title="R_s = O(R/(mK)) bounds the server's rounds for each of the clients'",
     source="SA-FL (ICML 2024), Appendix A.1, the upper end of R_s/R_c",
     quantity=PointQuantity(_server_to_clients, "R_s/R_c", PURE, r"\frac{R_s}{R_c}"),
@@ -478,7 +475,6 @@ def _at(share: int, remark: int = 5) -> Hypothesis:
 
 AS_FEDAVG = PointClaim(
     id="sa-fl/remark-5-fedavg",
-    reading="printed",
     title="SAFARI at q = 1 is FedAvg",
     source=f"{_SOURCE} 5, first case",
     quantity=PointQuantity(
@@ -520,7 +516,6 @@ _CLASSIC_NOTE = (
 
 CLASSIC_4 = Theorem(
     id="sa-fl/remark-5-bound-4",
-    reading="printed",
     title="At q = 0 Theorem 4 is SGD's classic bound, without sigma_G",
     source=f"{_SOURCE} 5, on Theorem 4",
     quantity=THEOREM_4.quantity,
@@ -533,7 +528,6 @@ CLASSIC_4 = Theorem(
 )
 CLASSIC_5 = Theorem(
     id="sa-fl/remark-5-bound-5",
-    reading="printed",
     title="At q = 0 Theorem 5 is SGD's classic bound, without sigma_G",
     source=f"{_SOURCE} 5, on Theorem 5",
     quantity=THEOREM_5.quantity,
@@ -567,7 +561,6 @@ def _gradient_where_fedavg_ends(setting: Setting) -> tuple[Any, float]:
 
 ERROR_BALL = PointClaim(
     id="sa-fl/remark-6-fedavg",
-    reading="printed",
     title="FedAvg with incomplete participation ends in a ball whose size depends on sigma_G",
     source=f"{_SOURCE} 6, cited from Yang et al. (2022)",
     quantity=PointQuantity(

@@ -219,7 +219,6 @@ STEP_DERIVED_4 = Hypothesis(
 
 THEOREM_4 = Theorem(
     id="sa-fl/4",
-    reading="printed",
     title="SAFARI on nonconvex losses: the mean squared gradient",
     source=f"{_ICML}, Theorem 4",
     quantity=_mean_gradient(_AFTER_EACH_ROUND),
@@ -353,7 +352,6 @@ STEP_DRIFT_5 = Hypothesis(
 
 THEOREM_5 = Theorem(
     id="sa-fl/5",
-    reading="printed",
     title="SAFARI on strongly convex losses: the squared distance after R rounds",
     source=f"{_ICML}, Theorem 5",
     quantity=BoundedQuantity(
@@ -617,7 +615,6 @@ _QUIET_SERVER = Hypothesis(
 
 COROLLARY_1 = RateClaim(
     id="sa-fl/corollary-1",
-    reading="printed",
     title="SAFARI on nonconvex losses: O(1/sqrt(R)), and O(1/sqrt(mKR)) with a quiet server",
     source=f"{_ICML}, Corollary 1",
     theorem=THEOREM_4,
@@ -685,7 +682,6 @@ _MOST_STEP = 10
 
 COROLLARY_2 = RateClaim(
     id="sa-fl/corollary-2",
-    reading="printed",
     title="SAFARI on strongly convex losses: O(1/R) up to logarithms",
     source=f"{_ICML}, Corollary 2",
     theorem=THEOREM_5,
