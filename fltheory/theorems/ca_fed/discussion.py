@@ -27,8 +27,7 @@ from fltheory.participation import FiniteChain
 from fltheory.participation.chain_structure import exact_stationary_law
 from fltheory.participation.process import Process, process_of
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.statements import PAPER, of_ca_fed
-from fltheory.theorems.ca_fed.symbols import N
+from fltheory.theorems.ca_fed.statements import PAPER, N, of_ca_fed
 
 # ------------------------------------------------------------ the chain of availability
 

@@ -40,14 +40,17 @@ from fltheory.numbers.of_setting import view_of
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.problems.ball import largest_affine_norm
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.statements import CONVEX, INTERIOR, PAPER, SMOOTH
-from fltheory.theorems.ca_fed.symbols import (
+from fltheory.theorems.ca_fed.statements import (
+    CONVEX,
     D_B,
     F_B,
+    INTERIOR,
     J_T,
+    PAPER,
     S_1,
     S_2,
     S_2T,
+    SMOOTH,
     D,
     E,
     G,

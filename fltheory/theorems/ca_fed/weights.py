@@ -22,13 +22,14 @@ from fltheory.grammar.units import PURE
 from fltheory.numbers.of_setting import view_of
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.statements import PAPER, of_ca_fed
-from fltheory.theorems.ca_fed.symbols import (
+from fltheory.theorems.ca_fed.statements import (
+    PAPER,
     N,
     Q,
     alpha,
     chi,
     nu,
+    of_ca_fed,
     p,
     pi,
     q,
@@ -36,7 +37,7 @@ from fltheory.theorems.ca_fed.symbols import (
     sigma,
     sigma_least,
 )
-from fltheory.theorems.ca_fed.symbols import theta as theta_star
+from fltheory.theorems.ca_fed.statements import theta as theta_star
 from fltheory.validation import FloatArray
 
 _LETTERS = (sigma, theta_star, N, q_least, sigma_least, pi, alpha, q, Q, p, chi, nu)

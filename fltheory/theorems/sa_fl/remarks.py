@@ -29,9 +29,10 @@ from fltheory.participation import UniformSubset
 from fltheory.participation.process import process_of
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.sa_fl import proof_rates, regimes
-from fltheory.theorems.sa_fl.repairs import STATEMENTS as REPAIRED
 from fltheory.theorems.sa_fl.statements import (
     COROLLARY_1,
+    COROLLARY_1_REPAIRED,
+    COROLLARY_2_REPAIRED,
     FASTER_STEP,
     PLAIN_STEP,
     STEP_PRINTED_4,
@@ -583,8 +584,6 @@ ERROR_BALL = PointClaim(
 )
 
 
-_NONCONVEX: Any = next(item for item in REPAIRED if item.id == "sa-fl/corollary-1")
-_CONVEX: Any = next(item for item in REPAIRED if item.id == "sa-fl/corollary-2")
 _CAN = (
     "'Can' is read as 'for some q', and 'under mild conditions' as those of the repaired "
     "corollary. What achieves the rate is the server's data, with ever rarer clients' rounds, {}; "
@@ -592,19 +591,19 @@ _CAN = (
 )
 
 NONCONVEX = replace(
-    _NONCONVEX,
+    COROLLARY_1_REPAIRED,
     id="sa-fl/remark-6-nonconvex",
     reading="printed",
     title="SAFARI with incomplete participation can achieve O(1/sqrt(mKR)) on nonconvex losses",
     source=f"{_SOURCE} 6, on Corollary 1",
-    axes=_NONCONVEX.axes[1:],
+    axes=COROLLARY_1_REPAIRED.axes[1:],
     derivation=None,
-    regimes={**_NONCONVEX.regimes, **regimes.REMARK_6_NONCONVEX},
+    regimes={**COROLLARY_1_REPAIRED.regimes, **regimes.REMARK_6_NONCONVEX},
     kind=StatementKind.REMARK,
     note=_CAN.format("q <= 1/sqrt(mKR), with a server as quiet as sigma^2/(mK)"),
 )
 CONVEX = replace(
-    _CONVEX,
+    COROLLARY_2_REPAIRED,
     id="sa-fl/remark-6-convex",
     reading="printed",
     title="SAFARI with incomplete participation can achieve O(1/R) on strongly convex losses",
