@@ -77,7 +77,7 @@ SURVIVORS = {
         "equivalent: noise has symbols of its own, which are not compared"
     ),
     "engines/guard.py: _RealRounds: -1.0 -> 1.0": ("killed by test_guard.py"),
-    "worst_case/methods/lyapunov.py: _least_proved: away * (1 + float(margin)) -> away / "
+    "worst_case/memory.py: _least_proved: away * (1 + float(margin)) -> away / "
     "(1 + float(margin))": ("killed by test_lyapunov.py"),
     "worst_case/audits/step_interval.py: _over_e: noise - last -> noise + last": (
         "killed by test_step_interval.py"
@@ -178,9 +178,7 @@ SURVIVORS = {
     "form.vector @ first - form.constant": ("equivalent: the three forms are zero at x*"),
     "claims/decay.py: _verdict: max(2, sampling.replicas // len(sizes)) -> max(3, "
     "sampling.replicas // len(sizes))": ("killed by test_learning.py"),
-    "worst_case/methods/lyapunov.py: proved_rate: return None -> nothing": (
-        "killed by test_lyapunov.py"
-    ),
+    "worst_case/memory.py: proved_rate: return None -> nothing": ("killed by test_lyapunov.py"),
     "claims/decay.py: DecayQuantity: True -> False": ("killed by test_declarations.py"),
     "worst_case/rounds/best_settings.py: _simplex: return np.vstack([first, first + "
     "moves]) -> nothing": ("equivalent: where a search begins, whose end is proved"),

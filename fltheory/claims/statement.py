@@ -21,9 +21,8 @@ from typing import Any, ClassVar, Self
 
 import sympy as sp
 
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
-from fltheory.claims.shared.curve_samples import CurveSample, Drawing, judged_curve, parts_of
+from fltheory.claims.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
+from fltheory.claims.curves import BoundCurve, CurveSample, Drawing, judged_curve, parts_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError

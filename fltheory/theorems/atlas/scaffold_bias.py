@@ -26,7 +26,7 @@ from flint import arb, arb_mat, ctx, fmpq
 from fltheory.algorithms import Scaffold
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import KnownDecay, RateAxis
+from fltheory.claims.rate_axis import KnownDecay, RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.decimals import as_fraction
 from fltheory.derivations.derivation import Derivation, Equal, Step, deferred

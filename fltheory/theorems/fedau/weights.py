@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fltheory.algorithms import FedAU
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import sampled_weight_errors

@@ -24,7 +24,7 @@ import sympy as sp
 
 from fltheory.claims.at_point import LearningClaim
 from fltheory.claims.decay import DecayClaim, DecayQuantity, Measurement
-from fltheory.claims.shared.rate_axis import KnownDecay
+from fltheory.claims.rate_axis import KnownDecay
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed

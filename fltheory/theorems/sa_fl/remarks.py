@@ -14,7 +14,7 @@ from fltheory.algorithms import FedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import KnownDecay, RateAxis
+from fltheory.claims.rate_axis import KnownDecay, RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work, rational_trajectory

@@ -25,7 +25,7 @@ import sympy as sp
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.observables import Observable, ParticipantExcessLoss, ParticipantGradientSum

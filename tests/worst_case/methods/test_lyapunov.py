@@ -22,13 +22,13 @@ from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.worst_case import ClientClass, best_bound, checker, read_proof
 from fltheory.worst_case.audits.audit import ClassOutcome
-from fltheory.worst_case.methods.lyapunov import (
+from fltheory.worst_case.memory import (
     LyapunovBound,
     LyapunovProgram,
+    MemoryRound,
     lyapunov_bound_of,
     proved_gap,
 )
-from fltheory.worst_case.methods.memory import MemoryRound
 from tests.drawn import a_tenth
 
 TEN = ClientClass(1, "1/10")

@@ -19,8 +19,7 @@ from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass
-from fltheory.worst_case.methods.lyapunov import LyapunovProgram, lyapunov_bound_of
-from fltheory.worst_case.methods.memory import MemoryForms, MemoryRound
+from fltheory.worst_case.memory import LyapunovProgram, MemoryForms, MemoryRound, lyapunov_bound_of
 from tests.drawn import a_tenth
 
 CLIENTS_OF = ClientClass(1, "0.1")
