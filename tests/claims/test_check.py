@@ -108,6 +108,8 @@ def test_hypotheses_and_their_margins(condition, holds, margin) -> None:
     if not holds:
         assert "condition 1" in found.failure
         assert ("undefined" in found.failure) == math.isnan(found.margin)
+        at_its_limit = found.margin == -np.finfo(float).tiny
+        assert ("both sides are equal, " in found.failure) == at_its_limit
 
 
 @pytest.mark.parametrize(
