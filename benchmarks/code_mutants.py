@@ -77,7 +77,7 @@ SURVIVORS = {
         "equivalent: noise has symbols of its own, which are not compared"
     ),
     "engines/guard.py: _RealRounds: -1.0 -> 1.0": ("killed by test_guard.py"),
-    "worst_case/methods/lyapunov.py: _least_proved: away * (1 + float(margin)) -> away / "
+    "worst_case/memory.py: _least_proved: away * (1 + float(margin)) -> away / "
     "(1 + float(margin))": ("killed by test_lyapunov.py"),
     "worst_case/audits/step_interval.py: _over_e: noise - last -> noise + last": (
         "killed by test_step_interval.py"
@@ -178,9 +178,7 @@ SURVIVORS = {
     "form.vector @ first - form.constant": ("equivalent: the three forms are zero at x*"),
     "claims/decay.py: _verdict: max(2, sampling.replicas // len(sizes)) -> max(3, "
     "sampling.replicas // len(sizes))": ("killed by test_learning.py"),
-    "worst_case/methods/lyapunov.py: proved_rate: return None -> nothing": (
-        "killed by test_lyapunov.py"
-    ),
+    "worst_case/memory.py: proved_rate: return None -> nothing": ("killed by test_lyapunov.py"),
     "claims/decay.py: DecayQuantity: True -> False": ("killed by test_declarations.py"),
     "worst_case/rounds/best_settings.py: _simplex: return np.vstack([first, first + "
     "moves]) -> nothing": ("equivalent: where a search begins, whose end is proved"),
@@ -194,7 +192,7 @@ SURVIVORS = {
     "engines/observables.py: ParticipantGradientSum: return None -> nothing": (
         "killed by test_observables.py"
     ),
-    "engines/clients/noise.py: GaussianNoise: self._held.size < numbers -> "
+    "engines/clients/analytic_clients.py: GaussianNoise: self._held.size < numbers -> "
     "self._held.size <= numbers": "killed by test_noise.py",
     "theorems/sa_fl/statements.py: _QUIET_SERVER: sigma ** 2 / (m * K) -> sigma ** 2 * (m * K)": (
         "killed by test_conditions.py, which was not among the nearest"
@@ -265,7 +263,9 @@ SURVIVORS = {
     "[coefficients.sum(), by_number.sum()]).all())": (
         "killed by test_client_sums.py; the first condition is never met, and gone"
     ),
-    "engines/affine/probe.py: noise_covariance: -1 -> -2": "equivalent: covariances are square",
+    "engines/affine/symbolic/forms.py: noise_covariance: -1 -> -2": (
+        "equivalent: covariances are square"
+    ),
     "weights/conic.py: _importance: if p is None: -> nothing": "killed by test_conic.py",
     "engines/measured/measured_run.py: dissimilarity_bound: gradients - problem.alpha @ "
     "gradients -> gradients + problem.alpha @ gradients": _GONE + ": the mean at x* is zero",
@@ -290,7 +290,7 @@ SURVIVORS = {
     "engines/moments/many_sets/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
         "killed by test_summed_maps.py, which is new"
     ),
-    "engines/clients/quadratic_clients.py: QuadraticClients: end > start -> end >= start": (
+    "engines/clients/analytic_clients.py: QuadraticClients: end > start -> end >= start": (
         "equivalent: rows of a client who is not there are none"
     ),
     "numbers/projected_averaging.py: _MOST_STEPS: 50 -> 51": (

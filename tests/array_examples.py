@@ -22,8 +22,7 @@ from fltheory.advice import advise
 from fltheory.advice.gradients_file import ClientGradients
 from fltheory.advice.on_digits import Trained
 from fltheory.advice.rounds import LogRounds
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.curve_samples import CurveSample
+from fltheory.claims.curves import BoundCurve, CurveSample
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import weight_error_under
 from fltheory.engines.fedau_weights.weight_error import weight_error
@@ -54,8 +53,7 @@ from fltheory.verify.region_map import MapAxis, RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.correlated.program import DifferenceForm, OnOffProgram
-from fltheory.worst_case.methods.lyapunov import LyapunovProgram
-from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.memory import LyapunovProgram, MemoryRound
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.program import Program
 from fltheory.worst_case.rounds.slack import slack_of

@@ -12,8 +12,7 @@ import typer
 from rich.table import Table
 
 from fltheory import validation, verify
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.curve_samples import of_draws
+from fltheory.claims.curves import BoundCurve, of_draws
 from fltheory.claims.statement import Statement
 from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console

@@ -11,9 +11,9 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.shared.comparison import Comparison
-from fltheory.claims.shared.curve_samples import (
+from fltheory.claims.comparison import Comparison
+from fltheory.claims.curves import (
+    BoundCurve,
     CurveSample,
     Drawing,
     Parts,
@@ -23,6 +23,7 @@ from fltheory.claims.shared.curve_samples import (
     left_side,
     parts_of,
     plain_curve,
+    quantity_label,
     sampled_run,
 )
 from fltheory.claims.statement import Inequality, of_runs

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fltheory.claims.comparison import Comparison, Trial, unmet
+from fltheory.claims.curves import BoundCurve
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import Comparison, Trial, unmet
-from fltheory.claims.shared.rate_axis import AxisReading, RateAxis, worst_of
+from fltheory.claims.rate_axis import AxisReading, RateAxis, worst_of
 from fltheory.claims.statement import lost_in
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate

@@ -19,10 +19,9 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.shared.comparison import Comparison, Trial, ratio_of
-from fltheory.claims.shared.curve_samples import Drawing, plain_curve, sides_of
-from fltheory.claims.shared.rate_axis import (
+from fltheory.claims.comparison import Comparison, Trial, ratio_of
+from fltheory.claims.curves import BoundCurve, Drawing, plain_curve, quantity_label, sides_of
+from fltheory.claims.rate_axis import (
     AxisReading,
     EnclosedSlopes,
     KnownDecay,

@@ -21,9 +21,8 @@ from typing import Any, ClassVar, Self
 
 import sympy as sp
 
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
-from fltheory.claims.shared.curve_samples import CurveSample, Drawing, judged_curve, parts_of
+from fltheory.claims.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
+from fltheory.claims.curves import BoundCurve, CurveSample, Drawing, judged_curve, parts_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
@@ -57,7 +56,8 @@ class Statement(ABC):
     Attributes
     ----------
     id, reading, title, source : str
-        Its name, how it is read, what it says in a line, and where it stands.
+        Its name, how it is read (as printed by default), what it says in a line, and where it
+        stands.
     regimes : mapping
         Named settings to check it on.
     note : str
@@ -89,7 +89,7 @@ class Statement(ABC):
     """
 
     id: str
-    reading: str
+    reading: str = "printed"
     title: str
     source: str
     regimes: Mapping[str, Any] = field(default_factory=dict)

@@ -172,7 +172,12 @@ def _proved(advice: Advice) -> tuple[LogProof | None, str]:
         found = log_proof(population.log, population.importance, population.training, condition)
     except (ValueError, ArithmeticError) as error:
         return None, f"Not proved for every loss: {error}."
-    return found, found.sentence
+    if condition == population.training.condition:
+        return found, found.sentence
+    return found, (
+        f"{found.sentence} Condition 1, assumed for the table, allows one curvature only, so the "
+        f"proof is for L/mu up to {condition:g}."
+    )
 
 
 def _write(proved: LogProof | None, file: Path) -> None:

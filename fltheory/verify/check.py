@@ -16,8 +16,7 @@ import sympy as sp
 
 from fltheory import theorems as registry
 from fltheory.argument_kinds import checks_kinds
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.curve_samples import Drawing
+from fltheory.claims.curves import BoundCurve, Drawing
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.setting_file import read_witness

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.curves import BoundCurve
 from fltheory.claims.statement import Statement
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome, Verdict

@@ -272,7 +272,7 @@ def for_setting(
     total : float
         Q, the sum of the weights.
     chain : {"joint", "clients"}
-        What M counts: all states, as printed, up to 4,096, or those that tell of one client.
+        What M counts: all states, as printed, up to 4,096, or only those of one client.
 
     Raises
     ------
@@ -328,6 +328,6 @@ def _states(participation: MarkovOnOff | FiniteChain, chain: Chain) -> int:
         raise ValueError(
             f"participation must have at most {_MOST_JOINT_STATES} joint states, got {count}: "
             "Theorem 2's M would outweigh all else and give one client almost all weight; "
-            'chain="clients" counts what tells of one client, which its proof allows'
+            'chain="clients" counts the states of one client only, as the proof allows'
         )
     return states

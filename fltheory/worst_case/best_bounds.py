@@ -6,8 +6,10 @@ uniformly, weighted averaging over those who are there, or a method with memory.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
@@ -16,26 +18,39 @@ from fltheory import validation
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.argument_kinds import checks_kinds
+from fltheory.files.read_file import existing_file
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
 from fltheory.worst_case.correlated.bound import (
     CorrelatedBound,
+    CorrelatedCertificate,
     best_correlated_bound,
     correlated_certificate,
 )
 from fltheory.worst_case.correlated.phases import (
     PhasedBound,
+    PhasesCertificate,
     phases_certificate,
     scheduled_bound,
 )
-from fltheory.worst_case.correlated.rich_bound import RichBound, rich_certificate, richer_bound
-from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
-from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.correlated.rich import (
+    RichBound,
+    RichCertificate,
+    rich_certificate,
+    richer_bound,
+)
+from fltheory.worst_case.memory import (
+    LyapunovBound,
+    LyapunovCertificate,
+    MemoryRound,
+    lyapunov_bound_of,
+)
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.best_settings import least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
+from fltheory.worst_case.rounds.certificate import Certificate
 from fltheory.worst_case.rounds.certificate import certificate as round_certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Gap, Measure
@@ -336,3 +351,58 @@ _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     LyapunovBound: _proof_of_memory,
     PhasedBound: phases_certificate,
 }
+
+
+# ------------------------------------------------------------ proofs from files
+
+KINDS: Mapping[str, type[ProofFile]] = {
+    one.kind: one
+    for one in (
+        Certificate,
+        CorrelatedCertificate,
+        RichCertificate,
+        PhasesCertificate,
+        LyapunovCertificate,
+    )
+}
+_FORMER = ("bound on weighted averaging for every client loss",)
+"""Kinds that are part of another one now."""
+
+
+def read_proof(path: Path | str) -> ProofFile | None:
+    """Return the proof that a file holds, not yet checked; None if it holds something else.
+
+    The file says of which kind it is.
+
+    Raises
+    ------
+    ValueError
+        If it is a proof with a field that is not what it must be, or of an earlier format.
+
+    Examples
+    --------
+    >>> read_proof("nowhere.json") is None
+    True
+    """
+    path = validation.path("path", path)
+    most = max(one.most_characters for one in KINDS.values())
+    try:
+        text = existing_file("proof must be a file", path, most_bytes=most).read_bytes().decode()
+    except (OSError, ValueError):
+        return None
+    try:
+        document = json.loads(text)
+    except (RecursionError, ValueError):
+        return None
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind in _FORMER:
+        raise ValueError(
+            f"kind: {kind!r} is of an earlier format and part of {Certificate.kind!r} now: make "
+            "the proof again"
+        )
+    if not isinstance(kind, str) or kind not in KINDS:
+        return None
+    found = KINDS[kind](text)
+    # A field that is not what it must be is told now.
+    found.lines  # noqa: B018
+    return found

@@ -16,8 +16,7 @@ from oracles import random_problem
 from fltheory.algorithms import CappedLinear, FedAR, FedNova, FedProx
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.algorithms.table import ALGORITHMS
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.problems import QuadraticProblem
 from fltheory.testing import check_algorithm
 from fltheory.testing.conformance import case as conformance

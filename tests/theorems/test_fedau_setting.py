@@ -14,8 +14,7 @@ from fltheory.algorithms import FedAU, FedAvg, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting
 from fltheory.engines.affine.numbers import Balls
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.engines.fedau_weights.dependent_weight_error import recorded_weights
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset

@@ -24,8 +24,7 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.engines.affine.numbers import Entries, raw_number
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
 from fltheory.engines.fedau_weights.weight_error import WeightError, checked_cutoff, weight_error
 from fltheory.engines.setting import Setting

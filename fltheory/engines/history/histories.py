@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
-from fltheory.content import content
+from fltheory.content import content, kept
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.state_layout import joined
+from fltheory.engines.affine.symbolic.clients import joined
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks, Participation
@@ -42,7 +42,6 @@ _NUMBERS_AT_ONCE = 1 << 22
 _OPERATIONS = 8.0
 _MOST_NUMBERS = 1 << 22
 _SMALL_TABLE = 1 << 14
-_MOST_ALIKE = 8
 _LARGEST_COUNT = 2**53
 
 T = TypeVar("T")
@@ -418,15 +417,6 @@ class Rounds:
             before.weights,
         )
         return _gathered(moments, arrivals.targets, len(arrivals.place)), step
-
-
-def kept(held: dict[Any, T], key: Any, make: Callable[[], T]) -> T:
-    """Return what is held by a key, made where nothing is; the oldest give way."""
-    if key not in held:
-        if len(held) >= _MOST_ALIKE:
-            held.pop(next(iter(held)))
-        held[key] = make()
-    return held[key]
 
 
 @dataclass(frozen=True, eq=False)

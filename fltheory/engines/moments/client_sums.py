@@ -31,12 +31,11 @@ from fltheory.engines.affine.probe import (
     UNIT_ROUNDOFF,
     Probe,
     RoundOverflowError,
-    noise_covariance,
 )
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.reading import run_on_symbols
 from fltheory.engines.affine.symbolic.clients import LocalMaps
-from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, noise_covariance
 from fltheory.engines.affine.symbolic.presences import PresenceSpace, PresentClients, together
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.inclusions.correlations import (

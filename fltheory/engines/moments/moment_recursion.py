@@ -20,7 +20,6 @@ from fltheory.engines.affine.probe import (
     StateFunction,
 )
 from fltheory.engines.affine.probing import MOST_SETS, Outcomes, random_affine_map
-from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
@@ -35,7 +34,7 @@ from fltheory.engines.moments.moment_map import (
     traces_of,
 )
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
-from fltheory.engines.setting import Setting, in_float64
+from fltheory.engines.setting import Setting, in_float64, without_idle_projection
 from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation

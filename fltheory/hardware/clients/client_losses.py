@@ -11,7 +11,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.clients.stepped_clients import LossClient
+from fltheory.engines.clients.analytic_clients import LossClient
 
 
 def module_at(x: Any) -> nn.Module:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.claims.shared.bound_curve import BoundCurve, at_most
+from fltheory.claims.curves import BoundCurve, at_most
 from fltheory.report.figures.figure_axes import (
     CURVE_STYLES,
     PART_STYLES,

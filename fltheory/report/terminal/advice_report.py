@@ -55,9 +55,10 @@ def _use(advice: Advice) -> str:
     best, fallback = advice.best, advice.fallback
     if not math.isfinite(best.error):
         return "No algorithm settles at any step size that was tried."
+    interval = _interval(best)
     ends = (
         f"its error late in the log is {best.usual_error:.2g} {_UNRELATED}, and at worst "
-        f"{best.error:.2g} ({_interval(best)} at 95%)"
+        f"{best.error:.{_digits(best)}g}" + (f" ({interval} at 95%)" if interval else "")
     )
     if best is fallback:
         return f"Use {best.called}, which needs {best.needs}: {ends}."
@@ -113,8 +114,18 @@ def _range(bias: Bias) -> str:
 
 
 def _interval(found: AlgorithmAdvice) -> str:
-    low, high = found.interval
-    return f"{low:.2g} to {high:.2g}"
+    """Return an error's interval, nothing if its ends are the error to four digits."""
+    error, low, high = (f"{value:.{_digits(found)}g}" for value in (found.error, *found.interval))
+    return "" if low == error == high else f"{low} to {high}"
+
+
+def _digits(found: AlgorithmAdvice) -> int:
+    """Return with how many digits an error is told from the ends of its interval, 2 to 4."""
+    for digits in (2, 3):
+        error, low, high = (f"{value:.{digits}g}" for value in (found.error, *found.interval))
+        if low != error != high:
+            return digits
+    return 4
 
 
 def advice_table(advice: Advice) -> Table:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fltheory.argument_kinds import checks_kinds
-from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.curves import BoundCurve
 from fltheory.decimals import how_many
 from fltheory.report.figures.figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title

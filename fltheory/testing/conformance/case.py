@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.decimals import how_many
-from fltheory.engines.clients.stepped_clients import LossClient
+from fltheory.engines.clients.analytic_clients import LossClient
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.testing.conformance.options import OPTIONS, Option
 from fltheory.validation import FloatArray

@@ -15,7 +15,7 @@ from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, SERVER, Algorithm, Clients, Schedule, in_round
 from fltheory.algorithms.table import listed
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.clients.stepped_clients import LossClient
+from fltheory.engines.clients.analytic_clients import LossClient
 from fltheory.testing.conformance.specifications import Specification, specification
 from fltheory.validation import FloatArray
 

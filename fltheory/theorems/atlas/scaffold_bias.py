@@ -26,7 +26,7 @@ from flint import arb, arb_mat, ctx, fmpq
 from fltheory.algorithms import Scaffold
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import KnownDecay, RateAxis
+from fltheory.claims.rate_axis import KnownDecay, RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.decimals import as_fraction
 from fltheory.derivations.derivation import Derivation, Equal, Step, deferred
@@ -547,7 +547,6 @@ def claim_on(
     """
     theorem = PointClaim(
         id=name,
-        reading="printed",
         title=title,
         source=f"{_PAPER}, {source}",
         quantity=PointQuantity(left, text, unit, latex),
@@ -560,7 +559,6 @@ def claim_on(
     ways = ((n, _with_smaller_steps, False), (m, _with_more_clients, True))
     return RateClaim(
         id=name,
-        reading="printed",
         title=title,
         source=theorem.source,
         theorem=theorem,

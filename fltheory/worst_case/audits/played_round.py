@@ -17,7 +17,7 @@ from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Hypothesis, Theorem
-from fltheory.worst_case.audits.statement_numbers import (
+from fltheory.worst_case.audits.theorem_form import (
     NUMBERS,
     formulas_of,
     holds,

@@ -12,6 +12,7 @@ from fltheory.validation import shown
 
 # Far beyond it the solver's floats overflow, or are zero.
 _SMALLEST = Fraction(1, 10**100)
+_LARGEST_RATIO = 10**10
 
 Heterogeneity: TypeAlias = Literal["optimum", "everywhere"]
 
@@ -139,6 +140,15 @@ class SmoothClass:
     def heterogeneity(self) -> Heterogeneity:
         """Dissimilarity is bounded everywhere: there need not be an optimum."""
         return "everywhere"
+
+
+def check_ratio(client_class: ClientClass | SmoothClass) -> None:
+    """Raise ValueError if L/mu is so large that float64 cannot tell rates from 1."""
+    if client_class.mu > 0 and _LARGEST_RATIO * client_class.mu < client_class.L:
+        raise ValueError(
+            "client_class must have L at most 1e10 mu, beyond which float64 cannot tell rates from "
+            f"1, got L = {client_class.L} and mu = {client_class.mu}"
+        )
 
 
 def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:

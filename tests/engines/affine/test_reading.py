@@ -23,11 +23,14 @@ from fltheory.engines.affine.numbers import (
     entries,
     with_parameters,
 )
-from fltheory.engines.affine.probe import noise_covariance
 from fltheory.engines.affine.reading import reading_of
-from fltheory.engines.affine.state_layout import joined, split
-from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients, joined, split
+from fltheory.engines.affine.symbolic.forms import (
+    AffineArray,
+    NotAffineError,
+    Space,
+    noise_covariance,
+)
 from fltheory.problems import QuadraticProblem
 
 N = 4

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from fltheory.algorithms import FedAU
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.fedau_weights.dependent_weight_error import (
     recorded_weights,
     weight_error_under,

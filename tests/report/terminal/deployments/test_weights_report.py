@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.curves import BoundCurve
 from fltheory.report import write_figure
 from fltheory.report.terminal.weights_report import (
     weights_figure,

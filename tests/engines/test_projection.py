@@ -14,9 +14,9 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.engines import Setting, exact, monte_carlo
-from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.observables import BiasedExcessLoss
+from fltheory.engines.setting import without_idle_projection
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import Ball, QuadraticProblem
 

@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 from flint import arb
 
-from fltheory.claims.shared.comparison import Comparison, is_above, unmet
+from fltheory.claims.comparison import Comparison, is_above, unmet
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.enclosed_values import Value, ball, ends

@@ -1,6 +1,6 @@
-"""Quadratic clients that answer K local SGD steps in closed form.
+"""The Clients contract on losses that are known: K local SGD steps, in closed form or one by one.
 
-With ``A = (I - lr H)^K`` the change of a client's model is
+On quadratic clients, with ``A = (I - lr H)^K`` the change of a client's model is
 ``y_K - x = -(I - A)(x - c + H^{-1} v) + noise`` for a correction ``v``, and the noise of all
 steps is one Gaussian with covariance ``lr^2 sigma^2/d sum_{j<K} (I - lr H)^{2j}``. With a
 proximal strength mu, ``H + mu`` takes the place of H in A and in the covariance, and the change
@@ -17,17 +17,100 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
+from fltheory.algorithms.contract import Clients
+from fltheory.content import kept
 from fltheory.engines.clients.summed_maps import Scratch, SummedMaps, product, worth_it
 from fltheory.participation.base import Masks
+from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem, from_eigenbasis
 from fltheory.validation import ClientIndices, FloatArray
 
-_MOST_LOCAL_MAPS = 16
+ReplicaIndices = NDArray[np.intp]
+
+
+class NoiseSource(Protocol):
+    """Independent standard normals, asked for in rows that belong to replicas."""
+
+    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
+        """Return an array (rows, width); row t is used by replica ``replica_of_row[t]``.
+
+        It may be overwritten by the next call.
+        """
+        ...
+
+
+class GaussianNoise:
+    """Draws from a generator."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._held = np.empty(0)
+
+    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
+        """Return independent standard normals."""
+        numbers = replica_of_row.size * width
+        if self._held.size < numbers:
+            self._held = np.empty(numbers)
+        self._rng.standard_normal(out=self._held[:numbers])
+        return self._held[:numbers].reshape(replica_of_row.size, width)
+
+
+class Silence:
+    """No noise."""
+
+    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
+        """Return zeros."""
+        return np.zeros((replica_of_row.size, width))
+
+
+class AnalyticClients(Clients):
+    """What clients answer alike, however they take their steps.
+
+    Parameters
+    ----------
+    problem : Problem
+    noise : NoiseSource
+    """
+
+    def __init__(self, problem: Problem, noise: NoiseSource) -> None:
+        self._problem = problem
+        self._noise = noise
+
+    def with_noise(self, noise: NoiseSource) -> Self:
+        """Return the same clients with other noise, sharing what has been worked out."""
+        other = copy(self)
+        other._noise = noise
+        return other
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return self._problem.n_clients
+
+    def loss(self, x: FloatArray, who: Masks) -> FloatArray:
+        """Return each client's loss at its replica's model, zero where absent."""
+        return np.where(who, self._problem.client_losses(x), 0.0)
+
+    def server_gradient(self, x: FloatArray) -> FloatArray:
+        """Return the gradient of F with the server's noise."""
+        gradient = self._problem.gradient(x)
+        return gradient + self._noise_of(np.arange(x.shape[0]), x, self._problem.server_sigma)
+
+    def _noise_of(
+        self, rows: np.ndarray, x: FloatArray, sigma: FloatArray | float
+    ) -> FloatArray | float:
+        if not np.any(sigma):
+            return 0.0
+        return sigma / math.sqrt(x.shape[1]) * self._noise.normal(rows, x.shape[1])
+
+
+# Step sizes that change every round would fill the memory.
+MOST_LOCAL_MAPS = 16
 _MOST_ADDED_IN_TURN = 8
 _LARGEST_ADDED_IN_TURN = 512
 
@@ -72,7 +155,7 @@ class _LocalMap:
         return np.asarray(self.noise_factor @ np.swapaxes(self.noise_factor, -1, -2))
 
 
-class QuadraticClients:
+class QuadraticClients(AnalyticClients):
     """The Clients contract on a `QuadraticProblem`, in NumPy.
 
     Parameters
@@ -81,9 +164,10 @@ class QuadraticClients:
     noise : NoiseSource
     """
 
+    _problem: QuadraticProblem
+
     def __init__(self, problem: QuadraticProblem, noise: NoiseSource) -> None:
-        self._problem = problem
-        self._noise = noise
+        super().__init__(problem, noise)
         self._eigenvalues, self._eigenvectors = problem.eigenbasis
         self._workspace = Scratch()
         self._local_maps: dict[_Key, _LocalMap] = {}
@@ -93,18 +177,11 @@ class QuadraticClients:
         """(N, d) optima, from x*; an engine that only asks for maps has no use for it."""
         return np.asarray(self._problem.optima - self._problem.x_star)
 
-    def with_noise(self, noise: NoiseSource) -> QuadraticClients:
+    def with_noise(self, noise: NoiseSource) -> Self:
         """Return the same clients with other noise, sharing what has been worked out."""
-        other = copy(self)
-        other._noise = noise
+        other = super().with_noise(noise)
         other._workspace = Scratch()
         return other
-
-    def _remember(self, key: _Key, local: _LocalMap) -> None:
-        """Hold the last few maps: step sizes that change every round would fill the memory."""
-        while len(self._local_maps) >= _MOST_LOCAL_MAPS:
-            self._local_maps.pop(next(iter(self._local_maps)))
-        self._local_maps[key] = local
 
     @property
     def slope_rounding(self) -> float:
@@ -115,11 +192,6 @@ class QuadraticClients:
     def power_rounding(self) -> float:
         """The same for the K-fold powers behind them, and so for the noises, relatively."""
         return max((local.power_rounding for local in self._local_maps.values()), default=0.0)
-
-    @property
-    def n_clients(self) -> int:
-        """N, the number of clients."""
-        return self._problem.n_clients
 
     def local_parts(
         self, steps: int, lr: float, proximal: float = 0
@@ -177,18 +249,6 @@ class QuadraticClients:
     ) -> FloatArray:
         """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
         return self._sum(self._gradient_map(steps, lr), x, who, weights, None)
-
-    def loss(self, x: FloatArray, who: Masks) -> FloatArray:
-        """Return each client's loss at its replica's model, zero where absent."""
-        return np.where(who, self._problem.client_losses(x), 0.0)
-
-    def server_gradient(self, x: FloatArray) -> FloatArray:
-        """Return the gradient of F with the server's noise."""
-        gradient = self._problem.gradient(x)
-        if self._problem.server_sigma == 0:
-            return gradient
-        scale = self._problem.server_sigma / math.sqrt(self._problem.dim)
-        return gradient + scale * self._noise.normal(np.arange(x.shape[0]), x.shape[1])
 
     def _changes(
         self,
@@ -355,46 +415,40 @@ class QuadraticClients:
         return np.asarray(total)
 
     def _change_map(self, steps: int, lr: float, proximal: float) -> _LocalMap:
-        key = ("change", steps, lr, proximal)
-        if key not in self._local_maps:
+        def make() -> _LocalMap:
             pulled = self._eigenvalues + proximal
             moved = _one_minus_power(lr * pulled, steps)
             if proximal:
                 moved = moved * (self._eigenvalues / pulled)
             decay = 1.0 - lr * pulled
             powers = decay[..., None] ** np.arange(steps)
-            rounding = _power_rounding(decay, steps, self._problem.dim)
-            self._remember(
-                key,
-                _LocalMap(
-                    slope=self._from_eigenbasis(-moved),
-                    noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
-                    slope_rounding=rounding,
-                    power_rounding=rounding,
-                    offsets=self._offsets,
-                    noisy=self._problem.sigma > 0,
-                ),
-            )
-        return self._local_maps[key]
+            noise = lr * np.sqrt((powers**2).sum(axis=-1))
+            return self._local_map(-moved, noise, _power_rounding(decay, steps, self._problem.dim))
+
+        return kept(self._local_maps, ("change", steps, lr, proximal), make, MOST_LOCAL_MAPS)
 
     def _gradient_map(self, steps: int, lr: float) -> _LocalMap:
-        key = ("gradient", steps, lr, 0.0)
-        if key not in self._local_maps:
+        def make() -> _LocalMap:
             move = lr * self._eigenvalues
             moved = np.stack([_one_minus_power(move, j) for j in range(steps)], axis=-1)
+            noise = np.sqrt((moved**2).sum(axis=-1))
             rounding = _power_rounding(1.0 - move, steps, self._problem.dim)
-            self._remember(
-                key,
-                _LocalMap(
-                    slope=self._from_eigenbasis(_one_minus_power(move, steps) / lr),
-                    noise_factor=self._noise_factor(np.sqrt((moved**2).sum(axis=-1))),
-                    slope_rounding=rounding / lr,
-                    power_rounding=rounding,
-                    offsets=self._offsets,
-                    noisy=self._problem.sigma > 0,
-                ),
-            )
-        return self._local_maps[key]
+            return self._local_map(_one_minus_power(move, steps) / lr, noise, rounding, lr)
+
+        return kept(self._local_maps, ("gradient", steps, lr, 0.0), make, MOST_LOCAL_MAPS)
+
+    def _local_map(
+        self, slope: FloatArray, noise: FloatArray, rounding: float, over: float = 1.0
+    ) -> _LocalMap:
+        """Return the map with such eigenvalues, those of its slope divided by ``over``."""
+        return _LocalMap(
+            slope=self._from_eigenbasis(slope),
+            noise_factor=self._noise_factor(noise),
+            slope_rounding=rounding / over,
+            power_rounding=rounding,
+            offsets=self._offsets,
+            noisy=self._problem.sigma > 0,
+        )
 
     def _noise_factor(self, scale: FloatArray) -> FloatArray:
         level = self._problem.sigma / math.sqrt(self._problem.dim)
@@ -431,3 +485,110 @@ def _apply_in_runs(
         if end > start:
             np.matmul(vectors[start:end], maps[client], out=out[start:end])
     return out
+
+
+class SteppedClients(AnalyticClients):
+    """The Clients contract on any `Problem`, in NumPy, step by step.
+
+    Parameters
+    ----------
+    problem : Problem
+    noise : NoiseSource
+    """
+
+    def __init__(self, problem: Problem, noise: NoiseSource) -> None:
+        super().__init__(problem, noise)
+        # Of the problems quadratic ones alone have a level for each client.
+        sigmas = getattr(problem, "client_sigmas", problem.sigma)
+        self._sigmas = np.broadcast_to(sigmas, (problem.n_clients,))
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+        proximal: float = 0,
+    ) -> FloatArray:
+        """Return each client's change, (replicas, n_clients, dim), zero where absent."""
+        change = np.zeros((*who.shape, x.shape[1]))
+        change[who], _ = self._run(x, who, steps, lr, correction, proximal)
+        return change
+
+    def summed_local_gradients(
+        self, x: FloatArray, who: Masks, weights: FloatArray, *, steps: int, lr: float
+    ) -> FloatArray:
+        """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
+        sums = np.zeros((*who.shape, x.shape[1]))
+        _, sums[who] = self._run(x, who, steps, lr)
+        return np.einsum("ri,ria->ra", weights, sums)
+
+    def _run(
+        self,
+        x: FloatArray,
+        who: Masks,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+        proximal: float = 0,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return change and gradient sum of every (replica, participant) pair, in row order."""
+        rows, clients = np.nonzero(who)
+        start = x[rows]
+        y = start.copy()
+        gradient_sum = np.zeros_like(y)
+        push = 0.0 if correction is None else correction[rows, clients]
+        levels = self._sigmas[clients, None]
+        for _ in range(steps):
+            gradient = self._problem.client_gradients(y, clients)
+            gradient_sum += gradient
+            if proximal:
+                gradient = gradient + proximal * (y - start)
+            y -= lr * (gradient + push + self._noise_of(rows, x, levels))
+        return y - start, gradient_sum
+
+
+def analytic_clients(problem: Problem, noise: NoiseSource) -> AnalyticClients:
+    """Return a problem's clients: in closed form where there is one, else step by step."""
+    if isinstance(problem, QuadraticProblem):
+        return QuadraticClients(problem, noise)
+    return SteppedClients(problem, noise)
+
+
+class LossClient(Protocol):
+    """A client whose loss and gradient are known exactly."""
+
+    @property
+    def n_samples(self) -> int:
+        """How much data the client has; may be 0."""
+        ...
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """Return the exact gradient of the client's loss at ``x`` (d,), a new array."""
+        ...
+
+    def loss(self, x: FloatArray) -> float:
+        """Return the client's loss at ``x``."""
+        ...
+
+
+def descended(
+    client: LossClient,
+    start: FloatArray,
+    *,
+    steps: int,
+    lr: float,
+    correction: FloatArray | None = None,
+    proximal: float = 0.0,
+) -> FloatArray:
+    """Return where ``steps`` steps of gradient descent lead from ``start``, both (d,).
+
+    Every gradient gets ``correction`` and ``proximal (y - start)`` added.
+    """
+    push = 0.0 if correction is None else correction
+    y = start.copy()
+    for _ in range(steps):
+        y = y - lr * (client.gradient(y) + push + proximal * (y - start))
+    return y
