@@ -56,7 +56,8 @@ class Statement(ABC):
     Attributes
     ----------
     id, reading, title, source : str
-        Its name, how it is read, what it says in a line, and where it stands.
+        Its name, how it is read (as printed by default), what it says in a line, and where it
+        stands.
     regimes : mapping
         Named settings to check it on.
     note : str
@@ -88,7 +89,7 @@ class Statement(ABC):
     """
 
     id: str
-    reading: str
+    reading: str = "printed"
     title: str
     source: str
     regimes: Mapping[str, Any] = field(default_factory=dict)

@@ -19,19 +19,16 @@ from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import STATEMENTS as CITED_LEMMAS
 from fltheory.theorems.fedar import STATEMENTS as FEDAR
-from fltheory.theorems.fedau import descent as fedau_descent
 from fltheory.theorems.fedau import statements as fedau
 from fltheory.theorems.fedau import weights as fedau_weights
 from fltheory.theorems.sa_fl import impossibility as sa_fl_impossibility
 from fltheory.theorems.sa_fl import pac as sa_fl_pac
 from fltheory.theorems.sa_fl import remarks as sa_fl_remarks
-from fltheory.theorems.sa_fl import repairs as sa_fl_repairs
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.theorems.scaffold import STATEMENTS as SCAFFOLD
 
 PAPERS = (
     sa_fl.STATEMENTS,
-    sa_fl_repairs.STATEMENTS,
     sa_fl_remarks.STATEMENTS,
     ca_fed.STATEMENTS,
     ca_fed_lemmas.STATEMENTS,
@@ -39,7 +36,7 @@ PAPERS = (
     ca_fed_discussion.STATEMENTS,
     fedau.STATEMENTS,
     fedau_weights.STATEMENTS,
-    fedau_descent.STATEMENTS,
+    (fedau.DESCENT,),
     SCAFFOLD,
     CITED_LEMMAS,
     FEDAR,

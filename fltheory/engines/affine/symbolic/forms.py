@@ -23,6 +23,7 @@ from flint import arb
 
 from fltheory.engines.affine.numbers import (
     Arithmetic,
+    Compared,
     Entries,
     ExactNumber,
     InexactRoundError,
@@ -200,7 +201,7 @@ class Space:
         return made
 
 
-class AffineArray:
+class AffineArray(Compared):
     """An array of affine forms.
 
     Parameters
@@ -420,26 +421,6 @@ class AffineArray:
             decided(a, b, relation, contrary) for a, b in zip(left.flat, right.flat, strict=True)
         ]
         return np.array(answers, dtype=bool).reshape(left.shape)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compared(other, operator.lt, operator.ge)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compared(other, operator.le, operator.gt)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compared(other, operator.gt, operator.le)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compared(other, operator.ge, operator.lt)
-
-    def __eq__(self, other: object) -> Any:
-        return self._compared(other, operator.eq, operator.ne)
-
-    def __ne__(self, other: object) -> Any:
-        return self._compared(other, operator.ne, operator.eq)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
         self.known("a truth value")
@@ -764,7 +745,7 @@ class Namespace:
             values = -values
         if not self._space.arithmetic.exact:
             return np.argsort(values, axis=axis, kind="stable")
-        ranks: Any = np.frompyfunc(_Ordered, 1, 1)(values)
+        ranks: Any = np.frompyfunc(ExactNumber, 1, 1)(values)
         return np.argsort(ranks, axis=axis, kind="stable")
 
     def any(self, array: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -778,18 +759,6 @@ class Namespace:
     @staticmethod
     def _truth(array: Any) -> Any:
         return array != 0 if isinstance(array, AffineArray) else np.asarray(array)
-
-
-class _Ordered:
-    """A number for NumPy to sort, whose comparison is decided or an error."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Ordered) -> bool:
-        return decided(self.value, other.value, operator.lt, operator.ge)
 
 
 def _lesser(left: Any, right: Any) -> Any:
