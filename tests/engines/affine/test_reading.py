@@ -243,7 +243,7 @@ def test_who_trains_in_any_case_has_noise_in_any_case() -> None:
         (lambda x, clients, who: x * (who * np.arange(N)).sum(axis=1)[:, None], "a product"),
         (
             lambda x, clients, who: x + (who.sum(axis=1, keepdims=True) * 1.0 > x),
-            "it takes greater of what several do",
+            "it takes greater of several clients' contributions",
         ),
         (
             lambda x, clients, who: (
@@ -311,5 +311,5 @@ def test_what_does_not_count_twice_is_refused(weights: Callable[[Any], Any]) -> 
         )
 
     origin, clients = np.zeros(1), ClientNumbers(LINE, FLOAT64)
-    with pytest.raises(NotAffineError, match="who comes twice does not count twice"):
+    with pytest.raises(NotAffineError, match="a client drawn twice does not count twice"):
         reading_of(run, clients, (origin, origin), np.array([3]), most=2)
