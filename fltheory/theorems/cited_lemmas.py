@@ -532,7 +532,6 @@ def _unrolled(local_steps: int) -> Fraction:
 
 PERTURBED_CONVEXITY = PointClaim(
     id="lemmas/perturbed-strong-convexity",
-    reading="printed",
     title="Perturbed strong convexity, for all x, y and z",
     source=f"SCAFFOLD, Lemma 5, as in {_SAFL}, (63)",
     quantity=PointQuantity(
@@ -561,7 +560,6 @@ PERTURBED_CONVEXITY_TIGHT = replace(
 
 SEPARATION = PointClaim(
     id="lemmas/separation",
-    reading="printed",
     title="Separation of mean and variance, means fixed",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
     quantity=PointQuantity(
@@ -581,7 +579,6 @@ SEPARATION = PointClaim(
 
 MARTINGALE = PointClaim(
     id="lemmas/martingale-separation",
-    reading="printed",
     title="Separation of mean and variance, means given the past",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
     quantity=PointQuantity(
@@ -613,7 +610,6 @@ MARTINGALE_TIGHT = replace(
 
 SEPARATION_61 = PointClaim(
     id="lemmas/separation-in-61",
-    reading="printed",
     title="Mean and variance of local gradients, without the factor 2",
     source=f"{_SAFL}, (60) to (61)",
     quantity=PointQuantity(
@@ -637,7 +633,6 @@ SEPARATION_61 = PointClaim(
 
 DRIFT = PointClaim(
     id="lemmas/bounded-drift",
-    reading="printed",
     title="Bounded local drift, for every client and k <= K",
     source=f"{_SAFL}, (41) and (75)",
     quantity=PointQuantity(

@@ -427,7 +427,6 @@ _LOST = Hypothesis(
 
 _BOUND_1 = Theorem(
     id="fedar/1",
-    reading="printed",
     title="FedAR on strongly convex losses",
     source=f"{_PAPER}, Theorem 1 and Remark 1",
     quantity=BoundedQuantity(
@@ -478,7 +477,6 @@ def _with_rounds_and_step(setting: Setting, rounds: int) -> Setting:
 
 THEOREM_1 = RateClaim(
     id="fedar/1",
-    reading="printed",
     title="FedAR on strongly convex losses: O(1/T)",
     source=f"{_PAPER}, Theorem 1 and Remark 1",
     theorem=_BOUND_1,
@@ -506,7 +504,6 @@ THEOREM_1_DERIVED = replace(
 
 THEOREM_2 = RateClaim(
     id="fedar/2",
-    reading="printed",
     title="FedAR on smooth losses: O(1/sqrt(T))",
     source=f"{_PAPER}, Theorem 2 and Remark 2",
     theorem=_BOUND_2,
@@ -575,7 +572,6 @@ def _grid(*values: int) -> Callable[[Setting], tuple[int, ...]]:
 
 AVERAGE_INACTIVITY = DirectionClaim(
     id="fedar/average-inactivity",
-    reading="printed",
     title="The error grows with the average inactivity",
     source=f"{_PAPER}, Remark 1 and Remark 2",
     theorem=_BOUND_1,
@@ -591,7 +587,6 @@ AVERAGE_INACTIVITY = DirectionClaim(
 
 MAXIMUM_INACTIVITY = DirectionClaim(
     id="fedar/maximum-inactivity",
-    reading="printed",
     title="The error grows with the maximum inactivity",
     source=f"{_PAPER}, Remark 1",
     theorem=_BOUND_1,
@@ -607,7 +602,6 @@ MAXIMUM_INACTIVITY = DirectionClaim(
 
 NUMBER_OF_CLIENTS = DirectionClaim(
     id="fedar/number-of-clients",
-    reading="printed",
     title="The error grows with the number of clients",
     source=f"{_PAPER}, Remark 2",
     theorem=_BOUND_1,
@@ -624,7 +618,6 @@ NUMBER_OF_CLIENTS = DirectionClaim(
 
 WEIGHT = DirectionClaim(
     id="fedar/weight",
-    reading="printed",
     title="The error grows with psi",
     source=f"{_PAPER}, Remark 1",
     theorem=_BOUND_1,
@@ -641,7 +634,6 @@ WEIGHT = DirectionClaim(
 
 INITIAL_ERROR = DirectionClaim(
     id="fedar/initial-error",
-    reading="printed",
     title="The mean squared gradient grows with the initial error",
     source=f"{_PAPER}, Remark 2",
     theorem=_BOUND_2,
@@ -683,7 +675,6 @@ def _of_fedar(setting: Setting) -> Setting:
 
 ASSUMPTION_7 = PointClaim(
     id="fedar/assumption-7",
-    reading="printed",
     title="Bounded inactivity holds, with probability one",
     source=f"{_PAPER}, Assumption 7, and Section 6.1 for availability",
     quantity=PointQuantity(

@@ -528,7 +528,6 @@ def _pseudo_code(theorem: Theorem) -> Theorem:
 
 STRONGLY_CONVEX = Theorem(
     id="scaffold/strongly-convex",
-    reading="printed",
     title="SCAFFOLD on strongly convex losses: a weighted mean of the excess losses",
     source=_LEMMA_15,
     quantity=BoundedQuantity(
@@ -610,7 +609,6 @@ CONVEX_DERIVED = replace(
 
 NONCONVEX = Theorem(
     id="scaffold/nonconvex",
-    reading="printed",
     title="SCAFFOLD on smooth losses: the mean squared gradient",
     source=f"{_PAPER}, Lemma 19, p. 34-35",
     quantity=BoundedQuantity(

@@ -16,8 +16,8 @@ from fltheory.derivations.derivation_check import gap
 from fltheory.theorems import scaffold
 from fltheory.theorems.atlas.fedavg_li import E
 from fltheory.theorems.ca_fed import proof
-from fltheory.theorems.ca_fed import symbols as ca
-from fltheory.theorems.fedau import descent as fedau_proof
+from fltheory.theorems.ca_fed import statements as ca
+from fltheory.theorems.fedau import proof as fedau_proof
 from fltheory.theorems.fedau import setting as au
 from fltheory.theorems.sa_fl import proof_4, proof_5
 from fltheory.theorems.sa_fl.symbols import G_1, G_2, K, L, R, eta_bar, eta_c, eta_s, mu, q, sigma_G

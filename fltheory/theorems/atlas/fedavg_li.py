@@ -305,7 +305,6 @@ _LETTER = (
 
 THEOREM_1 = Theorem(
     id="fedavg-li/1",
-    reading="printed",
     title="FedAvg with everybody and falling steps: the excess loss after T steps",
     source=f"{PAPER}, Theorem 1",
     quantity=BoundedQuantity(
@@ -400,7 +399,6 @@ def _squared_distance(setting: Setting) -> tuple[Any, float]:
 
 DISTANCE = PointClaim(
     id="fedavg-li/distance",
-    reading="printed",
     title="The initial distance is at most 2G/mu",
     source=f"{PAPER}, Section 3.4, above (7)",
     quantity=PointQuantity(_squared_distance, "||w_0 - w*||^2", LENGTH**2),
@@ -422,7 +420,6 @@ def _largest_scaled_gradient(setting: Setting) -> tuple[Any, float]:
 
 SCALED_GRADIENTS = PointClaim(
     id="fedavg-li/3-scaling",
-    reading="printed",
     title="Clients scaled by N p_k have gradients of at most sqrt(nu) G",
     source=f"{PAPER}, below Theorem 3",
     quantity=PointQuantity(_largest_scaled_gradient, "Q_N", GRADIENT**2, "Q_N"),
@@ -695,7 +692,6 @@ EXPLICIT = PointClaim(
 
 PRINTED = RateClaim(
     id="fedavg-li/4",
-    reading="printed",
     title="With constant steps FedAvg ends elsewhere: Omega((E-1) eta) ||w*||",
     source=f"{PAPER}, Theorem 4",
     theorem=replace(

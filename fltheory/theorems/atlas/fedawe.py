@@ -140,7 +140,6 @@ _FAMILY = Family(
 
 LEMMA_2 = PointClaim(
     id="fedawe/lemma-2",
-    reading="printed",
     title="How long clients are away in the mean",
     source=f"{PAPER}, Lemma 2",
     quantity=PointQuantity(
@@ -170,7 +169,6 @@ LEMMA_2_SQUARES = replace(
 
 LEMMA_4 = PointClaim(
     id="fedawe/lemma-4",
-    reading="printed",
     title="How fast gossip mixes",
     source=f"{PAPER}, Lemma 4",
     quantity=PointQuantity(second_eigenvalue, "max_t lambda_2(E[W(t)^2])", PURE),
@@ -325,46 +323,28 @@ _SHORT_LOCAL = Hypothesis(
 )
 _SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 2")
 _ALIKE = Hypothesis("clients not too unlike", sp.Lt(beta, sp.oo, evaluate=False), "Assumption 4")
-_CONDITION_11 = (
-    Hypothesis(
-        "a small product of steps",
-        as_printed(
-            lambda: sp.Le(
-                eta_l * eta_g,
-                (1 - sp.sqrt(rho))
-                * delta
-                / (80 * s * (L + 1) * (sp.sqrt(rho) + 1) * sp.sqrt((beta**2 + 1) * (1 + L**2))),
-            )
-        ),
-        "(11)",
-    ),
-    Hypothesis(
-        "small local steps",
-        as_printed(
-            lambda: sp.Le(eta_l, delta / (200 * s * L * sp.sqrt((beta**2 + 1) * (1 + L**2))))
-        ),
-        "(11)",
-    ),
-)
-_CONDITION_11_OF_ONE_UNIT = (
-    Hypothesis(
-        "a small product of steps",
-        as_printed(
-            lambda: sp.Le(
-                eta_l * eta_g,
-                (1 - sp.sqrt(rho))
-                * delta
-                / (80 * s * L * (sp.sqrt(rho) + 1) * sp.sqrt(beta**2 + 1)),
-            )
-        ),
-        "the end of Theorem 1's proof",
-    ),
-    Hypothesis(
-        "small local steps",
-        as_printed(lambda: sp.Le(eta_l, delta / (200 * s * L * sp.sqrt(beta**2 + 1)))),
-        "the end of Theorem 1's proof",
-    ),
-)
+
+
+def _small_steps(
+    size: sp.Expr, unlike: Callable[[], sp.Expr], source: str
+) -> tuple[Hypothesis, Hypothesis]:
+    """Return both halves of (11): ``size`` is its L + 1, ``unlike`` what is under its root."""
+    mixing = sp.sqrt(rho)
+    product = as_printed(
+        lambda: sp.Le(
+            eta_l * eta_g,
+            (1 - mixing) * delta / (80 * s * size * (mixing + 1) * sp.sqrt(unlike())),
+        )
+    )
+    local = as_printed(lambda: sp.Le(eta_l, delta / (200 * s * L * sp.sqrt(unlike()))))
+    return (
+        Hypothesis("a small product of steps", product, source),
+        Hypothesis("small local steps", local, source),
+    )
+
+
+_CONDITION_11 = _small_steps(L + 1, lambda: (beta**2 + 1) * (1 + L**2), "(11)")
+_CONDITION_11_OF_ONE_UNIT = _small_steps(L, lambda: beta**2 + 1, "the end of Theorem 1's proof")
 _LARGE_SERVER_STEP = Hypothesis(
     "no small server steps", sp.Ge(eta_g, 1), "the convention at the end of Theorem 1's proof"
 )
@@ -441,6 +421,11 @@ _LEMMA_3_REGIMES = {
         partial(_setting, local_steps=20, local=240.0, product=0.3, rounds=2),
     ),
 }
+_OF_LOSSES = (
+    Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+    Parameter("sigma", 0.001, 10, 0.5, "noise"),
+    Parameter("start", 0.01, 100, 2, "||x_0 - x*||"),
+)
 _LEMMA_3_PARAMETERS = (
     Parameter("product", 0.001, 1, 1, "eta_l eta_g over 9/(100sL)"),
     Parameter("local", 0.01, 500, 1, "eta_l over 1/(4sL)"),
@@ -448,9 +433,7 @@ _LEMMA_3_PARAMETERS = (
     Parameter("rounds", 1, 4, 3, "R", whole=True),
     Parameter("least", 0.01, 1, 0.1, "delta"),
     Parameter("other", 0.01, 1, 0.9, "the other probability"),
-    Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
-    Parameter("sigma", 0.001, 10, 0.5, "noise"),
-    Parameter("start", 0.01, 100, 2, "||x_0 - x*||"),
+    *_OF_LOSSES,
 )
 
 
@@ -463,7 +446,6 @@ def _swapping(
 
 LEMMA_3 = PointClaim(
     id="fedawe/lemma-3",
-    reading="printed",
     title="FedAWE's descent: one round of the auxiliary sequence, from every state",
     source=f"{PAPER}, Lemma 3",
     quantity=PointQuantity(
@@ -619,9 +601,7 @@ _PARAMETERS = (
     Parameter("rounds", 1, 6, 6, "T", whole=True),
     Parameter("least", 0.1, 1, 0.1, "delta"),
     Parameter("other", 0.1, 1, 0.9, "the other probability"),
-    Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
-    Parameter("sigma", 0.001, 10, 0.5, "noise"),
-    Parameter("start", 0.01, 100, 2, "||x_0 - x*||"),
+    *_OF_LOSSES,
 )
 
 _ORDER_1 = as_printed(
@@ -695,20 +675,25 @@ THEOREM_1_DERIVED = PointClaim(
     ),
 )
 
-THEOREM_1 = RateClaim(
-    id="fedawe/1",
-    reading="printed",
-    title=THEOREM_1_DERIVED.title,
-    source=THEOREM_1_DERIVED.source,
-    theorem=replace(
-        THEOREM_1_DERIVED,
+
+def _printed(derived: PointClaim, order: sp.Expr, hypotheses: tuple[Hypothesis, ...]) -> PointClaim:
+    """Return what a printed order is of: the derived bound's quantity, without its constants."""
+    return replace(
+        derived,
         reading="printed",
-        bound=_ORDER_1,
-        hypotheses=(*_ASSUMPTIONS, *_CONDITION_11),
+        bound=order,
+        hypotheses=hypotheses,
         regimes={},
         family=None,
         note="",
-    ),
+    )
+
+
+THEOREM_1 = RateClaim(
+    id="fedawe/1",
+    title=THEOREM_1_DERIVED.title,
+    source=THEOREM_1_DERIVED.source,
+    theorem=_printed(THEOREM_1_DERIVED, _ORDER_1, (*_ASSUMPTIONS, *_CONDITION_11)),
     axes=(
         RateAxis(
             T,
@@ -821,9 +806,7 @@ COROLLARY_1_DERIVED = replace(
             Parameter("least", 0.6, 1, 0.9, "delta, in every second round"),
             Parameter("local_steps", 2, 10, 4, "s", whole=True),
             Parameter("rounds", 10**6, 10**8, 10**7, "T", whole=True),
-            Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
-            Parameter("sigma", 0.001, 10, 0.5, "noise"),
-            Parameter("start", 0.01, 100, 2, "||x_0 - x*||"),
+            *_OF_LOSSES,
         ),
     ),
     note=(
@@ -837,18 +820,9 @@ COROLLARY_1_DERIVED = replace(
 
 COROLLARY_1 = RateClaim(
     id="fedawe/corollary-1",
-    reading="printed",
     title=COROLLARY_1_DERIVED.title,
     source=COROLLARY_1_DERIVED.source,
-    theorem=replace(
-        COROLLARY_1_DERIVED,
-        reading="printed",
-        bound=_ORDER_OF_COROLLARY,
-        hypotheses=(*_ASSUMPTIONS, *_STEPS),
-        regimes={},
-        family=None,
-        note="",
-    ),
+    theorem=_printed(COROLLARY_1_DERIVED, _ORDER_OF_COROLLARY, (*_ASSUMPTIONS, *_STEPS)),
     axes=(RateAxis(T, _ORDER_OF_COROLLARY, _three_decades, _of_corollary),),
     regimes={
         **{

@@ -122,7 +122,6 @@ def _weighted(*, tilt: float, spread: float, start: float, turn: float) -> Setti
 
 THEOREM_2 = PointClaim(
     id="fednova/2",
-    reading="printed",
     title="What a gradient of the surrogate objective says of that of F",
     source="Wang et al. (NeurIPS 2020), Theorem 2",
     quantity=PointQuantity(_true, "||grad F(x)||^2", GRADIENT**2),
@@ -279,12 +278,10 @@ _ORDER = as_printed(
 
 THEOREM_1 = RateClaim(
     id="fednova/1",
-    reading="printed",
     title="FedNova: the least squared gradient, O(1/sqrt(m tau T))",
     source="Wang et al. (NeurIPS 2020), Theorem 1",
     theorem=Theorem(
         id="fednova/1",
-        reading="printed",
         title="FedNova: the least squared gradient",
         source="Wang et al. (NeurIPS 2020), Theorem 1",
         quantity=BoundedQuantity(

@@ -547,7 +547,6 @@ def claim_on(
     """
     theorem = PointClaim(
         id=name,
-        reading="printed",
         title=title,
         source=f"{_PAPER}, {source}",
         quantity=PointQuantity(left, text, unit, latex),
@@ -560,7 +559,6 @@ def claim_on(
     ways = ((n, _with_smaller_steps, False), (m, _with_more_clients, True))
     return RateClaim(
         id=name,
-        reading="printed",
         title=title,
         source=theorem.source,
         theorem=theorem,

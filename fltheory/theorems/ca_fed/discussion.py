@@ -27,8 +27,7 @@ from fltheory.participation import FiniteChain
 from fltheory.participation.chain_structure import exact_stationary_law
 from fltheory.participation.process import Process, process_of
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.statements import PAPER, of_ca_fed
-from fltheory.theorems.ca_fed.symbols import N
+from fltheory.theorems.ca_fed.statements import PAPER, N, of_ca_fed
 
 # ------------------------------------------------------------ the chain of availability
 
@@ -103,7 +102,6 @@ def _rate_of_product(setting: Setting) -> tuple[float, float]:
 
 MIXING = PointClaim(
     id="ca-fed/mixing",
-    reading="printed",
     title="The chain forgets its state geometrically, at the rate lambda(P)",
     source=f"{PAPER}, (5), cited from [14]",
     quantity=PointQuantity(
@@ -133,7 +131,6 @@ MIXING_ANY = replace(
 )
 PRODUCT = PointClaim(
     id="ca-fed/product-chain",
-    reading="printed",
     title="Of independent clients, the slowest one's chain is as slow as all together",
     source=f"{PAPER}, Section III-D, lambda(P) = max_k lambda(P_k)",
     quantity=PointQuantity(
@@ -299,7 +296,6 @@ _EPSILON = symbol(
 
 MORE_FOR_A_SMALL_KAPPA = PointClaim(
     id="ca-fed/vi-a",
-    reading="printed",
     title="The larger kappabar, the fewer clients are excluded",
     source=f"{PAPER}, Section VI-A",
     quantity=PointQuantity(
@@ -428,7 +424,6 @@ _RATE = symbol(
 
 ALL_OF_A_CLUSTER = PointClaim(
     id="ca-fed/vi-b",
-    reading="printed",
     title="One has to exclude all of the slowest cluster to speed up the chain",
     source=f"{PAPER}, Section VI-B",
     quantity=PointQuantity(

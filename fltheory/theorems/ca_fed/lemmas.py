@@ -40,14 +40,17 @@ from fltheory.numbers.of_setting import view_of
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.problems.ball import largest_affine_norm
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.statements import CONVEX, INTERIOR, PAPER, SMOOTH
-from fltheory.theorems.ca_fed.symbols import (
+from fltheory.theorems.ca_fed.statements import (
+    CONVEX,
     D_B,
     F_B,
+    INTERIOR,
     J_T,
+    PAPER,
     S_1,
     S_2,
     S_2T,
+    SMOOTH,
     D,
     E,
     G,
@@ -267,7 +270,6 @@ def _largest_square(matrix: Any, offset: Any, radius: Any) -> Any:
 
 LEMMA_1 = PointClaim(
     id="ca-fed/lemma-1",
-    reading="printed",
     title="Stochastic gradients on W have bounded second moments",
     source=f"{PAPER}, Lemma 1, (7)",
     quantity=PointQuantity(
@@ -343,7 +345,6 @@ B_1 = symbol(
 
 LEMMA_2 = Theorem(
     id="ca-fed/lemma-2",
-    reading="printed",
     title="The clients that are there lose little against w_B*, summed over rounds",
     source=f"{PAPER}, Lemma 2",
     quantity=BoundedQuantity(
@@ -414,7 +415,6 @@ _FALLING = Hypothesis("steps that do not increase", sp.Le(rise, 0), "(e) of Lemm
 
 LEMMA_3 = PointClaim(
     id="ca-fed/lemma-3",
-    reading="printed",
     title="What the clients that are there lose in J_t rounds, summed over rounds",
     source=f"{PAPER}, Lemma 3",
     quantity=PointQuantity(
@@ -464,7 +464,6 @@ def _delayed_steps(setting: Setting) -> tuple[Any, float]:
 
 FALLING_STEPS = PointClaim(
     id="ca-fed/falling-steps",
-    reading="printed",
     title="Step sizes of late rounds are at most those J_t rounds before",
     source=f"{PAPER}, (e) of Lemma 3's proof",
     quantity=PointQuantity(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import sympy as sp
 
 from fltheory.derivations.derivation import Derivation, Equal, Implied, Step
-from fltheory.theorems.ca_fed.symbols import (
+from fltheory.theorems.ca_fed.statements import (
     C_P,
     D_0,
     D_B,

@@ -184,7 +184,6 @@ _FAILURE = "min over learners, max over f_1, f_2 of P[error > (1 - omega)/8]"
 
 THEOREM_1 = LearningClaim(
     id="pac/1",
-    reading="printed",
     title="No learner is PAC if clients stay away: its error exceeds (1 - omega)/8",
     source=f"{PAPER}, Theorem 1",
     quantity=PointQuantity(_of(_by_clients), f"{_FAILURE}, clients chosen"),
@@ -232,7 +231,6 @@ THEOREM_1_TIGHT = replace(
 
 EQUIVALENCE = LearningClaim(
     id="pac/1-equivalence",
-    reading="printed",
     title="Choosing clients is equivalent to choosing mn of Mn samples",
     source=f"{PAPER}, proof sketch of Theorem 1",
     quantity=PointQuantity(_of(_by_either), f"{_FAILURE}, clients or samples chosen, the less"),
@@ -314,7 +312,6 @@ GUESSING_DERIVED = replace(
 
 CHERNOFF = LearningClaim(
     id="pac/1-chernoff",
-    reading="printed",
     title="The rare point is not too frequent: 17/20",
     source=f"{PAPER}, proof of Theorem 1",
     quantity=PointQuantity(_frequent, "P[s_hat >= (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),

@@ -484,7 +484,6 @@ _CLOSE_TARGETS = Hypothesis(
 
 THEOREM_2 = DecayClaim(
     id="pac/2",
-    reading="printed",
     title="SA-FL's error decays in the number of all samples, n_T + n_S",
     source=f"{PAPER}, Theorem 2",
     quantity=DecayQuantity(
@@ -579,7 +578,6 @@ def _excess_if_no_worse(
 
 THEOREM_3 = DecayClaim(
     id="pac/3",
-    reading="printed",
     title="SA-FL is no worse than learning from the server's data",
     source=f"{PAPER}, Theorem 3",
     quantity=DecayQuantity(
@@ -669,7 +667,6 @@ _PRINTED_A = as_printed(lambda: d_H / m * sp.log(m / d_H + 1 / m * sp.log(1 / de
 _CITED_A = as_printed(lambda: d_H / m * sp.log(m / d_H) + 1 / m * sp.log(1 / delta))
 LEMMA_1 = LearningClaim(
     id="pac/lemma-1",
-    reading="printed",
     title="The empirical minimiser's excess error is A(m, delta)^(1/(2 - beta_Q))",
     source=f"{PAPER}, Lemma 1, (18)",
     quantity=PointQuantity(
@@ -941,7 +938,6 @@ server_excess = symbol(
 )
 LEMMA_2 = DecayClaim(
     id="pac/lemma-2",
-    reading="printed",
     title="Empirical errors of h_Q* and h_P* differ by eps_P(h_Q*) + O(A(n_T, delta))",
     source=f"{PAPER}, Lemma 2, (22) to (24)",
     quantity=DecayQuantity(
@@ -1018,7 +1014,6 @@ def _supremum(thresholds: str) -> str:
 
 EXAMPLE = LearningClaim(
     id="pac/example",
-    reading="printed",
     title="Uniform P on [a, b] and Q on [c, d] are positively related with beta = 1",
     source=f"{PAPER}, below Assumption 2",
     quantity=PointQuantity(

@@ -29,9 +29,10 @@ from fltheory.participation import UniformSubset
 from fltheory.participation.process import process_of
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.sa_fl import proof_rates, regimes
-from fltheory.theorems.sa_fl.repairs import STATEMENTS as REPAIRED
 from fltheory.theorems.sa_fl.statements import (
     COROLLARY_1,
+    COROLLARY_1_REPAIRED,
+    COROLLARY_2_REPAIRED,
     FASTER_STEP,
     PLAIN_STEP,
     STEP_PRINTED_4,
@@ -241,7 +242,6 @@ _MANY_ROUNDS = Hypothesis(
 
 SUBMISSION_COROLLARY_1 = RateClaim(
     id="sa-fl-submission/corollary-1",
-    reading="printed",
     title="SAFARI on nonconvex losses: O(1/sqrt(mKR)), a linear speed-up",
     source="SA-FL (earlier anonymous version), Corollary 1",
     theorem=SUBMISSION_4,
@@ -323,7 +323,6 @@ _smooth, _dissimilarity, _step, _coupling = (
 
 A_1 = RateClaim(
     id="sa-fl/a1",
-    reading="printed",
     title="Corollary 1's rate under the two requirements of Appendix A.1",
     source="SA-FL (ICML 2024), Appendix A.1",
     theorem=replace(
@@ -388,7 +387,6 @@ def _all_to_clients(setting: Setting) -> tuple[Any, float]:
 
 A_1_RATIO = PointClaim(
     id="sa-fl/a1-ratio",
-    reading="printed",
     title="R_s = O(R/(mK)) bounds the server's rounds for each of the clients'",
     source="SA-FL (ICML 2024), Appendix A.1, the upper end of R_s/R_c",
     quantity=PointQuantity(_server_to_clients, "R_s/R_c", PURE, r"\frac{R_s}{R_c}"),
@@ -478,7 +476,6 @@ def _at(share: int, remark: int = 5) -> Hypothesis:
 
 AS_FEDAVG = PointClaim(
     id="sa-fl/remark-5-fedavg",
-    reading="printed",
     title="SAFARI at q = 1 is FedAvg",
     source=f"{_SOURCE} 5, first case",
     quantity=PointQuantity(
@@ -520,7 +517,6 @@ _CLASSIC_NOTE = (
 
 CLASSIC_4 = Theorem(
     id="sa-fl/remark-5-bound-4",
-    reading="printed",
     title="At q = 0 Theorem 4 is SGD's classic bound, without sigma_G",
     source=f"{_SOURCE} 5, on Theorem 4",
     quantity=THEOREM_4.quantity,
@@ -533,7 +529,6 @@ CLASSIC_4 = Theorem(
 )
 CLASSIC_5 = Theorem(
     id="sa-fl/remark-5-bound-5",
-    reading="printed",
     title="At q = 0 Theorem 5 is SGD's classic bound, without sigma_G",
     source=f"{_SOURCE} 5, on Theorem 5",
     quantity=THEOREM_5.quantity,
@@ -567,7 +562,6 @@ def _gradient_where_fedavg_ends(setting: Setting) -> tuple[Any, float]:
 
 ERROR_BALL = PointClaim(
     id="sa-fl/remark-6-fedavg",
-    reading="printed",
     title="FedAvg with incomplete participation ends in a ball whose size depends on sigma_G",
     source=f"{_SOURCE} 6, cited from Yang et al. (2022)",
     quantity=PointQuantity(
@@ -590,8 +584,6 @@ ERROR_BALL = PointClaim(
 )
 
 
-_NONCONVEX: Any = next(item for item in REPAIRED if item.id == "sa-fl/corollary-1")
-_CONVEX: Any = next(item for item in REPAIRED if item.id == "sa-fl/corollary-2")
 _CAN = (
     "'Can' is read as 'for some q', and 'under mild conditions' as those of the repaired "
     "corollary. What achieves the rate is the server's data, with ever rarer clients' rounds, {}; "
@@ -599,19 +591,19 @@ _CAN = (
 )
 
 NONCONVEX = replace(
-    _NONCONVEX,
+    COROLLARY_1_REPAIRED,
     id="sa-fl/remark-6-nonconvex",
     reading="printed",
     title="SAFARI with incomplete participation can achieve O(1/sqrt(mKR)) on nonconvex losses",
     source=f"{_SOURCE} 6, on Corollary 1",
-    axes=_NONCONVEX.axes[1:],
+    axes=COROLLARY_1_REPAIRED.axes[1:],
     derivation=None,
-    regimes={**_NONCONVEX.regimes, **regimes.REMARK_6_NONCONVEX},
+    regimes={**COROLLARY_1_REPAIRED.regimes, **regimes.REMARK_6_NONCONVEX},
     kind=StatementKind.REMARK,
     note=_CAN.format("q <= 1/sqrt(mKR), with a server as quiet as sigma^2/(mK)"),
 )
 CONVEX = replace(
-    _CONVEX,
+    COROLLARY_2_REPAIRED,
     id="sa-fl/remark-6-convex",
     reading="printed",
     title="SAFARI with incomplete participation can achieve O(1/R) on strongly convex losses",

@@ -30,8 +30,7 @@ from fltheory.participation.process import process_of
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.theorems import get
 from fltheory.theorems.ca_fed.regimes import four_clients
-from fltheory.theorems.ca_fed.statements import THEOREM_1
-from fltheory.theorems.ca_fed.symbols import excess_B
+from fltheory.theorems.ca_fed.statements import THEOREM_1, excess_B
 from fltheory.theorems.fedau.setting import fedau_of
 from fltheory.worst_case.best_bounds import certificate
 from fltheory.worst_case.correlated.bound import best_correlated_bound
