@@ -171,7 +171,10 @@ def _write(certificate: ProofFile | None, out: Path | None, hint: bool) -> None:
     if out is not None and certificate is not None:
         certificate.write(out)
         tell_written(out)
-        print(f"check it again: {next_command('certify', out)}")
+        print(
+            "check it again (the file states the bound, not the theorem's name): "
+            f"{next_command('certify', out)}"
+        )
     elif out is not None:
         print(f"nothing written to {out}: nothing was proved")
     elif certificate is not None and hint:

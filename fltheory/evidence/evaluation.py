@@ -13,7 +13,7 @@ import sympy as sp
 
 from fltheory.content import cached_by_content
 from fltheory.evidence.truths import Truth
-from fltheory.evidence.verdict import HypothesisCheck
+from fltheory.evidence.verdict import AT_THE_LIMIT, HypothesisCheck
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import RoundSymbol, reduced
 from fltheory.grammar.symbols import NumbersOfSymbols
@@ -220,7 +220,7 @@ def _margin(hypothesis: Hypothesis, left: FloatArray, right: FloatArray) -> Floa
 
 def _just_missed(limit: FloatArray) -> FloatArray:
     """Return the margin by which a strict inequality misses at its limit itself."""
-    return np.where(np.isinf(limit), np.inf, np.finfo(np.float64).tiny)
+    return np.where(np.isinf(limit), np.inf, AT_THE_LIMIT)
 
 
 def _decided(

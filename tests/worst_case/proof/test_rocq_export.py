@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from benchmarks import rocq_mutants
 from fltheory.worst_case import read_proof
 from fltheory.worst_case.checker.one_round import DESCENT_CLAIM
-from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
+from fltheory.worst_case.memory import LyapunovCertificate
 from fltheory.worst_case.proof.rocq_export import NotExportedError, sum_of_squares
 from fltheory.worst_case.rounds.certificate import Certificate
 
