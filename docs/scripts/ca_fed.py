@@ -631,8 +631,8 @@ def _remarks(results: Sequence[Measured]) -> Iterator[str]:
     )
     yield (
         "- One reason: F_hat^* is the minimum of a client's own reports. A client that reports "
-        "often has a lower minimum, hence a larger gap, and is excluded; one that rarely reports has a "
-        f"small gap. With F* known the classes are kept in {alike} of the rounds."
+        "often has a lower minimum, hence a larger gap, and is excluded; one that rarely reports "
+        f"has a small gap. With F* known the classes are kept in {alike} of the rounds."
     )
 
 
