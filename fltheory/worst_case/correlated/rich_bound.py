@@ -26,6 +26,7 @@ from fltheory.worst_case.correlated.bound import (
 )
 from fltheory.worst_case.correlated.program import cells_of, states_of
 from fltheory.worst_case.correlated.rich_program import RichProgram, RichSolution, unknowns_of
+from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 
 # Units of gradients at x*: where they are small beside z, the solver is at its most precise.
@@ -183,6 +184,8 @@ class RichCertificate(CorrelatedCertificate):
     kind = rich_checker.KIND
     most_characters = rich_checker.MOST_CHARACTERS
     check: ClassVar[staticmethod[[Any], None]] = staticmethod(check_rich)
+    # Rocq's library knows the plain function alone.
+    rocq_theorem = ProofFile.rocq_theorem
 
     @property
     def proof(self) -> RichProof:  # type: ignore[override]
