@@ -30,8 +30,7 @@ from fltheory.commands.shared.written_files import (
 )
 from fltheory.engines import Setting, stationary
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.simulation import simulate
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import Progress, shown_progress

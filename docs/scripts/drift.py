@@ -13,7 +13,7 @@ from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FigureFile
 from fltheory.commands.shared.written_files import check_figures, tell_written
 from fltheory.report.figures.figure_file import write_figure
-from fltheory.theorems.cited_lemmas.drift_tightness import (
+from fltheory.theorems.cited_lemmas import (
     PRINTED_GRADIENT,
     PRINTED_NOISE,
     PRINTED_STEP,

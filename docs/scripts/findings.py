@@ -38,10 +38,10 @@ from fltheory.grammar.assertion import Relation
 from fltheory.grammar.printed_form import printed_latex
 from fltheory.long_work.parallel import as_they_come
 from fltheory.long_work.progress import Progress, shown_progress
-from fltheory.report.files.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
 from fltheory.report.latex import corrected_latex
 from fltheory.report.terminal.corrected_statement import corrected_text
 from fltheory.report.terminal.verdict_table import what_is_refuted
+from fltheory.report.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
 from fltheory.sweep.cell import Files, Row, Task, WorkCell, digest, own_files, row_of, rows_of
 from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import atlas, get

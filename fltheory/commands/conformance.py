@@ -57,7 +57,7 @@ def command(
     per client.
     """
     from fltheory.files.whole_file import write_whole
-    from fltheory.long_work.own_process import EndedError, in_own_process
+    from fltheory.long_work.parallel import EndedError, in_own_process
 
     if listing:
         print(listed_text(algorithm or implementation))

@@ -169,7 +169,10 @@ def _write(certificate: ProofFile | None, out: Path | None, rocq: Path | None) -
     if out is not None:
         certificate.write(out)
         tell_written(out)
-        print(f"check it again: {next_command('certify', out)}")
+        print(
+            "check it again (the file states the bound, not the theorem's name): "
+            f"{next_command('certify', out)}"
+        )
     elif rocq is None:
         print("--out FILE writes the certificate; fltheory certify FILE checks it")
     write_theorem(certificate.rocq_theorem, rocq)

@@ -47,7 +47,7 @@ def command(
     """Train the models of a paper's table, and print the results next to the paper's."""
     from fltheory import validation
     from fltheory.files.whole_file import write_whole
-    from fltheory.report.terminal.deployments.training_report import (
+    from fltheory.report.terminal.training_report import (
         training_page,
         training_summary,
         training_table,

@@ -117,9 +117,9 @@ def command(
     beside = {"witnesses": witnesses, "search": search, "map": maps, "certificate": certificate}
     _check_partners(data, beside, html)
     replicas = _REPLICAS if replicas is None else replicas
-    from fltheory.report.files.verdict_file import MadeBy
-    from fltheory.report.files.verdict_outputs import VerdictOutputs
     from fltheory.report.html.html_report import certificates_in, kept_in, mapped, proved, searched
+    from fltheory.report.verdict_file import MadeBy
+    from fltheory.report.verdict_outputs import VerdictOutputs
     from fltheory.verify import check_regimes
 
     _check_record(baseline, record, fail_on or ())

@@ -17,14 +17,13 @@ from flint import arb_mat, fmpq_mat
 
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.engines.affine.numbers import RATIONAL, Entries, entries, with_parameters
-from fltheory.engines.affine.probe import UNIT_ROUNDOFF, noise_covariance
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import Space
+from fltheory.engines.affine.symbolic.forms import Space, noise_covariance
+from fltheory.engines.clients.analytic_clients import AnalyticClients
 from fltheory.engines.clients.pulls import Pulls
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import HasGradientSplit, Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -32,7 +31,6 @@ from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-AnalyticClients = QuadraticClients | SteppedClients
 ExactSets: TypeAlias = Sequence[tuple[Fraction, Masks]]
 
 

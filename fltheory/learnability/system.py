@@ -12,8 +12,15 @@ from typing import TypeAlias
 from fltheory import validation
 from fltheory.learnability.complexity import cited_complexity
 from fltheory.learnability.impossibility import checked_system
-from fltheory.learnability.populations.marginal import Rational, rational, uniform
-from fltheory.learnability.populations.population import Population, Source, as_population, mixture
+from fltheory.learnability.populations import (
+    Population,
+    Rational,
+    Source,
+    as_population,
+    mixture,
+    rational,
+    uniform,
+)
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,8 @@ def test_prove_puts_ca_feds_value_the_proved_one_and_the_truth_side_by_side(
     status, out, _ = fltheory_command("prove", "ca-fed/2", *arguments)
     assert status == 0
     assert "in_bursts 4 (1 / 2) (9 / 10)" in theorem.read_text()
-    assert "derived reading, HOLDS here): 288259" in out
+    assert "bound of the derived reading, CA-Fed (arXiv 2301.04632, later version), " in out
+    assert "Theorem 2 (HOLDS here): 288259" in out
     assert "PROVED: 15.18" in out
     assert "exact truth of this setting's clients: 1.04218" in out
     assert "any chain with a limit" in out

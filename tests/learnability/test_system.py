@@ -8,8 +8,7 @@ import pytest
 
 from fltheory.learnability import FederatedSystem, Source
 from fltheory.learnability.complexity import cited_complexity
-from fltheory.learnability.populations.marginal import uniform
-from fltheory.learnability.populations.population import as_population
+from fltheory.learnability.populations import as_population, uniform
 from fltheory.learnability.system import (
     DisagreementCase,
     PowerOfSize,

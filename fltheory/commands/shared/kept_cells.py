@@ -168,7 +168,7 @@ def workers(dask: str | None) -> Iterator[tuple[Executor | None, int | None]]:
     if dask is None:
         yield None, None
         return
-    from fltheory.sweep.on_dask import dask_workers
+    from fltheory.sweep.running import dask_workers
 
     with dask_workers(dask) as (executor, threads):
         yield executor, _IN_FLIGHT_A_THREAD * threads

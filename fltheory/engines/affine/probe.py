@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.engines.affine.numbers import FLOAT64, Entries
+from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.random_affine_map import MapErrors
 from fltheory.engines.affine.reading import Reading, reading_of
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
+from fltheory.engines.affine.symbolic.forms import NotAffineError, Space, noise_covariance
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices, FloatArray
@@ -164,23 +164,8 @@ class Probe:
             raise NotAffineError(
                 "the algorithm's round must be affine in its state, and in who takes part, for "
                 f"exact moments; it misses by {mismatch:.1e} of its size: use engines.monte_carlo, "
-                "or engines.paths where it is affine given who takes part in every round"
+                "or engines.paths if it is affine once participants are known"
             )
-
-
-def noise_covariance(image: AffineArray) -> Entries:
-    """Return the covariance (replicas, k, k) of the noise in forms (replicas, k)."""
-    space = image.space
-    coefficients = image.linear(space.size)
-    if not space.noise:
-        k = image.shape[-1]
-        return np.full((image.shape[0], k, k), space.zero)
-    columns = [
-        coefficients[..., first : first + covariance.shape[-1]] for first, covariance in space.noise
-    ]
-    spread = [np.matmul(one, cov) for one, (_, cov) in zip(columns, space.noise, strict=True)]
-    # One product for all: one noise per client would be as many arrays (replicas, k, k) to add up.
-    return np.matmul(np.concatenate(spread, -1), np.concatenate(columns, -1).swapaxes(-1, -2))
 
 
 def _in_order(values: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from flint import arb, arb_mat, ctx, fmpq_mat
 from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, in_round
-from fltheory.content import content
+from fltheory.content import content, kept
 from fltheory.decimals import as_fraction
 from fltheory.engines.affine.numbers import (
     RATIONAL,
@@ -35,9 +35,7 @@ from fltheory.engines.affine.numbers import (
     identity_of,
     with_parameters,
 )
-from fltheory.engines.affine.projection import without_idle_projection
-from fltheory.engines.affine.state_layout import read_round
-from fltheory.engines.affine.symbolic.clients import ClientNumbers
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, read_round
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.engines.guard import guard_affine, guard_in_fractions
@@ -53,11 +51,10 @@ from fltheory.engines.history.histories import (
     Ways,
     WidenedError,
     check_ranges,
-    kept,
     ranges_of,
 )
 from fltheory.engines.observables import Observable
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, without_idle_projection
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
 from fltheory.participation.base import Participation, counted
 from fltheory.participation.process import process_of
@@ -846,7 +843,7 @@ def enclosed_trajectory(
         if found is not None and _is_sharp(*found):
             break
     if found is None:
-        raise NotEnclosedError(f"balls of {_BITS[-1]} bits do not hold the run")
+        raise NotEnclosedError(f"balls of {_BITS[-1]} bits are too coarse for the run")
     middles, errors = found
     broken = np.abs(middles) >= OVERFLOW
     middles[broken] = errors[broken] = np.inf

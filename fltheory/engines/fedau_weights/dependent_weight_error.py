@@ -21,19 +21,16 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.engines.affine.numbers import Entries, raw_number
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
 from fltheory.engines.fedau_weights.weight_error import WeightError, checked_cutoff, weight_error
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
 from fltheory.exact_or_float import is_exact
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.chains import checked_masks
 from fltheory.participation.process import ClientChains, process_of
 from fltheory.validation import FloatArray
 
@@ -194,39 +191,21 @@ def _added(*parts: tuple[float, _Row, int]) -> _Row:
     return (low + int(large[0]), total[large[0] : large[-1] + 1]) if large.size else _NOTHING
 
 
-def recorded_weights(history: ArrayLike, cutoff: float) -> FloatArray:
-    """Return FedAU's weights along a record of who took part: Algorithm 2 itself.
+def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
+    """Return omega_t, t = 0 .. rounds, along a record of who took part: Algorithm 2 itself.
 
     Parameters
     ----------
-    history : array of 0 and 1, (rounds, N)
-        Who took part; every round of every client must be known.
-    cutoff : int or math.inf
+    masks : array of bool, (rounds, N)
+    longest : int or math.inf
         K, the longest interval.
+    ones : array, (N,)
+        Ones in the numbers that weights are to be in.
 
     Returns
     -------
     array, (N, rounds + 1)
-        omega_t for t = 0 .. rounds; the last is for the round to come.
-
-    Raises
-    ------
-    ValueError
-        For a record without rounds or clients, with gaps (NaN) or entries other than 0 and 1, or
-        a cutoff below 1 or not whole.
-
-    Examples
-    --------
-    >>> recorded_weights([[1], [0], [0], [1]], 5).tolist()
-    [[1.0, 1.0, 1.0, 1.0, 2.0]]
     """
-    longest = checked_cutoff(cutoff)
-    masks = checked_masks("history", history, shape="(rounds, N)")
-    return _recorded(masks, longest, np.ones(masks.shape[1]))
-
-
-def _recorded(masks: Masks, longest: float, ones: Any) -> Any:
-    """Return the same from ones in the numbers that weights are to be in."""
     weights = np.stack([ones] * (len(masks) + 1), axis=1)
     intervals, lasted = 0 * ones, 0 * ones
     for t, mask in enumerate(masks):
@@ -257,7 +236,7 @@ def cyclic_weights(cycles: Participation, cutoff: float, rounds: int) -> FloatAr
     rounds = validation.whole_number("rounds", rounds, at_least=1)
     masks = islice(cycles.masks(np.random.default_rng(0), 1), rounds)
     ones = cycles.marginals / cycles.marginals
-    return _recorded(np.concatenate(list(masks)), checked_cutoff(cutoff), ones)[:, :-1]
+    return recorded_weights(np.concatenate(list(masks)), checked_cutoff(cutoff), ones)[:, :-1]
 
 
 def sampled_weight_errors(setting: Setting, replicas: int, rng: np.random.Generator) -> FloatArray:

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
-from fltheory.content import content
+from fltheory.content import content, kept
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.state_layout import joined
+from fltheory.engines.affine.symbolic.clients import joined
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks, Participation
@@ -42,7 +42,6 @@ _NUMBERS_AT_ONCE = 1 << 22
 _OPERATIONS = 8.0
 _MOST_NUMBERS = 1 << 22
 _SMALL_TABLE = 1 << 14
-_MOST_ALIKE = 8
 _LARGEST_COUNT = 2**53
 
 T = TypeVar("T")
@@ -320,7 +319,7 @@ def check_ranges(ranges: Mapping[str, tuple[int, int]], known: Mapping[str, Any]
         if name in known and not all(least <= one <= most for one in _ends(known[name])):
             raise NotAffineError(
                 f"the state's {name!r} must stay between {least} and {most} for exact moments, as "
-                "numbers of its type are others beyond: use engines.monte_carlo"
+                "its type cannot hold others: use engines.monte_carlo"
             )
 
 
@@ -418,15 +417,6 @@ class Rounds:
             before.weights,
         )
         return _gathered(moments, arrivals.targets, len(arrivals.place)), step
-
-
-def kept(held: dict[Any, T], key: Any, make: Callable[[], T]) -> T:
-    """Return what is held by a key, made where nothing is; the oldest give way."""
-    if key not in held:
-        if len(held) >= _MOST_ALIKE:
-            held.pop(next(iter(held)))
-        held[key] = make()
-    return held[key]
 
 
 @dataclass(frozen=True, eq=False)

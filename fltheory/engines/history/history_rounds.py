@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, State, in_round
+from fltheory.content import kept
 from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.state_layout import joined, read_round
-from fltheory.engines.affine.symbolic.clients import ClientNumbers
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import analytic_clients
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence, analytic_clients
 from fltheory.engines.guard import guarded
 from fltheory.engines.history.histories import (
     ComingRound,
@@ -35,7 +33,6 @@ from fltheory.engines.history.histories import (
     Rows,
     Ways,
     distinct,
-    kept,
 )
 from fltheory.engines.setting import Setting
 from fltheory.problems.quadratic_problem import QuadraticProblem

@@ -11,7 +11,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.clients.stepped_clients import LossClient
+from fltheory.engines.clients.analytic_clients import LossClient
 
 
 def module_at(x: Any) -> nn.Module:
@@ -49,7 +49,7 @@ def client_loss(client: LossClient, module: nn.Module) -> Tensor:
 
     Examples
     --------
-    >>> from fltheory.testing.conformance.cases.clients import QuadraticClient
+    >>> from fltheory.testing.conformance.case import QuadraticClient
     >>> module = module_at([3.0])
     >>> loss = client_loss(QuadraticClient(np.eye(1), np.array([1.0])), module)
     >>> loss.backward()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fltheory import validation
-from fltheory.hardware.clients.local_training import LocalTraining
+from fltheory.hardware.clients.batches import LocalTraining
 from fltheory.hardware.clients.torch_clients import TorchClients
 from fltheory.hardware.gradients import Loss, cross_entropy
 from fltheory.validation import FloatArray
@@ -28,7 +28,7 @@ class SingleClient:
     training : LocalTraining, optional
         By default all samples are used in every step.
     loss : callable
-        (outputs, targets) to one loss a sample.
+        (outputs, targets) to one loss per sample.
     seed : int
         Of the batches, together with the ``draw`` of each call.
     """

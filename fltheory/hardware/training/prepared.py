@@ -17,7 +17,7 @@ from torch import Tensor
 from fltheory.algorithms import Harmonic, Scheduled, ServerMomentum
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.hardware import models
-from fltheory.hardware.clients.local_training import LocalTraining, ServerData
+from fltheory.hardware.clients.batches import LocalTraining, ServerData
 from fltheory.hardware.clients.torch_clients import TorchClients
 from fltheory.hardware.datasets import load
 from fltheory.hardware.datasets.images import ImageData

@@ -25,8 +25,8 @@ from fltheory.worst_case.checker.correlated_checker import Chain
 from fltheory.worst_case.checker.one_round import DESCENT_CLAIM
 from fltheory.worst_case.correlated.bound import CorrelatedCertificate
 from fltheory.worst_case.correlated.phases import PhasesCertificate
-from fltheory.worst_case.correlated.rich_bound import RichCertificate
-from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
+from fltheory.worst_case.correlated.rich import RichCertificate
+from fltheory.worst_case.memory import LyapunovCertificate
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.proof.rocq_bursts import bursts_theorem
 from fltheory.worst_case.proof.rocq_export import NotExportedError, sum_of_squares

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fltheory.report.terminal.deployments.training_report import (
+from fltheory.report.terminal.training_report import (
     training_page,
     training_summary,
     training_table,
