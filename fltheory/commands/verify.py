@@ -218,7 +218,7 @@ def _check_partners(data: Path | None, reported: Mapping[str, object], html: Pat
 def _verify_on(
     file: Path, statements: Sequence[Statement], replicas: int, seed: int, data: Path | None
 ) -> None:
-    from fltheory.report.terminal.hardware_report import hardware_text
+    from fltheory.report.terminal.training_report import hardware_text
     from fltheory.verify.on_hardware import check_experiment
 
     with as_bad_input(ImportError):

@@ -13,7 +13,7 @@ import typer
 
 from fltheory.commands.shared.options import FileUse
 from fltheory.commands.shared.preparation import loaded_files
-from fltheory.files.own_input import Result, results_apart
+from fltheory.files.read_file import Result, results_apart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
