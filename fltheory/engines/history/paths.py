@@ -46,8 +46,8 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
     ----------
     setting : Setting
     draws : int, optional
-        How many paths of participants to draw, at least 2; by default all that there may be are
-        followed, and merged where they have the same future.
+        How many paths of participants to draw, at least 2; by default all possible ones are
+        followed, and merged if they have the same future.
     seed : int
         Of the draw.
 
@@ -137,7 +137,7 @@ def _moments(
             growing = len(histories.place) > len(step.weights)
             if held + growing * left * step.maps.size > _MOST_NUMBERS:
                 raise TooManyHistoriesError(
-                    "rounds and histories must leave less to remember for a bound on rounding, got "
+                    "rounds and histories must fit into memory for a bound on rounding, got "
                     f"{rounds.setting.rounds} rounds: give the number of paths to draw, or use "
                     "engines.monte_carlo"
                 )
