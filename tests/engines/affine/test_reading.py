@@ -241,7 +241,7 @@ def test_who_trains_in_any_case_has_noise_in_any_case() -> None:
         (lambda x, clients, who: x * (who * np.arange(N)).sum(axis=1)[:, None], "a product"),
         (
             lambda x, clients, who: x + (who.sum(axis=1, keepdims=True) * 1.0 > x),
-            "it takes greater of what several do",
+            "it takes greater of several clients' contributions",
         ),
         (
             lambda x, clients, who: (

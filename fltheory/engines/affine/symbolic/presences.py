@@ -128,7 +128,7 @@ class PresenceSpace(Space):
         """Return the error for what is not affine in the model, or in who takes part."""
         if self.is_plain(form):
             return super().refusal(what, form)
-        return together(f"it takes {what} of what several do")
+        return together(f"it takes {what} of several clients' contributions")
 
     def is_plain(self, form: AffineArray) -> bool:
         """Whether it has nothing to do with who takes part."""
@@ -260,10 +260,10 @@ def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, .
     axes = {item.axis for item in inputs if isinstance(item, Presences)}
     if not axes or None in parts:
         if name not in _SUMS or (given and isinstance(inputs[0], _Symbol)):
-            raise together(f"it takes {_NAMED.get(name, name)} of what several do")
+            raise together(f"it takes {_NAMED.get(name, name)} of several clients' contributions")
         return own(*(item.forms() if isinstance(item, _Symbol) else item for item in inputs))
     if len(axes) > 1:
-        raise together("it sets participants against each other")
+        raise together("it combines participants with each other")
     return Presences(space, _combined(space, name, own, parts, given), *axes)
 
 
@@ -471,7 +471,7 @@ class Presences(_Symbol):
             part[0].ndim < -axis or part[0].shape[axis] != space.n_clients
             for part in parts.values()
         ):
-            raise together("it sets participants against each other")
+            raise together("it combines participants with each other")
 
     @property
     def is_plain(self) -> bool:
@@ -573,7 +573,7 @@ class Presences(_Symbol):
         for columns, away in self.space.own.values():
             if _anything(without.values[..., columns]):
                 if not away:
-                    raise together("it takes noise of absent clients for that of those there")
+                    raise together("it uses the noise of absent clients for present ones")
                 added = added.copy()
                 added.values[..., columns] = without.values[..., columns]
         return added
