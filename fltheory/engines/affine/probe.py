@@ -66,8 +66,6 @@ class Probe:
     problem : QuadraticProblem
     origin, image_origin : arrays, (n,) and (k,)
         States are measured from ``origin``, images from ``image_origin``.
-    numbers : ClientNumbers, optional
-        The problem's, to share what has been worked out.
     """
 
     def __init__(
@@ -76,14 +74,12 @@ class Probe:
         problem: QuadraticProblem,
         origin: FloatArray,
         image_origin: FloatArray,
-        *,
-        numbers: ClientNumbers | None = None,
     ) -> None:
         self.function = function
         self.problem = problem
         self.origin = origin
         self.image_origin = image_origin
-        self.numbers = numbers or ClientNumbers(problem, FLOAT64)
+        self.numbers = ClientNumbers(problem, FLOAT64)
         farthest = max(float(problem.optima.max()), -float(problem.optima.min()))
         self.step = 2.0 ** np.ceil(np.log2(max(farthest, float(np.abs(origin).max()), 1.0)))
 

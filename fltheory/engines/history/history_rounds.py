@@ -35,6 +35,7 @@ from fltheory.engines.history.histories import (
     distinct,
 )
 from fltheory.engines.setting import Setting
+from fltheory.engines.simulation import round_by_branch
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -42,7 +43,6 @@ _NUMBERS_AT_ONCE = 1 << 22
 _NUMBERS_AHEAD = 1 << 19
 _MOST_ROUNDS_AHEAD = 512
 _MOST_IMAGES = 7
-_EVERY = slice(None)
 
 
 class AffineRounds(Rounds):
@@ -253,23 +253,17 @@ class KnownRounds(Rounds):
         )
 
 
-def _real_round(coming: ComingRound, clients: Any, some: State) -> dict[str, Any]:
+def _real_round(coming: ComingRound, clients: Any, some: State) -> State:
     """Run a round on real clients without noise, from given states (1, ...) of what is random."""
-    continued, after = coming.continued, dict[str, Any]()
-    for branch, name in enumerate(continued.branches):
-        places = (
-            np.flatnonzero(continued.drawn == branch) if len(continued.branches) > 1 else _EVERY
+    continued = coming.continued
+    state = {key: array[continued.rows] for key, array in coming.known.items()}
+    count = len(continued.rows)
+    state |= {key: np.repeat(array, count, axis=0) for key, array in some.items()}
+    names = list(continued.branches)
+    with np.errstate(all="ignore"):
+        return round_by_branch(
+            coming.algorithm, state, clients, continued.masks, names, continued.drawn
         )
-        rows = continued.rows[places]
-        state = {key: array[rows] for key, array in coming.known.items()}
-        state |= {key: np.repeat(array, len(rows), axis=0) for key, array in some.items()}
-        with np.errstate(all="ignore"):
-            made = coming.algorithm.round(state, clients, continued.masks[places], name)
-        for key, array in made.items():
-            if key not in after:
-                after[key] = np.empty((len(continued.rows), *np.shape(array)[1:]), array.dtype)
-            after[key][places] = array
-    return after
 
 
 @dataclass(frozen=True, eq=False)
