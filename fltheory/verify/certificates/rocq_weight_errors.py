@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from fltheory.worst_case.proof.rocq_export import NotExportedError
+from fltheory.worst_case.proof.rocq_export import refused
 
 MOST_HISTORIES = 8  # rounds that the worst error may be in: Rocq adds up 2^8 histories
 
@@ -38,9 +38,9 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
     """
     raw = document["setting"]
     if dict(document["statement"]) != _STATEMENT:
-        raise _refused("a statement on weights that is not FedAU's Theorem 3")
+        raise refused("a statement on weights that is not FedAU's Theorem 3")
     if raw["participation"]["name"] != "Bernoulli":
-        raise _refused(f"the participation {raw['participation']['name']}")
+        raise refused(f"the participation {raw['participation']['name']}")
     cutoff, truth = raw["algorithm"]["cutoff"], Fraction(document["truth"])
     for t in range(1, min(raw["rounds"], MOST_HISTORIES + 1)):
         for p in map(Fraction, raw["participation"]["availability"]):
@@ -50,13 +50,7 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
                 client = f"({p.numerator} / {p.denominator}) {cutoff} {t}"
                 head = _HEAD.format(**document)
                 return head + _theorem(name, client, error, line, truth, bound, raw["rounds"], t)
-    raise _refused(f"an error that is largest after more than {MOST_HISTORIES} rounds")
-
-
-def _refused(what: str) -> NotExportedError:
-    return NotExportedError(
-        f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
-    )
+    raise refused(f"an error that is largest after more than {MOST_HISTORIES} rounds")
 
 
 def _error(p: Fraction, cutoff: int, rounds: int) -> Fraction:
