@@ -48,7 +48,6 @@ from fltheory.engines.history.histories import (
     Image,
     Numbers,
     Rounds,
-    Rows,
     TooManyHistoriesError,
     Ways,
     WidenedError,
@@ -56,6 +55,7 @@ from fltheory.engines.history.histories import (
     kept,
     ranges_of,
 )
+from fltheory.engines.history.steps import Rows
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
