@@ -21,8 +21,8 @@ from mkdocs.structure.files import File
 from fltheory import theorems
 from fltheory.report.html.mathml import in_words, mathml
 from fltheory.report.latex import plain_text
-from fltheory.report.pages.paper_page import paper_name, paper_page, papers
-from fltheory.report.pages.public_names import description, public_names, undocumented
+from fltheory.report.paper_page import paper_name, paper_page, papers
+from fltheory.report.public_names import description, public_names, undocumented
 from fltheory.verify.baseline import read_baseline
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.engines.affine.numbers import FLOAT64, Entries
+from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.random_affine_map import MapErrors
 from fltheory.engines.affine.reading import Reading, reading_of
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
+from fltheory.engines.affine.symbolic.forms import NotAffineError, Space, noise_covariance
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices, FloatArray
@@ -66,8 +66,6 @@ class Probe:
     problem : QuadraticProblem
     origin, image_origin : arrays, (n,) and (k,)
         States are measured from ``origin``, images from ``image_origin``.
-    numbers : ClientNumbers, optional
-        The problem's, to share what has been worked out.
     """
 
     def __init__(
@@ -76,14 +74,12 @@ class Probe:
         problem: QuadraticProblem,
         origin: FloatArray,
         image_origin: FloatArray,
-        *,
-        numbers: ClientNumbers | None = None,
     ) -> None:
         self.function = function
         self.problem = problem
         self.origin = origin
         self.image_origin = image_origin
-        self.numbers = numbers or ClientNumbers(problem, FLOAT64)
+        self.numbers = ClientNumbers(problem, FLOAT64)
         farthest = max(float(problem.optima.max()), -float(problem.optima.min()))
         self.step = 2.0 ** np.ceil(np.log2(max(farthest, float(np.abs(origin).max()), 1.0)))
 
@@ -149,7 +145,7 @@ class Probe:
             raise NotAffineError(
                 "the algorithm's round must be affine in its state, and in who takes part, for "
                 f"exact moments; it misses by {mismatch:.1e} of its size: use engines.monte_carlo, "
-                "or engines.paths where it is affine given who takes part in every round"
+                "or engines.paths if it is affine once participants are known"
             )
 
 
@@ -195,21 +191,6 @@ def reading_errors(
         ],
         axis=1,
     )
-
-
-def noise_covariance(image: AffineArray) -> Entries:
-    """Return the covariance (replicas, k, k) of the noise in forms (replicas, k)."""
-    space = image.space
-    coefficients = image.linear(space.size)
-    if not space.noise:
-        k = image.shape[-1]
-        return np.full((image.shape[0], k, k), space.zero)
-    columns = [
-        coefficients[..., first : first + covariance.shape[-1]] for first, covariance in space.noise
-    ]
-    spread = [np.matmul(one, cov) for one, (_, cov) in zip(columns, space.noise, strict=True)]
-    # One product for all: one noise per client would be as many arrays (replicas, k, k) to add up.
-    return np.matmul(np.concatenate(spread, -1), np.concatenate(columns, -1).swapaxes(-1, -2))
 
 
 def _in_order(values: FloatArray) -> FloatArray:

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
-from fltheory.content import content
-from fltheory.engines.affine.state_layout import joined
+from fltheory.content import content, kept
+from fltheory.engines.affine.symbolic.clients import joined
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.history.steps import HistoryStep, Rows
 from fltheory.engines.setting import Setting
@@ -38,7 +38,6 @@ from fltheory.validation import FloatArray
 MOST_HISTORIES = 50_000
 _MOST_STATES = 1 << 18
 _MOST_NUMBERS = 1 << 22
-_MOST_ALIKE = 8
 _LARGEST_COUNT = 2**53
 
 T = TypeVar("T")
@@ -276,7 +275,7 @@ def check_ranges(ranges: Mapping[str, tuple[int, int]], known: Mapping[str, Any]
         if name in known and not all(least <= one <= most for one in _ends(known[name])):
             raise NotAffineError(
                 f"the state's {name!r} must stay between {least} and {most} for exact moments, as "
-                "numbers of its type are others beyond: use engines.monte_carlo"
+                "its type cannot hold others: use engines.monte_carlo"
             )
 
 
@@ -365,15 +364,6 @@ class Rounds:
             self.setting.problem.n_clients,
         )
         return step.gathered(step.images(before.moments)), step
-
-
-def kept(held: dict[Any, T], key: Any, make: Callable[[], T]) -> T:
-    """Return what is held by a key, made where nothing is; the oldest give way."""
-    if key not in held:
-        if len(held) >= _MOST_ALIKE:
-            held.pop(next(iter(held)))
-        held[key] = make()
-    return held[key]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, State, in_round
+from fltheory.content import kept
 from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.probe import reading_errors
-from fltheory.engines.affine.state_layout import balanced_units, joined, read_round
-from fltheory.engines.affine.symbolic.clients import ClientNumbers
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import analytic_clients
+from fltheory.engines.affine.state_layout import balanced_units
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
+from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence, analytic_clients
 from fltheory.engines.guard import guarded
 from fltheory.engines.history.histories import (
     ComingRound,
@@ -34,10 +34,10 @@ from fltheory.engines.history.histories import (
     Rounds,
     Ways,
     distinct,
-    kept,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.setting import Setting
+from fltheory.engines.simulation import round_by_branch
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -46,7 +46,6 @@ _NUMBERS_AHEAD = 1 << 19
 _MOST_ROUNDS_AHEAD = 512
 _MOST_IMAGES = 7
 _CLIENTS_AS_ONE = 64
-_EVERY = slice(None)
 
 
 class AffineRounds(Rounds):
@@ -90,18 +89,22 @@ class AffineRounds(Rounds):
     def _units(self, names: tuple[str, ...]) -> FloatArray:
         """Return what random entries are measured in, as in `StateLayout`."""
         if names not in self._balanced:
-            first, some = in_round(self.setting.algorithm, 1), self._start
-            made = read_round(
-                first,
-                max(first.branches, key=lambda named: named[1])[0],
-                self._numbers,
-                np.arange(self._problem.n_clients)[None] % 2 == 0,
-                {name: array for name, array in some.items() if name not in names},
-                {name: np.shape(some[name])[1:] for name in names},
-                self._origin(names),
-            )
-            shapes = {name: np.shape(some[name])[1:] for name in names}
-            self._balanced[names] = balanced_units(made.slopes[0], shapes)
+            shapes = {name: np.shape(self._start[name])[1:] for name in names}
+            first = in_round(self.setting.algorithm, 1)
+            try:
+                slope = read_round(
+                    first,
+                    max(first.branches, key=lambda named: named[1])[0],
+                    self._numbers,
+                    np.arange(self._problem.n_clients)[None] % 2 == 0,
+                    {name: array for name, array in self._start.items() if name not in names},
+                    shapes,
+                    self._origin(names),
+                ).slopes[0]
+            except NotAffineError:
+                # Those sets that there are may do, where every other client does not.
+                slope = np.eye(self._origin(names).size)
+            self._balanced[names] = balanced_units(slope, shapes)
         return self._balanced[names]
 
     def image(self, coming: ComingRound, index: int) -> Image:
@@ -257,23 +260,17 @@ class KnownRounds(Rounds):
         )
 
 
-def _real_round(coming: ComingRound, clients: Any, some: State) -> dict[str, Any]:
+def _real_round(coming: ComingRound, clients: Any, some: State) -> State:
     """Run a round on real clients without noise, from given states (1, ...) of what is random."""
-    continued, after = coming.continued, dict[str, Any]()
-    for branch, name in enumerate(continued.branches):
-        places = (
-            np.flatnonzero(continued.drawn == branch) if len(continued.branches) > 1 else _EVERY
+    continued = coming.continued
+    state = {key: array[continued.rows] for key, array in coming.known.items()}
+    count = len(continued.rows)
+    state |= {key: np.repeat(array, count, axis=0) for key, array in some.items()}
+    names = list(continued.branches)
+    with np.errstate(all="ignore"):
+        return round_by_branch(
+            coming.algorithm, state, clients, continued.masks, names, continued.drawn
         )
-        rows = continued.rows[places]
-        state = {key: array[rows] for key, array in coming.known.items()}
-        state |= {key: np.repeat(array, len(rows), axis=0) for key, array in some.items()}
-        with np.errstate(all="ignore"):
-            made = coming.algorithm.round(state, clients, continued.masks[places], name)
-        for key, array in made.items():
-            if key not in after:
-                after[key] = np.empty((len(continued.rows), *np.shape(array)[1:]), array.dtype)
-            after[key][places] = array
-    return after
 
 
 @dataclass(frozen=True, eq=False)

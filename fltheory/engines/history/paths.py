@@ -8,7 +8,6 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import guard_affine, guard_certain
 from fltheory.engines.history.histories import (
@@ -23,8 +22,8 @@ from fltheory.engines.history.histories import (
 from fltheory.engines.history.history_rounds import AffineRounds, KnownRounds
 from fltheory.engines.history.steps import HistoryErrors
 from fltheory.engines.observables import standard_forms, standard_samples
-from fltheory.engines.setting import Setting, in_float64
-from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
+from fltheory.engines.setting import Setting, in_float64, without_idle_projection
+from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory, sampled_trajectory
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -45,8 +44,8 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
     ----------
     setting : Setting
     draws : int, optional
-        How many paths of participants to draw, at least 2; by default all that there may be are
-        followed, and merged where they have the same future.
+        How many paths of participants to draw, at least 2; by default all possible ones are
+        followed, and merged if they have the same future.
     seed : int
         Of the draw.
 
@@ -189,13 +188,4 @@ def _sampled(each: FloatArray, names: list[str]) -> Trajectory:
     """Return means over drawn paths, values (P, rounds + 1, F), with their standard errors."""
     with np.errstate(over="ignore", invalid="ignore"):
         mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
-        broken = ~np.isfinite(mean + error).all(axis=1)
-    diverged_at = int(np.argmax(broken)) if broken.any() else None
-    if diverged_at is not None:
-        mean[diverged_at:] = error[diverged_at:] = np.inf
-    return Trajectory.of(
-        dict(zip(names, mean.T, strict=True)),
-        standard_error=dict(zip(names, error.T, strict=True)),
-        replicas=len(each),
-        diverged_at=diverged_at,
-    )
+        return sampled_trajectory(names, mean.T, error.T, len(each))

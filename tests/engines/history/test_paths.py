@@ -32,8 +32,7 @@ from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.engines.history.paths import drawn_paths
 from fltheory.participation import (
     Bernoulli,

@@ -21,7 +21,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass, best_bound, certificate, read_proof
 from fltheory.worst_case.checker import correlated_checker, kernel, rich_checker
 from fltheory.worst_case.correlated.bound import best_correlated_bound
-from fltheory.worst_case.correlated.rich_bound import (
+from fltheory.worst_case.correlated.rich import (
     RichBound,
     RichCertificate,
     rich_certificate,
