@@ -77,7 +77,7 @@ SURVIVORS = {
         "equivalent: noise has symbols of its own, which are not compared"
     ),
     "engines/guard.py: _RealRounds: -1.0 -> 1.0": ("killed by test_guard.py"),
-    "worst_case/methods/lyapunov.py: _least_proved: away * (1 + float(margin)) -> away / "
+    "worst_case/memory.py: _least_proved: away * (1 + float(margin)) -> away / "
     "(1 + float(margin))": ("killed by test_lyapunov.py"),
     "worst_case/audits/step_interval.py: _over_e: noise - last -> noise + last": (
         "killed by test_step_interval.py"
@@ -142,7 +142,7 @@ SURVIVORS = {
     "engines/affine/symbolic/presences.py: Presences: 2000 -> 2001": (
         "equivalent: any priority above that of forms"
     ),
-    "weights/solvers/conic.py: _importance: if found[-1][0] <= _GOOD_ENOUGH: -> nothing": (
+    "weights/conic.py: _importance: if found[-1][0] <= _GOOD_ENOUGH: -> nothing": (
         "killed by test_conic.py, and before by 10,000 clients in test_optimum.py"
     ),
     "engines/guard.py: _generators: generator is not known -> generator is known": (
@@ -178,9 +178,7 @@ SURVIVORS = {
     "form.vector @ first - form.constant": ("equivalent: the three forms are zero at x*"),
     "claims/decay.py: _verdict: max(2, sampling.replicas // len(sizes)) -> max(3, "
     "sampling.replicas // len(sizes))": ("killed by test_learning.py"),
-    "worst_case/methods/lyapunov.py: proved_rate: return None -> nothing": (
-        "killed by test_lyapunov.py"
-    ),
+    "worst_case/memory.py: proved_rate: return None -> nothing": ("killed by test_lyapunov.py"),
     "claims/decay.py: DecayQuantity: True -> False": ("killed by test_declarations.py"),
     "worst_case/rounds/best_settings.py: _simplex: return np.vstack([first, first + "
     "moves]) -> nothing": ("equivalent: where a search begins, whose end is proved"),
@@ -194,7 +192,7 @@ SURVIVORS = {
     "engines/observables.py: ParticipantGradientSum: return None -> nothing": (
         "killed by test_observables.py"
     ),
-    "engines/clients/noise.py: GaussianNoise: self._held.size < numbers -> "
+    "engines/clients/analytic_clients.py: GaussianNoise: self._held.size < numbers -> "
     "self._held.size <= numbers": "killed by test_noise.py",
     "theorems/sa_fl/statements.py: _QUIET_SERVER: sigma ** 2 / (m * K) -> sigma ** 2 * (m * K)": (
         "killed by test_conditions.py, which was not among the nearest"
@@ -226,7 +224,7 @@ SURVIVORS = {
     ),
     "engines/moments/many_sets/client_sums.py: _deviations: 2 * reading.start.shape[0] -> "
     "2 / reading.start.shape[0]": "killed by test_client_sums.py",
-    "weights/deployment.py: Training: 1 -> 2": "killed by test_deployment.py",
+    "weights/client_weights.py: Training: 1 -> 2": "killed by test_deployment.py",
     "engines/enclosure/enclosed.py: ExactRun: n + 1 -> n + 2": "killed by test_enclosed.py",
     # 3001
     "engines/simulation.py: round_by_branch: return algorithm.round(state, clients, who, name) -> "
@@ -265,8 +263,10 @@ SURVIVORS = {
     "[coefficients.sum(), by_number.sum()]).all())": (
         "killed by test_client_sums.py; the first condition is never met, and gone"
     ),
-    "engines/affine/probe.py: noise_covariance: -1 -> -2": "equivalent: covariances are square",
-    "weights/solvers/conic.py: _importance: if p is None: -> nothing": "killed by test_conic.py",
+    "engines/affine/symbolic/forms.py: noise_covariance: -1 -> -2": (
+        "equivalent: covariances are square"
+    ),
+    "weights/conic.py: _importance: if p is None: -> nothing": "killed by test_conic.py",
     "engines/measured/measured_run.py: dissimilarity_bound: gradients - problem.alpha @ "
     "gradients -> gradients + problem.alpha @ gradients": _GONE + ": the mean at x* is zero",
     "engines/moments/many_sets/client_sums.py: _mean_square_weight: weights ** 2 -> "
@@ -275,8 +275,8 @@ SURVIVORS = {
         "killed by test_rounds_of_quantities.py, which was not among the nearest"
     ),
     "engines/history/jump_limits.py: _dwell: 2 * size -> 3 * size": _ALLOWANCE,
-    "theorems/fedar/statements.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
-    "theorems/pac/statements.py: growth_of_offset: system.split(value)[0] -> "
+    "theorems/fedar.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
+    "theorems/sa_fl/pac.py: growth_of_offset: system.split(value)[0] -> "
     "system.split(value)[1]": "killed by test_sa_fl_pac.py",
     "engines/moments/many_sets/summed_maps.py: SummedMaps: np.isfinite(slopes).all() and "
     "np.isfinite(pulls).all() -> np.isfinite(slopes).all() or np.isfinite(pulls).all()": (
@@ -290,7 +290,7 @@ SURVIVORS = {
     "engines/moments/many_sets/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
         "killed by test_summed_maps.py, which is new"
     ),
-    "engines/clients/quadratic_clients.py: QuadraticClients: end > start -> end >= start": (
+    "engines/clients/analytic_clients.py: QuadraticClients: end > start -> end >= start": (
         "equivalent: rows of a client who is not there are none"
     ),
     "numbers/projected_averaging.py: _MOST_STEPS: 50 -> 51": (
@@ -321,7 +321,7 @@ SURVIVORS = {
     "engines/history/histories.py: _SMALL_TABLE: 1 << 14 -> 1 << 15": _CHOICE,
     "engines/history/histories.py: _adjoints: int(steps[last - 1].targets.max(initial=0)) + 1 -> "
     "int(steps[last - 1].targets.max(initial=0)) + 2": "equivalent: a row that no target reads",
-    "weights/solvers/conic.py: _importance: found[-1][0] <= _GOOD_ENOUGH -> "
+    "weights/conic.py: _importance: found[-1][0] <= _GOOD_ENOUGH -> "
     "found[-1][0] < _GOOD_ENOUGH": _BETWEEN,
 }
 

@@ -35,8 +35,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.conformance_habits import habits, wrong
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.cases import case_maker
-from fltheory.testing.conformance.cases.case_maker import CaseMaker
+from fltheory.testing.conformance import case_maker
+from fltheory.testing.conformance.case_maker import CaseMaker
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from tests.testing.gallery import GALLERY
 

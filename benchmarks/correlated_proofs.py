@@ -30,7 +30,7 @@ from fltheory.worst_case import ClientClass, certificate
 from fltheory.worst_case.checker.__main__ import check
 from fltheory.worst_case.checker.kernel import ProofError
 from fltheory.worst_case.correlated.bound import CorrelatedBound, best_correlated_bound
-from fltheory.worst_case.correlated.rich_bound import richer_bound
+from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
 

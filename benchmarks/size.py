@@ -16,7 +16,7 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-from fltheory.report.pages.public_names import public_names
+from fltheory.report.public_names import public_names
 
 _NOTHING = (
     tokenize.COMMENT,

@@ -21,8 +21,8 @@ from mkdocs.structure.files import File
 from fltheory import theorems
 from fltheory.report.html.mathml import in_words, mathml
 from fltheory.report.latex import plain_text
-from fltheory.report.pages.paper_page import paper_name, paper_page, papers
-from fltheory.report.pages.public_names import description, public_names, undocumented
+from fltheory.report.paper_page import paper_name, paper_page, papers
+from fltheory.report.public_names import description, public_names, undocumented
 from fltheory.verify.baseline import read_baseline
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ _BOOSTS = {
     "add-": 4.0,
     "verdicts": 4.0,
     "correlated": 4.0,
+    "every-loss": 4.0,
+    "bias": 3.0,
+    "others-code": 5.0,
+    "findings": 2.0,
+    "performance": 3.0,
+    "verdict-files": 3.0,
     "papers/": 0.001,
     "reference/": 0.001,
 }

@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from fltheory.commands.shared import exit_status
-from fltheory.commands.shared.former_names import add_hidden, with_new_options
+from fltheory.commands.shared.former_names import Rest, add_hidden, with_new_options
 from fltheory.commands.shared.preparation import prepare
 from fltheory.commands.shared.written_files import with_inputs_kept
 
@@ -89,8 +89,22 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
         for name in dict.fromkeys(words.split()[0] for words in commands):
             if name in families:
                 root.add_typer(families[name], name=name, rich_help_panel=panel)
+    for words in COMMANDS:
+        if " " in words:
+            settings = {"ignore_unknown_options": True}
+            root.command(words.split()[1], hidden=True, context_settings=settings)(_whole(words))
     add_hidden(root)
     return root
+
+
+def _whole(words: str) -> Callable[[Rest], None]:
+    """Return what tells who types the second word of a command alone how it begins."""
+
+    def told(rest: Rest = None) -> None:
+        del rest
+        raise ValueError(f"command must be fltheory {words}, got fltheory {words.split()[1]}")
+
+    return told
 
 
 def _without_options(command: Callable[..., None]) -> Callable[[], None]:

@@ -336,3 +336,12 @@ def cached_by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T
         return cached
 
     return decorate
+
+
+def kept(held: dict[Any, T], key: Any, make: Callable[[], T], most: int = 8) -> T:
+    """Return what is held by a key, made where nothing is; the oldest of ``most`` give way."""
+    if key not in held:
+        while len(held) >= most:
+            held.pop(next(iter(held)))
+        held[key] = make()
+    return held[key]

@@ -22,20 +22,19 @@ from fltheory.advice import advise
 from fltheory.advice.gradients_file import ClientGradients
 from fltheory.advice.on_digits import Trained
 from fltheory.advice.rounds import LogRounds
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.curve_samples import CurveSample
+from fltheory.claims.curves import BoundCurve, CurveSample
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import weight_error_under
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.engines.observables import ParticipantExcessLoss
 from fltheory.evidence.enclosed_values import Intervals
-from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.empirical_minimiser.server_assisted import (
+from fltheory.learnability.empirical_minimiser import (
+    NoiselessLaw,
+    sample_erm,
     sample_server_assisted,
     worst_minimiser,
 )
-from fltheory.learnability.populations.population import as_population
+from fltheory.learnability.populations import as_population
 from fltheory.logs.played_log import PlayedLog
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import MarkovOnOff
@@ -44,9 +43,9 @@ from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.skewed import SkewedProblem
 from fltheory.problems.weighted_objective import WeightedObjective
-from fltheory.testing.conformance.cases.clients import QuadraticClient
-from fltheory.theorems.cited_lemmas.local_run import LocalRun
-from fltheory.theorems.fedar.setting import FedARPath
+from fltheory.testing.conformance.case import QuadraticClient
+from fltheory.theorems.cited_lemmas import LocalRun
+from fltheory.theorems.fedar import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
 from fltheory.verify.own_steps import GivenRun, OwnBound
@@ -54,8 +53,7 @@ from fltheory.verify.region_map import MapAxis, RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.correlated.program import DifferenceForm, OnOffProgram
-from fltheory.worst_case.methods.lyapunov import LyapunovProgram
-from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.memory import LyapunovProgram, MemoryRound
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.program import Program
 from fltheory.worst_case.rounds.slack import slack_of

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fltheory.algorithms.contract import CLIENTS, Algorithm
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.problems import QuadraticProblem
 
 

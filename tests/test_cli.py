@@ -107,6 +107,8 @@ def test_every_file_with_a_command_is_registered() -> None:
         ),
         (("verify", "--unknown"), "--unknown"),
         (("disprove",), "disprove"),
+        (("describe", "log.csv", "--json", "a.json"), "command must be fltheory trace describe"),
+        (("theorem", "my.py"), "command must be fltheory new theorem"),
     ],
 )
 def test_bad_input_is_one_line_and_status_two(fltheory_command, arguments, message) -> None:

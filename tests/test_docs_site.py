@@ -19,8 +19,8 @@ pytest.importorskip("mkdocs")
 from mkdocs.exceptions import PluginError
 
 from fltheory import theorems
-from fltheory.report.pages.paper_page import papers
-from fltheory.report.pages.public_names import public_names
+from fltheory.report.paper_page import papers
+from fltheory.report.public_names import public_names
 
 ROOT = Path(__file__).parent.parent
 
@@ -191,6 +191,8 @@ _WIDE_PAGE = """\
 | `sa-fl-submission/4` | `sa-fl-submission/4` | `sa-fl-submission/4` | {word} | {word} | {word} |
 
 <span class="formula"><math><mrow>{row}</mrow></math></span>
+
+In a sentence <math><mrow><mo>{{</mo>{row}<mo>}}</mo></mrow></math> as well.
 """
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fltheory.testing import run_of
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.case import QuadraticClient
 
 ROOT = Path(__file__).parent.parent
 HOME = ROOT / "benchmarks" / "others_code"

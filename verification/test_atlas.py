@@ -22,7 +22,7 @@ from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.testing import each_cell
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems.atlas import fedavg_li_constant
+from fltheory.theorems.atlas import fedavg_li
 from fltheory.theorems.atlas.client_models import client_models
 from fltheory.verify import Outcome, check
 
@@ -146,7 +146,7 @@ def test_an_order_too_large_for_constant_steps_does_not_hold() -> None:
     """||w~* - w*|| = Omega((E-1) sqrt(eta)) ||w*|| is false: the distance is of order eta."""
     theorem = theorems.get("fedavg-li/4")
     (axis,) = theorem.axes
-    wrong = replace(theorem, axes=(replace(axis, order=sp.sqrt(fedavg_li_constant.eta)),))
+    wrong = replace(theorem, axes=(replace(axis, order=sp.sqrt(fedavg_li.eta)),))
     assert check(theorem, setting_of("fedavg-li/4", "usual")).outcome is Outcome.HOLDS
     assert check(wrong, setting_of("fedavg-li/4", "usual")).outcome is Outcome.UNDECIDED
 
@@ -157,15 +157,15 @@ def test_pulls_that_cancel_but_for_rounding_are_none() -> None:
     optima = [[6.36688736, 0.0], [0.0, 1.30469003], [-1.30469003, 0.65234502], [0.0, -1.30469003]]
     problem = QuadraticProblem([np.diag([h, h])] * 4, optima)
     setting = Setting(LocalSgd(Constant(0.005), 2, p), problem, UniformSubset(4, 4), 1, [0.0, 0.0])
-    assert fedavg_li_constant.v.number(setting) == 0
+    assert fedavg_li.v.number(setting) == 0
     verdict = check(theorems.get("fedavg-li/4"), setting)
     assert verdict.outcome is Outcome.INAPPLICABLE
 
 
 def test_one_step_size_for_every_number_of_local_steps_does_not_do() -> None:
     """As E grows the clients reach their own minimisers, and FedAvg ends at the mean of those."""
-    limit_distance = fedavg_li_constant.D.number
-    setting = fedavg_li_constant.setting_at(local_steps=4000, step=0.1)
+    limit_distance = fedavg_li.D.number
+    setting = fedavg_li.setting_at(local_steps=4000, step=0.1)
     problem = setting.problem
     ends_at = problem.optima.mean(axis=0) - problem.x_star
     assert limit_distance(setting) == pytest.approx(np.linalg.norm(ends_at), rel=1e-9)

@@ -13,7 +13,7 @@ import pytest
 from fltheory import theorems
 from fltheory.claims.statement import unit_flags
 from fltheory.engines import Setting
-from fltheory.theorems.atlas import fedawe_run as symbols
+from fltheory.theorems.atlas import fedawe as symbols
 from fltheory.verify import Outcome, check
 
 H = np.array([1.0, 0.5])

@@ -22,8 +22,8 @@ from fltheory.claims.statement import Statement
 from fltheory.testing import each_cell
 from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems.cited_lemmas import statements as cited_lemmas
-from fltheory.theorems.cited_lemmas.drift_tightness import (
+from fltheory.theorems import cited_lemmas
+from fltheory.theorems.cited_lemmas import (
     excess_for_all_smooth,
     gradient_constant,
     noise_constant,

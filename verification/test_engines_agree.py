@@ -17,8 +17,8 @@ from scipy.special import stdtrit
 from fltheory import theorems
 from fltheory.algorithms import FedAU
 from fltheory.engines import Setting, exact, monte_carlo
-from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.setting import without_idle_projection
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Theorem
 from tests.drawn import a_tenth

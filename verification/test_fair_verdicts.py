@@ -14,8 +14,8 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation
-from fltheory.theorems.ca_fed.symbols import C_P, D_0, D_B, H, eta_s
-from fltheory.theorems.sa_fl.repairs import FAULTS as SAFARI_FAULTS
+from fltheory.theorems.ca_fed.statements import C_P, D_0, D_B, H, eta_s
+from fltheory.theorems.sa_fl.statements import FAULTS as SAFARI_FAULTS
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
 from fltheory.verify.certificates.setting_text import setting_from_text

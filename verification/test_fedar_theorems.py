@@ -22,8 +22,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.testing import each_cell
 from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems import RateAxis
-from fltheory.theorems.fedar import statements as fedar
+from fltheory.theorems import RateAxis, fedar
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
 

@@ -23,8 +23,14 @@ from fltheory.problems.skewed import SkewedProblem
 from fltheory.testing import each_cell
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems.atlas import scaffold_bias
-from fltheory.theorems.atlas.scaffold_bias import Rest, bias, claim_on
-from fltheory.theorems.atlas.scaffold_moments import ORDER, OneLoss, stationary_moments
+from fltheory.theorems.atlas.scaffold_bias import (
+    ORDER,
+    OneLoss,
+    Rest,
+    bias,
+    claim_on,
+    stationary_moments,
+)
 from fltheory.verify import check
 
 MEAN, SQUARE, CONTROL = (1, ()), (2, ()), (0, (2,))

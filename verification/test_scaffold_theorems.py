@@ -22,7 +22,7 @@ from fltheory.testing import each_cell
 from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems import Theorem, registered
-from fltheory.theorems.scaffold import statements as scaffold_theorems
+from fltheory.theorems import scaffold as scaffold_theorems
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
 

@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 from bridge import Library, LibraryError  # noqa: E402
 
 from fltheory.testing import check_algorithm  # noqa: E402
-from fltheory.testing.conformance.cases.clients import QuadraticClient  # noqa: E402
+from fltheory.testing.conformance.case import QuadraticClient  # noqa: E402
 
 NO_DATA = dict.fromkeys(
     ("no-data", "usual-slips"), "the library has no notion of a client without data"

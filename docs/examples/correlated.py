@@ -31,7 +31,7 @@ from fltheory.worst_case.correlated.phases import (
     best_two_phases,
     phases_certificate,
 )
-from fltheory.worst_case.correlated.rich_bound import richer_bound
+from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.rounds.averaging_round import (
     AvailabilityGroup,
     Averaging,

@@ -35,8 +35,7 @@ from fltheory.worst_case import (
 from fltheory.worst_case.audits.audit import Audit, Parameter, judge, threshold
 from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
-from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
-from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.memory import MemoryRound, lyapunov_bound_of
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.best_settings import SettingTried, least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of

@@ -23,15 +23,12 @@ from fltheory.algorithms.table import ALGORITHMS
 from fltheory.cli import run_script
 from fltheory.commands.shared.options import PAGES, Check, FigureFile, PageFile
 from fltheory.commands.shared.written_files import (
-    check_figures,
     check_page,
-    check_places,
     tell_written,
 )
 from fltheory.engines import Setting, stationary
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.simulation import simulate
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import Progress, shown_progress
@@ -324,7 +321,7 @@ def _lines(cells: Sequence[BiasEntry], effort: Effort, figure: str | None) -> It
 
 
 _INTRODUCTION = """\
-# Where algorithms end up when participation is uneven
+# The bias of FedAvg and other algorithms when participation is uneven
 
 Made by `python docs/scripts/bias.py`; do not edit. `--check` says whether it is current.
 
@@ -465,8 +462,6 @@ def command(
     check: Check = False,
 ) -> None:
     """Make the table of every algorithm's limit under uneven participation."""
-    check_places(out=out)
-    check_figures(figure=figure)
     effort = Effort()
     with shown_progress() as advance:
         cells = list(bias_table(effort, progress=advance))

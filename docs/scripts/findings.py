@@ -28,7 +28,7 @@ from fltheory.commands.shared.options import (
     PageFile,
     StoreFile,
 )
-from fltheory.commands.shared.written_files import check_page, check_places, tell_written
+from fltheory.commands.shared.written_files import check_page, tell_written
 from fltheory.decimals import fraction_text
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation
@@ -38,10 +38,10 @@ from fltheory.grammar.assertion import Relation
 from fltheory.grammar.printed_form import printed_latex
 from fltheory.long_work.parallel import as_they_come
 from fltheory.long_work.progress import Progress, shown_progress
-from fltheory.report.files.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
 from fltheory.report.latex import corrected_latex
 from fltheory.report.terminal.corrected_statement import corrected_text
 from fltheory.report.terminal.verdict_table import what_is_refuted
+from fltheory.report.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
 from fltheory.sweep.cell import Files, Row, Task, WorkCell, digest, own_files, row_of, rows_of
 from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import atlas, get
@@ -573,7 +573,6 @@ def command(
     dask: DaskAddress = None,
 ) -> None:
     """Make the page of findings: certificates are checked, repairs and the rest searched."""
-    check_places(out=out)
     paths = sorted(witnesses.glob("*.json"))
     if not paths:
         raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")

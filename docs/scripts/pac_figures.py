@@ -12,23 +12,25 @@ import typer
 from rich.table import Table
 
 from fltheory import validation, verify
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.curve_samples import of_draws
+from fltheory.claims.curves import BoundCurve, of_draws
 from fltheory.claims.statement import Statement
 from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FileUse, Seed
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.learnability import FederatedSystem, impossibility
-from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
-from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
+from fltheory.learnability.empirical_minimiser import (
+    NoiselessLaw,
+    sample_erm,
+    sample_noiseless,
+    sample_server_assisted,
+)
 from fltheory.learnability.system import ServerAssistedSystem
 from fltheory.long_work.progress import shown_progress
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
-from fltheory.theorems.pac.impossibility import draw_failures
+from fltheory.theorems.sa_fl.impossibility import draw_failures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -30,7 +30,7 @@ from fltheory.logs.description import LogDescription
 from fltheory.long_work.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
-from fltheory.weights.deployment import Training
+from fltheory.weights.client_weights import Training
 
 _NOTHING_TO_MEND = 1e-9
 _AS_GOOD = 1.05

@@ -17,7 +17,7 @@ from fltheory.participation.base import Masks
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
-from fltheory.weights.deployment import Training
+from fltheory.weights.client_weights import Training
 
 MOST_GROUPS = 200
 _MOST_ENTRIES = 2**18

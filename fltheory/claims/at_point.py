@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import sympy as sp
 
-from fltheory.claims.shared.comparison import Comparison, Trial
-from fltheory.claims.shared.curve_samples import CurveSample, drawn_at
+from fltheory.claims.comparison import Comparison, Trial
+from fltheory.claims.curves import CurveSample, drawn_at
 from fltheory.claims.statement import Inequality
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides, enclosed_at_point

@@ -12,10 +12,9 @@ import numpy as np
 import sympy as sp
 
 from fltheory.claims.at_point import of_learning
-from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.shared.comparison import Trial, decided
-from fltheory.claims.shared.curve_samples import Drawing, drawn_at, of_errors
-from fltheory.claims.shared.rate_axis import KnownDecay
+from fltheory.claims.comparison import Trial, decided
+from fltheory.claims.curves import BoundCurve, Drawing, drawn_at, of_errors, quantity_label
+from fltheory.claims.rate_axis import KnownDecay
 from fltheory.claims.statement import Basis, lost_in
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting

@@ -21,9 +21,8 @@ from typing import Any, ClassVar, Self
 
 import sympy as sp
 
-from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
-from fltheory.claims.shared.curve_samples import CurveSample, Drawing, judged_curve, parts_of
+from fltheory.claims.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
+from fltheory.claims.curves import BoundCurve, CurveSample, Drawing, judged_curve, parts_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
@@ -57,7 +56,8 @@ class Statement(ABC):
     Attributes
     ----------
     id, reading, title, source : str
-        Its name, how it is read, what it says in a line, and where it stands.
+        Its name, how it is read (as printed by default), what it says in a line, and where it
+        stands.
     regimes : mapping
         Named settings to check it on.
     note : str
@@ -65,7 +65,7 @@ class Statement(ABC):
     kind : StatementKind
         What kind of sentence of its paper it is.
     refutations : tuple of Refutation
-        Its faults, where it is refuted: why, how much each weighs, and what mends it.
+        Its faults, if it is refuted: why, how serious each is, and what fixes it.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     axes : tuple of RateAxis
@@ -89,7 +89,7 @@ class Statement(ABC):
     """
 
     id: str
-    reading: str
+    reading: str = "printed"
     title: str
     source: str
     regimes: Mapping[str, Any] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class Statement(ABC):
         )
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow its quantity over the rounds of a run of which it need not speak."""
+        """Follow its quantity over the rounds of a run to which it need not apply."""
         raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
@@ -329,8 +329,8 @@ class Inequality(Basis):
     ----------
     bound : sympy expression
     tightest : mapping
-        Where a paper leaves constants open, as ``read_as``: symbols with which the bound is least.
-        What holds has to hold with them, too.
+        Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
+        A statement that holds must hold with them, too.
     """
 
     bound: sp.Expr
@@ -483,7 +483,7 @@ class Inequality(Basis):
 def lost_in(basis: Basis) -> str:
     """Return in words which hypotheses are lost from the text at hand; "" for none."""
     lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
-    return f"nothing can be seen to meet '{'; '.join(lost)}'" if lost else ""
+    return f"no setting can be shown to meet '{'; '.join(lost)}'" if lost else ""
 
 
 def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting:

@@ -23,9 +23,10 @@ from fltheory.commands.shared.options import (
     RoundLength,
     Seed,
     SizesFile,
+    written,
 )
 from fltheory.commands.shared.preparation import deployment, next_command
-from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
+from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def command(
     figure: FigureFile = None,
     prove: Annotated[
         Path | None,
-        WRITTEN,
+        written(".json"),
         typer.Option(help="Write the certificate of the bound for every loss to this file."),
     ] = None,
     store: Annotated[
@@ -90,8 +91,8 @@ def command(
     from fltheory.advice.on_digits import train_on_digits
     from fltheory.files.whole_file import write_whole
     from fltheory.logs import describe
-    from fltheory.report.figures.advice_figure import write_advice_figure
-    from fltheory.report.terminal.deployments.advice_report import (
+    from fltheory.report.figures.advice_figure import advice_figure
+    from fltheory.report.terminal.advice_report import (
         advice_table,
         assumptions,
         cautions,
@@ -102,9 +103,6 @@ def command(
     )
     from fltheory.weights import Training
 
-    check_figures(figure=figure)
-    check_places(json=json)
-    check_places(".json", prove=prove)
     if check:
         with as_bad_input(ImportError):
             import fltheory.hardware.training  # noqa: F401
@@ -136,7 +134,7 @@ def command(
         )
         advance(0, 0, "proving a bound for every loss")
         proved, said_of_it = _proved(found)
-        draw(partial(write_advice_figure, found), figure, advance)
+        draw(partial(advice_figure, found), figure, advance)
     print("\n".join([*unfollowed(found), *sentences(found), said_of_it]))
     table_console().print(advice_table(found))
     rest_on = assumptions(found, None if given is None else float(given.sum()))
@@ -172,7 +170,12 @@ def _proved(advice: Advice) -> tuple[LogProof | None, str]:
         found = log_proof(population.log, population.importance, population.training, condition)
     except (ValueError, ArithmeticError) as error:
         return None, f"Not proved for every loss: {error}."
-    return found, found.sentence
+    if condition == population.training.condition:
+        return found, found.sentence
+    return found, (
+        f"{found.sentence} Condition 1, assumed for the table, allows one curvature only, so the "
+        f"proof is for L/mu up to {condition:g}."
+    )
 
 
 def _write(proved: LogProof | None, file: Path) -> None:

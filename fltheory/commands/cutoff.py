@@ -11,7 +11,7 @@ import typer
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import READ, Columns, FigureFile, RoundLength
 from fltheory.commands.shared.preparation import deployment
-from fltheory.commands.shared.written_files import check_figures, draw, tell_written
+from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 # A negative number is no option: what is no probability is said to be none.
@@ -34,9 +34,8 @@ def command(
 ) -> None:
     """Find the best cut-off K for FedAU's weights; compare it with the paper's choices."""
     from fltheory.fedau import best_cutoff
-    from fltheory.report.terminal.deployments.cutoff_report import cutoff_table, write_cutoffs
+    from fltheory.report.terminal.cutoff_report import cutoff_figure, cutoff_table
 
-    check_figures(figure=figure)
     if len(p) == 1 and not _is_number(p[0]):
         _of_log(Path(p[0]), rounds, round_length, columns, figure)
         return
@@ -48,7 +47,7 @@ def command(
     chances, rounds = [float(word) for word in p], 1000 if rounds is None else rounds
     with shown_progress("trying cut-offs") as advance:
         found = best_cutoff(chances, rounds, progress=advance)
-        draw(partial(write_cutoffs, chances, rounds, found, progress=advance), figure, advance)
+        draw(partial(cutoff_figure, chances, rounds, found, progress=advance), figure, advance)
     table_console().print(cutoff_table(found))
     tell_written(figure)
 
@@ -63,12 +62,12 @@ def _of_log(
     """Show the cut-offs that are best along a log's own rounds, for all clients and for each."""
     from fltheory.fedau import best_cutoff
     from fltheory.logs import AvailabilityLog, describe
-    from fltheory.report.terminal.deployments.cutoff_report import (
+    from fltheory.report.terminal.cutoff_report import (
         client_cutoff_table,
         cutoff_table,
-        write_log_cutoffs,
+        log_cutoff_figure,
     )
-    from fltheory.report.terminal.deployments.log_report import doubts
+    from fltheory.report.terminal.log_report import doubts
 
     with shown_progress(f"reading {file}") as advance:
         log, _ = deployment(file, None, round_length, columns)
@@ -82,7 +81,7 @@ def _of_log(
                 advance(place, log.n_clients, name)
                 stays = (log.who[own] * 0, log.first[own], log.stop[own])
                 each[name] = best_cutoff(AvailabilityLog([name], log.n_rounds, *stays), rounds)
-        draw(partial(write_log_cutoffs, log, rounds, found), figure, advance)
+        draw(partial(log_cutoff_figure, log, rounds, found), figure, advance)
     drift = "The best cut-off for later rounds may differ; try the last part of the log alone."
     for caution in doubts(describe(log), drift=drift):
         print(caution)

@@ -59,7 +59,7 @@ def command(
 
 def show_proof(theorem: str, reading: str | None) -> None:
     """Show which recorded steps of its proof follow, and which units do not fit."""
-    from fltheory.report.terminal.derivation_text import derivation_text
+    from fltheory.report.terminal.explanation import derivation_text
 
     statements = in_readings(theorem, reading)
     if not reading and all(statement.derivation is None for statement in statements):

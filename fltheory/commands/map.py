@@ -20,7 +20,7 @@ from fltheory.commands.shared.options import (
     pair,
 )
 from fltheory.commands.shared.preparation import the_id
-from fltheory.commands.shared.written_files import check_figures, draw, tell_written
+from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 
@@ -56,7 +56,7 @@ def command(
     dask: DaskAddress = None,
 ) -> None:
     """Map over two parameters where a theorem applies, holds or is refuted, and how loose it is."""
-    from fltheory.report.figures.region_figure import region_heading, region_table, write_region
+    from fltheory.report.figures.region_figure import region_figure, region_heading, region_table
     from fltheory.sweep.kept import map_into
     from fltheory.theorems import registry
     from fltheory.verify import map_region
@@ -67,7 +67,6 @@ def command(
         with_parameters,
     )
 
-    check_figures(figure=figure)
     theorem = the_id(theorem)
     statement = registry.get(theorem, _mapped_reading(theorem) if reading is None else reading)
     numbers = _numbers(changes or ())
@@ -85,7 +84,7 @@ def command(
                 region = map_region(statement, start, *axes, progress=advance)
             else:
                 region = map_into(kept, statement, start, *axes, progress=advance)
-            draw(partial(write_region, region), figure, advance)
+            draw(partial(region_figure, region), figure, advance)
         print(region_heading(region))
         table_console().print(region_table(region))
         tell_kept(kept)

@@ -56,8 +56,12 @@ from fltheory.engines.affine.symbolic.forms import (
     Space,
     nothing_refused,
 )
-from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices, Silence
-from fltheory.engines.clients.stepped_clients import analytic_clients
+from fltheory.engines.clients.analytic_clients import (
+    NoiseSource,
+    ReplicaIndices,
+    Silence,
+    analytic_clients,
+)
 from fltheory.engines.setting import Setting, in_float64
 from fltheory.participation.base import Masks
 from fltheory.problems.base import Problem
@@ -210,7 +214,7 @@ def _in_fractions(setting: Setting) -> str:
     try:
         for one in real.run(("x",), [1]):
             exact = with_parameters(algorithm, RATIONAL)
-            space, image = forms.image(exact, one.branch, one.who, one.before, {})
+            space, image = forms.image(_Round(1, exact, one.now.branch), one.who, one.before, {})
             for name, array in one.after.items():
                 made = entries(FLOAT64, space.forms(image[name]).constant)
                 expected = np.broadcast_to(made, np.shape(array))
@@ -355,6 +359,15 @@ class SharedDraws:
 
 
 @dataclass(frozen=True, eq=False)
+class _Round:
+    """Which round is run: its index, what runs in it, and in which branch."""
+
+    index: int
+    algorithm: Algorithm
+    branch: str
+
+
+@dataclass(frozen=True, eq=False)
 class _Seen:
     """A real round without noise: where it began and what it made, there and far away.
 
@@ -362,9 +375,7 @@ class _Seen:
     those where it began, and then of those as far behind them: twice as many rows.
     """
 
-    index: int
-    algorithm: Algorithm
-    branch: str
+    now: _Round
     who: Masks
     before: State
     after: State
@@ -403,25 +414,15 @@ class _RealRounds:
         return state
 
     def _round(
-        self,
-        index: int,
-        algorithm: Algorithm,
-        branch: str,
-        state: State,
-        who: Masks,
-        noise: NoiseSource | None = None,
+        self, now: _Round, state: State, who: Masks, noise: NoiseSource | None = None
     ) -> State:
         """Run a round, and see that it leaves what it was given as it was."""
-        kept = {name: np.array(array) for name, array in state.items()}
+        kept, index = {name: np.array(array) for name, array in state.items()}, now.index
         present = who.copy()
+        clients = self._clients if noise is None else self._clients.with_noise(noise)
         try:
             with np.errstate(all="ignore"):
-                after = algorithm.round(
-                    state,
-                    self._clients if noise is None else self._clients.with_noise(noise),
-                    who,
-                    branch,
-                )
+                after = now.algorithm.round(state, clients, who, now.branch)
         except ValueError:
             raise
         except Exception as error:
@@ -455,35 +456,28 @@ class _RealRounds:
         for index in sorted({1, last}):
             algorithm = _algorithm_in(self._setting, index)
             for branch in _likely(algorithm):
-                first, again = (self._round(index, algorithm, branch, state, who) for _ in "ab")
+                now = _Round(index, algorithm, branch)
+                first, again = (self._round(now, state, who) for _ in "ab")
                 for name, array in first.items():
                     if not _same(array, again[name]):
                         return f"round {index} gives another {name!r} when it is run again"
-                told = self._beside_others(index, algorithm, branch, state, who, first, len(few))
+                told = self._beside_others(now, state, who, first, len(few))
                 if told:
                     return told
         return ""
 
     def _beside_others(
-        self,
-        index: int,
-        algorithm: Algorithm,
-        branch: str,
-        state: State,
-        who: Masks,
-        together: State,
-        rows: int,
+        self, now: _Round, state: State, who: Masks, together: State, rows: int
     ) -> str:
         """Return what shows that a batch's first replicas are not what each is alone."""
         for row in range(rows):
             here = slice(row, row + 1)
             part = {name: array[here] for name, array in state.items()}
-            alone = self._round(index, algorithm, branch, part, who[here])
+            alone = self._round(now, part, who[here])
             for name, array in together.items():
                 if not _close(array[here], alone[name]):
-                    return (
-                        f"round {index} gives a replica another {name!r} beside others than alone"
-                    )
+                    given = f"round {now.index} gives a replica another {name!r}"
+                    return f"{given} beside others than alone"
         return ""
 
     def differs(self) -> str:
@@ -519,19 +513,18 @@ class _RealRounds:
         scheduled = isinstance(self._setting.algorithm, Schedule)
         kinds: dict[Hashable, list[_Seen]] = {}
         for one in seen:
-            kind = content(one.algorithm) if scheduled else ""
-            kinds.setdefault((kind, one.branch), []).append(one)
+            kind = content(one.now.algorithm) if scheduled else ""
+            kinds.setdefault((kind, one.now.branch), []).append(one)
         for some in kinds.values():
             last, count = some[-1], len(some[0].who)
-            now = last.index, last.algorithm, last.branch
-            of_last = self._beside_others(*now, last.before, last.who, last.after, count)
+            of_last = self._beside_others(last.now, last.before, last.who, last.after, count)
             self.told = self.told or of_last
             rows = np.linspace(0, len(some) * count - 1, _ALONE).astype(int)
             state = {n: np.concatenate([one.before[n] for one in some])[rows] for n in last.before}
             who = np.concatenate([one.who for one in some])[rows]
             try:
-                together = self._round(*now, state, who)
-                mixed = self._beside_others(*now, state, who, together, len(rows))
+                together = self._round(last.now, state, who)
+                mixed = self._beside_others(last.now, state, who, together, len(rows))
             except ValueError:
                 mixed = "refused"
             self.apart = self.apart or bool(mixed)
@@ -552,7 +545,7 @@ class _RealRounds:
             algorithm = _algorithm_in(self._setting, index)
             branches = _likely(algorithm)
             made = [
-                self._seen(index, algorithm, branch, who.copy(), state, random, rng)
+                self._seen(_Round(index, algorithm, branch), who.copy(), state, random, rng)
                 for branch in branches
             ]
             yield from made
@@ -580,20 +573,16 @@ class _RealRounds:
 
     def _seen(
         self,
-        index: int,
-        algorithm: Algorithm,
-        branch: str,
+        now: _Round,
         who: Masks,
         before: State,
         random: tuple[str, ...],
         rng: np.random.Generator,
     ) -> _Seen:
-        after = self._round(index, algorithm, branch, before, who)
+        after = self._round(now, before, who)
         if not random and len(who) > 1:
             # Runs on numbers are followed, or drawn, in batches whatever a round is.
-            self.told = self.told or self._beside_others(
-                index, algorithm, branch, before, who, after, len(who)
-            )
+            self.told = self.told or self._beside_others(now, before, who, after, len(who))
         way = self._way(before, random, rng)
         beyond: State = {}
         if random:
@@ -602,10 +591,10 @@ class _RealRounds:
                 for name, array in before.items()
             }
             try:
-                beyond = self._round(index, algorithm, branch, both, np.tile(who, (2, 1)))
+                beyond = self._round(now, both, np.tile(who, (2, 1)))
             except ValueError as error:
-                raise _missed(index, f"raises far from the start: {error}") from error
-        return _Seen(index, algorithm, branch, who, before, after, way, beyond)
+                raise _missed(now.index, f"raises far from the start: {error}") from error
+        return _Seen(now, who, before, after, way, beyond)
 
     def _way(
         self, before: State, random: tuple[str, ...], rng: np.random.Generator
@@ -635,17 +624,17 @@ class _RealRounds:
         if not (self._noisy and random):
             return seen.after
         four = _FACTORS.size
-        noise = SharedDraws(seen.index, four * len(seen.who))
+        noise = SharedDraws(seen.now.index, four * len(seen.who))
         before = {name: np.repeat(array, four, axis=0) for name, array in seen.before.items()}
         who = np.repeat(seen.who, four, axis=0)
-        after = self._round(seen.index, seen.algorithm, seen.branch, before, who, noise)
+        after = self._round(seen.now, before, who, noise)
         for name in random:
             made = after[name].reshape(len(seen.who), four, -1)
             still, there, back, twice = (made[:, place] for place in range(four))
             with np.errstate(all="ignore"):
                 expected = np.stack([2 * still - there, 2 * there - still])
             found = np.stack([back, twice])
-            _check_misses(seen.index, found, expected, self._scale, _tolerance(self._problem))
+            _check_misses(seen.now.index, found, expected, self._scale, _tolerance(self._problem))
         return {name: array[1::four] for name, array in after.items()}
 
 
@@ -681,7 +670,7 @@ class _Forms:
             way = {name: np.ones(state[name].shape) for name in random}
             moving: set[str] = set()
             for branch in _likely(algorithm):
-                moving |= _moving(*self.image(algorithm, branch, who, state, way))
+                moving |= _moving(*self.image(_Round(1, algorithm, branch), who, state, way))
             if moving <= set(random):
                 return tuple(random)
             random += sorted(moving - set(random))
@@ -694,7 +683,7 @@ class _Forms:
         NotAffineError
             If they differ, saying in which round; or where forms refuse.
         """
-        space, image = self.image(one.algorithm, one.branch, one.who, one.before, one.way)
+        space, image = self.image(one.now, one.who, one.before, one.way)
         widened = sorted(_moving(space, image) - set(random))
         if widened:
             return tuple(widened)
@@ -707,12 +696,10 @@ class _Forms:
             reals = np.concatenate([real, one.beyond[name]]).reshape(both.shape)
             before = np.abs(one.before[name]) + np.abs(one.way.get(name, 0.0))
             before = before.reshape(len(before), -1).max(axis=1, initial=self._scale)
-            _check_misses(one.index, reals, both, before, self._tolerance)
+            _check_misses(one.now.index, reals, both, before, self._tolerance)
         return ()
 
-    def image(
-        self, algorithm: Algorithm, branch: str, who: Masks, state: State, way: State
-    ) -> tuple[Space, State]:
+    def image(self, now: _Round, who: Masks, state: State, way: State) -> tuple[Space, State]:
         space = Space(self._arithmetic, 1)
         forms = {
             name: AffineArray(space, np.stack([array, way[name]], axis=-1))
@@ -722,7 +709,7 @@ class _Forms:
         }
         clients = FormClients(self._numbers, space)
         with np.errstate(all="ignore"):
-            made = _on_forms("round", lambda: algorithm.round(forms, clients, who, branch))
+            made = _on_forms("round", lambda: now.algorithm.round(forms, clients, who, now.branch))
         if set(made) != set(state):
             raise NotAffineError("the algorithm's round must make the same entries on any arrays")
         return space, made

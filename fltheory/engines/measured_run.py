@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -301,6 +301,8 @@ def _checked_models(x: FloatArray, dim: int) -> FloatArray:
 class MeasuredProblem:
     """A `MultinomialProblem` as theorems ask for one, with constants that come from outside.
 
+    Whatever else it has is that of the data.
+
     Attributes
     ----------
     data : MultinomialProblem
@@ -316,57 +318,20 @@ class MeasuredProblem:
     server_sigma: float
     dissimilarity: float
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "data":
+            raise AttributeError(name)
+        return getattr(self.data, name)
+
     @property
     def sigma_G(self) -> float:
         """Gradient dissimilarity."""
         return self.dissimilarity
 
-    @property
-    def n_clients(self) -> int:
-        """N, the number of clients."""
-        return self.data.n_clients
-
-    @property
-    def dim(self) -> int:
-        """d, the dimension of the model."""
-        return self.data.dim
-
-    @property
-    def alpha(self) -> FloatArray:
-        """(N,) target weights."""
-        return self.data.alpha
-
-    @property
-    def mu(self) -> float:
-        """The smallest curvature of any client."""
-        return self.data.mu
-
-    @property
-    def x_star(self) -> FloatArray:
-        """(d,) global minimiser of F."""
-        return self.data.x_star
-
-    @property
-    def F_star(self) -> float:
-        """The minimum of F."""
-        return self.data.F_star
-
-    def loss(self, x: FloatArray) -> FloatArray:
-        """F at points (..., d)."""
-        return self.data.loss(x)
-
     def excess_loss(self, x: FloatArray) -> FloatArray:
         """``F(x) - F*`` at points (..., d)."""
-        return np.asarray(self.loss(x) - self.F_star)
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """``grad F`` at points (k, d)."""
-        return self.data.gradient(x)
+        return np.asarray(self.data.loss(x) - self.data.F_star)
 
     def client_gradients(self, x: FloatArray, clients: ClientIndices) -> FloatArray:
         """``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d)."""
         return self.data.client_sums(x).gradients[np.arange(len(x)), clients]
-
-    def client_losses(self, x: FloatArray) -> FloatArray:
-        """``F_i(x)`` of every client, (..., N), at points (..., d)."""
-        return self.data.client_losses(x)

@@ -13,18 +13,17 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from flint import arb_mat, fmpq_mat
 
 from fltheory.algorithms.shared.averaging import participant_average
-from fltheory.engines.affine.numbers import RATIONAL, Entries, entries, with_parameters
-from fltheory.engines.affine.probe import UNIT_ROUNDOFF, noise_covariance
+from fltheory.engines.affine.numbers import Entries, entries, with_parameters
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import Space
+from fltheory.engines.affine.symbolic.forms import Space, noise_covariance
+from fltheory.engines.clients.analytic_clients import AnalyticClients
 from fltheory.engines.clients.pulls import Pulls
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.exact_or_float import solve
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import HasGradientSplit, Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -32,7 +31,6 @@ from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-AnalyticClients = QuadraticClients | SteppedClients
 ExactSets: TypeAlias = Sequence[tuple[Fraction, Masks]]
 
 
@@ -417,11 +415,8 @@ def _offset_of_minimiser(
     """Return ``x* - w``, w the minimiser of ``sum_i w_i F_i``: Hessian^-1 times gradient at x*."""
     given = entries(numbers.arithmetic, np.array(weights, dtype=object))
     form = _excess_form(numbers, x_star, given)
-    matrix: Any = fmpq_mat if numbers.arithmetic is RATIONAL else arb_mat
-    size = x_star.size
-    hessian = matrix(size, size, [2 * item for item in form[:-1, :-1].flat])
-    reach = hessian.solve(matrix(size, 1, [2 * item for item in form[:-1, -1]]))
-    return np.array([reach[i, 0] for i in range(size)], dtype=object)
+    # Halves of both.
+    return np.asarray(solve(form[:-1, :-1], form[:-1, -1]))
 
 
 def _excess_form(numbers: ClientNumbers, x_star: Entries, weights: Entries) -> Entries:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -75,22 +76,14 @@ class Trajectory(RoundArrays):
         *,
         standard_error: Mapping[str, FloatArray] | None = None,
         rounding_error: Mapping[str, FloatArray] | None = None,
-        replicas: int | None = None,
-        diverged_at: int | None = None,
-        enclosed: bool = False,
+        **known: Any,
     ) -> Trajectory:
         """Return a trajectory of arrays by name: the standard quantities and what was observed."""
-        arrays = round_arrays(values)
         return cls(
-            arrays.squared_distance,
-            arrays.squared_gradient,
-            arrays.excess_loss,
-            arrays.observed,
+            **vars(round_arrays(values)),
             standard_error=None if standard_error is None else round_arrays(standard_error),
             rounding_error=None if rounding_error is None else round_arrays(rounding_error),
-            replicas=replicas,
-            diverged_at=diverged_at,
-            enclosed=enclosed,
+            **known,
         )
 
     @property
@@ -131,3 +124,18 @@ def exact_trajectory(
         rounding_error=None if errors is None else dated(errors),
         diverged_at=diverged_at,
     )
+
+
+def sampled_trajectory(
+    names: Sequence[str], mean: FloatArray, error: FloatArray, replicas: int
+) -> Trajectory:
+    """Return a trajectory of means and their standard errors, (names, rounds + 1) both.
+
+    From the first round on in which one is no number all are infinite.
+    """
+    broken = ~np.isfinite(mean + error).all(axis=0)
+    diverged_at = int(np.argmax(broken)) if broken.any() else None
+    beyond = np.maximum.accumulate(broken)
+    made = (np.where(beyond, np.inf, each) for each in (mean, error))
+    values, errors = (dict(zip(names, each, strict=True)) for each in made)
+    return Trajectory.of(values, standard_error=errors, replicas=replicas, diverged_at=diverged_at)

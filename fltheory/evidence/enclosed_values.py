@@ -25,6 +25,7 @@ from sympy.core.relational import Relational
 
 from fltheory.engines.affine.numbers import ExactNumber, as_float
 from fltheory.engines.enclosure.exact_setting import NoExactTwinError, widening_power, widening_root
+from fltheory.evidence.verdict import AT_THE_LIMIT
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -262,7 +263,7 @@ def margin(condition: Relational, left: Value, right: Value) -> float:
         left, right = right, left
     gap = difference(right, left)
     if isinstance(condition, sp.Lt | sp.Gt) and gap == 0:
-        return -math.inf if math.isinf(middle(left)) else -float(np.finfo(np.float64).tiny)
+        return -math.inf if math.isinf(middle(left)) else -AT_THE_LIMIT
     return gap
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from enum import Enum
 
 from fltheory.grammar.assertion import Relation
 
+AT_THE_LIMIT = sys.float_info.min
+"""By how much a strict inequality misses, as a margin, where both sides are equal."""
 SLOPE_IS_MET = 0.05
 SLOPE_IS_MISSED = 0.25
 """A slope in excess of a claimed one: up to the first of its order, from the second of another."""
@@ -130,6 +133,8 @@ class HypothesisCheck:
         where = "" if self.at_round is None else f" in round {self.at_round}"
         if math.isnan(self.margin):
             return f"{self.name}: undefined{where}"
+        if self.margin == -AT_THE_LIMIT:
+            return f"{self.name}: both sides are equal, {self.relation} is required{where}"
         return f"{self.name}: margin {self.margin:.3g}{where}"
 
 

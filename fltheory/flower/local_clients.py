@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fltheory.engines.clients.stepped_clients import LossClient, descended
+from fltheory.engines.clients.analytic_clients import LossClient, descended
 from fltheory.flower.layout import ArrayLayout
 from fltheory.validation import FloatArray
 

@@ -36,7 +36,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.engines.clients.stepped_clients import LossClient, descended
+from fltheory.engines.clients.analytic_clients import LossClient, descended
 from fltheory.participation.base import Masks
 from fltheory.validation import FloatArray
 

@@ -1,7 +1,7 @@
 """PAC learnability of federated learning: what is impossible, and what a server's data revives."""
 
 from fltheory.learnability.impossibility import impossibility
-from fltheory.learnability.populations.population import Source
+from fltheory.learnability.populations import Source
 from fltheory.learnability.system import FederatedSystem
 
 __all__ = ["FederatedSystem", "Source", "impossibility"]

@@ -37,17 +37,6 @@ def binomial_tail(n: int, p: Fraction, k: int) -> tuple[Fraction, Fraction]:
     return over_power(below, b, n, whole), over_power(below + at, b, n, whole)
 
 
-def binomial_numerators(n: int, p: Fraction, k: int, count: int) -> list[int]:
-    """Return ``P[X = k] b^n``, ``P[X = k + 1] b^n``, ..., so many of them, with p = a/b."""
-    a, c = p.numerator, p.denominator - p.numerator
-    term = math.comb(n, k) * a**k * c ** (n - k)
-    found = []
-    for j in range(k, k + count):
-        found.append(term)
-        term = term * ((n - j) * a) // ((j + 1) * c)
-    return found
-
-
 def _sums(n: int, a: int, c: int, k: int) -> tuple[int, int]:
     """Return the sum of ``C(n, j) a^j c^(n-j)`` over 0 <= j < k, and its term at k."""
     if k == 0:

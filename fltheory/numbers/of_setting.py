@@ -22,8 +22,9 @@ from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, log, number, root
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.numbers.step_sums import StepSums, endless_squares, inverse_squares
+from fltheory.participation.base import mean_size
 from fltheory.participation.process import Process, process_of
-from fltheory.participation.uniformity import distance_from_uniform, mean_size
+from fltheory.participation.uniformity import distance_from_uniform
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

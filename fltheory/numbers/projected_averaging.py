@@ -35,7 +35,7 @@ from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.weights import optimal
-from fltheory.weights.solvers.convergence import fastest
+from fltheory.weights.convergence import fastest
 
 MUST_BE = (
     "algorithm must be AveragedIterate(Projected(Scheduled(WeightedFedAvg(...), Harmonic(...) or "

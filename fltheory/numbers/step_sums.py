@@ -83,13 +83,14 @@ class Delays:
             delay += 1
 
     def first(self, count: int) -> list[int]:
-        """Return J_1, ..., J_count."""
+        """Return J_1, ..., J_count; those of at least count, which are cut, as count."""
         found: list[int] = []
-        for first, last, delay in self.blocks():
-            found += [delay] * (min(last, count) - first + 1)
-            if last >= count:
-                return found
-        raise AssertionError("blocks have no end")
+        # A chain that mixes slowly has delays of millions, and no round of the run is as late.
+        for delay in range(self.onset, count):
+            found += [delay] * (min(self.last(delay), count) - len(found))
+            if len(found) == count:
+                break
+        return found + [count] * (count - len(found))
 
 
 @dataclass(frozen=True)

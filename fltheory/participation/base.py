@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import combinations, product
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fltheory.exact_or_float import number
 from fltheory.validation import FloatArray
 
 Masks = NDArray[np.bool_]
@@ -20,8 +21,8 @@ class Participation(Protocol):
 
     ``marginals`` (N,) and ``pair_inclusions`` (N, N) are exact probabilities: that a client,
     and that a pair of clients, takes part in a round (a client with itself: its marginal).
-    Where rounds are not independent they, and the outcomes, are those of the stationary law,
-    and say nothing of how one round follows another.
+    If rounds are not independent, these and the outcomes are those of the stationary law, and do
+    not say how one round follows another.
 
     Examples
     --------
@@ -70,6 +71,12 @@ class Participation(Protocol):
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round: arrays (replicas, N), True where a client takes part."""
         ...
+
+
+def mean_size(participation: Participation) -> Any:
+    """Return the expected number of participants of a round."""
+    size = participation.fixed_size
+    return number(participation.marginals.sum()) if size is None else size
 
 
 _MOST_DIGITS = 30

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
-from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ _MOST_FACTORS = 10
 _CHAINS_IN_FACTOR = 4
 # nu + (1 - nu) pi is three operations on numbers of at most 2: they round by 7e-16.
 _ROUNDING = 1e-15
-_MOST_STATES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,17 +98,17 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def stays(self) -> FloatArray:
-        """(N,) probability that a client that is there is so in the next round."""
+        """(N,) probability that a present client is present in the next round, too."""
         return np.asarray(self.correlation + (1 - self.correlation) * self.availability)
 
     @property
     def comes(self) -> FloatArray:
-        """(N,) probability that a client that is not there is so in the next round."""
+        """(N,) probability that an absent client is present in the next round."""
         return np.asarray((1 - self.correlation) * self.availability)
 
     @property
     def independent(self) -> bool:
-        """Whether rounds are independent and alike: no client is correlated, none is set."""
+        """Whether rounds are independent and alike: no client is correlated, no start is given."""
         return self.start is None and not self.correlation[self._varies].any()
 
     @property
@@ -156,17 +154,6 @@ class MarkovOnOff(IndependentClients):
         here = np.where(self.start, self.availability, 1 - self.availability)
         return exact_or_float.number(1 - here.prod())
 
-    def restricted_to(self, clients: Sequence[int]) -> MarkovOnOff:
-        """Return the chains of some clients alone, what is left after exclusions.
-
-        Guideline B of CA-Fed: lambda(P) falls where the most correlated clients are left out.
-        """
-        kept = [validation.whole_number("clients", client, at_least=0) for client in clients]
-        if max(kept, default=self.n_clients) >= self.n_clients:
-            raise ValueError(f"clients must name some from 0 to {self.n_clients - 1}, got {kept}")
-        start = None if self.start is None else self.start[kept]
-        return MarkovOnOff(self.availability[kept], self.correlation[kept], start=start)
-
     def as_chain(self) -> FiniteChain:
         """Return the product chain, on all sets that differ in clients that vary.
 
@@ -196,12 +183,12 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def n_states(self) -> int:
-        """2 to the clients that are not in the same state for ever."""
+        """2 to the number of clients that ever change state."""
         return 2 ** int(self._moves.size)
 
     @property
     def n_presence_states(self) -> int:
-        """Entries of ``P^t`` that a client's chance of being there sums: one, of its own chain."""
+        """How many entries of ``P^t`` a client's chance of presence sums: one, of its own chain."""
         return 1
 
     def _state_masks(self) -> Masks:
@@ -262,41 +249,6 @@ class MarkovOnOff(IndependentClients):
             present = rng.random(shape) < np.where(present, stays, comes)
 
 
-def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOnOff:
-    """Return the chains of FedAU's experiments: as correlated as a transition's limit allows.
-
-    A client that is not there comes with probability c, the limit, and one that is there leaves
-    with ``c (1/p - 1)``, so that p is stationary; where that would exceed one it leaves for
-    sure, and comes with ``p/(1-p)``. The second eigenvalue is ``1 - c/p``, or ``-p/(1-p)``.
-
-    Parameters
-    ----------
-    availability : array, (N,)
-        p, in (0, 1].
-    largest_transition : float
-        c, in (0, 1]; 0.05 in the experiments.
-
-    Raises
-    ------
-    ValueError
-        For p or c outside (0, 1]; the error names the client.
-
-    Examples
-    --------
-    >>> chains = fedau_chains([0.5, 0.01], 0.05)
-    >>> chains.comes.round(6).tolist(), (1 - chains.stays).round(6).tolist()
-    ([0.05, 0.010101], [0.05, 1.0])
-    """
-    p = validation.one_each("availability", availability)
-    validation.good_for_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
-    c = validation.real_number(
-        "largest_transition", largest_transition, "in (0, 1]", lambda number: 0 < number <= 1
-    )
-    with np.errstate(divide="ignore"):
-        correlation = np.where(c * (1 / p - 1) <= 1, 1 - c / p, -p / (1 - p))
-    return MarkovOnOff(p, correlation)
-
-
 def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
     if start is None:
         return None
@@ -305,102 +257,3 @@ def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
         raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
     validation.good_for_each("start", array, (array == 0) | (array == 1), "0 or 1")
     return array.astype(bool)
-
-
-def count_chain(chains: MarkovOnOff, groups: Sequence[Sequence[int]]) -> FiniteChain:
-    """Return the chain of how many clients of each group are there.
-
-    The numbers of independent clients with the same two-state chain are a Markov chain. In a
-    state with n of a group, its first n clients are there: whatever treats the clients of a group
-    alike (equal losses, equal weights) has models of the same law as with ``chains``, and a
-    hundred clients have a few thousand states. For anything else this is another process.
-
-    Parameters
-    ----------
-    chains : MarkovOnOff
-    groups : sequence of sequences of int
-        Every client once.
-
-    Raises
-    ------
-    ValueError
-        If the groups do not hold every client once, a group's clients differ in availability or
-        correlation, one begins where a stationary chain never is, or there are more than 4,096
-        states.
-
-    Examples
-    --------
-    >>> chain = count_chain(MarkovOnOff([0.5] * 20, 0.9), [range(20)])
-    >>> chain.n_states
-    21
-    """
-    members = _partition(chains, groups)
-    numbers = [_numbers(chains, group) for group in members]
-    n_states = math.prod(len(possible) for possible in numbers)
-    if n_states > _MOST_STATES:
-        raise ValueError(
-            f"groups must make at most {_MOST_STATES} states, got {n_states} from groups of "
-            f"{[len(group) for group in members]}"
-        )
-    states = list(product(*numbers))
-    transition: FloatArray = np.ones((1, 1))
-    for group, possible in zip(members, numbers, strict=True):
-        moves = _transition(chains, group)[np.ix_(possible, possible)]
-        transition = np.asarray(np.kron(transition, moves))
-    masks = np.zeros((n_states, chains.n_clients), dtype=bool)
-    for row, state in zip(masks, states, strict=True):
-        for group, number in zip(members, state, strict=True):
-            row[group[:number]] = True
-    if chains.start is None:
-        return FiniteChain(transition, masks)
-    first = tuple(int(chains.start[group].sum()) for group in members)
-    if first not in states:
-        raise ValueError("start must agree with the clients that are always or never there")
-    return FiniteChain(transition, masks, start=states.index(first))
-
-
-def _partition(chains: MarkovOnOff, groups: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return groups that hold every client once, each of clients with the same chain."""
-    members = [
-        [validation.whole_number("groups", client, at_least=0) for client in group]
-        for group in groups
-    ]
-    if sorted(chain.from_iterable(members)) != list(range(chains.n_clients)) or [] in members:
-        raise ValueError(
-            f"groups must hold every client from 0 to {chains.n_clients - 1} once, got {members}"
-        )
-    for group, name in product(members, ("availability", "correlation")):
-        values = getattr(chains, name)[group]
-        if (values != values[0]).any():
-            raise ValueError(
-                f"groups must have clients of the same {name}, got {values.tolist()} in {group}"
-            )
-    return members
-
-
-def _numbers(chains: MarkovOnOff, group: list[int]) -> list[int]:
-    """Return how many of a group can be there in the long run."""
-    pi = chains.availability[group[0]]
-    if pi in (0, 1):
-        return [int(pi) * len(group)]
-    return list(range(len(group) + 1))
-
-
-def _transition(chains: MarkovOnOff, group: list[int]) -> FloatArray:
-    """Return (n + 1, n + 1) transitions: those who stay, and those who come."""
-    size = len(group)
-    stays, comes = float(chains.stays[group[0]]), float(chains.comes[group[0]])
-    rows = [
-        np.convolve(_binomial(there, stays), _binomial(size - there, comes))
-        for there in range(size + 1)
-    ]
-    return np.array(rows)
-
-
-def _binomial(trials: int, chance: float) -> FloatArray:
-    from scipy.special import binom
-
-    successes = np.arange(trials + 1)
-    return np.asarray(
-        binom(trials, successes) * chance**successes * (1 - chance) ** (trials - successes)
-    )

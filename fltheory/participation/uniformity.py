@@ -9,20 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.exact_or_float import is_exact, number
-from fltheory.participation.base import Participation, counted
+from fltheory.exact_or_float import is_exact
+from fltheory.participation.base import Participation, counted, mean_size
 from fltheory.participation.process import process_of
 
 _MOST_SETS = 65_536
 # Chances add up to one, and each is off by some roundings of its own: so is a distance or a mean
 # size, whatever the number of sets. Below that there is none.
 _ROUNDING = 1e-12
-
-
-def mean_size(participation: Participation) -> Any:
-    """Return the expected number of participants of a round."""
-    size = participation.fixed_size
-    return number(participation.marginals.sum()) if size is None else size
 
 
 def distance_from_uniform(participation: Participation) -> Any:

@@ -44,7 +44,7 @@ def weighted_mean(points: FloatArray, weights: FloatArray) -> FloatArray:
     The sum runs over differences from the first point, so that equal points leave no
     rounding behind.
     """
-    return np.asarray(points[0] + weights @ (points - points[0]), dtype=np.float64)
+    return np.asarray(points[0] + weights @ (points - points[0]))
 
 
 class Problem(Protocol):

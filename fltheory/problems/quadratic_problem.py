@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.exact_or_float import largest, largest_norm, number, solve
 from fltheory.problems.ball import Ball, largest_affine_norm
 from fltheory.problems.base import (
     GradientSplit,
@@ -149,12 +150,12 @@ class QuadraticProblem(ReadOnlyArrays):
     @cached_property
     def L(self) -> float:
         """Smoothness: the largest eigenvalue of any client's Hessian."""
-        return float(self._curvatures.max())
+        return largest(self._curvatures)
 
     @cached_property
     def mu(self) -> float:
         """Strong convexity: the smallest eigenvalue of any client's Hessian."""
-        return float(self._curvatures.min())
+        return -largest(-self._curvatures)
 
     @cached_property
     def mean_hessian(self) -> FloatArray:
@@ -170,7 +171,7 @@ class QuadraticProblem(ReadOnlyArrays):
         if self.shared_hessian:
             return centre
         pull = _times(self.hessians, self.optima - centre)
-        return centre + np.linalg.solve(self.mean_hessian, self.alpha @ pull)
+        return np.asarray(centre + solve(self.mean_hessian, self.alpha @ pull))
 
     @cached_property
     def x_star_error(self) -> float:
@@ -214,53 +215,29 @@ class QuadraticProblem(ReadOnlyArrays):
     @cached_property
     def _losses_at_optimum(self) -> FloatArray:
         offsets = self.x_star - self.optima
-        return 0.5 * np.einsum("ia,ia->i", offsets, self.gradients_at_optimum)
+        return np.asarray(np.einsum("ia,ia->i", offsets, self.gradients_at_optimum) / 2)
 
     @cached_property
     def F_star(self) -> float:
         """The minimum of F."""
-        return float(self.alpha @ self._losses_at_optimum)
+        return number(self.alpha @ self._losses_at_optimum)
 
     @cached_property
     def client_minima(self) -> FloatArray:
         """(N,) minimum of each client's loss: zero, as the losses carry no constant."""
-        return np.zeros(self.n_clients)
+        return np.asarray(0 * self.alpha)
 
     @cached_property
     def Gamma(self) -> float:
         """``max_i F_i(x*) - F_i*`` (CA-Fed, Section III)."""
-        return float(self._losses_at_optimum.max())
+        return largest(self._losses_at_optimum)
 
     @cached_property
     def sigma_G(self) -> float:
         """Gradient dissimilarity over all of R^d; infinite unless the Hessians agree."""
         if not self.shared_hessian and (self.hessians != self.hessians[0]).any():
             return float("inf")
-        return float(np.linalg.norm(self.gradients_at_optimum, axis=1).max())
-
-    def sigma_G_on(self, ball: Ball) -> float:
-        """Gradient dissimilarity over ``ball``, exact also where the Hessians differ.
-
-        For each client the largest value of an affine map's norm on a ball, a trust-region
-        problem that is solved through its secular equation.
-
-        Raises
-        ------
-        ValueError
-            If the ball's dimension is not the problem's.
-        """
-        if ball.centre.shape != (self.dim,):
-            raise ValueError(
-                f"ball must have a centre of shape ({self.dim},), got {ball.centre.shape}"
-            )
-        if self.shared_hessian:
-            return self.sigma_G
-        slopes = self.hessians - self.mean_hessian
-        at_centre = slopes @ (ball.centre - self.x_star) + self.gradients_at_optimum
-        return max(
-            largest_affine_norm(slope, offset, ball.radius)
-            for slope, offset in zip(slopes, at_centre, strict=True)
-        )
+        return largest_norm(self.gradients_at_optimum)
 
     def with_target_weights(self, weights: FloatArray) -> QuadraticProblem:
         """Return the same clients with another objective."""
@@ -295,7 +272,7 @@ class QuadraticProblem(ReadOnlyArrays):
     def excess_loss(self, x: FloatArray) -> FloatArray:
         """``F(x) - F*`` at points of shape (..., d), without cancellation."""
         offset = x - self.x_star
-        return 0.5 * np.einsum("...a,...a->...", offset, offset @ self.mean_hessian)
+        return np.einsum("...a,...a->...", offset, offset @ self.mean_hessian) / 2
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """``grad F`` at points of shape (..., d)."""
@@ -312,8 +289,8 @@ class QuadraticProblem(ReadOnlyArrays):
         """``F_i(x)`` of every client, shape (..., N), at common points of shape (..., d)."""
         offsets = x[..., None, :] - self.optima
         if self.shared_hessian:
-            return 0.5 * np.einsum("...ia,...ia->...i", offsets @ self.hessians, offsets)
-        return 0.5 * np.einsum("iab,...ia,...ib->...i", self.hessians, offsets, offsets)
+            return np.einsum("...ia,...ia->...i", offsets @ self.hessians, offsets) / 2
+        return np.einsum("iab,...ia,...ib->...i", self.hessians, offsets, offsets) / 2
 
 
 def quadratic_for(what: str, problem: Any) -> QuadraticProblem:

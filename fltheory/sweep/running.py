@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
@@ -17,7 +21,7 @@ from fltheory.long_work.parallel import (
     worker_processes,
 )
 from fltheory.long_work.progress import Progress
-from fltheory.sweep.cell import Row, Task, WorkCell, own_files, rows_of
+from fltheory.sweep.cell import Row, Task, WorkCell, own_files, rows_of, versions
 from fltheory.sweep.design import Design
 from fltheory.sweep.store import Store
 
@@ -64,20 +68,20 @@ def sweep(
 ) -> SweepRun:
     """Check the cells that the store does not hold, and keep each row as soon as it is there.
 
-    Cells are taken in random order, and looked up in the store right before: so several sweeps into
-    one store hardly ever do the same cell.
+    Cells are taken in random order, and looked up in the store just before, so that several sweeps
+    into one store rarely do the same cell.
 
     Parameters
     ----------
     design : Design
     store : Store
     processes : int, optional
-        As many as this process may use processors, by default; 1 runs in this one.
+        By default as many as this process may use processors; with 1, cells run in this process.
     executor : concurrent.futures.Executor, optional
         What runs the cells instead, e.g. ``Client.get_executor()`` of Dask.
     in_flight : int, optional
-        How many settings may run or wait at a time: what a kill loses. Four for each process, 64 in
-        another executor, by default.
+        How many settings may run or wait at a time; a kill loses these. Four for each process, 64
+        in another executor, by default.
     progress : callable, optional
         Called with (cells done, cells, the one last done).
 
@@ -124,26 +128,11 @@ def sweep(
     >>> temporary.cleanup()
     """
     files = own_files()
-    run = _Running(lambda number: design.task(number, files), design.n_cells, store, progress)
+    run = RunningTasks(lambda number: design.task(number, files), design.n_cells, store, progress)
     return run.through(len(design), processes, executor, in_flight)
 
 
-def work_out(
-    tasks: Sequence[Task],
-    store: Store,
-    *,
-    processes: int | None = None,
-    executor: Executor | None = None,
-    in_flight: int | None = None,
-    progress: Progress | None = None,
-) -> SweepRun:
-    """Do for any tasks what `sweep` does for those of a design."""
-    n_cells = sum(len(task.cells) for task in tasks)
-    run = _Running(tasks.__getitem__, n_cells, store, progress)
-    return run.through(len(tasks), processes, executor, in_flight)
-
-
-class _Running:
+class RunningTasks:
     """Tasks by number, what they are kept in, and how far they are."""
 
     def __init__(
@@ -165,6 +154,7 @@ class _Running:
         executor: Executor | None,
         in_flight: int | None,
     ) -> SweepRun:
+        """Work the tasks out, as `sweep` does."""
         count = validation.whole_number("processes", processes or processors(), at_least=1)
         numbers = list(range(n_tasks))
         random.SystemRandom().shuffle(numbers)
@@ -241,3 +231,71 @@ class _Running:
         self.passed += cells
         if self.progress is not None:
             self.progress(self.passed, self.n_cells, text)
+
+
+_SECONDS_TO_ANSWER = 4
+# Dask deserialises a task where it runs, so what is missing or old there shows first here.
+_FIRST_ANSWER_SECONDS = 60
+
+
+@contextmanager
+def dask_workers(address: str) -> Iterator[tuple[Executor, int]]:
+    """Give the executor of a Dask cluster, and how many threads it has in all.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, e.g. ``tcp://10.0.0.1:8786``.
+
+    Raises
+    ------
+    ValueError
+        If distributed is not installed, no scheduler answers there within seconds, it has no
+        workers, or they have not the versions that are here.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ValueError("dask needs distributed: pip install 'fltheory[dask]'") from error
+    # What it reports of lost connections would stand between lines of ours.
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    _check_answer(address)
+    try:
+        client = Client(address, timeout=_SECONDS_TO_ANSWER, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"dask must be a scheduler that answers, got {address!r}: {error}"
+        ) from error
+    with client:
+        threads = sum(client.nthreads().values())
+        if not threads:
+            raise ValueError(f"dask must be a scheduler with workers, got {address!r} without any")
+        _check_versions(client.get_executor(), address)
+        yield client.get_executor(), threads
+
+
+def _check_answer(address: str) -> None:
+    """Refuse an address where nobody listens, which a client of Dask would go on asking."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+        if not (parts.scheme and host and port):
+            raise ValueError("no address such as tcp://HOST:8786")
+        socket.create_connection((host, port), _SECONDS_TO_ANSWER).close()
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"dask must be a scheduler that answers, got {address!r}: {error}"
+        ) from error
+
+
+def _check_versions(executor: Executor, address: str) -> None:
+    try:
+        there = executor.submit(versions).result(_FIRST_ANSWER_SECONDS)
+    except Exception as error:
+        raise ValueError(
+            f"dask must have workers with fltheory, got {type(error).__name__}: {error} "
+            f"from {address!r}"
+        ) from error
+    if there != versions():
+        raise ValueError(f"dask must have workers with {versions()}, got {there} at {address!r}")

@@ -14,8 +14,7 @@ from fltheory.testing.cells import each_cell
 
 if TYPE_CHECKING:
     from fltheory.testing.conformance.own_runs import run_of
-    from fltheory.testing.conformance.pytest_laws import conformance_laws
-    from fltheory.testing.conformance.suite import check_algorithm
+    from fltheory.testing.conformance.suite import check_algorithm, conformance_laws
 
 __all__ = [
     "check_algorithm",
@@ -26,7 +25,7 @@ __all__ = [
 
 _HOMES = {
     "check_algorithm": "suite",
-    "conformance_laws": "pytest_laws",
+    "conformance_laws": "suite",
     "run_of": "own_runs",
 }
 

@@ -287,7 +287,7 @@ def _cell(config: pytest.Config, statement: Statement, regime: str) -> Cell:
     if path is None:
         return cells.checked(statement, regime)
     if _KNOWN not in config.stash:
-        from fltheory.report.files.verdict_file import MadeBy, read_verdicts
+        from fltheory.report.verdict_file import MadeBy, read_verdicts
 
         config.stash[_KNOWN] = {cell.key: cell for cell in read_verdicts(path, MadeBy())}
     key = statement.id, statement.reading, regime

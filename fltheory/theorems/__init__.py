@@ -4,7 +4,7 @@ from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.direction import DirectionClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange

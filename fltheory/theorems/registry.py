@@ -13,40 +13,33 @@ from fltheory.claims.statement import Statement
 from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
 from fltheory.theorems import atlas
-from fltheory.theorems.ca_fed import chains as ca_fed_chains
 from fltheory.theorems.ca_fed import discussion as ca_fed_discussion
 from fltheory.theorems.ca_fed import lemmas as ca_fed_lemmas
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
-from fltheory.theorems.cited_lemmas import statements as cited_lemmas
-from fltheory.theorems.fedar import statements as fedar
-from fltheory.theorems.fedau import descent as fedau_descent
+from fltheory.theorems.cited_lemmas import STATEMENTS as CITED_LEMMAS
+from fltheory.theorems.fedar import STATEMENTS as FEDAR
 from fltheory.theorems.fedau import statements as fedau
 from fltheory.theorems.fedau import weights as fedau_weights
-from fltheory.theorems.pac import impossibility as sa_fl_impossibility
-from fltheory.theorems.pac import statements as sa_fl_pac
+from fltheory.theorems.sa_fl import impossibility as sa_fl_impossibility
+from fltheory.theorems.sa_fl import pac as sa_fl_pac
 from fltheory.theorems.sa_fl import remarks as sa_fl_remarks
-from fltheory.theorems.sa_fl import repairs as sa_fl_repairs
-from fltheory.theorems.sa_fl import speedup as sa_fl_speedup
 from fltheory.theorems.sa_fl import statements as sa_fl
-from fltheory.theorems.scaffold import statements as scaffold
+from fltheory.theorems.scaffold import STATEMENTS as SCAFFOLD
 
 PAPERS = (
     sa_fl.STATEMENTS,
-    sa_fl_repairs.STATEMENTS,
-    sa_fl_speedup.STATEMENTS,
     sa_fl_remarks.STATEMENTS,
     ca_fed.STATEMENTS,
     ca_fed_lemmas.STATEMENTS,
     ca_fed_weights.STATEMENTS,
-    ca_fed_chains.STATEMENTS,
     ca_fed_discussion.STATEMENTS,
     fedau.STATEMENTS,
     fedau_weights.STATEMENTS,
-    fedau_descent.STATEMENTS,
-    scaffold.STATEMENTS,
-    cited_lemmas.STATEMENTS,
-    fedar.STATEMENTS,
+    (fedau.DESCENT,),
+    SCAFFOLD,
+    CITED_LEMMAS,
+    FEDAR,
     sa_fl_impossibility.STATEMENTS,
     sa_fl_pac.STATEMENTS,
     atlas.STATEMENTS,
@@ -174,7 +167,7 @@ def statement_of(theorem: Statement | str) -> Statement:
 def register(statements: Iterable[Statement]) -> None:
     """Add statements of your own, for as long as this process runs.
 
-    Those registered here before give way to later ones of the same id and reading.
+    They replace those registered here before with the same id and reading.
 
     Raises
     ------
@@ -204,7 +197,7 @@ def loaded_files() -> dict[str, str]:
 def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
     """Register statements of your own, for as long as this process runs, and return them.
 
-    Those registered here before give way to later ones of the same id and reading.
+    They replace those registered here before with the same id and reading.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import sympy as sp
 
-from fltheory.claims.shared.comparison import Comparison
+from fltheory.claims.comparison import Comparison
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.measured_run import Bracket, MeasuredProblem

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.curves import BoundCurve
 from fltheory.claims.statement import Statement
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome, Verdict
@@ -144,8 +144,8 @@ def check_regimes(
         Allowed for all sampled intervals of the whole table together; each cell gets an
         equal share.
     processes : int, optional
-        How many share the work; as many as there are processors for None. More than one takes
-        statements that are registered.
+        How many processes share the work; None for as many as there are processors. With more than
+        one, statements must be registered.
     executor : concurrent.futures.Executor, optional
         What runs them instead, e.g. ``Client.get_executor()`` of Dask; of registered statements.
     progress : callable, optional

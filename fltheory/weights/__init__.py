@@ -1,7 +1,6 @@
 """CA-Fed's optimal aggregation weights: the bound's minimiser, exactly and fast."""
 
-from fltheory.weights.client_weights import for_clients
-from fltheory.weights.deployment import Training
+from fltheory.weights.client_weights import Training, for_clients
 from fltheory.weights.optimum import optimal
 from fltheory.weights.trade_off import for_setting
 

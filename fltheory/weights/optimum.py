@@ -13,7 +13,7 @@ from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.weights.solvers import convergence, newton, total_variation
+from fltheory.weights import convergence, newton
 from fltheory.weights.trade_off import TradeOff
 
 Method = Literal["newton", "cvxpy", "closed form"]
@@ -115,11 +115,10 @@ def optimal(
     method : {"auto", "newton", "cvxpy"}
         For "chi2".
         "newton" is exact to rounding and takes O(N) memory and time; "cvxpy" is an independent
-        conic solver, asked again about the point it found until the residual is at most 1e-8;
-        where it stays above, with rare clients and a ``bias`` of some 1e-6 or less, that is an
-        error. "auto" is "newton" at any size, and "cvxpy" where that does not get to the optimum,
-        up to 100,000 clients: it may not where
-        clients with ``a = 0`` stand beside others.
+        conic solver, restarted from the point it found until the residual is at most 1e-8; if it
+        stays above, with rare clients and a ``bias`` of about 1e-6 or less, that is an error.
+        "auto" is "newton", or "cvxpy" (up to 100,000 clients) if that does not reach the optimum:
+        it may fail to if only some clients have ``a = 0``.
 
     Returns
     -------
@@ -167,7 +166,7 @@ def solve(problem: TradeOff, method: Choice = "auto") -> OptimalWeights:
     if method not in get_args(Choice):
         raise ValueError(f"method must be one of {', '.join(get_args(Choice))}, got {method!r}")
     if method == "cvxpy":
-        from fltheory.weights.solvers import conic
+        from fltheory.weights import conic
 
         return _judged(problem, conic.importance(problem), "cvxpy", _CONIC_RESIDUAL)
     if problem.bias == 0:
@@ -186,7 +185,7 @@ def _for_convergence(problem: TradeOff) -> OptimalWeights:
 
 def _in_total_variation(problem: TradeOff) -> OptimalWeights:
     """Minimise with the bias in total variation: convex in p."""
-    from fltheory.weights.solvers import conic
+    from fltheory.weights import conic
 
     # Without the price of bias: its errors and multipliers are what the rest comes to.
     without = TradeOff(
@@ -198,8 +197,8 @@ def _in_total_variation(problem: TradeOff) -> OptimalWeights:
         total=problem.total,
     )
     p = conic.total_variation_importance(problem)
-    gap = total_variation.relative_gap(problem, p)
-    bias_error = problem.bias * total_variation.distance(problem, p) ** 2
+    gap = problem.total_variation_gap(p)
+    bias_error = problem.bias * problem.total_variation(p) ** 2
     return _checked(without, p, bias_error, gap, "cvxpy", _LARGEST_GAP)
 
 

@@ -165,6 +165,30 @@ class TradeOff(ReadOnlyArrays):
         natural = np.minimum(self.n_clients * p, reduced)
         return max(float(np.abs(natural).max()), abs(float(p.sum()) - 1))
 
+    def total_variation(self, p: FloatArray) -> float:
+        """Return ``d_TV(alpha, p) = 1/2 sum_k |alpha_k - p_k|``, the bias of Theorem 3."""
+        return 0.5 * float(np.abs(self.target_weights - p).sum())
+
+    def total_variation_gap(self, p: FloatArray) -> float:
+        """Return a bound on ``1 - minimum / value`` at p with the bias in total variation.
+
+        Both terms are replaced by tangents from below: the first by its linearisation, the second
+        by ``2 d d' - d^2`` for its distance d at p. What is left moves mass from alpha, a client's
+        whole mass or none of it, to the client of least slope: it pays where the slopes differ by
+        more than the toll ``2 bias d``. So the minimum of the bound is known in closed form.
+        """
+        s = self.spread(p)
+        _, theta = self.multipliers(p)
+        slope = self.curvature * p / s + theta * self.rarity
+        at_p = self.total_variation(p)
+        toll = 2 * self.bias * at_p
+        gained = np.maximum(slope - slope.min() - toll, 0.0)
+        value = self.optimization_error(p)
+        least = value + float(slope @ (self.target_weights - p) - self.target_weights @ gained)
+        least -= self.bias * at_p**2
+        value += self.bias * at_p**2
+        return max(value - least, 0.0) / value if value > 0 else 0.0
+
     def _linear_slope(self, p: FloatArray, s: float) -> FloatArray:
         return np.asarray(self.curvature * p / s)
 
@@ -224,14 +248,14 @@ def for_setting(
     sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
 
     M is the number of states of the joint chain of all clients in Theorem 2: 2^N for independent
-    on-off clients, of which b then consists, so that speed is all that counts. That is slack of
-    one step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and
-    adds them up over all M sets of clients. What stands there is a sum over clients,
-    ``sum_k q_k (P(k in A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and whether client k is there
-    is told by few entries: one of its own two-state chain (whose ``C_P`` and rate are at most the
-    joint chain's), or, in any chain, those of the states with k, or without. With
-    ``chain="clients"`` M is their number, which gives a smaller and equally valid bound; phi, which
-    has lambda(P), depends on the weights by their sum alone, so that mixing does not matter here.
+    on-off clients. b then consists of little else, so that only speed counts. That is slack of one
+    step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and adds
+    them up over all M sets of clients. What stands there is a sum over clients, ``sum_k q_k (P(k in
+    A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and the presence of client k depends on few entries:
+    one of its own two-state chain (whose ``C_P`` and rate are at most the joint chain's), or, in
+    any chain, those of the states with k, or without. With ``chain="clients"`` M is their number,
+    which gives a smaller and equally valid bound; phi, which has lambda(P), depends on the weights
+    by their sum alone, so that mixing does not matter here.
 
     Parameters
     ----------
@@ -248,7 +272,7 @@ def for_setting(
     total : float
         Q, the sum of the weights.
     chain : {"joint", "clients"}
-        What M counts: all states, as printed, up to 4,096, or those that tell of one client.
+        What M counts: all states, as printed, up to 4,096, or only those of one client.
 
     Raises
     ------
@@ -304,6 +328,6 @@ def _states(participation: MarkovOnOff | FiniteChain, chain: Chain) -> int:
         raise ValueError(
             f"participation must have at most {_MOST_JOINT_STATES} joint states, got {count}: "
             "Theorem 2's M would outweigh all else and give one client almost all weight; "
-            'chain="clients" counts what tells of one client, which its proof allows'
+            'chain="clients" counts the states of one client only, as the proof allows'
         )
     return states

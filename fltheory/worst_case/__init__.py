@@ -7,8 +7,7 @@ to fractions, are a proof that a checker of its own verifies.
 
 from fltheory.worst_case.audits.audit import audit
 from fltheory.worst_case.audits.played_round import SafariRound
-from fltheory.worst_case.best_bounds import best_bound, certificate
-from fltheory.worst_case.proof_kinds import read_proof
+from fltheory.worst_case.best_bounds import best_bound, certificate, read_proof
 from fltheory.worst_case.rounds.best_settings import best_settings
 from fltheory.worst_case.rounds.client_class import ClientClass, SmoothClass
 

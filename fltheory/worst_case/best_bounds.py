@@ -6,8 +6,10 @@ uniformly, weighted averaging over those who are there, or a method with memory.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
@@ -16,26 +18,39 @@ from fltheory import validation
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.argument_kinds import checks_kinds
+from fltheory.files.read_file import existing_file
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
 from fltheory.worst_case.correlated.bound import (
     CorrelatedBound,
+    CorrelatedCertificate,
     best_correlated_bound,
     correlated_certificate,
 )
 from fltheory.worst_case.correlated.phases import (
     PhasedBound,
+    PhasesCertificate,
     phases_certificate,
     scheduled_bound,
 )
-from fltheory.worst_case.correlated.rich_bound import RichBound, rich_certificate, richer_bound
-from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
-from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.correlated.rich import (
+    RichBound,
+    RichCertificate,
+    rich_certificate,
+    richer_bound,
+)
+from fltheory.worst_case.memory import (
+    LyapunovBound,
+    LyapunovCertificate,
+    MemoryRound,
+    lyapunov_bound_of,
+)
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.best_settings import least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
+from fltheory.worst_case.rounds.certificate import Certificate
 from fltheory.worst_case.rounds.certificate import certificate as round_certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Gap, Measure
@@ -94,9 +109,9 @@ def best_bound(
     participation : UniformSubset, Bernoulli, MarkovOnOff or FiniteChain
     client_class : ClientClass or SmoothClass
     rate : number, optional
-        The rate at which the residual is to be least. By default the rate of the least floor,
-        ``residual / (1 - rate)``, among equal floors the least; of a method with memory the least.
-        For the gap of F it is 1 by default.
+        The rate at which the residual is to be least. By default the rate with the least floor,
+        ``residual / (1 - rate)`` (if floors are equal, the least rate); for a method with memory
+        the least rate. For the gap of F it is 1 by default.
     decrease : number, optional
         The same for the descent of F: by default that of the least floor, ``residual / decrease``,
         among equal floors the largest.
@@ -107,12 +122,12 @@ def best_bound(
     target_weights : array, (N,), optional
         alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
     best_weights : bool
-        Weighted averaging with the weights, one for clients that are alike, of the least floor that
-        is found, or bound after ``rounds``, among those of the algorithm's sum. It is proved for
-        what is returned; that no other weights have a smaller one is a local search's finding.
+        Whether to search for the weights, one for clients that are alike and with the algorithm's
+        sum, with the least floor, or the least bound after ``rounds``. The bound is proved for the
+        weights returned; that no others have a smaller one is a local search's finding.
     every_n_clients : bool
-        Bound the round for every number of clients from the participants' on, at this share of
-        excluded ones.
+        Bound the round for every number of clients, from the number of participants on, with this
+        share of them excluded.
     rounds : int, optional
         For clients that come and go: the bound after so many rounds from ``start_distance`` is to
         be the least, not the floor.
@@ -298,9 +313,9 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
     bound : Bound, CorrelatedBound, PhasedBound or LyapunovBound
         The last has its proof already, or none.
     margin : float
-        By which share the coefficients may be above the bound's, and ``1 - rate`` below, or the
-        decrease, where none was given. What is zero up to the solver's precision becomes 1e-9 of
-        the square of the steps' sum.
+        By which share the coefficients may exceed the bound's, and ``1 - rate`` or the decrease
+        fall below it where none was given. What is zero up to the solver's precision becomes 1e-9
+        of the square of the steps' sum.
 
     Raises
     ------
@@ -336,3 +351,58 @@ _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     LyapunovBound: _proof_of_memory,
     PhasedBound: phases_certificate,
 }
+
+
+# ------------------------------------------------------------ proofs from files
+
+KINDS: Mapping[str, type[ProofFile]] = {
+    one.kind: one
+    for one in (
+        Certificate,
+        CorrelatedCertificate,
+        RichCertificate,
+        PhasesCertificate,
+        LyapunovCertificate,
+    )
+}
+_FORMER = ("bound on weighted averaging for every client loss",)
+"""Kinds that are part of another one now."""
+
+
+def read_proof(path: Path | str) -> ProofFile | None:
+    """Return the proof that a file holds, not yet checked; None if it holds something else.
+
+    The file says of which kind it is.
+
+    Raises
+    ------
+    ValueError
+        If it is a proof with a field that is not what it must be, or of an earlier format.
+
+    Examples
+    --------
+    >>> read_proof("nowhere.json") is None
+    True
+    """
+    path = validation.path("path", path)
+    most = max(one.most_characters for one in KINDS.values())
+    try:
+        text = existing_file("proof must be a file", path, most_bytes=most).read_bytes().decode()
+    except (OSError, ValueError):
+        return None
+    try:
+        document = json.loads(text)
+    except (RecursionError, ValueError):
+        return None
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind in _FORMER:
+        raise ValueError(
+            f"kind: {kind!r} is of an earlier format and part of {Certificate.kind!r} now: make "
+            "the proof again"
+        )
+    if not isinstance(kind, str) or kind not in KINDS:
+        return None
+    found = KINDS[kind](text)
+    # A field that is not what it must be is told now.
+    found.lines  # noqa: B018
+    return found

@@ -7,8 +7,7 @@ import pytest
 
 from fltheory.advice.orthogonal_clients import OrthogonalClients
 from fltheory.algorithms.table import ALGORITHMS
-from fltheory.engines.clients.noise import GaussianNoise, Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, QuadraticClients, Silence
 from fltheory.problems import QuadraticProblem
 
 N, ROUNDS = 4, 12

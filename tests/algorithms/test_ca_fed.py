@@ -13,8 +13,7 @@ from fltheory.algorithms import CAFed, Unbiased
 from fltheory.algorithms import ca_fed as estimate
 from fltheory.algorithms.ca_fed import kept_after_exclusion
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, QuadraticClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import quadratic

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from fltheory.algorithms import F3ast, Unbiased
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.problems import QuadraticProblem
 
 ALPHA = [0.5, 0.25, 0.25]

@@ -12,8 +12,7 @@ from fltheory.algorithms import FedAU, FedAvg, Unbiased, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting, exact, monte_carlo
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem

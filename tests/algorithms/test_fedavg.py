@@ -15,8 +15,7 @@ from fltheory.algorithms import FedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.engines import Setting, exact
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
 

@@ -10,8 +10,7 @@ from oracles import random_problem
 
 from fltheory.algorithms import FedAvg, FedNova, FedProx
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.problems import QuadraticProblem
 
 WHO = np.array(

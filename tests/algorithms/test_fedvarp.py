@@ -9,8 +9,7 @@ from replay import replay
 
 from fltheory.algorithms import ClusterFedVarp, FedVarp
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 
 
 def test_fedvarp_by_hand() -> None:

@@ -22,8 +22,7 @@ from fltheory.algorithms import (
 )
 from fltheory.algorithms.contract import Algorithm, State
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
-from fltheory.engines.clients.noise import GaussianNoise, Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, Silence, SteppedClients
 from fltheory.engines.simulation import simulate
 from fltheory.problems import QuadraticProblem
 from tests.comparison import ALPHA, PROBLEM, PROCESSES, X0, P

@@ -16,8 +16,7 @@ from oracles import random_problem
 
 from fltheory.algorithms.contract import CLIENTS, Algorithm, State
 from fltheory.algorithms.table import ALGORITHMS
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.problems import QuadraticProblem
 
 N, DIM, REPLICAS, ROUNDS = 4, 2, 30, 12

@@ -12,8 +12,7 @@ from fltheory.algorithms import ClusterFedVarp, FedAR, FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.engines import Setting, exact, monte_carlo, stationary
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import Bernoulli, UniformSubset
 
 ALGORITHMS = {

@@ -8,8 +8,7 @@ from replay import replay
 
 from fltheory.algorithms import FedAvg, Harmonic, Mifa, Scheduled
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.problems import QuadraticProblem
 
 

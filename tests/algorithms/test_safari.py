@@ -13,8 +13,7 @@ from oracles import random_problem
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.algorithms.contract import CLIENTS, SERVER
 from fltheory.engines import Setting, exact, monte_carlo
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.engines.trajectory import Trajectory
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem

@@ -9,8 +9,7 @@ from replay import replay
 
 from fltheory.algorithms import Scaffold
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.clients.noise import GaussianNoise, Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, Silence, SteppedClients
 
 PRESENCE = [[1, 0], [0, 1], [0, 0], [1, 0]]
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from fltheory.algorithms import FedAvg, Unbiased
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting, exact
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex, quadratic
 

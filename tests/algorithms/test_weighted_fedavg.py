@@ -12,8 +12,7 @@ import pytest
 from fltheory.algorithms import FedAvg, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting, exact
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 

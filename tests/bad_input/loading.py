@@ -16,7 +16,6 @@ _OPTIONAL = (
     "fltheory.flower",
     "fltheory.hardware",
     "fltheory.testing.pytest_plugin",
-    "fltheory.testing.conformance.pytest_laws",
 )
 
 

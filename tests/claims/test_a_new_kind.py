@@ -11,9 +11,9 @@ import pytest
 
 from fltheory import verify
 from fltheory.claims.statement import unit_flags
-from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.html_report import html_report
-from fltheory.report.pages.paper_page import paper_page
+from fltheory.report.paper_page import paper_page
+from fltheory.report.verdict_file import MadeBy
 from fltheory.verify import (
     certificate,
     check_regimes,

@@ -16,8 +16,8 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, Safari
-from fltheory.claims.shared.comparison import Comparison
-from fltheory.claims.shared.rate_axis import AxisReading, slope_ends, slope_of_last_decade
+from fltheory.claims.comparison import Comparison
+from fltheory.claims.rate_axis import AxisReading, slope_ends, slope_of_last_decade
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.grammar.symbols import symbol
@@ -108,6 +108,8 @@ def test_hypotheses_and_their_margins(condition, holds, margin) -> None:
     if not holds:
         assert "condition 1" in found.failure
         assert ("undefined" in found.failure) == math.isnan(found.margin)
+        at_its_limit = found.margin == -np.finfo(float).tiny
+        assert ("both sides are equal, " in found.failure) == at_its_limit
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.claims.at_point import LearningClaim
 from fltheory.claims.decay import DecayClaim, DecayQuantity, Measurement, fitted_slope
-from fltheory.claims.shared.rate_axis import KnownDecay
+from fltheory.claims.rate_axis import KnownDecay
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.quantities import PointQuantity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fltheory.engines.clients.noise import ReplicaIndices
+from fltheory.engines.clients.analytic_clients import ReplicaIndices
 from fltheory.validation import FloatArray
 
 

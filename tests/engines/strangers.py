@@ -61,8 +61,7 @@ from fltheory.algorithms import (
 from fltheory.algorithms.contract import Algorithm
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.engines import Setting
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, QuadraticClients
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import Ball, QuadraticProblem
 from tests.engines.impulses import CountedSilence

@@ -11,8 +11,7 @@ import pytest
 import fltheory.algorithms
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, QuadraticClients
 from fltheory.engines.simulation import simulate
 from fltheory.engines.trajectory import Trajectory
 from tests.comparison import ALGORITHMS, PROBLEM, PROCESSES, X0

@@ -145,7 +145,7 @@ def test_rounds_over_the_whole_run_are_run_from_near_and_far(
         Scheduled(FedAvg(0.5, 1), Harmonic(1.0, 2.0)), PROBLEM, UniformSubset(2, 1), rounds, [-3.0]
     )
     guard_affine(setting)
-    indices = [one.index for one in seen]
+    indices = [one.now.index for one in seen]
     assert indices[: min(rounds, 16)] == list(range(1, min(rounds, 16) + 1))
     assert indices[-1] == rounds
     assert seen[0].before["x"].tolist() == [[-3.0]] * 3

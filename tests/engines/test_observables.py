@@ -12,8 +12,7 @@ from oracles import random_problem
 
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting, exact
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.observables import (
     Observable,
     ParticipantExcessLoss,

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAvg, Safari
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.simulation import simulate
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem

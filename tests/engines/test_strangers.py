@@ -26,8 +26,7 @@ from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, paths
 from fltheory.engines.affine.numbers import InexactRoundError
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Grade, Outcome
 from fltheory.grammar.symbols import symbol

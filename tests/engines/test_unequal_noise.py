@@ -10,9 +10,11 @@ import pytest
 
 import fltheory as fl
 from fltheory.algorithms import WeightedFedAvg
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import (
+    GaussianNoise,
+    QuadraticClients,
+    SteppedClients,
+)
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import QuadraticProblem

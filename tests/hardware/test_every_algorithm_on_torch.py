@@ -7,8 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, SteppedClients
 from fltheory.engines.simulation import simulate
 from tests.comparison import ALGORITHMS, PROBLEM, PROCESSES, X0
 

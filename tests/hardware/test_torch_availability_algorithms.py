@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import AdaFed, CAFed, F3ast, Unbiased
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, SteppedClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import quadratic

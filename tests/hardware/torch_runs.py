@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.engines.clients.noise import GaussianNoise
+from fltheory.engines.clients.analytic_clients import GaussianNoise
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
 from fltheory.participation import Participation

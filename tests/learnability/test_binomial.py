@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.learnability import binomial
-from fltheory.learnability.binomial import binomial_numerators, binomial_tail
+from fltheory.learnability.binomial import binomial_tail
 
 
 def textbook(n: int, p: Fraction, k: int) -> Fraction:
@@ -48,10 +48,3 @@ def test_result_is_in_lowest_terms(n: int, k: int) -> None:
     """C(n - 1, k) may share factors with the denominator; p = 5/6 has two primes."""
     for value in binomial_tail(n, Fraction(5, 6), k):
         assert math.gcd(value.numerator, value.denominator) == 1
-
-
-def test_numerators_are_terms_over_one_denominator() -> None:
-    p = Fraction(2, 7)
-    found = binomial_numerators(9, p, 3, 4)
-    expected = [math.comb(9, j) * p**j * (1 - p) ** (9 - j) for j in range(3, 7)]
-    assert [Fraction(value, 7**9) for value in found] == expected

@@ -8,9 +8,8 @@ import pytest
 
 from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.populations.marginal import uniform
-from fltheory.learnability.populations.population import as_population
+from fltheory.learnability.empirical_minimiser import NoiselessLaw
+from fltheory.learnability.populations import as_population, uniform
 
 
 def test_values_by_hand() -> None:

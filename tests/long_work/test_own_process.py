@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from fltheory.long_work.own_process import EndedError, in_own_process
+from fltheory.long_work.parallel import EndedError, in_own_process
 from fltheory.long_work.progress import Progress
 
 

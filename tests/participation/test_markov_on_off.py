@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from fltheory.participation import FiniteChain, MarkovOnOff
 from fltheory.participation.chain_structure import stationary_law
-from fltheory.participation.markov_on_off import fedau_chains
 
 DRAWS = 40_000
 
@@ -74,13 +73,6 @@ def test_many_clients_have_a_rate() -> None:
     assert chains.mixing.rate == 0.95
     assert chains.mixing.factor == pytest.approx(24 * 0.9)
     assert MarkovOnOff(np.full(10**6, 0.5), 0.25).mixing.rate == 0.625
-
-
-def test_guideline_b_leaving_out_the_most_correlated_lowers_the_rate() -> None:
-    chains = MarkovOnOff([0.5, 0.5, 0.5], [0.9, -0.5, 0.2])
-    assert chains.restricted_to([1, 2]).mixing.second_eigenvalue == 0.5
-    assert chains.restricted_to([2]).mixing.second_eigenvalue == 0.2
-    assert chains.restricted_to([0]).mixing.second_eigenvalue == 0.9
 
 
 def test_clients_that_never_change_do_not_count() -> None:
@@ -225,39 +217,8 @@ def test_bad_chains_are_named(transition, masks, options, message: str) -> None:
         FiniteChain(transition, masks, **options)
 
 
-def test_large_products_and_unknown_clients_are_refused() -> None:
+def test_large_products_are_refused() -> None:
     chains = MarkovOnOff(np.full(11, 0.5), 0.1)
     with pytest.raises(ValueError, match=r"at most 10 clients .* got 11"):
         chains.as_chain()
-    for clients in ([11], [], [-1]):
-        with pytest.raises(ValueError, match="clients must"):
-            chains.restricted_to(clients)
     assert repr(chains) == "MarkovOnOff(11 clients)"
-
-
-@given(st.floats(0.001, 1.0), st.floats(0.01, 1.0))
-def test_fedau_chains_keep_the_probability_and_the_limit(p: float, c: float) -> None:
-    """P_01 = c and P_10 = c(1/p - 1), or 1 and p/(1-p) where that exceeds one."""
-    chains = fedau_chains([p], c)
-    comes, leaves = float(chains.comes[0]), 1 - float(chains.stays[0])
-    leaving = c * (1 / p - 1)
-    expected = (c, leaving) if leaving <= 1 else (p / (1 - p), 1.0)
-    assert (comes, leaves) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    assert chains.marginals[0] == p
-    assert p * leaves == pytest.approx((1 - p) * comes, rel=1e-9, abs=1e-12)
-    assert comes <= c * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.5, 0.0], 0.05), r"availability must be in \(0, 1\], got 0 for client 1"),
-        (([0.5, 1.5], 0.05), r"availability must be in \(0, 1\], got 1.5 for client 1"),
-        (([], 0.05), r"availability must have shape \(N,\)"),
-        (([0.5], 0.0), r"largest_transition must be in \(0, 1\], got 0.0"),
-        (([0.5], 1.5), r"largest_transition must be in \(0, 1\], got 1.5"),
-    ],
-)
-def test_bad_fedau_chains(arguments, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fedau_chains(*arguments)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fltheory.participation import Bernoulli, Cyclic, FiniteChain, MarkovOnOff, UniformSubset
-from fltheory.participation.uniformity import distance_from_uniform, mean_size
+from fltheory.participation.base import mean_size
+from fltheory.participation.uniformity import distance_from_uniform
 
 
 @pytest.mark.parametrize(

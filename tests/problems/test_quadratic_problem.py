@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import random_problem
-from scipy.optimize import minimize
 
-from fltheory.problems import Ball, QuadraticProblem
+from fltheory.problems import QuadraticProblem
 
 PROBLEMS = st.builds(
     random_problem,
@@ -118,50 +117,6 @@ def test_dissimilarity_is_unbounded_unless_hessians_agree() -> None:
     np.testing.assert_allclose(stacked.sigma_G, 1.0, rtol=1e-14)
 
 
-@given(PROBLEMS, st.floats(0.1, 10.0))
-def test_dissimilarity_on_a_ball_is_a_supremum(problem: QuadraticProblem, radius: float) -> None:
-    """It dominates random points of the ball, and a local optimiser reaches it."""
-    ball = Ball(np.full(problem.dim, 0.5), radius)
-    bound = problem.sigma_G_on(ball)
-    rng = np.random.default_rng(3)
-    directions = rng.standard_normal((40, problem.dim))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    clients = np.arange(problem.n_clients)
-
-    def worst_at(x: np.ndarray) -> float:
-        gradients = problem.client_gradients(np.tile(x, (problem.n_clients, 1)), clients)
-        return float(np.linalg.norm(gradients - problem.gradient(x), axis=1).max())
-
-    found = [worst_at(ball.centre + radius * direction) for direction in directions]
-    assert max(found) <= bound * (1 + 1e-9) + 1e-12
-    if problem.dim == 1:
-        ends = max(worst_at(ball.centre - radius), worst_at(ball.centre + radius))
-        np.testing.assert_allclose(bound, ends, rtol=1e-9, atol=1e-12)
-
-
-def test_dissimilarity_on_a_ball_is_attained(mixed_hessians: QuadraticProblem) -> None:
-    """A fine sweep of the circle, polished by Nelder-Mead, reaches the supremum."""
-    problem, radius = mixed_hessians, 1.7
-
-    def negative(angle: np.ndarray, client: int) -> float:
-        x = radius * np.array([np.cos(angle[0]), np.sin(angle[0])]) + 0.25
-        gradient = problem.client_gradients(x[None], np.array([client]))[0]
-        return -float(np.linalg.norm(gradient - problem.gradient(x)))
-
-    sweep = np.linspace(0, 2 * np.pi, 60)
-    best = max(
-        -minimize(
-            negative,
-            [min(sweep, key=lambda angle, i=client: negative([angle], i))],
-            args=(client,),
-            method="Nelder-Mead",
-            options={"xatol": 1e-10, "fatol": 1e-14},
-        ).fun
-        for client in range(3)
-    )
-    np.testing.assert_allclose(problem.sigma_G_on(Ball([0.25, 0.25], radius)), best, rtol=1e-10)
-
-
 @given(st.integers(0, 1000), st.floats(1e-3, 1e8))
 def test_error_of_the_optimum_is_within_its_bound(seed: int, shift: float) -> None:
     """With dyadic data and equal weights 1/4, long double resolves x* far below float64."""
@@ -245,8 +200,3 @@ GOOD = {"hessians": np.eye(2), "optima": [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]}
 def test_bad_input_is_named(changed: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         QuadraticProblem(**(GOOD | changed))
-
-
-def test_ball_of_another_dimension(mixed_hessians: QuadraticProblem) -> None:
-    with pytest.raises(ValueError, match=r"ball must have a centre of shape \(2,\), got \(3,\)"):
-        mixed_hessians.sigma_G_on(Ball([0.0, 0.0, 0.0], 1.0))

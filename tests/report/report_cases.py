@@ -17,9 +17,9 @@ from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import PURE
-from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.html_report import certificates_in
 from fltheory.report.html.report_view import CertificateView
+from fltheory.report.verdict_file import MadeBy
 from fltheory.theorems import Hypothesis, PointQuantity, Regime
 from fltheory.verify import Outcome, Verdict, check_regimes
 from fltheory.verify.runs import Cell

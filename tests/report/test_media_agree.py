@@ -20,7 +20,7 @@ from fltheory.claims.statement import Statement
 from fltheory.grammar.printed_form import printed_latex, printed_lines
 from fltheory.report.html.mathml import mathml, typeset
 from fltheory.report.html.report_view import ReadingView
-from fltheory.report.pages.paper_page import paper_page
+from fltheory.report.paper_page import paper_page
 from fltheory.report.terminal.explanation import explanation
 from fltheory.theorems import DirectionClaim, RateClaim
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from fltheory import __version__, theorems
-from fltheory.report.citing import HOW_TO_CITE, HOW_TO_CORRECT
+from fltheory.report.html.html_report import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.theorems import atlas
 from fltheory.verify.baseline import read_baseline
 from fltheory.worst_case.audits.run_audit import RUN_AUDITS

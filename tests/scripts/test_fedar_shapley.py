@@ -19,8 +19,7 @@ from docs.scripts.shapley import (
     worths,
 )
 from fltheory.algorithms import Mifa
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, SteppedClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import Trace
 

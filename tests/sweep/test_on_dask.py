@@ -16,7 +16,7 @@ from tests.sweep.designs import small
 
 distributed = pytest.importorskip("distributed")
 
-from fltheory.sweep.on_dask import dask_workers  # noqa: E402
+from fltheory.sweep.running import dask_workers  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 DESIGN = design_of(small(random={"count": 12, "x0": {"from": 0.0, "to": 1.0}}))

@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.theorems.ca_fed import proof_2
+from fltheory.theorems.ca_fed import proof
 from fltheory.theorems.ca_fed import statements as ca_fed
 from tests.theorems.not_following import NOT_FOLLOWING
 
@@ -30,16 +30,16 @@ def test_steps_that_fail_claim_what_is_printed() -> None:
     """A wrong sign would fail as well: the claimed sides are held against the appendix."""
     steps = theorems.get("ca-fed/2", "printed").derivation.steps
     claims = {step.label: step.claim.claimed for step in steps if hasattr(step.claim, "claimed")}
-    eta, x, t = proof_2._eta, proof_2._X, proof_2._time
+    eta, x, t = proof._eta, proof._X, proof._time
     half = claims["Lemma 2, the factor eta_t/2"]
     assert sp.expand(half.rhs).coeff(x) == -eta * ca_fed.E / 2
-    assert sp.expand(half.rhs).coeff(proof_2._d) == 1
+    assert sp.expand(half.rhs).coeff(proof._d) == 1
     cut = claims["(23) where J_t is cut to t"]
     assert cut.rhs * 2 * ca_fed.H * t == 1
     assert cut.lhs == ca_fed.C_P * ca_fed.lambda_P**t
     needed = claims["Lemma 3 to (12), J_t"]
-    assert (needed.lhs, needed.rhs) == (proof_2._delay, proof_2._wanted)
+    assert (needed.lhs, needed.rhs) == (proof._delay, proof._wanted)
     start = claims["Lemma 2 to (12), the start"]
-    w_0 = proof_2._start
-    assert start.lhs == (w_0 - proof_2._p_2) ** 2
-    assert start.rhs == (w_0 - proof_2._alpha_2) ** 2
+    w_0 = proof._start
+    assert start.lhs == (w_0 - proof._p_2) ** 2
+    assert start.rhs == (w_0 - proof._alpha_2) ** 2

@@ -15,6 +15,7 @@ from fltheory.algorithms import Constant, Harmonic
 from fltheory.engines.affine.numbers import Balls, with_parameters
 from fltheory.engines.enclosure.exact_setting import WIDENING, NoExactTwinError
 from fltheory.numbers.step_sums import (
+    delays,
     endless_squares,
     endless_sums,
     finite_sums,
@@ -156,6 +157,17 @@ def test_finite_sums_are_enclosed() -> None:
         ):
             assert found.value.contains(value)
             assert float(found.value.rad()) < 1e-35
+
+
+def test_delays_beyond_a_run_take_no_time() -> None:
+    """rate 1 - 1e-9: J_2 is over 10^8, so all four are cut, to t - 1; nothing is mixed."""
+    with Balls(128).in_use():
+        steps = with_parameters(Constant(0.1), WIDENING)
+        slow = Mixing(0, *_exact(1 - 1e-9, 1.0), 0)
+        sums = finite_sums(steps, slow, *_exact(1.0), 4)
+        assert sums.unmixed.value == 0
+        assert sums.delays.value.contains(fmpq(6, 100))
+        assert delays(slow, *_exact(1.0), 4) == [0, 1, 2, 3]
 
 
 def test_a_chain_that_hardly_mixes_is_not_enclosed() -> None:

@@ -21,7 +21,7 @@ from fltheory.theorems.ca_fed.weights import convexity_ratio, summand_curvature_
 from fltheory.validation import FloatArray
 from fltheory.verify import Outcome, check
 from fltheory.weights import optimal
-from fltheory.weights.solvers.convergence import fastest
+from fltheory.weights.convergence import fastest
 
 
 def least_curvature(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> tuple[float, float]:

@@ -13,15 +13,14 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.derivations.derivation import Equal, Implied
 from fltheory.derivations.derivation_check import gap
+from fltheory.theorems import scaffold
 from fltheory.theorems.atlas.fedavg_li import E
-from fltheory.theorems.ca_fed import proof_2
-from fltheory.theorems.ca_fed import symbols as ca
+from fltheory.theorems.ca_fed import proof
+from fltheory.theorems.ca_fed import statements as ca
 from fltheory.theorems.fedau import proof as fedau_proof
-from fltheory.theorems.fedau import symbols as au
+from fltheory.theorems.fedau import setting as au
 from fltheory.theorems.sa_fl import proof_4, proof_5
 from fltheory.theorems.sa_fl.symbols import G_1, G_2, K, L, R, eta_bar, eta_c, eta_s, mu, q, sigma_G
-from fltheory.theorems.scaffold import proof as scaffold_proof
-from fltheory.theorems.scaffold import symbols as scaffold
 
 STEPS = [(s, step) for s in theorems.registered() if s.derivation for step in s.derivation.steps]
 CERTIFIED = [
@@ -31,9 +30,9 @@ CERTIFIED = [
 ]
 root = sp.sqrt(30)
 _d, _next, _X, _local, _noise = (
-    getattr(proof_2, name) for name in ("_d", "_next", "_X", "_local", "_noise")
+    getattr(proof, name) for name in ("_d", "_next", "_X", "_local", "_noise")
 )
-eta, t, at_minimiser = proof_2._eta, proof_2._time, proof_2._at_minimiser
+eta, t, at_minimiser = proof._eta, proof._time, proof._at_minimiser
 per_round = ca.L * eta * (ca.E * ca.Q + 1)
 b_t = eta * (1 - per_round) * (1 - ca.L * eta)
 of_a_round = (
@@ -41,7 +40,7 @@ of_a_round = (
     + 2 * _local
     + eta**2 * ca.E * _noise
 )
-alpha, p, w_0 = proof_2._alpha_2, proof_2._p_2, proof_2._start
+alpha, p, w_0 = proof._alpha_2, proof._p_2, proof._start
 
 # For (78), with kappa = eta_c K L at 1/16: 1 - 8/16 (1 + 15/16 (17/16)) = 1/512.
 LEFT = {
@@ -74,7 +73,7 @@ def left_of_one_round(convexity: sp.Expr) -> sp.Expr:
     N h^3 mu C/S; of the drift (81 - 4 - 9*2) beta^2 h^2 E, of the noise (12 - 1) h^2 sigma^2/K,
     and of the losses (37/81 - 1/25) h e, both over eta_g^2.
     """
-    excess, lag, drift = scaffold_proof._excess, scaffold_proof._lag, scaffold_proof._drift
+    excess, lag, drift = scaffold._excess, scaffold._lag, scaffold._drift
     h, eta_g, n, s = scaffold.h, scaffold.eta_g, scaffold.N, scaffold.S
     controls = convexity * n * h**3 * lag / (2 * s) if convexity != 0 else h**2 * lag / 3
     return (
@@ -104,7 +103,7 @@ def check_what_is_left(statement, step) -> None:
     rest = gap(claim.claimed) - sum(factor * gap(given) for factor, given in weighed)
     if step.label == "recursions to one round":
         convex = statement.id == "scaffold/convex"
-        expected = left_of_one_round(sp.Integer(0) if convex else scaffold_proof._convexity)
+        expected = left_of_one_round(sp.Integer(0) if convex else scaffold._convexity)
     else:
         expected = LEFT.get((paper(statement), step.label), sp.Integer(0))
     difference = (rest - expected).xreplace(dict(claim.under))
@@ -142,7 +141,7 @@ GIVEN = {
         <= 2 * (1 - L_s) * sp.Max(a_1, a_2) + (4 - 16 * L_s) / K**2 * sp.Max(b_1, b_2)
     },
     "telescoping": {proof_4.F_min <= F for F in (proof_4.F_0, proof_4.F_1, proof_4.F_after)},
-    "Lemma 3 to (12), J_t": {proof_2._delay <= proof_2._wanted + 1},
+    "Lemma 3 to (12), J_t": {proof._delay <= proof._wanted + 1},
     "needed in Lemma B.3.3": {
         au.gamma * au.eta <= 1 / (2 * au.L * au.I_steps),
         au.gamma * au.eta <= au.N / (27 * au.L * au.I_steps * au.Q),
@@ -222,7 +221,7 @@ SUBSTITUTIONS = {
     },
     "ca-fed": {
         ca.kappa: {ca.L / ca.mu},
-        eta: {1 / (2 * ca.L * (ca.E * ca.Q + 1) * (1 + proof_2._slack))},
+        eta: {1 / (2 * ca.L * (ca.E * ca.Q + 1) * (1 + proof._slack))},
     },
     "fedau": {
         au.gamma: {1 / (au.L * au.I_steps * sp.sqrt(au.T))},

@@ -14,7 +14,7 @@ from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.cited_lemmas import statements as cited_lemmas
+from fltheory.theorems import cited_lemmas
 
 ETA, K, SIGMA = 0.01, 5, 0.6
 SETTING = Setting(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fltheory.participation import UniformSubset
-from fltheory.theorems.cited_lemmas import regimes
+from fltheory.theorems import cited_lemmas
 
 # K, eta L K, sigma, sigma_G and distance, where they are not 10, 1/8, 1, 1/2 and 2.
 OF_RUNS = {
@@ -20,7 +20,7 @@ OF_RUNS = {
         "as much noise as gradient": {"K": 100, "sigma": 10, "distance": 0.5},
         "expanding steps": {"step": 30},
     },
-    "DRIFT": {
+    "DRIFT_REGIMES": {
         "at the limit": {},
         "one step": {"K": 1},
         "two steps": {"K": 2},
@@ -43,14 +43,14 @@ CELLS = [(group, name) for group, found in OF_RUNS.items() for name in found]
 
 
 def test_every_regime_is_listed() -> None:
-    assert {group: set(getattr(regimes, group)) for group in OF_RUNS} == {
+    assert {group: set(getattr(cited_lemmas, group)) for group in OF_RUNS} == {
         group: set(found) for group, found in OF_RUNS.items()
     }
 
 
 @pytest.mark.parametrize(("group", "name"), CELLS)
 def test_regimes(group: str, name: str) -> None:
-    setting = getattr(regimes, group)[name].setting
+    setting = getattr(cited_lemmas, group)[name].setting
     given = {"K": 10, "step": 1 / 8, "sigma": 1, "sigma_G": 0.5, "distance": 2, "mu": 0.25}
     given |= OF_RUNS[group][name]
     problem, algorithm, who = setting.problem, setting.algorithm, setting.participation

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fltheory import theorems
-from fltheory.report.pages.paper_page import TEXTS, Text, paper_page
+from fltheory.report.paper_page import TEXTS, Text, paper_page
 
 ROWS = [(text, label) for text in TEXTS for label in text.numbered]
 KINDS = ("Theorem", "Corollary", "Lemma", "Remark")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.theorems.cited_lemmas.drift_tightness import (
+from fltheory.theorems.cited_lemmas import (
     PRINTED_STEP,
     excess_for_all_smooth,
     gradient_constant,

@@ -9,7 +9,7 @@ import pytest
 
 from fltheory.algorithms import FedAR, Scheduled
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
-from fltheory.theorems.fedar import regimes
+from fltheory.theorems import fedar
 
 IN_ROTATION = ([4] * 4, [0, 1, 2, 3])
 UNEQUAL = ([1, 2, 4, 8], [0, 1, 2, 3])
@@ -17,8 +17,8 @@ UNEQUAL = ([1, 2, 4, 8], [0, 1, 2, 3])
 GROWTH = {"unequal cycles, psi = 1": 0.0, "cut off": 0.0, "psi grows faster": 0.2}
 GROWTH |= {"psi hardly grows": 0.001}
 GROUPS = {
-    "convex": {**regimes.THEOREM_1, **regimes.OF_PSI, **regimes.OF_CLIENTS},
-    "smooth": regimes.THEOREM_2,
+    "convex": {**fedar.THEOREM_1_REGIMES, **fedar.OF_PSI, **fedar.OF_CLIENTS},
+    "smooth": fedar.THEOREM_2_REGIMES,
 }
 CELLS = [(group, name) for group, found in GROUPS.items() for name in found]
 
@@ -58,10 +58,14 @@ def test_regimes_of_the_optimiser(group: str, name: str) -> None:
 
 def test_which_regimes_there_are() -> None:
     kept = {"in rotation", "unequal cycles, psi = 1", "cut off"}
-    assert set(regimes.THEOREM_1) == {*kept, "unequal cycles", "psi hardly grows"}
-    assert set(regimes.THEOREM_2) == {*kept, "unequal cycles, equal clients", "psi grows faster"}
-    assert set(regimes.OF_PSI) == {"unequal cycles", "in rotation"}
-    assert set(regimes.IN_ROTATION) == {"in rotation"}
+    assert set(fedar.THEOREM_1_REGIMES) == {*kept, "unequal cycles", "psi hardly grows"}
+    assert set(fedar.THEOREM_2_REGIMES) == {
+        *kept,
+        "unequal cycles, equal clients",
+        "psi grows faster",
+    }
+    assert set(fedar.OF_PSI) == {"unequal cycles", "in rotation"}
+    assert set(fedar.IN_ROTATION) == {"in rotation"}
 
 
 ABSENCES = {
@@ -74,9 +78,9 @@ ABSENCES = {
 }
 
 
-@pytest.mark.parametrize("name", regimes.ASSUMPTION_7)
+@pytest.mark.parametrize("name", fedar.ASSUMPTION_7_REGIMES)
 def test_regimes_of_absences(name: str) -> None:
-    setting = regimes.ASSUMPTION_7[name].setting
+    setting = fedar.ASSUMPTION_7_REGIMES[name].setting
     n, p, limit = ABSENCES[name]
     who = setting.participation
     assert who.marginals.tolist() == pytest.approx([p] * n)

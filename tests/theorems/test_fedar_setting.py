@@ -20,8 +20,8 @@ from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.participation import Bernoulli, Cyclic, Trace, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.report.terminal.explanation import explanation
-from fltheory.theorems.fedar import statements as fedar
-from fltheory.theorems.fedar.setting import FedARPath, fedar_of
+from fltheory.theorems import fedar
+from fltheory.theorems.fedar import FedARPath, fedar_of
 from fltheory.verify import check
 
 PROBLEM = QuadraticProblem([[2.0]], [[1.0], [-1.0]], sigma=0.3)

@@ -14,14 +14,12 @@ from fltheory.algorithms import FedAU, FedAvg, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting
 from fltheory.engines.affine.numbers import Balls
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.engines.fedau_weights.dependent_weight_error import recorded_weights
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import LogCoshProblem, QuadraticProblem
-from fltheory.theorems.fedau.setting import FedAUSetting
-from fltheory.theorems.fedau.symbols import F_0, G_in_run, Q, W, delta, e_max, tau
+from fltheory.theorems.fedau.setting import F_0, FedAUSetting, G_in_run, Q, W, delta, e_max, tau
 from tests.engines.fedau_weights.test_weight_error import over_all_paths
 
 P = (0.8, 0.3)
@@ -47,7 +45,7 @@ def test_what_may_happen_over_every_history(participation, rounds: int, cutoff: 
     squares, errors = [], []
     options = [(0, 1) if each < 1 else (1,) for each in p]
     for history in product(product(*options), repeat=max(rounds - 1, 1)):
-        weights = recorded_weights(history, cutoff)[:, :rounds]
+        weights = recorded_weights(np.array(history, bool), cutoff, np.ones(len(p)))[:, :rounds]
         squares.append((p[:, None] * weights**2).mean(axis=0).max())
         errors.append(((p[:, None] * weights - 1) ** 2).mean(axis=0).max())
     of = fedau(participation, rounds, cutoff)
@@ -65,7 +63,7 @@ def test_cycles_leave_nothing_to_chance() -> None:
     cycles = Cyclic([3, 4], [1, 2], active=[1, 2])
     of = fedau(cycles, 9, 2)
     history = [next(iter(mask)) for mask, _ in zip(cycles.masks(None, 1), range(9), strict=False)]
-    weights = recorded_weights(history, 2)[:, :9]
+    weights = recorded_weights(np.array(history), 2, np.ones(2))[:, :9]
     p = np.array([1 / 3, 1 / 2])[:, None]
     assert of.largest_square == pytest.approx((p * weights**2).mean(axis=0).max())
     assert of.largest_error == pytest.approx(((p * weights - 1) ** 2).mean(axis=0).max())

@@ -11,7 +11,7 @@ from fltheory.algorithms import FedAvg, Mifa, Safari
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
-from fltheory.theorems.cited_lemmas.local_run import LocalRun
+from fltheory.theorems.cited_lemmas import LocalRun
 
 
 def by_steps(problem: QuadraticProblem, x: np.ndarray, lr: float, steps: int, i: int):

@@ -7,10 +7,9 @@ from fractions import Fraction
 import pytest
 
 from fltheory.learnability import Source
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import Population
+from fltheory.learnability.populations import Marginal, Population, uniform
 from fltheory.learnability.system import DisagreementCase, TailCase, UniformPair
-from fltheory.theorems.pac import regimes
+from fltheory.theorems.sa_fl import pac
 
 HALF = Fraction(1, 2)
 PLAIN = Source(uniform(0, 1), HALF)
@@ -67,12 +66,13 @@ SYSTEMS = {
 
 def test_every_system_is_listed() -> None:
     groups = ("THEOREM_2", "REMARK_2", "THEOREM_3")
-    assert {(group, name) for group in groups for name in getattr(regimes, group)} == set(SYSTEMS)
+    listed = {(group, name) for group in groups for name in getattr(pac, f"{group}_REGIMES")}
+    assert listed == set(SYSTEMS)
 
 
 @pytest.mark.parametrize(("group", "name"), SYSTEMS)
 def test_systems(group: str, name: str) -> None:
-    system = getattr(regimes, group)[name].setting
+    system = getattr(pac, f"{group}_REGIMES")[name].setting
     target, server, clients, sizes, split = SYSTEMS[group, name]
     assert only(system.target) == target
     assert only(system.server) == server
@@ -96,20 +96,20 @@ def test_labels_that_are_wrong() -> None:
 
 
 def test_tails_pairs_and_disagreements() -> None:
-    tails = {name: regime.setting for name, regime in regimes.LEMMA_1.items()}
+    tails = {name: regime.setting for name, regime in pac.LEMMA_1_REGIMES.items()}
     assert tails == {
         "likely": TailCase(100, Fraction(1, 10)),
         "unlikely": TailCase(100, Fraction(1, 10**6)),
         "most unlikely": TailCase(100, Fraction(1, 10**40)),
         "exponentially unlikely": TailCase(2000, Fraction(1, 2**1000)),
     }
-    assert {name: regime.setting for name, regime in regimes.EXAMPLE.items()} == {
+    assert {name: regime.setting for name, regime in pac.EXAMPLE_REGIMES.items()} == {
         "target in the middle": UniformPair(0, 1, Fraction(1, 4), Fraction(3, 4), HALF),
         "target off the middle": UniformPair(0, 1, 0, HALF, Fraction(3, 8)),
         "target at Q's end": UniformPair(0, 1, 0, HALF, HALF),
         "Q = P": UniformPair(0, 1, 0, 1, Fraction(1, 3)),
     }
-    apart, near = (regimes.LEMMA_2[name].setting for name in ("apart", "within 3/n_T"))
+    apart, near = (pac.LEMMA_2_REGIMES[name].setting for name in ("apart", "within 3/n_T"))
     for case in (apart, near):
         assert isinstance(case, DisagreementCase)
         assert list(case.sizes) == FOUR

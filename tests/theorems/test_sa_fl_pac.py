@@ -14,8 +14,13 @@ from fltheory import theorems
 from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.verdict import Grade
 from fltheory.learnability.system import ServerAssistedSystem, TailCase, UniformPair
-from fltheory.theorems.pac import statements as pac
-from fltheory.theorems.pac.regimes import FOUR_DECADES, REMARK_2, THEOREM_2, THEOREM_3
+from fltheory.theorems.sa_fl import pac
+from fltheory.theorems.sa_fl.pac import (
+    FOUR_DECADES,
+    REMARK_2_REGIMES,
+    THEOREM_2_REGIMES,
+    THEOREM_3_REGIMES,
+)
 from fltheory.verify import Outcome, check
 
 
@@ -31,11 +36,17 @@ def test_claimed_order_of_theorem_2(beta: float, beta_q: float, exponent: float)
 @pytest.mark.parametrize(
     ("regime", "expected"),
     [
-        (THEOREM_2["clients miss the middle"], {pac.beta: 1, pac.beta_Q: 1, pac.alpha: 9}),
-        (THEOREM_2["noise near the target"], {pac.beta_P: 0.5, pac.beta_Q: 0.5, pac.alpha: 0}),
-        (THEOREM_2["clients only"], {pac.beta: 0, pac.alpha_P: 1}),
-        (REMARK_2["labels of P' and D noisier"], {pac.beta: 0.5, pac.beta_P: 1, pac.beta_Q: 0.5}),
-        (REMARK_2["server's target shifted"], {pac.beta: 0}),
+        (THEOREM_2_REGIMES["clients miss the middle"], {pac.beta: 1, pac.beta_Q: 1, pac.alpha: 9}),
+        (
+            THEOREM_2_REGIMES["noise near the target"],
+            {pac.beta_P: 0.5, pac.beta_Q: 0.5, pac.alpha: 0},
+        ),
+        (THEOREM_2_REGIMES["clients only"], {pac.beta: 0, pac.alpha_P: 1}),
+        (
+            REMARK_2_REGIMES["labels of P' and D noisier"],
+            {pac.beta: 0.5, pac.beta_P: 1, pac.beta_Q: 0.5},
+        ),
+        (REMARK_2_REGIMES["server's target shifted"], {pac.beta: 0}),
     ],
 )
 def test_assumptions_are_computed(regime, expected: dict) -> None:
@@ -45,20 +56,20 @@ def test_assumptions_are_computed(regime, expected: dict) -> None:
 
 def test_the_servers_target_is_where_the_regime_says() -> None:
     """Points between 1/2 and 11/20 are labelled otherwise: a twentieth of a uniform law."""
-    setting = REMARK_2["server's target shifted"].setting
+    setting = REMARK_2_REGIMES["server's target shifted"].setting
     assert setting.server.best == Fraction(11, 20)
     assert setting.target.excess(setting.server.best) == Fraction(1, 20)
 
 
 def test_alpha_grows_with_the_clients_samples() -> None:
     """n_T = 10 fixed: alpha = n_S/10, slope 1 in logarithms."""
-    setting = THEOREM_2["ten server samples"].setting
+    setting = THEOREM_2_REGIMES["ten server samples"].setting
     assert pac.alpha_growth.on(setting) == pytest.approx(1.0, abs=0.02)
     assert pac.alpha.on(setting) == pytest.approx((10**6 - 10) / 10)
 
 
 def test_sizes_span_four_decades() -> None:
-    for name, regime in THEOREM_2.items():
+    for name, regime in THEOREM_2_REGIMES.items():
         setting = regime.setting
         assert isinstance(setting, ServerAssistedSystem)
         if name != "clients with another target":
@@ -78,7 +89,7 @@ def test_conditions_of_theorem_3_are_evaluated() -> None:
     """2/n_T over A(n_T) falls as 1/log; a tenth over A(n_T) grows nearly as n_T."""
     for growth in (pac.offset_growth, pac.cited_offset_growth):
         near, far = (
-            growth.on(THEOREM_3[name].setting)
+            growth.on(THEOREM_3_REGIMES[name].setting)
             for name in ("clients' target within 2/n_T", "clients' target apart")
         )
         assert -0.25 < near < 0
@@ -87,7 +98,7 @@ def test_conditions_of_theorem_3_are_evaluated() -> None:
 
 def test_what_is_over_a_of_the_servers_samples() -> None:
     """Q's best threshold is the clients', who are four fifths: it errs by 2/n_T on P."""
-    system = THEOREM_3["clients' target within 2/n_T"].setting
+    system = THEOREM_3_REGIMES["clients' target within 2/n_T"].setting
     asked = []
 
     def complexity(samples: int, delta: float) -> float:

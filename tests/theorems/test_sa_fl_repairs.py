@@ -9,9 +9,9 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.theorems import Theorem
-from fltheory.theorems.sa_fl import repairs as sa_fl_repairs
 from fltheory.theorems.sa_fl import statements as sa_fl
-from fltheory.theorems.sa_fl.repairs import FAULTS
+from fltheory.theorems.sa_fl import statements as sa_fl_repairs
+from fltheory.theorems.sa_fl.statements import FAULTS
 
 REPAIRS = {
     "sa-fl/4": sa_fl_repairs.REPAIR_4,

@@ -11,10 +11,11 @@ from fltheory import theorems
 from fltheory.algorithms import Scaffold, WarmStarted
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.scaffold import regimes
+from fltheory.theorems.scaffold import CONVEX_REGIMES, NONCONVEX_REGIMES
 
-CONVEX = [("convex", name) for name in regimes.CONVEX]
-NONCONVEX = [("nonconvex", name) for name in regimes.NONCONVEX]
+REGIMES = {"convex": CONVEX_REGIMES, "nonconvex": NONCONVEX_REGIMES}
+CONVEX = [("convex", name) for name in CONVEX_REGIMES]
+NONCONVEX = [("nonconvex", name) for name in NONCONVEX_REGIMES]
 
 # Participants of how many, where they are a uniform subset of another size than two of six.
 SUBSETS = {"everybody": (6, 6), "one participant": (6, 1), "few of many": (11, 1)}
@@ -32,7 +33,7 @@ AT_X_STAR = ("one gradient as control", "started at the optimum", "cold start")
 
 @pytest.mark.parametrize(("group", "name"), CONVEX + NONCONVEX)
 def test_regimes(group: str, name: str) -> None:
-    setting = {"convex": regimes.CONVEX, "nonconvex": regimes.NONCONVEX}[group][name].setting
+    setting = REGIMES[group][name].setting
     problem, who, algorithm = setting.problem, setting.participation, setting.algorithm
     warm = group == "nonconvex" and name != "cold start"
     assert isinstance(algorithm, WarmStarted if warm else Scaffold)
@@ -70,7 +71,7 @@ def test_regimes(group: str, name: str) -> None:
 
 @pytest.mark.parametrize(("group", "name"), CONVEX + NONCONVEX)
 def test_who_takes_part(group: str, name: str) -> None:
-    who = getattr(regimes, group.upper())[name].setting.participation
+    who = REGIMES[group][name].setting.participation
     if name == "Bernoulli":
         assert isinstance(who, Bernoulli)
         assert who.marginals.tolist() == pytest.approx([1 / 3] * 6)
@@ -94,10 +95,10 @@ def test_who_takes_part(group: str, name: str) -> None:
 def test_regimes_that_break_a_limit_do() -> None:
     """h 165 times 1/(81 beta) is above 2/beta, and eta_l above it with eta_g = 1/1000."""
     assert 164 / 81 > 2
-    small = regimes.CONVEX["small server step"].setting.algorithm
+    small = CONVEX_REGIMES["small server step"].setting.algorithm
     assert isinstance(small, Scaffold)
     assert small.client_lr > 2
-    few = regimes.CONVEX["few of many"].setting
+    few = CONVEX_REGIMES["few of many"].setting
     assert few.problem.mu / 81 > 1 / (15 * 11)
     assert math.isclose(few.problem.mu, 0.9)
 

@@ -21,9 +21,8 @@ from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.scaffold import proof as scaffold_proof
-from fltheory.theorems.scaffold import statements as scaffold
-from fltheory.theorems.scaffold.statements import geometric_weights, rounds_that_count
+from fltheory.theorems import scaffold
+from fltheory.theorems.scaffold import geometric_weights, rounds_that_count
 from fltheory.verify import Outcome, check
 
 N, S, K, T, ETA_L, ETA_G, SIGMA = 3, 2, 4, 25, 0.001, 2.0, 0.7
@@ -100,7 +99,7 @@ def test_units_fit(statement) -> None:
 
 
 @pytest.mark.parametrize(
-    "derivation", [scaffold_proof.strongly_convex(), scaffold_proof.convex()], ids=["mu", "mu = 0"]
+    "derivation", [scaffold.strongly_convex_proof(), scaffold.convex_proof()], ids=["mu", "mu = 0"]
 )
 def test_the_bound_follows_from_the_recursions(derivation) -> None:
     assert {result.outcome for result in check_derivation(derivation)} == {StepOutcome.FOLLOWS}
@@ -123,7 +122,7 @@ def test_derivations_end_at_the_registered_bounds() -> None:
 def test_larger_steps_do_not_give_the_round(index: int, wrong, monkeypatch) -> None:
     """With these limits the coefficient of e, or of C, changes sign: the certificate breaks."""
     monkeypatch.setattr(derivation_check, "_POINTS", 20)
-    step = scaffold_proof.strongly_convex().steps[0]
+    step = scaffold.strongly_convex_proof().steps[0]
     given = list(step.claim.given)
     given[index] = wrong(given[index])
     changed = replace(step, claim=replace(step.claim, given=tuple(given)))

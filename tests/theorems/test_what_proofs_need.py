@@ -11,7 +11,7 @@ from sympy.core.relational import Relational
 
 from fltheory import theorems
 from fltheory.derivations.derivation import Equal
-from fltheory.theorems.fedau import symbols as fedau
+from fltheory.theorems.fedau import setting as fedau
 from fltheory.theorems.sa_fl import proof_4
 from fltheory.theorems.sa_fl.symbols import K, L, R, eta_bar, eta_c, eta_s
 

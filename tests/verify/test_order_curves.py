@@ -7,7 +7,7 @@ import pytest
 from sampled_means import agrees
 
 from fltheory import theorems, verify
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
+from fltheory.learnability.empirical_minimiser import NoiselessLaw
 from fltheory.verify import Outcome, check
 
 

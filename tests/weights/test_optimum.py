@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fltheory import weights
 from fltheory.validation import FloatArray
+from fltheory.weights import conic, newton
 from fltheory.weights.optimum import OptimalWeights
-from fltheory.weights.solvers import conic, newton
 from fltheory.weights.trade_off import TradeOff
 
 

@@ -9,7 +9,7 @@ import pytest
 from fltheory.algorithms import FedAvg, FedVarp, Safari, WeightedFedAvg
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.worst_case import ClientClass, SmoothClass, best_bound, certificate
-from fltheory.worst_case.methods.lyapunov import LyapunovBound, LyapunovCertificate
+from fltheory.worst_case.memory import LyapunovBound, LyapunovCertificate
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.certificate import Certificate
 

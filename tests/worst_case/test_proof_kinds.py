@@ -10,8 +10,8 @@ import pytest
 from fltheory.algorithms import FedVarp, WeightedFedAvg
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.worst_case import ClientClass, best_bound, certificate, read_proof
+from fltheory.worst_case.best_bounds import KINDS
 from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.proof_kinds import KINDS
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.bound import best_bound_of
 from tests.worst_case.settings import a_round

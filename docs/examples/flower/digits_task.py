@@ -13,7 +13,7 @@ from flwr.app import ArrayRecord, MetricRecord
 
 from fltheory.flower import local_client_app
 from fltheory.flower.layout import Layout
-from fltheory.hardware.clients.local_training import LocalTraining
+from fltheory.hardware.clients.batches import LocalTraining
 from fltheory.hardware.clients.single_client import SingleClient
 from fltheory.hardware.datasets import load
 from fltheory.hardware.models import build

@@ -25,12 +25,12 @@ def repair(theorem: TheoremId, budget: int = 10_000, seed: int = 0) -> None:
     search_repairs(theorem, budget, seed)
 
 
-_Rest = Annotated[list[str] | None, typer.Argument(hidden=True)]
+Rest = Annotated[list[str] | None, typer.Argument(hidden=True)]
 # What made this project's pages: a script each, in a checkout.
 _PAGES = ("bias", "ca-fed", "drift", "findings", "impossibility", "pac-figures", "power", "shapley")
 
 
-def reproduce(page: str, rest: _Rest = None) -> None:
+def reproduce(page: str, rest: Rest = None) -> None:
     """Make a page of this project: now a script in docs/scripts/."""
     del rest
     if page not in _PAGES:
@@ -41,7 +41,7 @@ def reproduce(page: str, rest: _Rest = None) -> None:
     )
 
 
-def pac(what: str, rest: _Rest = None) -> None:
+def pac(what: str, rest: Rest = None) -> None:
     """Show how surely every learner fails: now a script in docs/scripts/."""
     del what, rest
     reproduce("impossibility")

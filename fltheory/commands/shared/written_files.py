@@ -13,9 +13,11 @@ import typer
 
 from fltheory.commands.shared.options import FileUse
 from fltheory.commands.shared.preparation import loaded_files
-from fltheory.files.own_input import Result, results_apart
+from fltheory.files.read_file import Result, results_apart
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from fltheory.long_work.progress import Progress
 
 
@@ -35,11 +37,14 @@ def file_uses(command: Callable[..., None]) -> dict[str, FileUse]:
 
 
 def with_inputs_kept(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that refuses, before any work, to write what it reads, or a file twice."""
+    """Return a command that refuses, before any work, to write what it reads, or a file twice.
+
+    Nor does it begin if a file that it is to write cannot be written there.
+    """
 
     @wraps(command)
     def careful(**given: Any) -> None:
-        results, inputs = [], [*loaded_files()]
+        results, inputs, places = [], [*loaded_files()], list[tuple[FileUse, dict[str, Path]]]()
         if _OUTPUT.is_file():
             results.append(Result("the output", _OUTPUT))
         for name, use in file_uses(command).items():
@@ -48,9 +53,12 @@ def with_inputs_kept(command: Callable[..., None]) -> Callable[..., None]:
                 if writes:
                     files = path.glob(use.files) if use.files else [path]
                     results += [Result(name, file, use.reads) for file in files]
+                    places += [(use, {name: path})] if not use.files else []
                 elif os.path.isfile(path):
                     inputs.append(path)
         with results_apart(results, inputs):
+            for use, place in places:
+                check_places(*use.endings, **place)
             command(**given)
 
     return careful
@@ -87,16 +95,13 @@ def check_places(*suffixes: str, **places: Path | None) -> None:
                 _TO_BE_MADE.add(path.parent)
 
 
-def check_figures(**places: Path | None) -> None:
-    """Raise ValueError if a figure cannot be written there, before the work for it."""
-    check_places(".png", ".svg", **places)
-
-
-def draw(write: Callable[[Path], None], out: Path | None, progress: Progress) -> None:
-    """Write a figure, if one was asked for; the bar says so meanwhile."""
+def draw(figure: Callable[[], Figure], out: Path | None, progress: Progress) -> None:
+    """Draw a figure and write it, if one was asked for; the bar says so meanwhile."""
     if out is not None:
+        from fltheory.report import write_figure
+
         progress(0, 0, f"drawing {out}")
-        write(out)
+        write_figure(figure, out)
 
 
 def tell_written(path: Path | None) -> None:

@@ -8,6 +8,11 @@ clients with slopes S_i, optima e_i and numbers z_i of mean zero. Two forms hold
 With memory, one client's part in a round touches few entries of the state: the model and what
 is remembered of that client. Of a map ``T = E T + sum_f z_f D_f``, T = (A, b), only the rows of
 D_f that are not zero are kept (`CorrelatedRows`).
+
+All of them answer the same for ``s -> A s + b``, k by n. Their ``works`` are sizes of the terms of
+``E[A M A']``, of ``cross`` and of ``E[b b']``: times the ``operations``, the terms that an entry
+sums from the clients on, and the unit roundoff they bound the rounding errors, in the Frobenius
+norm, of working out and of applying the moments to M and m of norm one.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,56 +37,6 @@ def absolute_norm(matrix: FloatArray) -> float:
     makes a Frobenius norm larger at most by its spectral norm; so do errors that X is applied to.
     """
     return float(np.linalg.norm(np.abs(matrix), 2))
-
-
-class Deviations(Protocol):
-    """Part of the second moments of a random affine map ``s -> A s + b``, k by n."""
-
-    @property
-    def works(self) -> Works:
-        """Sizes of the terms of ``E[A M A']``, of ``cross`` and of ``E[b b']``.
-
-        Times the operations and the unit roundoff they bound the rounding errors, in the
-        Frobenius norm, of working out and of applying the moments to M and m of norm one.
-        """
-        ...
-
-    @property
-    def operations(self) -> float:
-        """How many terms an entry sums, from the clients on."""
-        ...
-
-    @property
-    def still(self) -> bool:
-        """Whether the slope does not vary, so that ``E[b b']`` is all there is."""
-        ...
-
-    def spread(self, second: FloatArray) -> FloatArray:
-        """Return ``E[A M A']`` for ``M`` of shape (n, n)."""
-        ...
-
-    def dual(self, matrix: FloatArray) -> FloatArray:
-        """Return ``E[A' X A]`` for ``X`` of shape (k, k)."""
-        ...
-
-    def cross(self, first: FloatArray) -> FloatArray:
-        """Return ``E[A m b' + b m' A']`` for ``m`` of shape (n,)."""
-        ...
-
-    @property
-    def inflow(self) -> FloatArray:
-        """(k, k) ``E[b b']``."""
-        ...
-
-    @property
-    def pulled_offset(self) -> FloatArray:
-        """(n,) ``E[A' b]``."""
-        ...
-
-    @property
-    def spread_tensor(self) -> FloatArray:
-        """(k, k, n, n) E with ``E[A M A']_(ab) = sum_cd E_(abcd) M_(cd)``."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,9 +230,7 @@ class OwnSlopes:
         return np.asarray(self.into @ matrix @ self.into.T)
 
 
-ClientSum = SharedSlope | OwnSlopes
-
-
+ClientSum: TypeAlias = SharedSlope | OwnSlopes
 Places = NDArray[np.intp]
 
 # Products with sparse rows cost some ten times as much for each number that is not zero.
@@ -451,6 +404,10 @@ class CorrelatedRows:
             sums = np.add.reduceat(np.add.reduceat(values, firsts, axis=0), firsts, axis=1)
             image[np.ix_(targets, targets)] = sums
         return image
+
+
+Deviations: TypeAlias = ClientSum | CorrelatedRows
+"""Part of the second moments of a random affine map."""
 
 
 def _both_sides(factor: Any, matrix: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from copy import copy
 from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
 from threading import RLock
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import sympy as sp
@@ -37,7 +37,36 @@ class InexactRoundError(ValueError):
     """A round that was to be run exactly cannot be: it makes a float, or balls do not decide."""
 
 
-class ExactNumber:
+class Compared:
+    """What is compared by a relation, and the contrary that must be false for an answer."""
+
+    __slots__ = ()
+
+    def _compared(
+        self, other: Any, relation: Callable[..., Any], contrary: Callable[..., Any]
+    ) -> Any:
+        raise NotImplementedError
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(other, operator.lt, operator.ge)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(other, operator.le, operator.gt)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(other, operator.gt, operator.le)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(other, operator.ge, operator.lt)
+
+    def __eq__(self, other: object) -> Any:
+        return self._compared(other, operator.eq, operator.ne)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared(other, operator.ne, operator.eq)
+
+
+class ExactNumber(Compared):
     """A fraction or a ball that refuses to be mixed with floats.
 
     Parameters
@@ -152,23 +181,15 @@ class ExactNumber:
     def __abs__(self) -> ExactNumber:
         return type(self)(abs(self.value))
 
-    def __lt__(self, other: Any) -> Any:
-        return _compared(self, other, operator.lt, operator.ge)
-
-    def __le__(self, other: Any) -> Any:
-        return _compared(self, other, operator.le, operator.gt)
-
-    def __gt__(self, other: Any) -> Any:
-        return _compared(self, other, operator.gt, operator.le)
-
-    def __ge__(self, other: Any) -> Any:
-        return _compared(self, other, operator.ge, operator.lt)
-
-    def __eq__(self, other: object) -> Any:
-        return _compared(self, other, operator.eq, operator.ne)
-
-    def __ne__(self, other: object) -> Any:
-        return _compared(self, other, operator.ne, operator.eq)
+    def _compared(
+        self, other: Any, relation: Callable[..., bool], contrary: Callable[..., bool]
+    ) -> Any:
+        if isinstance(other, float | np.floating) and math.isinf(other):
+            return relation(0.0, float(other))
+        raw = raw_number(other)
+        if raw is NotImplemented:
+            return NotImplemented
+        return decided(self.value, raw, relation, contrary)
 
     def __hash__(self) -> int:
         # Equal numbers have equal hashes, whole numbers and fractions among them.
@@ -276,15 +297,6 @@ def decided(
     )
 
 
-def _compared(
-    mine: ExactNumber, other: Any, relation: Callable[..., bool], contrary: Callable[..., bool]
-) -> Any:
-    if isinstance(other, float | np.floating) and math.isinf(other):
-        return relation(0.0, float(other))
-    raw = raw_number(other)
-    return NotImplemented if raw is NotImplemented else decided(mine.value, raw, relation, contrary)
-
-
 def as_float(value: Any) -> float:
     """Return the nearest float of a fraction, or of the middle of a ball."""
     if isinstance(value, ExactNumber):
@@ -314,32 +326,6 @@ def identity_of(value: Any) -> Any:
     return value
 
 
-class Arithmetic(Protocol):
-    """A kind of numbers, and how arrays of them are made."""
-
-    @property
-    def name(self) -> str:
-        """``"float64"``, ``"rational"`` or ``"enclosed"``."""
-        ...
-
-    @property
-    def exact(self) -> bool:
-        """Whether floats are refused inside a round."""
-        ...
-
-    def entry(self, value: Any) -> Any:
-        """Return a number as an entry of an array; a float stands for its decimal."""
-        ...
-
-    def parameter(self, value: Any) -> Any:
-        """Return a number as a hyper-parameter."""
-        ...
-
-    def root(self, value: Any) -> Any:
-        """Return the square root of an entry."""
-        ...
-
-
 @dataclass(frozen=True)
 class Float64:
     """Floats as they are."""
@@ -347,7 +333,7 @@ class Float64:
     name: str = "float64"
     exact: bool = False
 
-    def entry(self, value: Any) -> float:
+    def entry(self, value: Any) -> Any:
         """Return the float."""
         return as_float(value)
 
@@ -431,6 +417,12 @@ class Balls:
 
 FLOAT64 = Float64()
 RATIONAL = Rational()
+Arithmetic: TypeAlias = Float64 | Rational | Balls
+"""A kind of numbers, and how arrays of them are made.
+
+An ``entry`` of an array stands for a number, of which a float is its decimal; a ``parameter`` is a
+hyper-parameter. Where it is ``exact``, floats are refused inside a round.
+"""
 
 
 def entries(arithmetic: Arithmetic, values: Any) -> Entries:

@@ -24,7 +24,8 @@ from fltheory.engines.affine.probe import (
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.moments.client_sums import law_of_sums
-from fltheory.participation.base import Masks, Participation
+from fltheory.participation.base import Masks, Participation, counted
+from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -83,7 +84,13 @@ def random_affine_map(
         if law is not None:
             return law
         _check_clients_one_by_one(participation)
-    return _by_sets(probe, participation, outcomes)
+    if outcomes.count > _ENUMERATION_LIMIT:
+        try:
+            return _by_symbols(probe, participation)
+        except NotAffineError:
+            if outcomes.count > MOST_SETS:
+                raise
+    return _by_enumeration(probe, outcomes)
 
 
 class Outcomes:
@@ -103,41 +110,23 @@ class Outcomes:
         return self._participation.n_outcomes
 
     @cached_property
-    def _listed(self) -> tuple[FloatArray, Masks]:
+    def listed(self) -> tuple[FloatArray, Masks]:
+        """Their probabilities, (s,), and masks, (s, N)."""
         outcomes = list(self._participation.outcomes())
         probabilities = np.array([probability for probability, _ in outcomes])
         return probabilities, np.array([mask for _, mask in outcomes])
 
-    @property
-    def probabilities(self) -> FloatArray:
-        """(s,)."""
-        return self._listed[0]
-
-    @property
-    def masks(self) -> Masks:
-        """(s, N)."""
-        return self._listed[1]
-
-    @cached_property
-    def roots(self) -> FloatArray:
-        """(s,) roots of the probabilities."""
-        return np.asarray(np.sqrt(self.probabilities))
-
-
-def _by_sets(probe: Probe, participation: Participation, outcomes: Outcomes) -> RandomAffineMap:
-    """Read the law off the maps of some participant sets, or of all where they are few."""
-    few = outcomes.count <= MOST_SETS
-    if outcomes.count > _ENUMERATION_LIMIT:
-        try:
-            return _by_symbols(probe, participation)
-        except NotAffineError:
-            if not few:
-                raise
-    return _by_enumeration(probe, outcomes)
-
 
 def _by_symbols(probe: Probe, participation: Participation) -> RandomAffineMap:
-    """Read the law off one run on symbols, of a round that adds up what each participant does."""
+    """Read the law off one run on symbols, of a round that adds up what each participant does.
+
+    Symbols say that a client is there, not how often it was drawn.
+    """
+    if process_of(participation).repeats:
+        raise NotAffineError(
+            f"participation must have at most {MOST_SETS} outcomes for exact moments where clients "
+            f"may be drawn twice, got {counted(participation.n_outcomes)}: use engines.monte_carlo"
+        )
     size = participation.fixed_size
     numbers = np.arange(participation.n_clients + 1) if size is None else np.array([size])
     reading = probe.reading(numbers)
@@ -172,8 +161,8 @@ def _check_clients_one_by_one(participation: Participation) -> None:
 
 
 def _by_enumeration(probe: Probe, outcomes: Outcomes) -> RandomAffineMap:
-    probabilities, roots = outcomes.probabilities, outcomes.roots
-    maps = probe.bounded_maps(outcomes.masks)
+    probabilities, masks = outcomes.listed
+    roots, maps = np.sqrt(probabilities), probe.bounded_maps(masks)
     return RandomAffineMap(
         mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
         mean_offset=probabilities @ maps.offsets,

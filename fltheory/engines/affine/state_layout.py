@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, State
-from fltheory.engines.affine.numbers import Entries, entries
-from fltheory.engines.affine.probe import (
-    Probe,
-    RoundOverflowError,
-    StateFunction,
-    noise_covariance,
-)
-from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.affine.probe import Probe, RoundOverflowError, StateFunction
+from fltheory.engines.affine.symbolic.clients import joined, split
+from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.clients.analytic_clients import QuadraticClients
 from fltheory.engines.observables import QuadraticForm
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -78,9 +71,9 @@ class StateLayout:
         return run
 
     def _balanced_units(self, algorithm: Algorithm, problem: QuadraticProblem) -> FloatArray:
-        """Balance, for each entry of the memory, its pull on the model and the model's on it."""
-        units, dim = self.units.copy(), problem.dim
-        if units.size == dim:
+        """Balance the memory in a round of every other client."""
+        units = self.units
+        if units.size == problem.dim:
             return units
         branch = max(algorithm.branches, key=lambda named: named[1])[0]
         probe = Probe(self.function(algorithm, branch), problem, self.origin, self.origin)
@@ -89,12 +82,7 @@ class StateLayout:
             slope = probe.maps(every_other).slopes[0]
         except RoundOverflowError:
             return units
-        first = dim
-        for shape in list(self.shapes.values())[1:]:
-            part = slice(first, first + prod(shape))
-            units[part] = _balance(slope[part, :dim], slope[:dim, part])
-            first = part.stop
-        return units
+        return balanced_units(slope, self.shapes)
 
     def form(self, form: QuadraticForm) -> QuadraticForm:
         """Return a form in the model's offset as a form in the state's."""
@@ -111,19 +99,15 @@ class StateLayout:
         return split(vectors * self.units, self.shapes)
 
 
-def split(vectors: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """Return the entries (rows, ...) whose numbers vectors (rows, n) hold one after another."""
-    parts, first = {}, 0
-    for name, shape in shapes.items():
-        width = prod(shape)
-        parts[name] = vectors[:, first : first + width].reshape(len(vectors), *shape)
-        first += width
-    return parts
-
-
-def joined(state: State, names: Iterable[str]) -> Any:
-    """Return the vectors (rows, n) that hold a state's entries (rows, ...) one after another."""
-    return np.concatenate([state[name].reshape(len(state[name]), -1) for name in names], axis=1)
+def balanced_units(slope: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> FloatArray:
+    """Balance, for each entry of the memory, its pull on the model and the model's on it."""
+    widths = [prod(shape) for shape in shapes.values()]
+    units, first, dim = np.ones(sum(widths)), widths[0], widths[0]
+    for width in widths[1:]:
+        part = slice(first, first + width)
+        units[part] = _balance(slope[part, :dim], slope[:dim, part])
+        first = part.stop
+    return units
 
 
 def _balance(from_model: FloatArray, to_model: FloatArray) -> float:
@@ -144,70 +128,3 @@ def _model_first(state: State) -> list[str]:
 
 def _flat(state: State) -> FloatArray:
     return joined(state, _model_first(state))
-
-
-@dataclass(frozen=True, eq=False)
-class ReadRound:
-    """A round read off forms, from given counts: a row for each participant set.
-
-    Attributes
-    ----------
-    slopes, offsets, noises : arrays, (rows, n, n), (rows, n) and (rows, n, n)
-        Of the random entries, the noises as covariances.
-    known : mapping of str to array (rows, ...)
-        The other entries, or their parts that do not depend on the random ones.
-    widened : tuple of str
-        Those of them that depend on the random ones after all.
-    """
-
-    slopes: Entries
-    offsets: Entries
-    noises: Entries
-    known: Mapping[str, Entries]
-    widened: tuple[str, ...]
-
-
-def read_round(
-    algorithm: Algorithm,
-    branch: str,
-    numbers: ClientNumbers,
-    masks: Masks,
-    known: State,
-    random: Mapping[str, tuple[int, ...]],
-    origin: Entries,
-) -> ReadRound:
-    """Run a round on forms in the random entries, in the arithmetic of the clients' numbers.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    branch : str
-    numbers : ClientNumbers
-    masks : array of bool, (rows, N)
-    known : mapping of str to array (rows, ...)
-        Entries that are numbers.
-    random : mapping of str to tuple of int
-        The others' shapes.
-    origin : array, (n,)
-        Where those are measured from, before the round and after.
-    """
-    n, arithmetic = origin.size, numbers.arithmetic
-    space = Space(arithmetic, n)
-    identity = entries(arithmetic, np.eye(n, dtype=np.int64))
-    vectors = np.concatenate([origin[:, None], identity], axis=1)
-    state: dict[str, Any] = {name: space.constants(array) for name, array in known.items()}
-    state |= split(AffineArray(space, np.tile(vectors, (len(masks), 1, 1))), random)
-    after = algorithm.round(state, FormClients(numbers, space), masks, branch)
-    forms = {name: space.forms(array) for name, array in after.items()}
-    image = joined(forms, random)
-    others = {name: form for name, form in forms.items() if name not in random}
-    return ReadRound(
-        image.linear(n),
-        image.constant - origin,
-        noise_covariance(image),
-        {
-            name: np.broadcast_to(form.constant, (len(masks), *form.shape[1:]))
-            for name, form in others.items()
-        },
-        tuple(sorted(name for name, form in others.items() if not form.is_constant)),
-    )

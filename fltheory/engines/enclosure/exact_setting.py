@@ -8,8 +8,7 @@ are decided, and refuse to be mixed with floats.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, reduce
 from operator import mul
 from typing import Any
@@ -32,11 +31,10 @@ from fltheory.engines.affine.numbers import (
 )
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
-from fltheory.exact_or_float import is_exact, largest_norm, solve
+from fltheory.exact_or_float import is_exact, largest_norm
 from fltheory.participation.process import process_of
 from fltheory.problems.ball import Ball
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.validation import ClientIndices
 
 _MOST_BITS = 20_000
 
@@ -64,20 +62,6 @@ class WideningNumber(ExactNumber):
     def log(self) -> WideningNumber:
         """Return the natural logarithm."""
         return WideningNumber(fmpq(0) if self.value == 1 else arb(self.value).log())
-
-    def conjugate(self) -> WideningNumber:
-        """Return the number, which is real."""
-        return self
-
-    @property
-    def p(self) -> Any:
-        """The numerator of a fraction; a ball has none."""
-        return self.value.p
-
-    @property
-    def q(self) -> Any:
-        """The denominator of a fraction; a ball has none."""
-        return self.value.q
 
 
 def widening_root(value: Any) -> Any:
@@ -146,10 +130,6 @@ def product(*factors: Any) -> Any:
     return found.reshape(made.nrows(), made.ncols())
 
 
-def _weights(given: Any, count: int) -> Entries:
-    return exact_numbers(normalised([1] * count if given is None else list(given)))
-
-
 class ExactProblem(QuadraticProblem):
     """A quadratic problem in exact numbers.
 
@@ -160,45 +140,16 @@ class ExactProblem(QuadraticProblem):
     """
 
     def __init__(self, problem: QuadraticProblem) -> None:
-        fields = {
-            "hessians": exact_numbers(problem.hessians),
-            "optima": exact_numbers(problem.optima),
-            "sigma": WIDENING.parameter(problem.sigma),
-            "server_sigma": WIDENING.parameter(problem.server_sigma),
-            "noise_shares": (
-                None if problem.noise_shares is None else exact_numbers(problem.noise_shares)
-            ),
-            "target_weights": (
-                None
-                if problem.target_weights is None
-                else _weights(problem.target_weights, problem.n_clients)
-            ),
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
-    @cached_property
-    def alpha(self) -> Entries:
-        """(N,) target weights, which sum to one."""
-        if self.target_weights is None:
-            return _weights(None, self.n_clients)
-        return self.target_weights
-
-    @cached_property
-    def _spectra(self) -> list[list[Any]]:
-        """The eigenvalues of each Hessian, as fractions where it is diagonal."""
-        hessians = self.hessians[None] if self.shared_hessian else self.hessians
-        return [_eigenvalues(hessian) for hessian in hessians]
-
-    @cached_property
-    def L(self) -> Any:
-        """Smoothness: the largest eigenvalue of any client's Hessian."""
-        return WideningNumber(_largest([value for each in self._spectra for value in each]))
-
-    @cached_property
-    def mu(self) -> Any:
-        """Strong convexity: the smallest eigenvalue of any client's Hessian."""
-        return WideningNumber(-_largest([-value for each in self._spectra for value in each]))
+        shares = problem.noise_shares
+        self.__dict__.update(
+            hessians=exact_numbers(problem.hessians),
+            optima=exact_numbers(problem.optima),
+            sigma=WIDENING.parameter(problem.sigma),
+            server_sigma=WIDENING.parameter(problem.server_sigma),
+            noise_shares=None if shares is None else exact_numbers(shares),
+            # Thirds, say, sum to one as fractions only.
+            target_weights=exact_numbers(normalised(problem.alpha)),
+        )
 
     @cached_property
     def eigenbasis(self) -> tuple[Entries, Entries]:
@@ -219,51 +170,15 @@ class ExactProblem(QuadraticProblem):
 
     @cached_property
     def _curvatures(self) -> Entries:
-        raise NoExactTwinError("the eigenvalues of Hessians are in no array of exact numbers")
-
-    @cached_property
-    def mean_hessian(self) -> Entries:
-        """(d, d) Hessian of F."""
-        if self.shared_hessian:
-            return self.hessians
-        return np.asarray((self.alpha[:, None, None] * self.hessians).sum(axis=0))
-
-    @cached_property
-    def x_star(self) -> Entries:
-        """(d,) minimiser of F."""
-        if self.shared_hessian:
-            return np.asarray(self.alpha @ self.optima)
-        pull = self.alpha @ self._hessian_times(self.optima)
-        return solve(self.mean_hessian, pull)
+        """The eigenvalues of all Hessians, those of a diagonal one as fractions."""
+        hessians = self.hessians[None] if self.shared_hessian else self.hessians
+        every = [WideningNumber(value) for hessian in hessians for value in _eigenvalues(hessian)]
+        return np.array(every, dtype=object)
 
     @cached_property
     def x_star_error(self) -> Any:
         """Zero: ``x_star`` is exact."""
         return 0
-
-    def _hessian_times(self, vectors: Entries) -> Entries:
-        if self.shared_hessian:
-            return np.asarray(vectors @ self.hessians)
-        return np.asarray(np.matmul(self.hessians, vectors[:, :, None])[:, :, 0])
-
-    @cached_property
-    def _losses_at_optimum(self) -> Entries:
-        return self.client_losses(self.x_star)
-
-    @cached_property
-    def F_star(self) -> Any:
-        """The minimum of F."""
-        return self.alpha @ self._losses_at_optimum
-
-    @cached_property
-    def client_minima(self) -> Entries:
-        """(N,) minimum of each client's loss: zero."""
-        return exact_numbers(np.zeros(self.n_clients))
-
-    @cached_property
-    def Gamma(self) -> Any:
-        """``max_i F_i(x*) - F_i*``."""
-        return self._losses_at_optimum.max()
 
     @cached_property
     def sigma_G(self) -> Any:
@@ -272,24 +187,11 @@ class ExactProblem(QuadraticProblem):
             return sp.oo
         return largest_norm(self.gradients_at_optimum)
 
-    def sigma_G_on(self, ball: Ball) -> Any:
-        """Refuse: no enclosure of this supremum is known here.
-
-        Raises
-        ------
-        NoExactTwinError
-            Always, except for a Hessian that all share.
-        """
-        if self.shared_hessian:
-            return self.sigma_G
-        raise NoExactTwinError("sigma_G_on has no enclosure")
-
     def with_target_weights(self, weights: Entries) -> ExactProblem:
         """Return the same clients with another objective."""
-        other = copy(self)
-        other.__dict__.clear()
-        fields = "hessians", "optima", "sigma", "server_sigma", "noise_shares"
-        _set(other, **{name: getattr(self, name) for name in fields}, target_weights=weights)
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        other = object.__new__(ExactProblem)
+        other.__dict__.update(given, target_weights=weights)
         return other
 
     def largest_gradients_on(self, ball: Ball) -> Entries:
@@ -316,23 +218,6 @@ class ExactProblem(QuadraticProblem):
             found[client] = as_number(square)
         return found
 
-    def excess_loss(self, x: Any) -> Any:
-        """``F(x) - F*`` at points of shape (..., d)."""
-        offset = x - self.x_star
-        return (offset * (offset @ self.mean_hessian)).sum(axis=-1) / 2
-
-    def client_gradients(self, x: Entries, clients: ClientIndices) -> Entries:
-        """``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d) and clients (T,)."""
-        offsets = x - self.optima[clients]
-        if self.shared_hessian:
-            return np.asarray(offsets @ self.hessians)
-        return np.asarray(np.matmul(self.hessians[clients], offsets[:, :, None])[:, :, 0])
-
-    def client_losses(self, x: Entries) -> Entries:
-        """``F_i(x)`` of every client, (N,), at one point (d,)."""
-        offsets = x - self.optima
-        return np.asarray((offsets * self._hessian_times(offsets)).sum(axis=1) / 2)
-
 
 def _is_diagonal(matrix: Entries) -> bool:
     size = len(matrix)
@@ -346,23 +231,6 @@ def _eigenvalues(matrix: Entries) -> list[Any]:
     balls = acb_mat([[arb(item.value) for item in row] for row in matrix])
     # Each ball holds one eigenvalue, or as many as there are equal balls; all of them are real.
     return [value.real for value in balls.eig(multiple=True)]
-
-
-def _largest(values: list[Any]) -> Any:
-    fractions = [value for value in values if isinstance(value, fmpq)]
-    balls = [value for value in values if isinstance(value, arb)]
-    if not balls:
-        return max(fractions)
-    result = balls[0]
-    for value in (*balls[1:], *map(arb, fractions)):
-        result = result.max(value)
-    return result
-
-
-def _set(thing: Any, **values: Any) -> None:
-    """Set fields, and cached properties, of a frozen object."""
-    for name, value in values.items():
-        thing.__dict__[name] = value
 
 
 def exact_setting(setting: Setting) -> Setting:
@@ -380,15 +248,13 @@ def exact_setting(setting: Setting) -> Setting:
             f"got {type(problem).__name__}"
         )
     twin = object.__new__(Setting)
-    fields = {
-        "algorithm": with_parameters(setting.algorithm, WIDENING),
-        "problem": ExactProblem(problem),
-        "participation": process_of(setting.participation).in_numbers(exact_numbers),
-        "rounds": setting.rounds,
-        "x0": exact_numbers(setting.x0),
-    }
-    for name, value in fields.items():
-        object.__setattr__(twin, name, value)
+    twin.__dict__.update(
+        algorithm=with_parameters(setting.algorithm, WIDENING),
+        problem=ExactProblem(problem),
+        participation=process_of(setting.participation).in_numbers(exact_numbers),
+        rounds=setting.rounds,
+        x0=exact_numbers(setting.x0),
+    )
     return twin
 
 

@@ -16,24 +16,20 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.engines.affine.numbers import Entries, raw_number
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
 from fltheory.engines.fedau_weights.weight_error import WeightError, checked_cutoff, weight_error
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
 from fltheory.exact_or_float import is_exact
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.chains import checked_masks
 from fltheory.participation.process import ClientChains, process_of
 from fltheory.validation import FloatArray
 
@@ -108,15 +104,6 @@ def _enclosed(p: FloatArray, chains: ClientChains, cutoff: float, rounds: int) -
     return WeightError(np.stack(rows), np.zeros((len(rows), rounds)))
 
 
-@dataclass(frozen=True)
-class _Presence:
-    """Probability of presence in the first round, after a presence, and after an absence."""
-
-    first: float
-    stays: float
-    comes: float
-
-
 def _of_client(
     p: float, first: float, stays: float, comes: float, cutoff: float, rounds: int
 ) -> tuple[FloatArray, FloatArray]:
@@ -124,8 +111,7 @@ def _of_client(
 
     Without a cut-off nothing is subtracted, so that rounding is in proportion to the result.
     """
-    presence = _Presence(float(first), float(stays), float(comes))
-    values = _averages(presence, p, cutoff, rounds)
+    values = _averages(first, stays, comes, p, cutoff, rounds)
     largest = max((p - 1) ** 2, (p * min(cutoff, rounds) - 1) ** 2)
     rounding = 16 * _EPS * np.arange(1.0, rounds + 1)
     left_out = 3 * rounds**2 * _NEGLIGIBLE
@@ -133,20 +119,22 @@ def _of_client(
     return values, np.asarray(rounding * scale + left_out * largest)
 
 
-def _averages(presence: _Presence, p: float, cutoff: float, rounds: int) -> FloatArray:
+def _averages(
+    first: float, stays: float, comes: float, p: float, cutoff: float, rounds: int
+) -> FloatArray:
     """Average ``(p omega_t - 1)^2`` over all histories, for t = 0 .. rounds-1."""
     if cutoff >= rounds:
         cutoff = math.inf
-    comes, absent = presence.comes, 1 - presence.comes
+    absent = 1 - comes
     cut = 0.0 if cutoff == math.inf else absent ** (cutoff - 1)
     averages = np.empty(rounds)
     averages[0] = (p - 1) ** 2
     # v(., s) by the round s in which an interval ended, and its sums with the values.
     length = 2 if cutoff == math.inf else int(cutoff) + 1
-    onward: deque[_Row] = deque([(0, np.array([1 - presence.first]))], maxlen=length)
-    sums: deque[float] = deque([averages[0] * (1 - presence.first)], maxlen=length)
+    onward: deque[_Row] = deque([(0, np.array([1 - first]))], maxlen=length)
+    sums: deque[float] = deque([averages[0] * (1 - first)], maxlen=length)
     open_now = 0.0
-    at_once: _Row = (0, np.array([presence.first]))
+    at_once: _Row = (0, np.array([first]))
     later = _NOTHING
     for s in range(1, rounds):
         long_ago = _NOTHING if cutoff == math.inf else _row_before(onward, int(cutoff))
@@ -154,11 +142,11 @@ def _averages(presence: _Presence, p: float, cutoff: float, rounds: int) -> Floa
         away_once = _row_before(onward, 2)
         later = _added((absent, later, 0), (comes, away_once, 1), (-cut * comes, before, 1))
         present, away = _added((1.0, later, 0), (1.0, at_once, 1)), _added((cut, long_ago, 1))
-        at_once = _added((presence.stays, present, 0), (comes, away, 0))
+        at_once = _added((stays, present, 0), (comes, away, 0))
         open_now = absent * open_now + sums[-1]
         open_now -= cut * sums[-int(cutoff)] if len(sums) >= cutoff else 0.0
         averages[s] = _sum(_added((1.0, present, 0), (1.0, away, 0)), s, p) + open_now
-        onward.append(_added((1 - presence.stays, present, 0), (absent, away, 0)))
+        onward.append(_added((1 - stays, present, 0), (absent, away, 0)))
         sums.append(_sum(onward[-1], s, p))
     return averages
 
@@ -194,39 +182,21 @@ def _added(*parts: tuple[float, _Row, int]) -> _Row:
     return (low + int(large[0]), total[large[0] : large[-1] + 1]) if large.size else _NOTHING
 
 
-def recorded_weights(history: ArrayLike, cutoff: float) -> FloatArray:
-    """Return FedAU's weights along a record of who took part: Algorithm 2 itself.
+def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
+    """Return omega_t, t = 0 .. rounds, along a record of who took part: Algorithm 2 itself.
 
     Parameters
     ----------
-    history : array of 0 and 1, (rounds, N)
-        Who took part; every round of every client must be known.
-    cutoff : int or math.inf
+    masks : array of bool, (rounds, N)
+    longest : int or math.inf
         K, the longest interval.
+    ones : array, (N,)
+        Ones in the numbers that weights are to be in.
 
     Returns
     -------
     array, (N, rounds + 1)
-        omega_t for t = 0 .. rounds; the last is for the round to come.
-
-    Raises
-    ------
-    ValueError
-        For a record without rounds or clients, with gaps (NaN) or entries other than 0 and 1, or
-        a cutoff below 1 or not whole.
-
-    Examples
-    --------
-    >>> recorded_weights([[1], [0], [0], [1]], 5).tolist()
-    [[1.0, 1.0, 1.0, 1.0, 2.0]]
     """
-    longest = checked_cutoff(cutoff)
-    masks = checked_masks("history", history, shape="(rounds, N)")
-    return _recorded(masks, longest, np.ones(masks.shape[1]))
-
-
-def _recorded(masks: Masks, longest: float, ones: Any) -> Any:
-    """Return the same from ones in the numbers that weights are to be in."""
     weights = np.stack([ones] * (len(masks) + 1), axis=1)
     intervals, lasted = 0 * ones, 0 * ones
     for t, mask in enumerate(masks):
@@ -257,7 +227,7 @@ def cyclic_weights(cycles: Participation, cutoff: float, rounds: int) -> FloatAr
     rounds = validation.whole_number("rounds", rounds, at_least=1)
     masks = islice(cycles.masks(np.random.default_rng(0), 1), rounds)
     ones = cycles.marginals / cycles.marginals
-    return _recorded(np.concatenate(list(masks)), checked_cutoff(cutoff), ones)[:, :-1]
+    return recorded_weights(np.concatenate(list(masks)), checked_cutoff(cutoff), ones)[:, :-1]
 
 
 def sampled_weight_errors(setting: Setting, replicas: int, rng: np.random.Generator) -> FloatArray:

@@ -31,12 +31,11 @@ from fltheory.engines.affine.probe import (
     UNIT_ROUNDOFF,
     Probe,
     RoundOverflowError,
-    noise_covariance,
 )
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.reading import run_on_symbols
 from fltheory.engines.affine.symbolic.clients import LocalMaps
-from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, noise_covariance
 from fltheory.engines.affine.symbolic.presences import PresenceSpace, PresentClients, together
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.inclusions.correlations import (
@@ -167,9 +166,9 @@ class _OneSum(PresentClients):
         space, numbers, d = self._space, self._numbers, self._numbers.problem.dim
         n, parts = space.symbols - d, space.parts(weights)
         if self.effects is not None or not space.is_mask(who) or parts is None or len(parts) != 1:
-            raise together("it takes other than one sum over those who take part")
+            raise together("it does not use its participants through exactly one sum")
         if correction is not None or x.values[..., 1 + n :].any():
-            raise together("clients begin elsewhere, or with noise, or are told corrections")
+            raise together("clients start at another model, or with noise, or get corrections")
         ((place, (*_, present)),) = parts.items()
         weighed = space.forms(present).known("weights of clients")
         # What all weigh alike is told from rounding only where it is one.

@@ -20,7 +20,6 @@ from fltheory.engines.affine.probe import (
     StateFunction,
 )
 from fltheory.engines.affine.probing import MOST_SETS, Outcomes, random_affine_map
-from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
@@ -35,7 +34,7 @@ from fltheory.engines.moments.moment_map import (
     traces_of,
 )
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
-from fltheory.engines.setting import Setting, in_float64
+from fltheory.engines.setting import Setting, in_float64, without_idle_projection
 from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
@@ -75,9 +74,9 @@ def exact(
     observe : sequence of Observable
         Further quantities to follow.
     arithmetic : {"float64", "enclosed", "rational"}
-        ``"enclosed"`` accounts for every rounding, with balls, and takes the setting's numbers
-        for the decimals that they were written as; so does ``"rational"``, which returns
-        fractions, whose digits grow by the round. Both also follow algorithms that count.
+        ``"enclosed"`` accounts for every rounding, with balls, and reads the setting's numbers as
+        the decimals that were written. So does ``"rational"``, which returns fractions; their
+        digits grow with every round. Both also follow algorithms that count.
 
     Returns
     -------

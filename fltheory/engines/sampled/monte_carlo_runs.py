@@ -13,13 +13,17 @@ from numpy.random import PCG64, SFC64
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.stepped_clients import SteppedClients, analytic_clients
+from fltheory.engines.clients.analytic_clients import (
+    AnalyticClients,
+    GaussianNoise,
+    SteppedClients,
+    analytic_clients,
+)
 from fltheory.engines.guard import guarded, seeded
-from fltheory.engines.observables import AnalyticClients, Observable, standard_samples
+from fltheory.engines.observables import Observable, standard_samples
 from fltheory.engines.setting import Setting, in_float64
 from fltheory.engines.simulation import simulate
-from fltheory.engines.trajectory import FIELDS, Trajectory
+from fltheory.engines.trajectory import FIELDS, Trajectory, sampled_trajectory
 from fltheory.long_work.parallel import sampling_threads
 from fltheory.problems.base import Problem
 from fltheory.validation import FloatArray
@@ -65,13 +69,14 @@ def monte_carlo(
     Trajectory
         With ``standard_error``.
 
-    A round that draws from a generator of its own is run replica by replica, that generator
-    seeded as well, and put back afterwards.
+    A round that draws from a generator of its own is run replica by replica; that generator is
+    seeded as well, and restored afterwards.
 
     Raises
     ------
     ValueError
-        For arguments that do not fit together, and for a round that is no pure function otherwise.
+        For arguments that do not fit together, and for a round that is otherwise not a pure
+        function.
 
     Examples
     --------
@@ -199,16 +204,5 @@ def _clients(problem: Problem, rng: np.random.Generator, step_by_step: bool) -> 
 
 def _trajectory(total: _Summary, names: Sequence[str]) -> Trajectory:
     with np.errstate(invalid="ignore"):
-        broken = ~np.isfinite(total.mean + total.squares).all(axis=0)
-    diverged_at = int(np.argmax(broken)) if broken.any() else None
-    mean, squares = total.mean.copy(), total.squares.copy()
-    if diverged_at is not None:
-        mean[:, diverged_at:] = np.inf
-        squares[:, diverged_at:] = np.inf
-    standard_error = np.sqrt(squares / (total.count - 1) / total.count)
-    return Trajectory.of(
-        dict(zip(names, mean, strict=True)),
-        standard_error=dict(zip(names, standard_error, strict=True)),
-        replicas=total.count,
-        diverged_at=diverged_at,
-    )
+        error = np.sqrt(total.squares / (total.count - 1) / total.count)
+        return sampled_trajectory(names, total.mean, error, total.count)

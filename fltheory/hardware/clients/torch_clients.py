@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,8 +12,7 @@ from torch import Tensor, nn
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.hardware.clients.batches import Batches, Pools
-from fltheory.hardware.clients.local_training import LocalTraining, ServerData
+from fltheory.hardware.clients.batches import Batches, LocalTraining, Pools, ServerData
 from fltheory.hardware.clients.sampled_losses import SampledLosses
 from fltheory.hardware.gradients import FlatModel, Loss, Way, batch_losses, cross_entropy
 
@@ -32,9 +32,9 @@ class TorchClients:
     inputs, targets : Tensor, (n, ...)
         All samples, on the device where everything is to run.
     parts : sequence of integer arrays
-        The places of each client's samples.
+        Indices of each client's samples.
     loss : callable
-        (outputs, targets) to one loss a sample.
+        (outputs, targets) to one loss per sample.
     training : LocalTraining
     server : ServerData, optional
         Needed by algorithms that ask for the server's gradient.
@@ -115,7 +115,7 @@ class TorchClients:
 
     @property
     def randomness(self) -> Tensor:
-        """The state of the generator that draws batches, to go on from after a break."""
+        """The state of the generator that draws batches, to resume from."""
         return self._generator.get_state()
 
     @randomness.setter
@@ -123,7 +123,7 @@ class TorchClients:
         self._generator.set_state(state)
 
     def expect(self, most: int | None) -> None:
-        """Say that at most so many clients of a replica take part in the coming rounds.
+        """Announce how many clients of a replica take part in a coming round at most.
 
         They are then found without asking the device. With None they are counted.
         """
@@ -140,24 +140,16 @@ class TorchClients:
         proximal: float = 0,
     ) -> Tensor:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
-        rows, clients, change = self._changes(x, who, steps, lr, correction, proximal)
+        rows, clients, change = self._changes(
+            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
+        )
         changes = torch.zeros((*who.shape, x.shape[1]), dtype=x.dtype, device=x.device)
         changes[rows, clients] = change
         return changes
 
-    def summed_local_sgd(
-        self,
-        x: Tensor,
-        who: Tensor,
-        weights: Tensor,
-        *,
-        steps: int,
-        lr: float,
-        correction: Tensor | None = None,
-        proximal: float = 0,
-    ) -> Tensor:
+    def summed_local_sgd(self, x: Tensor, who: Tensor, weights: Tensor, **steps: Any) -> Tensor:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        rows, clients, change = self._changes(x, who, steps, lr, correction, proximal)
+        rows, clients, change = self._changes(x, who, **steps)
         replicas = torch.arange(len(x), device=x.device)[:, None]
         return torch.where(rows == replicas, weights[rows, clients], 0.0) @ change
 
@@ -204,10 +196,11 @@ class TorchClients:
         self,
         x: Tensor,
         who: Tensor,
+        *,
         steps: int,
         lr: float,
-        correction: Tensor | None,
-        proximal: float,
+        correction: Tensor | None = None,
+        proximal: float = 0,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the participants, as (rows, clients), and their changes, (participants, dim)."""
         rows, clients, present = self._participants(who)

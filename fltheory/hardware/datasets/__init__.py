@@ -8,8 +8,7 @@ from pathlib import Path
 
 from fltheory import validation
 from fltheory.hardware.datasets.files import cifar10, fashion_mnist, mnist
-from fltheory.hardware.datasets.images import ImageData
-from fltheory.hardware.datasets.sklearn_digits import digits
+from fltheory.hardware.datasets.images import ImageData, digits
 
 __all__ = ["load"]
 

@@ -1,4 +1,4 @@
-"""Labelled images, split into a training and a test set."""
+"""Labelled images, split into a training and a test set; scikit-learn's digits are at hand."""
 
 from __future__ import annotations
 
@@ -126,3 +126,41 @@ def check_labels(name: str, labels: Labels, n_classes: int) -> None:
 def from_bytes(pixels: NDArray[np.uint8]) -> Images:
     """Scale bytes 0 .. 255 to float32 between 0 and 1."""
     return read_only(np.divide(pixels, np.float32(_BRIGHTEST), dtype=np.float32))
+
+
+_N_CLASSES = 10
+_BRIGHTEST_DIGIT = 16
+_EVERY = 5
+
+
+def digits() -> ImageData:
+    """Return scikit-learn's 1,797 digits of 8 x 8 pixels.
+
+    Of each class every fifth image is a test image; nothing is random.
+
+    Raises
+    ------
+    ImportError
+        Where scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise ImportError(
+            "the digits come with scikit-learn, part of an optional extra: "
+            "pip install 'fltheory[torch]'"
+        ) from error
+    pixels, classes = load_digits(return_X_y=True)
+    images = (pixels / _BRIGHTEST_DIGIT).astype(np.float32).reshape(-1, 1, 8, 8)
+    labels = classes.astype(np.int64)
+    rank = np.empty(labels.size, dtype=np.intp)
+    for label in range(_N_CLASSES):
+        of_class = np.flatnonzero(labels == label)
+        rank[of_class] = np.arange(of_class.size)
+    held_out = rank % _EVERY == _EVERY - 1
+    return ImageData(
+        Labelled(images[~held_out], labels[~held_out]),
+        Labelled(images[held_out], labels[held_out]),
+        _N_CLASSES,
+        "digits",
+    )

@@ -11,7 +11,7 @@ from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.files.read_file import toml_in, toml_of
 from fltheory.files.tables import Table, checked_table, made, merged
-from fltheory.hardware.training.curve import FIGURES
+from fltheory.hardware.training.run import FIGURES
 from fltheory.hardware.training.settings import RunSettings, run_settings
 
 _OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")
@@ -146,7 +146,7 @@ def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment
     path : path
     changes : sequence of str
         ``key=value`` with a dotted key and a value in TOML, e.g. ``training.rounds=10``; they
-        change what the whole table has in common.
+        change what is common to the whole table.
 
     Raises
     ------

@@ -12,10 +12,9 @@ import numpy as np
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.files.whole_file import remove_leftovers, writable
-from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment import Experiment, ExperimentCell
 from fltheory.hardware.training.prepared import checked_device, prepared
-from fltheory.hardware.training.run import Finished, identity, train
+from fltheory.hardware.training.run import FIGURES, Finished, identity, train
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.long_work.progress import Progress
 from fltheory.validation import FloatArray
@@ -60,9 +59,9 @@ def measure(
 ) -> list[Measured]:
     """Run what experiments need, or read it from ``out`` where it is there already.
 
-    Every run has a file of its own in ``out``, named by all that determines it, so that
-    experiments share runs and an interrupted one goes on where it was. Files that other code,
-    another torch or NumPy, or other images left there are neither used nor removed.
+    Every run has a file of its own in ``out``, named after everything that determines it, so that
+    experiments share runs and an interrupted one resumes. Files that other code, another torch or
+    NumPy, or other images left there are neither used nor removed.
 
     Parameters
     ----------
@@ -77,7 +76,7 @@ def measure(
     progress : callable, optional
         Called with (rounds done, rounds in all, what is being run).
     notice : callable, optional
-        Called with a line where such files are left aside.
+        Called with a line of text if such files are ignored.
 
     Raises
     ------

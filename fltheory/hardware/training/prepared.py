@@ -17,7 +17,7 @@ from torch import Tensor
 from fltheory.algorithms import Harmonic, Scheduled, ServerMomentum
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.hardware import models
-from fltheory.hardware.clients.local_training import LocalTraining, ServerData
+from fltheory.hardware.clients.batches import LocalTraining, ServerData
 from fltheory.hardware.clients.torch_clients import TorchClients
 from fltheory.hardware.datasets import load
 from fltheory.hardware.datasets.images import ImageData
@@ -90,10 +90,8 @@ class Prepared(ReadOnlyArrays):
     participation : Participation
     start : Tensor, (1, dim)
         The initial model.
-    train_inputs, train_labels : Tensor
-        Of everybody.
     parts : tuple of index arrays
-        Places of each client's images among them.
+        Places of each client's images among those of the clients.
     server_places : index array
         Those of the server's.
     test_inputs, test_labels : Tensor
@@ -106,8 +104,6 @@ class Prepared(ReadOnlyArrays):
     clients: TorchClients
     participation: Participation
     start: Tensor
-    train_inputs: Tensor
-    train_labels: Tensor
     parts: Partition
     server_places: NDArray[np.intp]
     test_inputs: Tensor
@@ -182,8 +178,6 @@ def prepared(
         clients,
         participation,
         clients.model.initial[None],
-        pictures.train,
-        labels,
         parts,
         server,
         pictures.test,

@@ -12,16 +12,15 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from fltheory import __version__
 from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
 from fltheory.files.read_file import existing_file, text_of, toml_of
 from fltheory.grammar.refutation import Weight
 from fltheory.long_work.progress import Progress
-from fltheory.report.citing import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.report.figures.figure_file import drawn
 from fltheory.report.figures.region_figure import region_figure
-from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.report_view import (
     MARKS,
     BesideView,
@@ -37,12 +36,27 @@ from fltheory.report.html.report_view import (
 )
 from fltheory.report.terminal.refutation_text import setting_lines
 from fltheory.report.terminal.verdict_table import what_is_refuted
+from fltheory.report.verdict_file import MadeBy
 from fltheory.verify import Outcome, check, falsify, map_region, read_certificate
 from fltheory.verify.certificates.certificate_checker import parsed
 from fltheory.verify.check import read_kept_witness
 from fltheory.verify.region_map import default_axis, default_axis_names, starting_point
 from fltheory.verify.runs import Cell
 from fltheory.worst_case import read_proof
+
+HOW_TO_CITE = (
+    "A verdict is about a statement in one reading, so cite both, with the version: "
+    f'"`fedavg-li/1` (printed), fltheory {__version__}", and the paper itself for the theorem. '
+    "`CITATION.cff` in the repository's root has the software's entry. `fltheory verify "
+    "fedavg-li/1` recomputes the verdicts."
+)
+HOW_TO_CORRECT = (
+    "The transcriptions are ours, and errors in them are ours. Send the statement's id, what the "
+    "paper says, and where (version, page, equation), as an issue or a change of the paper's file "
+    "in `fltheory/theorems/`; corrections come before everything else. A verdict that rests on a "
+    "doubtful passage is not counted, and the statement's note names the passage."
+)
+
 
 _PAGE = files("fltheory.report.html") / "page"
 

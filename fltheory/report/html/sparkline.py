@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from markupsafe import Markup
 
-from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.curves import BoundCurve
 
 _WIDTH, _HEIGHT, _MARGIN = 120, 32, 3
 _LEAST_SPAN = math.log(2.0)

@@ -32,14 +32,15 @@ def audit_text(audit: Audit) -> str:
 
 
 def run_text(audit: RunAudit) -> str:
-    """Return a printed bound on a run, the proved one and the truth side by side."""
+    """Return a theorem's bound on a run, the proved one and the truth side by side."""
     theorem, proved = audit.theorem, audit.proved
     times = f"{audit.paper / proved.value:.4g} times less" if proved.value > 0 else "none at all"
+    printed = theorem.reading == "printed"
+    bound = "bound as printed" if printed else f"bound of the {theorem.reading} reading"
     name = "PROVED" if proved.proofs else "not proved, a solver finds"
     lines = [
         f"{theorem.id}: {theorem.title}; {how_many(audit.setting.rounds, 'round')}",
-        f"  printed, {theorem.source} ({theorem.reading} reading, {audit.verdict.outcome.name} "
-        f"here): {audit.paper:.6g}",
+        f"  {bound}, {theorem.source} ({audit.verdict.outcome.name} here): {audit.paper:.6g}",
         f"  {name}: {proved.value:.6g}, {times}, at this setting's {proved.at}",
         f"  exact truth of this setting's clients: {audit.truth:.6g}",
     ]

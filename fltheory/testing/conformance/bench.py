@@ -9,13 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.case_maker import CaseMaker, Kind
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.case_maker import CaseMaker, Kind, steady
 from fltheory.testing.conformance.guarded_run import NOT_FINITE, GuardedRun, Misconduct
 from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.slips.table import played
 from fltheory.testing.conformance.specifications import Specification
-from fltheory.testing.conformance.ties import steady
 from fltheory.validation import FloatArray
 
 _MOST_TRIED = 160
@@ -87,8 +86,8 @@ class Bench:
             if not np.isfinite(models).all():
                 given = ", ".join(f"{name}={value!r}" for name, value in case.keywords.items())
                 raise ValueError(
-                    "what is fixed must keep models finite: this package's own overflow with "
-                    f"{given}"
+                    "fixed arguments must keep models finite: the package's own models overflow "
+                    f"with {given}"
                 )
             self._ours[case.key] = models
         return self._ours[case.key]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from fltheory.files.user_file import said_by
 from fltheory.read_only import read_only_copy
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.clients import CountedClient
+from fltheory.testing.conformance.case import Case, CountedClient
 from fltheory.testing.conformance.own_runs import Run
 from fltheory.validation import FloatArray
 
@@ -101,6 +101,22 @@ class GuardedRun:
         return models
 
 
+def check_signature(run: Run, case: Case) -> None:
+    """Raise ValueError if ``run`` cannot be called as it will be: each law would fail by that."""
+    try:
+        taken = signature(run)
+    except (TypeError, ValueError):  # some of what is compiled does not tell
+        return
+    try:
+        taken.bind(case.x0, case.clients, case.trace, **case.keywords)
+    except TypeError as error:
+        names = ", ".join(case.keywords)
+        raise ValueError(
+            f"run must take x0, clients, trace and the keyword arguments {names} (it need not use "
+            f"them), got {taken}: {error}"
+        ) from error
+
+
 def _raised(error: BaseException, case: Case) -> Misconduct:
     said = said_by(error)
     text = f"{type(error).__name__}: {said}".strip().rstrip(":")
@@ -109,13 +125,6 @@ def _raised(error: BaseException, case: Case) -> Misconduct:
         return Misconduct(
             "changes its inputs",
             f"run changes its inputs, which are read-only (copy them first): {text}{place}",
-            case,
-        )
-    if isinstance(error, TypeError) and "keyword argument" in said:
-        names = ", ".join(case.keywords)
-        return Misconduct(
-            "raises TypeError",
-            f"run must take the arguments {names}, whether it uses them or not: {text}{place}",
             case,
         )
     return Misconduct(f"raises {type(error).__name__}", f"run raises {text}{place}", case)
@@ -198,7 +207,7 @@ def _shape_hint(shape: tuple[int, ...], case: Case) -> str:
     if shape == (case.rounds, case.dim):
         return ": the first row must be x0, before any round"
     if shape == (case.dim,):
-        return ": the models after every round are wanted, not the last alone"
+        return ": return the model after every round, not only the last one"
     if shape == (case.dim, case.rounds + 1):
-        return ": a row must be a round"
+        return ": return one row per round"
     return ""

@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from fltheory.testing.conformance.cases.case import Case, numbers
+from fltheory.testing.conformance.case import Case, numbers
 from fltheory.validation import FloatArray
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from fltheory.algorithms.local_sgd import LocalSgd
 from fltheory.algorithms.shared.step_sizes import Constant
 from fltheory.algorithms.table import ALGORITHMS, Listed
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.options import (
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.options import (
     OPTIONS,
     Option,
     Shares,

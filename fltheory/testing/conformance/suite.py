@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.long_work.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
-from fltheory.testing.conformance.cases.case_maker import CaseMaker
-from fltheory.testing.conformance.guarded_run import GuardedRun
-from fltheory.testing.conformance.hints import hints_of
-from fltheory.testing.conformance.laws.table import IGNORES_TRACE, LAWS, LONGEST, ConformanceLaw
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.case_maker import CaseMaker
+from fltheory.testing.conformance.diagnosis import causes_of, hints_of
+from fltheory.testing.conformance.guarded_run import GuardedRun, check_signature
+from fltheory.testing.conformance.laws import IGNORES_TRACE, LAWS, LONGEST, ConformanceLaw
 from fltheory.testing.conformance.own_runs import Run, algorithm_of
 from fltheory.testing.conformance.report import (
     ConformanceError,
@@ -25,8 +27,10 @@ from fltheory.testing.conformance.report import (
     LawOutcome,
     differences,
 )
-from fltheory.testing.conformance.slips.diagnosis import causes_of
-from fltheory.testing.conformance.specifications import specification
+from fltheory.testing.conformance.specifications import Specification, specification
+
+if TYPE_CHECKING:
+    import pytest
 
 RTOL = 1e-9
 _FINEST = 1e-14
@@ -73,7 +77,7 @@ def check_algorithm(
     stop_at_first : bool
         Whether to stop at the first failure.
     raises : bool
-        Whether what does not conform is an error; otherwise the report says so.
+        Whether to raise an error if it does not conform; otherwise the report says so.
     progress : callable, optional
         Called with how many laws are done, how many there are, and the next one's name.
     **hyper
@@ -90,7 +94,7 @@ def check_algorithm(
         An AssertionError whose message says which law fails, on the smallest trace that shows
         it, what was expected, what came, and likely causes.
     ValueError
-        For an unknown algorithm, law or option.
+        For an unknown algorithm, law or option, and if ``run`` does not take these arguments.
 
     Examples
     --------
@@ -103,6 +107,7 @@ def check_algorithm(
     one, checked = specification(name), laws_of(name, laws)
     if not checked:
         raise ValueError(f"laws must name one law at least, got {laws!r}: nothing is checked")
+    check_signature(run, _smallest(one, fixed))
     guarded = GuardedRun(run)
     bench, begun = Bench(one, guarded, rtol), time.perf_counter()
     inspection = Inspection(bench, fixed, seed)
@@ -154,9 +159,8 @@ def checked_request(
         for law, reason in expected.items():
             validation.text(f"expected[{law!r}]", reason)
     fixed = one.checked(hyper)
-    make = CaseMaker(one, fixed, np.random.default_rng(0))
     # The package's own algorithm says what is out of range, before anything is run.
-    case = make.drawn(n=2, rounds=1)
+    case = _smallest(one, fixed)
     n = case.n_clients
     given = {
         name: one.options[name].for_clients(value, n)
@@ -165,6 +169,10 @@ def checked_request(
     }
     algorithm_of(one, (1,) * n, **{**case.keywords, **given})
     return fixed
+
+
+def _smallest(one: Specification, fixed: Mapping[str, Any]) -> Case:
+    return CaseMaker(one, fixed, np.random.default_rng(0)).drawn(n=2, rounds=1)
 
 
 def laws_of(name: str, named: Collection[str] | None = None) -> list[ConformanceLaw]:
@@ -281,3 +289,100 @@ def _notes(guarded: GuardedRun, lasts: float) -> tuple[str, ...]:
             "reached, and what happens there is not checked"
         )
     return tuple(notes)
+
+
+@dataclass(frozen=True)
+class LawCheck:
+    """One law of an algorithm; called with an implementation it raises where the law fails.
+
+    Attributes
+    ----------
+    algorithm, law : str
+    seed : int
+    rtol : float
+    hyper : mapping
+        As in `check_algorithm`.
+    """
+
+    algorithm: str
+    law: str
+    seed: int = 0
+    rtol: float = RTOL
+    hyper: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, run: Run) -> None:
+        """Check an implementation; a law that does not apply is skipped.
+
+        Raises
+        ------
+        ConformanceError
+            An AssertionError with the whole finding.
+        """
+        import pytest  # which the command does without
+
+        report = check_algorithm(
+            run,
+            self.algorithm,
+            seed=self.seed,
+            rtol=self.rtol,
+            laws=[self.law],
+            raises=False,
+            **self.hyper,
+        )
+        if not report.checked:
+            pytest.skip(f"{self.law} does not apply with the fixed arguments")
+        if not report.conforms:
+            raise ConformanceError(report)
+
+
+@checks_kinds
+def conformance_laws(
+    name: str,
+    *,
+    seed: int = 0,
+    rtol: float = RTOL,
+    expected: Mapping[str, str] | None = None,
+    **hyper: Any,
+) -> pytest.MarkDecorator:
+    """Return a mark that runs a test once for each law of an algorithm.
+
+    The test takes one argument, ``law``, and calls it with an implementation.
+
+    Parameters
+    ----------
+    name, seed, rtol
+        As in `check_algorithm`.
+    expected : mapping of str to str, optional
+        Laws that fail, and why: their tests are expected to fail, strictly.
+    **hyper
+        As in `check_algorithm`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown algorithm or law, and what `check_algorithm` refuses.
+
+    Examples
+    --------
+    >>> from fltheory.testing import conformance_laws, run_of
+    >>> @conformance_laws("scaffold", option=2)
+    ... def test_scaffold(law):
+    ...     law(run_of("scaffold"))
+    """
+    import pytest
+
+    checked_request(name, seed=seed, rtol=rtol, expected=expected, hyper=hyper)
+    reasons = dict(expected or {})
+    return pytest.mark.parametrize(
+        "law",
+        [
+            pytest.param(
+                LawCheck(name, law.name, seed, rtol, hyper),
+                id=law.name,
+                marks=[pytest.mark.xfail(reason=reasons[law.name], strict=True)]
+                if law.name in reasons
+                else [],
+            )
+            for law in laws_of(name)
+        ],
+    )

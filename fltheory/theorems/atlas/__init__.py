@@ -2,9 +2,7 @@
 
 from fltheory.theorems.atlas import (
     fedavg_li,
-    fedavg_li_constant,
     fedawe,
-    fedawe_run,
     fednova,
     fedprox,
     local_gd,
@@ -14,12 +12,10 @@ from fltheory.theorems.atlas import (
 
 STATEMENTS = (
     *fedavg_li.STATEMENTS,
-    *fedavg_li_constant.STATEMENTS,
     *local_gd.STATEMENTS,
     *proxskip.STATEMENTS,
     *fedprox.STATEMENTS,
     *fednova.STATEMENTS,
     *fedawe.STATEMENTS,
-    *fedawe_run.STATEMENTS,
     *scaffold_bias.STATEMENTS,
 )

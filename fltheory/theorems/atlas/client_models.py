@@ -9,20 +9,25 @@ own, apart from the engines; numbers are floats, or exact where the setting's ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from fltheory.algorithms import AveragedIterate, LocalSgd
+from fltheory.algorithms import AveragedIterate, FedAWE, LocalSgd
 from fltheory.content import cached_by_content
+from fltheory.decimals import as_fraction
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work
 from fltheory.engines.enclosure.exact_setting import exact_numbers
 from fltheory.evidence.enclosed_check import AFFORDABLE
 from fltheory.exact_or_float import is_exact, largest, number, root
+from fltheory.participation import Bernoulli, VaryingBernoulli
 from fltheory.participation.process import process_of
 from fltheory.problems import QuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
@@ -234,3 +239,391 @@ def gradients_at_optimum(setting: Setting) -> Any:
     problem: Any = setting.problem
     gradients: FloatArray = problem.gradients_at_optimum
     return number((gradients * gradients).sum(axis=1).mean())
+
+
+# ------------------------------------------------------------ clients that wait
+# Clients keep models of their own, and wait: ``a_i = t - tau_i(t)`` counts from a client's last
+# round. Given all the a_i, a round is affine in ``z = (x_1 - x*, .., x_m - x*, 1)``, and so is the
+# auxiliary ``z_i = x_i - eta_l eta_g s (a_i - 1) grad F_i(x_i)`` of Definition 1. So the second
+# moments, kept apart by ``a = (a_1, .., a_m)``, follow from themselves. This is a plain recursion
+# of its own, apart from the engines; numbers are floats, or exact where the setting's are.
+#
+# Long runs in floats are the powers of one matrix, where every client has a round in which it is
+# surely there: then there are few a.
+
+Absences = tuple[int, ...]
+"""The rounds since each client's last, which are at least one."""
+
+_NEGLIGIBLE = 1e-20
+"""The probability below which floats forget an absence: it adds less than rounding does."""
+_ROUNDING = 1e-12
+_STEP_BY_STEP = 64
+"""The most rounds of which each is looked at."""
+
+
+def availability_rows(setting: Setting) -> list[list[Fraction]]:
+    """Return the clients' probabilities in each round, which repeat.
+
+    Raises
+    ------
+    ValueError
+        For a process of another kind.
+    """
+    who = setting.participation
+    if not isinstance(who, Bernoulli | VaryingBernoulli):
+        raise ValueError(f"participation must be independent over clients and rounds, got {who!r}")
+    return [[as_fraction(p) for p in row] for row in np.atleast_2d(who.availability)]
+
+
+def number_for(setting: Setting, value: Fraction) -> Any:
+    """Return a fraction in the kind of numbers of a setting."""
+    return exact_numbers(value).item() if is_exact(setting.x0) else float(value)
+
+
+def fedawe_of(setting: Setting) -> FedAWE:
+    """Return a setting's FedAWE.
+
+    Raises
+    ------
+    ValueError
+        For another algorithm, other clients than quadratic ones, or unequal target weights.
+    """
+    if not isinstance(setting.algorithm, FedAWE):
+        raise ValueError(f"algorithm must be FedAWE, got {setting.algorithm!r}")
+    problem: Any = setting.problem
+    if not isinstance(problem, QuadraticProblem):
+        raise ValueError(f"problem must be a QuadraticProblem for theorems on FedAWE: {problem!r}")
+    if (problem.alpha != problem.alpha[0]).any():
+        raise ValueError(f"target_weights must be equal, as in F of (1), got {problem.alpha}")
+    return setting.algorithm
+
+
+@dataclass(frozen=True)
+class DescentTerms:
+    """Both sides of Lemma 3 for one round, term by term; sums are over clients.
+
+    Attributes
+    ----------
+    excess_after, excess : float or exact number
+        ``E F(z-_{t+1}) - F*`` and ``F(z-_t) - F*``.
+    squared_gradient : float or exact number
+        ``||grad F(z-_t)||^2``.
+    squared_waits, waited_gradients : float or exact number
+        Sums of ``(t - tau_i)^2``, and of that times ``||grad F_i(x_i)||^2``.
+    apart, spread : float or exact number
+        Sums of ``||x_i - z_i||^2`` and of ``||z_i - z-||^2``.
+    """
+
+    excess_after: Any
+    excess: Any
+    squared_gradient: Any
+    squared_waits: Any
+    waited_gradients: Any
+    apart: Any
+    spread: Any
+
+
+@dataclass(frozen=True, eq=False)
+class WaitingModels(ReadOnlyArrays):
+    """The second moments ``E z z' 1{a}`` of a setting's clients before each round t = 0 .. R.
+
+    Attributes
+    ----------
+    setting : Setting
+    """
+
+    setting: Setting
+
+    @cached_property
+    def _hessians(self) -> Any:
+        """(m, d, d)."""
+        problem: Any = self.setting.problem
+        return np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
+
+    @property
+    def _mean_hessian(self) -> Any:
+        problem: Any = self.setting.problem
+        return problem.mean_hessian
+
+    @cached_property
+    def _pulls(self) -> Any:
+        """(m, d) minus the gradients at x*."""
+        problem: Any = self.setting.problem
+        offsets = problem.optima - problem.x_star
+        return np.matmul(self._hessians, offsets[:, :, None])[:, :, 0]
+
+    @cached_property
+    def _chances(self) -> list[dict[tuple[bool, ...], Any]]:
+        """The probability of each set of clients, for each round of a period."""
+        count = len(self._hessians)
+        found: list[dict[tuple[bool, ...], Any]] = []
+        for row in availability_rows(self.setting):
+            chances = {}
+            for here in product((False, True), repeat=count):
+                pairs = zip(row, here, strict=True)
+                chance = math.prod((p if there else 1 - p for p, there in pairs), start=Fraction(1))
+                if chance:
+                    chances[here] = number_for(self.setting, chance)
+            found.append(chances)
+        return found
+
+    @cached_property
+    def _local(self) -> list[tuple[Any, Any, Any]]:
+        """For each client how s local steps move its model: ``x - x_s = D x - c``, and its noise.
+
+        The noise is the covariance of x_s.
+        """
+        method = fedawe_of(self.setting)
+        problem: Any = self.setting.problem
+        identity = np.eye(problem.dim, dtype=int)
+        found = []
+        for k, (hessian, pull) in enumerate(zip(self._hessians, self._pulls, strict=True)):
+            step = identity - method.client_lr * hessian
+            lr = method.client_lr
+            per_step = lr * lr * problem.client_sigmas[k] ** 2 / problem.dim
+            moved, shift, noise = identity, pull * 0, hessian * 0
+            for _ in range(int(method.local_steps)):
+                shift = step @ shift + lr * pull
+                noise = step @ noise @ step.T + per_step * identity
+                moved = step @ moved
+            found.append((identity - moved, shift, noise))
+        return found
+
+    @cached_property
+    def _rounds(self) -> dict[tuple[Absences, tuple[bool, ...]], tuple[Any, Any]]:
+        return {}
+
+    def _round(self, absences: Absences, here: tuple[bool, ...]) -> tuple[Any, Any]:
+        """Return what a round does to z, (n, n), and the covariance that it adds."""
+        found = self._rounds.get((absences, here))
+        if found is None:
+            found = self._rounds[absences, here] = self._read_round(absences, here)
+        return found
+
+    def _read_round(self, absences: Absences, here: tuple[bool, ...]) -> tuple[Any, Any]:
+        size, count = self.setting.problem.dim, len(absences)
+        members = [i for i in range(count) if here[i]]
+        slope = self._start * 0 + np.eye(count * size + 1, dtype=int)
+        added = self._start * 0
+        if not members:
+            return slope, added
+        factor = fedawe_of(self.setting).server_lr
+        share = number_for(self.setting, Fraction(1, len(members)))
+        mean, spread = slope[:size] * 0, 0
+        for i in members:
+            away, shift, noise = self._local[i]
+            echo = factor * absences[i]
+            mean[:, i * size : (i + 1) * size] = share * (np.eye(size, dtype=int) - echo * away)
+            mean[:, -1] = mean[:, -1] + share * echo * shift
+            spread = spread + share * share * echo * echo * noise
+        for i in members:
+            slope[i * size : (i + 1) * size] = mean
+            for j in members:
+                added[i * size : (i + 1) * size, j * size : (j + 1) * size] = spread
+        return slope, added
+
+    @cached_property
+    def _start(self) -> Any:
+        start = self.setting.x0 - self.setting.problem.x_star
+        z = np.concatenate([*[start] * len(self._hessians), start[:1] * 0 + 1])
+        return np.outer(z, z)
+
+    def _following(
+        self, absences: Absences, phase: int
+    ) -> Iterator[tuple[Absences, Any, tuple[bool, ...]]]:
+        """Yield what may come next, how probably, and who then is there."""
+        for here, chance in self._chances[phase].items():
+            pairs = zip(absences, here, strict=True)
+            yield tuple(1 if there else away + 1 for away, there in pairs), chance, here
+
+    @cached_property
+    def _moments(self) -> list[dict[Absences, Any]]:
+        return [{(1,) * len(self._hessians): self._start}]
+
+    def moments(self, t: int) -> Mapping[Absences, Any]:
+        """``E z z' 1{a}`` before round t, by a."""
+        exact, size = is_exact(self._start), len(self._start)
+        work = Work(AFFORDABLE)
+        while len(self._moments) <= t:
+            before = len(self._moments) - 1
+            phase = before % len(self._chances)
+            after: dict[Absences, Any] = {}
+            if exact:
+                work.spend(4 * len(self._moments[-1]) * len(self._chances[phase]) * size**3)
+            for absences, moment in self._moments[-1].items():
+                for then, chance, here in self._following(absences, phase):
+                    slope, added = self._round(absences, here)
+                    moved = chance * (slope @ moment @ slope.T + added * moment[-1, -1])
+                    after[then] = after[then] + moved if then in after else moved
+            if exact:
+                after = {key: widened(value, before + 1) for key, value in after.items()}
+            else:
+                after = {key: one for key, one in after.items() if one[-1, -1] > _NEGLIGIBLE}
+            self._moments.append(after)
+        return self._moments[t]
+
+    # ------------------------------------------------------------ what is asked of them
+
+    def _selected(self, client: int, *, hessian: bool = False) -> Any:
+        size = self.setting.problem.dim
+        found = self._start[:size] * 0
+        place = slice(client * size, (client + 1) * size)
+        if not hessian:
+            found[:, place] = found[:, place] + np.eye(size, dtype=int)
+            return found
+        found[:, place] = self._hessians[client]
+        found[:, -1] = -self._pulls[client]
+        return found
+
+    def _auxiliary_maps(self, absences: Absences) -> list[Any]:
+        """(d, n) for each client: its z_i, less x*."""
+        method = fedawe_of(self.setting)
+        reach = method.client_lr * method.server_lr * int(method.local_steps)
+        return [
+            self._selected(i) - reach * (away - 1) * self._selected(i, hessian=True)
+            for i, away in enumerate(absences)
+        ]
+
+    def _own_maps(self, absences: Absences) -> list[Any]:
+        """(d, n) for each client: its model, less x*."""
+        return [self._selected(i) for i in range(len(absences))]
+
+    def _mean(self, maps: list[Any]) -> Any:
+        """Return the plain mean over clients."""
+        return number_for(self.setting, Fraction(1, len(maps))) * sum(maps)
+
+    def one_round(self, t: int, absences: Absences) -> DescentTerms:
+        """Return what Lemma 3 says of round t, given its start in expectation over all but a."""
+        moment = self.moments(t)[absences]
+        moment = moment / moment[-1, -1]
+        hessian = self._mean_hessian
+
+        def square(form: Any, of: Any = None) -> Any:
+            return number((form @ (moment if of is None else of) @ form.T).trace())
+
+        def excess(key: Absences, of: Any) -> Any:
+            mean = self._mean(self._auxiliary_maps(key))
+            return number((hessian @ mean @ of @ mean.T).trace() / 2)
+
+        after = 0
+        for then, chance, here in self._following(absences, t % len(self._chances)):
+            slope, added = self._round(absences, here)
+            after = after + chance * excess(then, slope @ moment @ slope.T + added)
+        auxiliary, own = self._auxiliary_maps(absences), self._own_maps(absences)
+        mean = self._mean(auxiliary)
+        slopes = [self._selected(i, hessian=True) for i in range(len(absences))]
+        pairs = list(zip(absences, slopes, strict=True))
+        return DescentTerms(
+            excess_after=after,
+            excess=excess(absences, moment),
+            squared_gradient=square(hessian @ mean),
+            squared_waits=number_for(self.setting, Fraction(sum(away**2 for away in absences))),
+            waited_gradients=number(sum(away**2 * square(one) for away, one in pairs)),
+            apart=number(sum(square(x - z) for x, z in zip(own, auxiliary, strict=True))),
+            spread=number(sum(square(z - mean) for z in auxiliary)),
+        )
+
+    def mean_squared_gradient(self, *, auxiliary: bool) -> tuple[Any, float]:
+        """``1/T sum_t E||grad F||^2`` at the mean of the z_i, or of the x_i; and its rounding."""
+        rounds = self.setting.rounds
+        form = self._auxiliary_maps if auxiliary else self._own_maps
+
+        def weight(absences: Absences) -> Any:
+            gradient = self._mean_hessian @ self._mean(form(absences))
+            return gradient.T @ gradient
+
+        if rounds <= _STEP_BY_STEP:
+            total = sum(
+                (weight(key) * moment).sum()
+                for t in range(rounds)
+                for key, moment in self.moments(t).items()
+            )
+            mean = number(total) / rounds
+            return mean, 0.0 if is_exact(self._start) else _ROUNDING * mean
+        if is_exact(self._start):
+            Work(AFFORDABLE).foresee(math.inf)
+        mean = self._by_powers(weight) / rounds
+        return mean, (_ROUNDING + 1e-15 * rounds) * mean
+
+    def _by_powers(self, weight: Any) -> float:
+        """Return the sum over the rounds of ``E z' weight(a) z``, by a power of a period's map."""
+        period, rounds = len(self._chances), self.setting.rounds
+        first = (1,) * len(self._hessians)
+        keys = self._closed(first)
+        matrices, weights = [], []
+        for phase in range(period):
+            matrices.append(self._map(keys[phase], keys[(phase + 1) % period], phase))
+            weights.append(np.concatenate([weight(key).ravel() for key in keys[phase]]))
+        whole = _summing(matrices, weights)
+        rest = _summing(
+            [*matrices[: rounds % period]], weights[: rounds % period], size=len(weights[0])
+        )
+        start = np.zeros(len(weights[0]) + 1)
+        cells = self._start.size
+        place = keys[0].index(first) * cells
+        start[place : place + cells] = self._start.ravel()
+        after = np.linalg.matrix_power(whole, rounds // period) @ start
+        return float((rest @ after)[-1])
+
+    def _closed(self, first: Absences) -> list[list[Absences]]:
+        """Return the absences that there can be in each round of a period, in the long run too.
+
+        Raises
+        ------
+        ValueError
+            Unless every client is surely there in one of them.
+        """
+        period = len(self._chances)
+        rows = availability_rows(self.setting)
+        for client, chances in enumerate(zip(*rows, strict=True)):
+            if max(chances) < 1:
+                raise ValueError(
+                    f"availability must be 1 for every client in one of the rounds that repeat, "
+                    f"for more than {_STEP_BY_STEP} rounds, got at most "
+                    f"{float(max(chances)):g} for client {client}"
+                )
+        found: list[dict[Absences, None]] = [{} for _ in range(period)]
+        waiting = [(first, 0)]
+        while waiting:
+            absences, phase = waiting.pop()
+            if absences in found[phase]:
+                continue
+            found[phase][absences] = None
+            waiting += [
+                (then, (phase + 1) % period) for then, _, _ in self._following(absences, phase)
+            ]
+        return [list(keys) for keys in found]
+
+    def _map(self, keys: list[Absences], following: list[Absences], phase: int) -> FloatArray:
+        """Return a round as a matrix on all moments."""
+        cells = self._start.size
+        made = np.zeros((len(following) * cells, len(keys) * cells))
+        for column, absences in enumerate(keys):
+            for then, chance, here in self._following(absences, phase):
+                slope, added = self._round(absences, here)
+                block = np.kron(slope, slope)
+                block[:, -1] += added.ravel()
+                rows = slice(following.index(then) * cells, (following.index(then) + 1) * cells)
+                made[rows, column * cells : (column + 1) * cells] += chance * block
+        return made
+
+
+def _summing(
+    matrices: list[FloatArray], weights: list[FloatArray], size: int | None = None
+) -> FloatArray:
+    """Return the map of moments, and of a sum of what weights make of them, over some rounds."""
+    width = len(weights[0]) if size is None else size
+    whole = np.eye(width + 1)
+    for matrix, weight in zip(matrices, weights, strict=True):
+        step = np.zeros((len(matrix) + 1, matrix.shape[1] + 1))
+        step[:-1, :-1] = matrix
+        step[-1, :-1] = weight
+        step[-1, -1] = 1
+        whole = step @ whole
+    return whole
+
+
+@cached_by_content(16)
+def waiting_models(setting: Setting) -> WaitingModels:
+    """Return a setting's moments; the last ones are kept, as symbols share them."""
+    return WaitingModels(setting)

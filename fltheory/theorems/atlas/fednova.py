@@ -19,7 +19,7 @@ from fltheory.algorithms import FedNova, WeightedFedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.exact_or_float import number, root
@@ -122,7 +122,6 @@ def _weighted(*, tilt: float, spread: float, start: float, turn: float) -> Setti
 
 THEOREM_2 = PointClaim(
     id="fednova/2",
-    reading="printed",
     title="What a gradient of the surrogate objective says of that of F",
     source="Wang et al. (NeurIPS 2020), Theorem 2",
     quantity=PointQuantity(_true, "||grad F(x)||^2", GRADIENT**2),
@@ -279,12 +278,10 @@ _ORDER = as_printed(
 
 THEOREM_1 = RateClaim(
     id="fednova/1",
-    reading="printed",
     title="FedNova: the least squared gradient, O(1/sqrt(m tau T))",
     source="Wang et al. (NeurIPS 2020), Theorem 1",
     theorem=Theorem(
         id="fednova/1",
-        reading="printed",
         title="FedNova: the least squared gradient",
         source="Wang et al. (NeurIPS 2020), Theorem 1",
         quantity=BoundedQuantity(

@@ -140,7 +140,6 @@ def _nonconvex() -> Setting:
 
 THEOREM_4 = Theorem(
     id="fedprox/4",
-    reading="printed",
     title="FedProx: the loss falls in a round",
     source="Li, Sahu et al. (MLSys 2020), Theorem 4",
     quantity=BoundedQuantity(

@@ -277,7 +277,6 @@ _alone = partial(_setting, averaged=False)
 
 LEMMA_1 = PointClaim(
     id="local-gd/lemma-1",
-    reading="printed",
     title="One step of local gradient descent, for all t and any step size",
     source=f"{_PAPER}, Lemma 1, (4)",
     quantity=PointQuantity(
@@ -315,7 +314,6 @@ LEMMA_1_SMALL = replace(
 
 LEMMA_2 = PointClaim(
     id="local-gd/lemma-2",
-    reading="printed",
     title="How far local models are apart over an epoch, for every epoch",
     source=f"{_PAPER}, Lemma 2, first inequality",
     quantity=PointQuantity(
@@ -333,7 +331,6 @@ LEMMA_2 = PointClaim(
 
 THEOREM_1 = Theorem(
     id="local-gd/1",
-    reading="printed",
     title="Local gradient descent on convex losses: the excess loss of the average model",
     source=f"{_PAPER}, Theorem 1",
     quantity=BoundedQuantity(
@@ -411,7 +408,6 @@ def _averages_needed(setting: Setting) -> tuple[Any, float]:
 
 COMMUNICATION = PointClaim(
     id="local-gd/communication",
-    reading="printed",
     title="How many averages Theorem 1's bound takes for an accuracy, at least",
     source=f"{_PAPER}, Section 2.3, (6)",
     quantity=PointQuantity(_averages_needed, "A", PURE, "A"),

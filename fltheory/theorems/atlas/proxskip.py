@@ -204,7 +204,6 @@ def _family(make: Callable[..., Setting], *, noisy: bool) -> Family:
 
 THEOREM_6 = PointClaim(
     id="proxskip/6",
-    reading="printed",
     title="ProxSkip: a Lyapunov function of models and controls after T steps",
     source=f"{_PAPER}, Theorem 6",
     quantity=PointQuantity(

@@ -19,7 +19,6 @@ from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.affine.numbers import raw_number
-from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.engines.enclosure.exact_setting import (
@@ -29,6 +28,7 @@ from fltheory.engines.enclosure.exact_setting import (
     product,
 )
 from fltheory.engines.observables import Observable, PresentExcessLoss
+from fltheory.engines.setting import without_idle_projection
 from fltheory.exact_or_float import is_exact, largest, number
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -40,14 +40,17 @@ from fltheory.numbers.of_setting import view_of
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.problems.ball import largest_affine_norm
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.statements import CONVEX, INTERIOR, PAPER, SMOOTH
-from fltheory.theorems.ca_fed.symbols import (
+from fltheory.theorems.ca_fed.statements import (
+    CONVEX,
     D_B,
     F_B,
+    INTERIOR,
     J_T,
+    PAPER,
     S_1,
     S_2,
     S_2T,
+    SMOOTH,
     D,
     E,
     G,
@@ -267,7 +270,6 @@ def _largest_square(matrix: Any, offset: Any, radius: Any) -> Any:
 
 LEMMA_1 = PointClaim(
     id="ca-fed/lemma-1",
-    reading="printed",
     title="Stochastic gradients on W have bounded second moments",
     source=f"{PAPER}, Lemma 1, (7)",
     quantity=PointQuantity(
@@ -343,7 +345,6 @@ B_1 = symbol(
 
 LEMMA_2 = Theorem(
     id="ca-fed/lemma-2",
-    reading="printed",
     title="The clients that are there lose little against w_B*, summed over rounds",
     source=f"{PAPER}, Lemma 2",
     quantity=BoundedQuantity(
@@ -414,7 +415,6 @@ _FALLING = Hypothesis("steps that do not increase", sp.Le(rise, 0), "(e) of Lemm
 
 LEMMA_3 = PointClaim(
     id="ca-fed/lemma-3",
-    reading="printed",
     title="What the clients that are there lose in J_t rounds, summed over rounds",
     source=f"{PAPER}, Lemma 3",
     quantity=PointQuantity(
@@ -464,7 +464,6 @@ def _delayed_steps(setting: Setting) -> tuple[Any, float]:
 
 FALLING_STEPS = PointClaim(
     id="ca-fed/falling-steps",
-    reading="printed",
     title="Step sizes of late rounds are at most those J_t rounds before",
     source=f"{PAPER}, (e) of Lemma 3's proof",
     quantity=PointQuantity(

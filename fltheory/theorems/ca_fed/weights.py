@@ -22,13 +22,14 @@ from fltheory.grammar.units import PURE
 from fltheory.numbers.of_setting import view_of
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.statements import PAPER, of_ca_fed
-from fltheory.theorems.ca_fed.symbols import (
+from fltheory.theorems.ca_fed.statements import (
+    PAPER,
     N,
     Q,
     alpha,
     chi,
     nu,
+    of_ca_fed,
     p,
     pi,
     q,
@@ -36,7 +37,7 @@ from fltheory.theorems.ca_fed.symbols import (
     sigma,
     sigma_least,
 )
-from fltheory.theorems.ca_fed.symbols import theta as theta_star
+from fltheory.theorems.ca_fed.statements import theta as theta_star
 from fltheory.validation import FloatArray
 
 _LETTERS = (sigma, theta_star, N, q_least, sigma_least, pi, alpha, q, Q, p, chi, nu)
@@ -172,7 +173,6 @@ def _bend_in_share(setting: Setting) -> tuple[float, float]:
 
 APPENDIX_D = PointClaim(
     id="ca-fed/appendix-d",
-    reading="printed",
     title="Where (12) is smallest, clients with smaller availability get smaller weights",
     source=f"{PAPER}, Section III-D and (27)",
     quantity=PointQuantity(
@@ -236,7 +236,6 @@ APPENDIX_D_BY_NOISE = replace(
 
 CONVERGENCE = PointClaim(
     id="ca-fed/appendix-d-convex",
-    reading="printed",
     title="(12) is convex in the aggregation weights",
     source=f"{PAPER}, Section III-D and Appendix D",
     quantity=PointQuantity(
@@ -264,7 +263,6 @@ CONVERGENCE = PointClaim(
 
 APPENDIX_E = PointClaim(
     id="ca-fed/appendix-e",
-    reading="printed",
     title="The chi-square bias is convex in the aggregation weights",
     source=f"{PAPER}, Appendix E",
     quantity=PointQuantity(

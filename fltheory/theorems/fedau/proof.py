@@ -10,7 +10,7 @@ from __future__ import annotations
 import sympy as sp
 
 from fltheory.derivations.derivation import Derivation, Equal, Implied, Step
-from fltheory.theorems.fedau.symbols import (
+from fltheory.theorems.fedau.setting import (
     F_0,
     G,
     I_steps,

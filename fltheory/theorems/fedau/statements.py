@@ -18,28 +18,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from fltheory.algorithms import FedAU, WeightedFedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting, stationary
 from fltheory.engines.enclosure.enclosed import enclosed_limits
-from fltheory.exact_or_float import is_exact
+from fltheory.exact_or_float import is_exact, number
 from fltheory.fedau import corollary_cutoff
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.refutation import StatementKind
-from fltheory.grammar.units import LENGTH, LOSS
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import GRADIENT, LENGTH, LOSS, PURE
 from fltheory.theorems.fedau import regimes
-from fltheory.theorems.fedau.symbols import (
+from fltheory.theorems.fedau.setting import (
     F_0,
+    FedAUSetting,
     G,
     G_in_run,
     I_steps,
@@ -68,6 +72,106 @@ from fltheory.theorems.fedau.symbols import (
     with_constant_weights,
 )
 from fltheory.theorems.fedau.weights import INDEPENDENT, PAPER
+from fltheory.validation import FloatArray
+
+# ------------------------------------------------------------ the general descent lemma
+
+
+def _first_weights(setting: Setting) -> FloatArray:
+    """Return omega_0^n: 1 for FedAU's, or the constant ones."""
+    of = FedAUSetting(setting)
+    return of.p / of.p if isinstance(of.algorithm, FedAU) else of.constant_weights
+
+
+def _weight_error(setting: Setting) -> Any:
+    p, n_clients = FedAUSetting(setting).p, setting.problem.n_clients
+    return number(((p * _first_weights(setting) - 1) ** 2).sum()) / n_clients**2
+
+
+def _weight_square(setting: Setting) -> Any:
+    return number((FedAUSetting(setting).p * _first_weights(setting) ** 2).sum())
+
+
+def _squared_gradient(setting: Setting) -> Any:
+    problem = setting.problem
+    every = np.arange(problem.n_clients)
+    gradients = problem.client_gradients(np.stack([setting.x0] * problem.n_clients), every)
+    gradient = (gradients * problem.alpha[:, None]).sum(axis=0)
+    return number((gradient * gradient).sum())
+
+
+E_w = symbol("E_w", "sum_n (p_n omega_t^n/N - 1/N)^2", PURE, _weight_error, nonnegative=True)
+S_w = symbol("S_w", "sum_n p_n (omega_t^n)^2", PURE, _weight_square, positive=True)
+F_t = symbol(
+    "F_t",
+    "f(x_t) - f*, x_t the model before the round",
+    LOSS,
+    lambda s: number(s.problem.excess_loss(s.x0)),
+    nonnegative=True,
+)
+g_2 = symbol("g_2", "||grad f(x_t)||^2", GRADIENT**2, _squared_gradient, nonnegative=True)
+
+
+def _bound_of_descent() -> sp.Expr:
+    """Return the right side, less f*, with phi_n = 1/N."""
+    weighted = 3 * gamma * eta * I_steps * N / 2 * E_w
+    drift = 5 * gamma**3 * eta * L**2 * I_steps**2 / 2
+    square = gamma**2 * eta**2 * L * I_steps / N**2 * S_w
+    slope = (
+        sp.Rational(81, 16) * N * E_w
+        + 15 * L**2 * I_steps**2 * gamma**2
+        + 27 * gamma * eta * L * I_steps / (8 * N**2) * S_w
+        - sp.Rational(1, 4)
+    )
+    return (
+        F_t
+        + weighted * (15 * L**2 * I_steps * gamma**2 * sigma**2 + 27 * delta**2 / 8)
+        + drift * (sigma**2 + 6 * I_steps * delta**2)
+        + square * (17 * sigma**2 / 16 + 27 * I_steps * delta**2 / 8)
+        + gamma * eta * I_steps * slope * g_2
+    )
+
+
+DESCENT = Theorem(
+    id="fedau/lemma-b-3-3",
+    title="What one round of weighted averaging does to the loss: the general descent lemma",
+    source=f"{PAPER}, Lemma B.3.3, by a restatement",
+    quantity=BoundedQuantity(
+        "excess_loss",
+        "last",
+        RoundRange(0, 0),
+        "E f(x_{t+1}) - f*",
+        r"\mathbb E_t[f(x_{t+1})]-f^*",
+        LOSS,
+    ),
+    bound=as_printed(_bound_of_descent),
+    hypotheses=(
+        INDEPENDENT,
+        Hypothesis("bounded divergence", sp.Lt(delta, sp.oo, evaluate=False), "Assumption 3"),
+        Hypothesis(
+            "small local steps",
+            as_printed(lambda: sp.Le(gamma, 1 / (4 * sp.sqrt(15) * L * I_steps))),
+            "Lemma B.3.3",
+        ),
+        Hypothesis(
+            "small server steps",
+            as_printed(lambda: sp.Le(gamma * eta, 1 / (4 * L * I_steps))),
+            "Lemma B.3.3 itself",
+        ),
+        Hypothesis("one round", sp.Eq(T, 1), "Lemma B.3.3 is about one round"),
+    ),
+    regimes=regimes.DESCENT,
+    kind=StatementKind.LEMMA,
+    note=(
+        "With phi_n = 1/N, as for Theorem 2, and the weights of the first round: 1 for FedAU's, or "
+        "constant ones, which are as large as one likes. f* is taken off both sides. The text at "
+        "hand is a restatement with all constants. For other phi_n it is the same of other target "
+        "weights."
+    ),
+)
+
+
+# ------------------------------------------------------------ the theorems
 
 # A product of step sizes that are meant to meet a limit must not exceed it by rounding.
 _BELOW = 1 - 1e-14
@@ -157,7 +261,6 @@ THEOREM_1 = PointClaim(
 
 THEOREM_1_PRINTED = RateClaim(
     id="fedau/1",
-    reading="printed",
     title=THEOREM_1.title,
     source=THEOREM_1.source,
     theorem=replace(
@@ -220,7 +323,6 @@ _QUANTITY = BoundedQuantity(
 )
 _OPTION_1 = Theorem(
     id="fedau/2-option-1",
-    reading="printed",
     title="FedAvg with nearly optimal weights: the mean squared gradient",
     source=f"{PAPER}, Theorem 2, Option 1 of Assumption 5",
     quantity=_QUANTITY,
@@ -316,7 +418,6 @@ _NOTE_OF_ORDERS = (
 )
 OPTION_1_PRINTED = RateClaim(
     id="fedau/2-option-1",
-    reading="printed",
     title=_OPTION_1.title,
     source=_OPTION_1.source,
     theorem=_OPTION_1,
@@ -399,7 +500,6 @@ _EITHER_DERIVED = replace(
 
 COROLLARY_4 = RateClaim(
     id="fedau/corollary-4",
-    reading="printed",
     title="FedAU with K = log_c T: O(1/sqrt(T)) up to logarithms",
     source=f"{PAPER}, Corollary 4",
     theorem=_EITHER_OPTION,
@@ -429,6 +529,7 @@ COROLLARY_4_DERIVED = replace(
         "log^2 T."
     ),
 )
+
 
 STATEMENTS: tuple[Statement, ...] = (
     THEOREM_1_PRINTED,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fltheory.algorithms import FedAU
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import sampled_weight_errors
@@ -30,7 +30,7 @@ from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import PURE
 from fltheory.theorems.fedau import regimes
-from fltheory.theorems.fedau.symbols import (
+from fltheory.theorems.fedau.setting import (
     H_T,
     K,
     N,
@@ -157,7 +157,6 @@ THEOREM_3 = PointClaim(
 
 THEOREM_3_PRINTED = RateClaim(
     id="fedau/3",
-    reading="printed",
     title=THEOREM_3.title,
     source=THEOREM_3.source,
     theorem=THEOREM_3,
@@ -171,7 +170,6 @@ THEOREM_3_PRINTED = RateClaim(
 
 LAST_LINE = PointClaim(
     id="fedau/3-rounds",
-    reading="printed",
     title="FedAU's weights: the error in every round, last line of Theorem 3's proof",
     source=f"{PAPER}, proof of Theorem 3",
     quantity=PointQuantity(
@@ -199,7 +197,6 @@ def _against_count_latex(first: str) -> str:
 
 STEP = PointClaim(
     id="fedau/3-step",
-    reading="printed",
     title="FedAU's weights: the error as if at least floor(t/K) intervals were averaged",
     source=f"{PAPER}, proof of Theorem 3",
     quantity=PointQuantity(

@@ -1,13 +1,9 @@
-"""SA-FL: Remarks 5 and 6, on SAFARI's two special cases and on what it achieves beside FedAvg.
-
-Remark 5 has three statements: SAFARI is FedAvg at q = 1 and SGD at q = 0, and there the bounds of
-Theorems 4 and 5 are SGD's classic ones. Remark 6 says that FedAvg ends in a ball of a size that
-depends on sigma_G, and that SAFARI can achieve the rates of ideal participation: "can" is read as
-for some q. Remarks 1 and 2 are on data (see ``pac/remark-2``); 3 and 4 repeat Theorems 4 and 5.
-"""
+"""SA-FL: Remarks 5 and 6, and the speed-up in m and K."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +13,8 @@ import sympy as sp
 from fltheory.algorithms import FedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
+from fltheory.claims.order import RateClaim
+from fltheory.claims.rate_axis import KnownDecay, RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work, rational_trajectory
@@ -25,23 +23,402 @@ from fltheory.exact_or_float import largest
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import PointQuantity
-from fltheory.grammar.refutation import StatementKind
-from fltheory.grammar.units import GRADIENT, LENGTH
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.units import GRADIENT, LENGTH, PURE
+from fltheory.participation import UniformSubset
 from fltheory.participation.process import process_of
-from fltheory.theorems.sa_fl import regimes
-from fltheory.theorems.sa_fl.repairs import STATEMENTS as REPAIRED
-from fltheory.theorems.sa_fl.statements import THEOREM_4, THEOREM_5, as_safari, safari_of
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems.sa_fl import proof_rates, regimes
+from fltheory.theorems.sa_fl.statements import (
+    COROLLARY_1,
+    COROLLARY_1_REPAIRED,
+    COROLLARY_2_REPAIRED,
+    FASTER_STEP,
+    PLAIN_STEP,
+    STEP_PRINTED_4,
+    SUBMISSION_4,
+    SUBMISSION_4_DERIVED,
+    THEOREM_4,
+    THEOREM_4_DERIVED,
+    THEOREM_5,
+    as_safari,
+    safari_of,
+)
 from fltheory.theorems.sa_fl.symbols import (
     D_0,
+    G_1,
+    G_2,
     Delta_0,
+    K,
     L,
     R,
     eta_s,
+    m,
     mu,
     q,
     sigma_G,
     sigma_s,
 )
+
+# ------------------------------------------------------------ the speed-up
+# The earlier version has ``eta_s = sqrt(mK/R)`` and ``q = Omega(1 - 1/(mK))``; the later one leaves
+# mK out of the step and names that q as an alternative to a quiet server. Appendix A.1, of the
+# later version, has what both must mean, ``R_s = O(R/(mK))``, and the condition under which it says
+# that the corollary holds. As an order is only a lower limit on q, shares of clients' rounds at
+# both of its ends are tried.
+
+_GRID = (1, 10, 100, 1000)
+_HALF = sp.Rational(1, 2)
+_ORDER = as_printed(lambda: (m * K * R) ** -_HALF)
+
+Schedule = Callable[[Setting, int], Setting]
+
+
+def _tiled(setting: Setting, participants: int) -> Setting:
+    """Return the setting with so many participants, of as many times as many clients of each kind.
+
+    Raises
+    ------
+    ValueError
+        For clients that are not quadratic, or participants that are not drawn uniformly.
+    """
+    problem, participation = setting.problem, setting.participation
+    if not isinstance(problem, QuadraticProblem) or not isinstance(participation, UniformSubset):
+        raise ValueError(
+            "problem and participation must be a QuadraticProblem and a UniformSubset for a "
+            f"speed-up in m, got {type(problem).__name__} and {participation!r}"
+        )
+    times, clients = participants // participation.size, problem.n_clients
+    weights, dim = problem.target_weights, problem.dim
+    excluded = [
+        one + copy * clients for copy in range(times) for one in sorted(participation.excluded)
+    ]
+    larger = replace(
+        problem,
+        hessians=np.tile(np.broadcast_to(problem.hessians, (clients, dim, dim)), (times, 1, 1)),
+        optima=np.tile(problem.optima, (times, 1)),
+        target_weights=None if weights is None else np.tile(weights, times) / times,
+    )
+    drawn = UniformSubset(times * clients, participants, excluded=tuple(excluded))
+    return replace(setting, problem=larger, participation=drawn)
+
+
+def _multiples_of_participants(setting: Setting) -> tuple[int, ...]:
+    size = int(setting.participation.fixed_size or 1)
+    return tuple(size * times for times in _GRID)
+
+
+def _in_rounds(setting: Setting, rounds: int) -> Setting:
+    return replace(setting, rounds=rounds)
+
+
+def _in_steps(setting: Setting, steps: int) -> Setting:
+    return replace(setting, algorithm=replace(safari_of(setting), local_steps=steps))
+
+
+def _product(setting: Setting) -> int:
+    """Return mK."""
+    return int(setting.participation.fixed_size or 1) * safari_of(setting).local_steps
+
+
+def _coupled(setting: Setting, assist_lr: float, share: float) -> Setting:
+    """Set eta_s, ``eta_c = 2 eta_s/K`` and q; in so few digits that decimals meet that, too."""
+    algorithm = safari_of(setting)
+    assist_lr = float(f"{assist_lr:.12g}")
+    client_lr = float(f"{2 * assist_lr / algorithm.local_steps:.15g}")
+    return replace(
+        setting,
+        algorithm=replace(algorithm, q=share, assist_lr=assist_lr, client_lr=client_lr),
+    )
+
+
+def _nearly_all(change: Schedule, *, faster: bool) -> Schedule:
+    """Return a schedule with q = 1 - 1/(2mK), and eta_s = sqrt(mK/R) or 1/sqrt(R)."""
+
+    def schedule(setting: Setting, value: int) -> Setting:
+        changed = change(setting, value)
+        product = _product(changed)
+        step = math.sqrt((product if faster else 1) / changed.rounds)
+        return _coupled(changed, step, 1 - 1 / (2 * product))
+
+    return schedule
+
+
+def _half(change: Schedule, *, faster: bool) -> Schedule:
+    """Return a schedule with q = 1/2, and eta_s = 1/5 with R = 25 mK, or with R = 25."""
+
+    def schedule(setting: Setting, value: int) -> Setting:
+        changed = change(setting, value)
+        rounds = 25 * (_product(changed) if faster else 1)
+        return _coupled(replace(changed, rounds=rounds), 1 / 5, 1 / 2)
+
+    return schedule
+
+
+def _never_below(settings: Sequence[Setting]) -> KnownDecay | None:
+    """Return that the mean squared gradient stays, where steps stay as m or K grows.
+
+    The last round is the server's with probability 1 - q, and adds noise that is independent of
+    all else: E||grad F(x_r)||^2 >= (1 - q) (mu eta_s sigma_s)^2 for r >= 1. And where all clients
+    take part and have one Hessian, a round multiplies grad F by a matrix whose least eigenvalue is
+    at least min(1 - eta_s L, (1 - eta_c L)^K): so E||grad F(x_r)||^2 is at least that to the power
+    of 2r times ||grad F(x_0)||^2. As (1 - eta_c L)^K >= 1 - 2 eta_s L neither depends on m or K.
+    """
+    first = settings[0]
+    step, problem = safari_of(first).assist_lr, first.problem
+    alike = all(
+        safari_of(one).assist_lr == step
+        and (one.problem.L, one.problem.mu) == (problem.L, problem.mu)
+        and one.problem.server_sigma == problem.server_sigma
+        and np.array_equal(one.x0, first.x0)
+        for one in settings
+    )
+    if not alike or not 2 * step * problem.L < 1:
+        return None
+    noise = min(1 - safari_of(one).q for one in settings)
+    noise = noise if len({safari_of(one).q for one in settings}) == 1 else 0.0
+    least = noise * (problem.mu * step * problem.server_sigma) ** 2
+    by = "a server's step adds"
+    if first.rounds == settings[-1].rounds and all(_everybody_alike(one) for one in settings):
+        factor = (1 - 2 * step * problem.L) ** 2
+        kept = factor * (1 - factor**first.rounds) / (1 - factor) / first.rounds
+        left = kept * float(np.sum(np.square(problem.gradient(first.x0[None])[0])))
+        least, by = max((least, by), (left, "so many rounds leave"))
+    return KnownDecay(0.0, f"stays above {least:.2g}, which {by}") if least > 0 else None
+
+
+def _everybody_alike(setting: Setting) -> bool:
+    """Tell whether all clients take part and have one Hessian."""
+    return bool(np.all(setting.participation.marginals == 1)) and math.isfinite(
+        setting.problem.sigma_G
+    )
+
+
+def _axes(*, faster: bool, hypotheses: tuple[Hypothesis, ...], tried: bool) -> tuple[RateAxis, ...]:
+    """Return the claimed orders in R, m and K; with schedules of q = 1/2 where ``tried``."""
+    in_rounds = RateAxis(
+        R,
+        R**-_HALF,
+        COROLLARY_1.axes[0].grid,
+        _nearly_all(_in_rounds, faster=faster),
+        hypotheses,
+    )
+    about = "q = 1/2, eta_s = 1/5"
+
+    def speedup(variable: sp.Symbol, grid: Any, change: Schedule) -> RateAxis:
+        return RateAxis(
+            variable,
+            _ORDER,
+            grid,
+            _nearly_all(change, faster=faster),
+            hypotheses,
+            families={about: _half(change, faster=faster)} if tried else {},
+            known_decay=_never_below if tried else None,
+        )
+
+    return (
+        in_rounds,
+        speedup(m, _multiples_of_participants, _tiled),
+        speedup(K, lambda setting: _GRID, _in_steps),
+    )
+
+
+_OF_ORDER_ONE = Hypothesis(
+    "a share of clients' rounds of the order of 1 - 1/(mK)",
+    as_printed(lambda: sp.Ge(q, (1 - 1 / (m * K)) / 2)),
+    "Corollary 1, constant 1/2",
+    stated="q = Omega(1 - 1/(mK)), here at least half of it",
+)
+_NEARLY_ALL = Hypothesis(
+    "few server's rounds",
+    as_printed(lambda: sp.Le(1 - q, 1 / (m * K))),
+    "Appendix A.1, R_s = O(R/(mK)), constant 1",
+)
+_MANY_ROUNDS = Hypothesis(
+    "many rounds for so many steps",
+    as_printed(lambda: sp.Le(m * K * L * eta_s, 1)),
+    "the third term of the bound, R >= (mK)^3 L^2",
+)
+
+SUBMISSION_COROLLARY_1 = RateClaim(
+    id="sa-fl-submission/corollary-1",
+    title="SAFARI on nonconvex losses: O(1/sqrt(mKR)), a linear speed-up",
+    source="SA-FL (earlier anonymous version), Corollary 1",
+    theorem=SUBMISSION_4,
+    derivation=proof_rates.speedup(SUBMISSION_4.bound, half=True),
+    axes=_axes(faster=True, hypotheses=(FASTER_STEP, _OF_ORDER_ONE), tried=True),
+    regimes=regimes.SPEEDUP,
+    kind=StatementKind.COROLLARY,
+    note=(
+        "To the letter: Omega is a lower limit, so q = 1/2 qualifies at any mK. Checked with q = 1 "
+        "- 1/(2mK); q = 1/2 is tried too. With q = 1/2 the server's noise, L eta_s (1-q) sigma_s^2 "
+        "in the bound, does not shrink with mK: for equal clients and many rounds, sqrt(mKR) times "
+        "the mean squared gradient tends to h (x_0^2 + 4 q sigma^2 + (1-q) mK sigma_s^2)/(2(1+q)), "
+        "which grows in proportion to mK. The tried schedule has step sizes of 1/5 and R = 25 mK, "
+        "along which that shows at every R; with R = (mK)^3 it is the same."
+    ),
+)
+
+_LOWER_LIMIT = Refutation(
+    "Omega(1 - 1/(mK)) allows q = 1/2. Then half of all rounds are the server's, and no number of "
+    "clients averages out its noise. The bound's second term needs 1 - q = O(1/(mK)), as in "
+    "Appendix A.1.",
+    Weight.MISPRINT,
+    "1 - q = O(1/(mK)) in place of q = Omega(1 - 1/(mK)), and R >= (mK)^3 L^2",
+    "derived",
+    ("at the level of the noise",),
+    natural="at the level of the noise",
+    answer="1 - q = O(1/(mK)) is meant, as in A.1, which has R_s = O(R/(mK)).",
+)
+
+SUBMISSION_COROLLARY_1_DERIVED = replace(
+    SUBMISSION_COROLLARY_1,
+    reading="derived",
+    theorem=SUBMISSION_4_DERIVED,
+    derivation=proof_rates.speedup(SUBMISSION_4_DERIVED.bound),
+    axes=_axes(faster=True, hypotheses=(FASTER_STEP, _NEARLY_ALL, _MANY_ROUNDS), tried=False),
+    note=(
+        "With 1 - q <= 1/(mK), from A.1, with the hypotheses that Theorem 4's proof needs, and "
+        "with R >= (mK)^3 L^2, as usual for such rates: the third term of the bound is of the "
+        "order mK/R. The condition on q then leaves clients of one loss, or nearly: gradients "
+        "vanish as R grows, and 4 q sigma_G^2 does not."
+    ),
+)
+
+SPEEDUP = replace(
+    SUBMISSION_COROLLARY_1,
+    id="sa-fl/corollary-1-speedup",
+    title="SAFARI's linear speed-up in m and K by many clients' rounds",
+    source="SA-FL (ICML 2024), Corollary 1, the alternative for q",
+    theorem=THEOREM_4,
+    derivation=proof_rates.speedup(THEOREM_4.bound, half=True, plain=True),
+    axes=_axes(faster=False, hypotheses=(PLAIN_STEP, _OF_ORDER_ONE), tried=True),
+    note=(
+        "To the letter: the second sentence of the corollary continues with eta_s = 1/sqrt(R). "
+        "With that step size neither 2 Delta_0/sqrt(R) in the bound nor what R rounds leave of the "
+        "start depends on mK. Checked with q = 1 - 1/(2mK); q = 1/2 is tried too, with R = 25."
+    ),
+)
+
+SPEEDUP_DERIVED = replace(
+    SUBMISSION_COROLLARY_1_DERIVED,
+    id=SPEEDUP.id,
+    title=SPEEDUP.title,
+    source=SPEEDUP.source,
+    theorem=THEOREM_4_DERIVED,
+    derivation=proof_rates.speedup(THEOREM_4_DERIVED.bound),
+    note="With eta_s = sqrt(mK/R), as in the earlier version. "
+    + SUBMISSION_COROLLARY_1_DERIVED.note,
+)
+
+_RATIO_A1 = as_printed(
+    lambda: (
+        (4 * sigma_G**2 - 4 * G_2 * (1 / (2 * K**2) - 2 * L * eta_s / K**2))
+        / ((1 - L * eta_s) * G_1)
+    )
+)
+_smooth, _dissimilarity, _step, _coupling = (
+    item for item in THEOREM_4.hypotheses if not item.is_sign and item.name != "few clients' rounds"
+)
+
+A_1 = RateClaim(
+    id="sa-fl/a1",
+    title="Corollary 1's rate under the two requirements of Appendix A.1",
+    source="SA-FL (ICML 2024), Appendix A.1",
+    theorem=replace(
+        THEOREM_4,
+        hypotheses=(
+            _smooth,
+            _dissimilarity,
+            STEP_PRINTED_4,
+            _coupling,
+            Hypothesis(
+                "enough server's rounds",
+                as_printed(lambda: sp.Le(_RATIO_A1, (1 - q) / q)),
+                "Appendix A.1, on R_s/R_c",
+            ),
+        ),
+        derivation=None,
+        refutations=(),
+    ),
+    axes=_axes(
+        faster=True,
+        hypotheses=(
+            FASTER_STEP,
+            Hypothesis(
+                "few server's rounds",
+                as_printed(lambda: sp.Le((1 - q) / q, 1 / (m * K * (1 - 1 / (m * K))))),
+                "Appendix A.1, on R_s/R_c, c = 1",
+            ),
+        ),
+        tried=False,
+    )[:1],
+    regimes=regimes.APPENDIX_A1,
+    kind=StatementKind.REMARK,
+    note=(
+        "To the letter, for R_s = (1-q) R and R_c = qR in expectation: N/D <= R_s/R_c <= c/(mK (1 "
+        "- c/(mK))), with c = 1, eta_s not squared, and G_1 and G_2 Theorem 4's maxima. In the "
+        "form of a ratio a negative N is no accident, so that equal clients meet it. eta_s = "
+        "sqrt(mK/R), which the rate needs."
+    ),
+)
+
+A_1_DERIVED = replace(
+    A_1,
+    reading="derived",
+    theorem=THEOREM_4_DERIVED,
+    axes=SUBMISSION_COROLLARY_1_DERIVED.axes[:1],
+    note=(
+        "With (54), sums over rounds, in place of maxima, and R >= (mK)^3 L^2. As gradients vanish "
+        "with the claimed order, (54) leaves clients of one loss, or nearly."
+    ),
+)
+
+
+def _server_to_clients(setting: Setting) -> tuple[Any, float]:
+    share = safari_of(as_safari(setting)).q
+    return ((1 - share) / share if share > 0 else math.inf), 2.0**-50
+
+
+def _all_to_clients(setting: Setting) -> tuple[Any, float]:
+    share = safari_of(as_safari(setting)).q
+    return (1 / share if share > 0 else math.inf), 2.0**-50
+
+
+A_1_RATIO = PointClaim(
+    id="sa-fl/a1-ratio",
+    title="R_s = O(R/(mK)) bounds the server's rounds for each of the clients'",
+    source="SA-FL (ICML 2024), Appendix A.1, the upper end of R_s/R_c",
+    quantity=PointQuantity(_server_to_clients, "R_s/R_c", PURE, r"\frac{R_s}{R_c}"),
+    bound=as_printed(lambda: 1 / (m * K * (1 - 1 / (m * K)))),
+    hypotheses=(
+        _NEARLY_ALL,
+        Hypothesis("more than one step a round", sp.Gt(m * K, 1), "for a positive denominator"),
+    ),
+    domain=as_safari,
+    regimes=regimes.SHARES,
+    kind=StatementKind.REMARK,
+    note="To the letter, with c = 1, in expectation: R_s = (1-q) R and R_c = qR.",
+)
+A_1_ORDER = replace(
+    A_1_RATIO,
+    id="sa-fl/a1-order",
+    title="The orders 1/sqrt(mKR) and 1/sqrt(mKR_c) are the same",
+    source="SA-FL (ICML 2024), Appendix A.1, 'the same order'",
+    quantity=PointQuantity(_all_to_clients, "R/R_c", PURE, r"\frac{R}{R_c}"),
+    bound=as_printed(lambda: 1 / (1 - 1 / (m * K))),
+    note=(
+        "The two differ by sqrt(R/R_c), and R/R_c = 1/q is at most 1/(1 - c/(mK)), at most two "
+        "with c = 1 and mK >= 2."
+    ),
+)
+
+
+# ------------------------------------------------------------ Remarks 5 and 6
+# Remark 5 has three statements: SAFARI is FedAvg at q = 1 and SGD at q = 0, and there the bounds of
+# Theorems 4 and 5 are SGD's classic ones. Remark 6 says that FedAvg ends in a ball of a size that
+# depends on sigma_G, and that SAFARI can achieve the rates of ideal participation: "can" is read as
+# for some q. Remarks 1 and 2 are on data (see ``pac/remark-2``); 3 and 4 repeat Theorems 4 and 5.
 
 _SOURCE = "SA-FL (ICML 2024), Remark"
 _FIRST_ROUNDS = 2
@@ -99,7 +476,6 @@ def _at(share: int, remark: int = 5) -> Hypothesis:
 
 AS_FEDAVG = PointClaim(
     id="sa-fl/remark-5-fedavg",
-    reading="printed",
     title="SAFARI at q = 1 is FedAvg",
     source=f"{_SOURCE} 5, first case",
     quantity=PointQuantity(
@@ -128,7 +504,6 @@ AS_SGD = replace(
     note="To the letter: whatever the clients are, they are not asked.",
 )
 
-_smooth = next(item for item in THEOREM_4.hypotheses if item.name == "smooth clients")
 _convex, _server_step = (
     next(item for item in THEOREM_5.hypotheses if item.name == name)
     for name in ("strongly convex clients", "small server step")
@@ -142,7 +517,6 @@ _CLASSIC_NOTE = (
 
 CLASSIC_4 = Theorem(
     id="sa-fl/remark-5-bound-4",
-    reading="printed",
     title="At q = 0 Theorem 4 is SGD's classic bound, without sigma_G",
     source=f"{_SOURCE} 5, on Theorem 4",
     quantity=THEOREM_4.quantity,
@@ -155,7 +529,6 @@ CLASSIC_4 = Theorem(
 )
 CLASSIC_5 = Theorem(
     id="sa-fl/remark-5-bound-5",
-    reading="printed",
     title="At q = 0 Theorem 5 is SGD's classic bound, without sigma_G",
     source=f"{_SOURCE} 5, on Theorem 5",
     quantity=THEOREM_5.quantity,
@@ -189,7 +562,6 @@ def _gradient_where_fedavg_ends(setting: Setting) -> tuple[Any, float]:
 
 ERROR_BALL = PointClaim(
     id="sa-fl/remark-6-fedavg",
-    reading="printed",
     title="FedAvg with incomplete participation ends in a ball whose size depends on sigma_G",
     source=f"{_SOURCE} 6, cited from Yang et al. (2022)",
     quantity=PointQuantity(
@@ -212,8 +584,6 @@ ERROR_BALL = PointClaim(
 )
 
 
-_NONCONVEX: Any = next(item for item in REPAIRED if item.id == "sa-fl/corollary-1")
-_CONVEX: Any = next(item for item in REPAIRED if item.id == "sa-fl/corollary-2")
 _CAN = (
     "'Can' is read as 'for some q', and 'under mild conditions' as those of the repaired "
     "corollary. What achieves the rate is the server's data, with ever rarer clients' rounds, {}; "
@@ -221,19 +591,19 @@ _CAN = (
 )
 
 NONCONVEX = replace(
-    _NONCONVEX,
+    COROLLARY_1_REPAIRED,
     id="sa-fl/remark-6-nonconvex",
     reading="printed",
     title="SAFARI with incomplete participation can achieve O(1/sqrt(mKR)) on nonconvex losses",
     source=f"{_SOURCE} 6, on Corollary 1",
-    axes=_NONCONVEX.axes[1:],
+    axes=COROLLARY_1_REPAIRED.axes[1:],
     derivation=None,
-    regimes={**_NONCONVEX.regimes, **regimes.REMARK_6_NONCONVEX},
+    regimes={**COROLLARY_1_REPAIRED.regimes, **regimes.REMARK_6_NONCONVEX},
     kind=StatementKind.REMARK,
     note=_CAN.format("q <= 1/sqrt(mKR), with a server as quiet as sigma^2/(mK)"),
 )
 CONVEX = replace(
-    _CONVEX,
+    COROLLARY_2_REPAIRED,
     id="sa-fl/remark-6-convex",
     reading="printed",
     title="SAFARI with incomplete participation can achieve O(1/R) on strongly convex losses",
@@ -243,7 +613,46 @@ CONVEX = replace(
     note=_CAN.format("q <= log(R)/R, with steps of Theta(log(R)/R)"),
 )
 
+
 STATEMENTS: tuple[Statement, ...] = (
+    replace(SUBMISSION_COROLLARY_1, refutations=(_LOWER_LIMIT,)),
+    SUBMISSION_COROLLARY_1_DERIVED,
+    replace(
+        SPEEDUP,
+        refutations=(
+            Refutation(
+                "With eta_s = 1/sqrt(R), neither 2 Delta_0/sqrt(R) in the bound nor what the "
+                "rounds leave of the start shrinks with mK. The earlier version has sqrt(mK/R).",
+                Weight.MISPRINT,
+                "eta_s = sqrt(mK/R) in place of 1/sqrt(R)",
+                "derived",
+                ("at the level of the noise",),
+                natural="at the level of the noise",
+                answer="The sqrt(mK) of the earlier version's step size got lost.",
+            ),
+            replace(_LOWER_LIMIT, regimes=("at the level of the noise", "minority excluded")),
+        ),
+    ),
+    SPEEDUP_DERIVED,
+    replace(
+        A_1,
+        refutations=(
+            Refutation(
+                "The lower end of R_s/R_c has the largest gradients of all rounds where (54) has "
+                "sums over the rounds, so a distant start makes up for clients that never take "
+                "part.",
+                Weight.GAP,
+                "sums in place of maxima, (54)",
+                "derived",
+                ("minority excluded, started far away",),
+                natural="minority excluded, started far away",
+                answer="The appendix has gradients in mind that stay equally large throughout.",
+            ),
+        ),
+    ),
+    A_1_DERIVED,
+    A_1_RATIO,
+    A_1_ORDER,
     AS_FEDAVG,
     AS_SGD,
     CLASSIC_4,

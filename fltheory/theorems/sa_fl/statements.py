@@ -15,9 +15,10 @@ take part. Assumption 4 holds by construction on analytic clients.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import sympy as sp
@@ -25,7 +26,7 @@ import sympy as sp
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.observables import Observable, ParticipantExcessLoss, ParticipantGradientSum
@@ -33,16 +34,12 @@ from fltheory.grammar.family import SearchSpace
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange, RoundSymbol
-from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.refutation import Mend, Refutation, Repair, StatementKind, Weight
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.numbers.of_setting import value_in
 from fltheory.problems.quadratic_problem import quadratic_for
-from fltheory.theorems.sa_fl import (
-    proof_4,
-    proof_5,
-    proof_rates,
-    regimes,
-)
+from fltheory.theorems.sa_fl import proof_4, proof_5, proof_rates, regimes
+from fltheory.theorems.sa_fl.regimes import OWN_5_REPAIRED
 from fltheory.theorems.sa_fl.symbols import (
     D_0,
     G_1,
@@ -219,7 +216,6 @@ STEP_DERIVED_4 = Hypothesis(
 
 THEOREM_4 = Theorem(
     id="sa-fl/4",
-    reading="printed",
     title="SAFARI on nonconvex losses: the mean squared gradient",
     source=f"{_ICML}, Theorem 4",
     quantity=_mean_gradient(_AFTER_EACH_ROUND),
@@ -353,7 +349,6 @@ STEP_DRIFT_5 = Hypothesis(
 
 THEOREM_5 = Theorem(
     id="sa-fl/5",
-    reading="printed",
     title="SAFARI on strongly convex losses: the squared distance after R rounds",
     source=f"{_ICML}, Theorem 5",
     quantity=BoundedQuantity(
@@ -617,7 +612,6 @@ _QUIET_SERVER = Hypothesis(
 
 COROLLARY_1 = RateClaim(
     id="sa-fl/corollary-1",
-    reading="printed",
     title="SAFARI on nonconvex losses: O(1/sqrt(R)), and O(1/sqrt(mKR)) with a quiet server",
     source=f"{_ICML}, Corollary 1",
     theorem=THEOREM_4,
@@ -685,7 +679,6 @@ _MOST_STEP = 10
 
 COROLLARY_2 = RateClaim(
     id="sa-fl/corollary-2",
-    reading="printed",
     title="SAFARI on strongly convex losses: O(1/R) up to logarithms",
     source=f"{_ICML}, Corollary 2",
     theorem=THEOREM_5,
@@ -764,6 +757,187 @@ _UNIT_OF_D = Refutation(
     answer="A slip in the condition; the proof has it right, in (81).",
 )
 
+
+# ------------------------------------------------------------ repairs
+# The printed conditions on q are what the paper's argument spends on 4 q sigma_G^2, the price of
+# clients who differ. No condition on a run of many rounds pays for it: gradients on its right
+# vanish (Theorem 4) or stay below it (Theorem 5). A repair leaves the condition out and has the
+# price in the bound, so that it applies wherever step sizes are small. `FAULTS` keeps the printed
+# forms and mends each fault of theirs alone, to tell which one a setting shows.
+
+STEP_REPAIRED_5 = Hypothesis(
+    "small client step",
+    as_printed(lambda: sp.Le(eta_c, 1 / (16 * L * K))),
+    "local drift, (75), and (78)",
+)
+
+
+def _theorem_4(
+    printed: Theorem,
+    reduction: Reduction,
+    *,
+    step: Hypothesis = STEP_PRINTED_4,
+    power: int = 2,
+    quantity: BoundedQuantity = THEOREM_4.quantity,
+    price_in_bound: bool = False,
+) -> Theorem:
+    """Return Theorem 4 with eta_s to a power in the condition on q, or without that condition."""
+    smooth, dissimilarity, _, coupling, few = (h for h in printed.hypotheses if not h.is_sign)
+    if price_in_bound:
+        return replace(
+            printed,
+            quantity=quantity,
+            bound=as_printed(lambda: printed.bound + 4 * q * sigma_G**2),
+            hypotheses=(smooth, dissimilarity, step, coupling),
+            round_symbols=(),
+        )
+    clients = 4 * sigma_G**2 - 4 * G_2 * (1 / (2 * K**2) - 2 * L * eta_s**power / K**2)
+    condition = sp.Le(q, 1 / (clients / ((1 - L * eta_s) * G_1) + 1))
+    return replace(
+        printed,
+        quantity=quantity,
+        hypotheses=(smooth, dissimilarity, step, coupling, replace(few, condition=condition)),
+        round_symbols=gradient_symbols(reduction, RoundRange(0, -1)),
+    )
+
+
+def _theorem_5(
+    *,
+    clients: int = 4,
+    server: sp.Expr = 1 / (L + mu),
+    step: Hypothesis | None = None,
+    price_in_bound: bool = False,
+    noise: int = 2,
+) -> Theorem:
+    """Return Theorem 5 with its condition on q for these gains, or without that condition."""
+    *others, coupling, few = (h for h in THEOREM_5.hypotheses if not h.is_sign)
+    steps = () if step is None else (step,)
+    bound = as_printed(lambda: bound_5(noise))
+    if price_in_bound:
+        return replace(
+            THEOREM_5,
+            bound=as_printed(lambda: bound + 4 * q * sigma_G**2 / mu**2),
+            hypotheses=(*others, *steps, coupling),
+            round_symbols=(),
+        )
+    numerator = clients * eta_bar / mu**2 * DRIFT_5 * G_3 - 4 / mu * G_4
+    denominator = (server - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2)) * G_3
+    condition = sp.Le(q, 1 / (1 + numerator / denominator))
+    return replace(
+        THEOREM_5,
+        bound=bound,
+        hypotheses=(*others, *steps, coupling, replace(few, condition=condition)),
+    )
+
+
+_STEP = Mend(
+    "eta_c <= 1/(2 sqrt(30) LK) in place of 1/(4 sqrt(30LK))",
+    "(45)",
+    {"step": STEP_DERIVED_4},
+    Weight.MISPRINT,
+)
+_POWER = Mend(
+    "eta_s in place of eta_s^2 in the condition on q", "(55)", {"power": 1}, Weight.MISPRINT
+)
+_ROUNDS = Mend(
+    "the sum over r = 0 .. R-1 in place of 1 .. R",
+    "(51)",
+    {"quantity": THEOREM_4_DERIVED.quantity},
+    Weight.MISPRINT,
+)
+_MINIMA = Mend(
+    "minima in place of maxima in G_1 and G_2", "(54), (55)", {"reduction": "min"}, Weight.GAP
+)
+_PRICE_4 = Mend(
+    "a term 4 q sigma_G^2 in the bound in place of the condition on q",
+    "(52), without (54)",
+    {"price_in_bound": True},
+    Weight.GAP,
+)
+
+
+def _maxima_of_4(reduction: Reduction = "max", **changes: Any) -> Theorem:
+    return _theorem_4(THEOREM_4, reduction, **changes)
+
+
+_minima_of_submission_4 = partial(_theorem_4, SUBMISSION_4, "min")
+
+FAULTS: Mapping[str, Repair[Theorem]] = {
+    "sa-fl/4": Repair((_STEP, _POWER, _ROUNDS, _MINIMA), _maxima_of_4),
+    "sa-fl-submission/4": Repair((_STEP, _POWER, _ROUNDS), _minima_of_submission_4),
+    "sa-fl/5": Repair(
+        (
+            Mend(
+                "16 etabar/mu^2 in place of 4 etabar/mu^2 in the condition on q",
+                "(80)",
+                {"clients": 16},
+                Weight.MISPRINT,
+            ),
+            Mend(
+                "1/(L mu) in place of 1/(L+mu) in the condition on q",
+                "(81)",
+                {"server": 1 / (L * mu)},
+                Weight.MISPRINT,
+            ),
+            Mend(
+                "eta_c <= 1/(8LK) as a further hypothesis",
+                "(75)",
+                {"step": STEP_DRIFT_5},
+                Weight.MISSING_HYPOTHESIS,
+            ),
+        ),
+        _theorem_5,
+    ),
+}
+"""Each fault of a printed statement by itself, the form of its condition on q kept."""
+
+REPAIR_4 = Repair(
+    (_STEP, _ROUNDS, _PRICE_4),
+    _maxima_of_4,
+    proof_4.repaired(THEOREM_4.bound + 4 * q * sigma_G**2, STEP_DERIVED_4.condition),
+)
+REPAIR_SUBMISSION_4 = Repair(
+    # With the step's limit mended nothing is known against its condition, which asks for minima.
+    (_STEP, _ROUNDS, replace(_PRICE_4, weight=None)),
+    _minima_of_submission_4,
+    proof_4.repaired(SUBMISSION_4.bound + 4 * q * sigma_G**2, STEP_DERIVED_4.condition, sigma),
+)
+_STEP_5 = Mend(
+    "eta_c <= 1/(16LK) as a further hypothesis",
+    "(75), (78)",
+    {"step": STEP_REPAIRED_5},
+    Weight.MISSING_HYPOTHESIS,
+)
+_NOISE_5 = Mend(
+    "4 q eta_c sigma^2/(mu m) in place of 2 q eta_c sigma^2/(mu m) in the bound",
+    "(61), the cited lemma's factor 2",
+    {"noise": 4},
+    Weight.GAP,
+)
+_PRICE_5 = Mend(
+    "a term 4 q sigma_G^2/mu^2 in the bound in place of the condition on q, which has 1/(L+mu) "
+    "instead of 1/(L mu)",
+    "(78), (81)",
+    {"price_in_bound": True},
+    Weight.MISPRINT,
+)
+_BOUND_5_REPAIRED = _theorem_5(noise=4, price_in_bound=True).bound
+REPAIR_5 = Repair(
+    (_STEP_5, _NOISE_5, _PRICE_5),
+    _theorem_5,
+    proof_5.repaired(
+        _BOUND_5_REPAIRED,
+        next(h.condition for h in THEOREM_5.hypotheses if h.name == "small server step"),
+        STEP_REPAIRED_5.condition,
+    ),
+)
+
+_REPAIRED_4 = REPAIR_4.theorem()
+_REPAIRED_5 = replace(REPAIR_5.theorem(), own_run=OWN_5_REPAIRED)
+COROLLARY_1_REPAIRED = corollary_1_repaired(_REPAIRED_4)
+COROLLARY_2_REPAIRED = corollary_2_repaired(_REPAIRED_5)
+
+
 STATEMENTS: tuple[Statement, ...] = (
     SUBMISSION_4,
     SUBMISSION_4_DERIVED,
@@ -817,4 +991,9 @@ STATEMENTS: tuple[Statement, ...] = (
         ),
     ),
     COROLLARY_2_DERIVED,
+    REPAIR_SUBMISSION_4.theorem(),
+    _REPAIRED_4,
+    _REPAIRED_5,
+    COROLLARY_1_REPAIRED,
+    COROLLARY_2_REPAIRED,
 )

@@ -11,7 +11,7 @@ from itertools import pairwise, takewhile
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.shared.comparison import Comparison
+from fltheory.claims.comparison import Comparison
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome
 from fltheory.theorems import Theorem

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.shared.comparison import Trial
+from fltheory.claims.comparison import Trial
 from fltheory.claims.statement import Basis, Statement
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values

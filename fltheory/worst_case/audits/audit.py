@@ -14,16 +14,20 @@ from fltheory.claims.statement import Statement
 from fltheory.long_work.progress import Progress
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
-from fltheory.worst_case.audits.statement_numbers import given_in, holds
-from fltheory.worst_case.audits.theorem_form import FORMS, TheoremForm, Witness, form_of
+from fltheory.worst_case.audits.theorem_form import (
+    FORMS,
+    TheoremForm,
+    Witness,
+    form_of,
+    given_in,
+    holds,
+)
 from fltheory.worst_case.proof.proof_file import ClassOutcome
 from fltheory.worst_case.rounds.bound import Bound, Solver, best_bound_of, best_speed_of, bound_of
 from fltheory.worst_case.rounds.certificate import Certificate, proved
-from fltheory.worst_case.rounds.client_class import exact
+from fltheory.worst_case.rounds.client_class import check_ratio, exact
 from fltheory.worst_case.rounds.measure import AnyClass, Claim, Given
 from fltheory.worst_case.rounds.one_round import OneRound
-
-_LARGEST_RATIO = 10**10
 
 
 @dataclass(frozen=True)
@@ -159,8 +163,8 @@ def audit(
     Parameters
     ----------
     theorem : Theorem
-        One whose bound is ``rate^R D_0^2 + floor``, SA-FL's Theorem 5 in any reading, say, or
-        ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4. Its
+        A theorem whose bound is ``rate^R D_0^2 + floor``, such as SA-FL's Theorem 5 in any reading,
+        or ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4. Its
         ``quantities`` say which number of a round or a class each of its symbols is.
     client_class : ClientClass or SmoothClass
         Of heterogeneity "everywhere" for a theorem that speaks of sigma_G; `SmoothClass` is for
@@ -191,11 +195,7 @@ def audit(
     """
     form = _form_of(theorem, client_class, played)
     form.check(theorem, client_class)
-    if client_class.mu > 0 and _LARGEST_RATIO * client_class.mu < client_class.L:
-        raise ValueError(
-            "client_class must have L at most 1e10 mu, beyond which float64 cannot tell rates from "
-            f"1, got L = {client_class.L} and mu = {client_class.mu}"
-        )
+    check_ratio(client_class)
     a_round = played.coupled(theorem, client_class)
     claim = form.claim(theorem, client_class, a_round)
     stage = _Stages(progress)

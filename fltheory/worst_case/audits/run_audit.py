@@ -30,14 +30,12 @@ from fltheory.participation.process import process_of
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.theorems import get
 from fltheory.theorems.ca_fed.regimes import four_clients
-from fltheory.theorems.ca_fed.statements import THEOREM_1
-from fltheory.theorems.ca_fed.symbols import excess_B
-from fltheory.theorems.fedau.symbols import fedau_of
+from fltheory.theorems.ca_fed.statements import THEOREM_1, excess_B
+from fltheory.theorems.fedau.setting import fedau_of
 from fltheory.worst_case.best_bounds import certificate
 from fltheory.worst_case.correlated.bound import best_correlated_bound
-from fltheory.worst_case.correlated.rich_bound import richer_bound
-from fltheory.worst_case.methods.lyapunov import proved_gap
-from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.correlated.rich import richer_bound
+from fltheory.worst_case.memory import MemoryRound, proved_gap
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of, bound_of

@@ -17,8 +17,7 @@ import sympy as sp
 from fltheory.decimals import as_fraction
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
-from fltheory.worst_case.audits.statement_numbers import NUMBERS
-from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, form_of
+from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, NUMBERS, form_of
 from fltheory.worst_case.checker.one_round import BERNSTEIN, NODES, RESIDUAL, Box
 from fltheory.worst_case.rounds.certificate import (
     Certificate,

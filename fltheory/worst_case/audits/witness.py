@@ -17,8 +17,7 @@ import numpy as np
 
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import UniformSubset
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.read_only import ReadOnlyArrays

@@ -19,7 +19,7 @@ from fltheory.decimals import as_fraction, how_many
 from fltheory.logs import AvailabilityLog
 from fltheory.logs.transitions import fit_on_off
 from fltheory.validation import ClientIndices, FloatArray
-from fltheory.weights.deployment import Training
+from fltheory.weights.client_weights import Training
 from fltheory.worst_case.checker.correlated_checker import CorrelatedProof
 from fltheory.worst_case.checker.phases_checker import PhasesProof
 from fltheory.worst_case.correlated.bound import (
@@ -36,7 +36,7 @@ from fltheory.worst_case.correlated.phases import (
     phases_certificate,
 )
 from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, Averaging, AveragingRound
-from fltheory.worst_case.rounds.client_class import ClientClass
+from fltheory.worst_case.rounds.client_class import ClientClass, check_ratio
 
 # What is proved in a few seconds: numbers of clients present, of two groups and of one.
 _MOST_STATES = {2: 30, 1: 61}
@@ -179,7 +179,7 @@ def log_proof(
     Raises
     ------
     ValueError
-        With what is in the way: clients never there, or too many.
+        With what is in the way: clients never there, or too many, or L/mu above 1e10.
     ArithmeticError
         If nothing is proved.
     """
@@ -192,6 +192,7 @@ def log_proof(
         sigma=_six_digits_above(training.noise),
         dissimilarity=_root_above(2 * as_fraction(training.dissimilarity)),
     )
+    check_ratio(clients)
     # Of two local steps where all are always there the solver's bound is at times not proved.
     for local_steps in dict.fromkeys((_LOCAL_STEPS[len(groups)], (1,))):
         found = _best_bounds(groups, clients, log.n_rounds, local_steps)
@@ -202,7 +203,9 @@ def log_proof(
                 continue
             square = _square(made, clients, log.n_rounds)
             return LogProof(made, log.n_rounds, square, 1 / clients.mu, shares)
-    raise ArithmeticError("no proof of the best bound was found")
+    raise ArithmeticError(
+        f"a solver found bounds, with rounding too large to prove them at L/mu = {condition:g}"
+    )
 
 
 def _certificate(

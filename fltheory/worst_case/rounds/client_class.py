@@ -12,6 +12,7 @@ from fltheory.validation import shown
 
 # Far beyond it the solver's floats overflow, or are zero.
 _SMALLEST = Fraction(1, 10**100)
+_LARGEST_RATIO = 10**10
 
 Heterogeneity: TypeAlias = Literal["optimum", "everywhere"]
 
@@ -33,7 +34,8 @@ class ClientClass:
         for every client and x (SA-FL's sigma_G), of which the program uses the model and x* only,
         so that it proves bounds but refutes none.
     dissimilarity : number
-        sigma_* or sigma_G, above 0. No rate or coefficient depends on it, floors and residuals do.
+        sigma_* or sigma_G, above 0. Floors and residuals depend on it; rates and coefficients do
+        not.
     sigma, server_sigma : number
         Noise of the clients' and of the server's gradients, ``E||noise||^2 <= sigma^2``.
 
@@ -44,8 +46,8 @@ class ClientClass:
 
     Examples
     --------
-    >>> ClientClass(1, "0.1").condition_number
-    Fraction(10, 1)
+    >>> ClientClass(1, "0.1").mu
+    Fraction(1, 10)
     """
 
     L: Fraction
@@ -79,17 +81,6 @@ class ClientClass:
         object.__setattr__(self, "heterogeneity", heterogeneity)
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def condition_number(self) -> Fraction:
-        """L/mu.
-
-        Raises
-        ------
-        ZeroDivisionError
-            If mu is 0.
-        """
-        return self.L / self.mu
 
     @property
     def is_exact(self) -> bool:
@@ -150,6 +141,15 @@ class SmoothClass:
     def heterogeneity(self) -> Heterogeneity:
         """Dissimilarity is bounded everywhere: there need not be an optimum."""
         return "everywhere"
+
+
+def check_ratio(client_class: ClientClass | SmoothClass) -> None:
+    """Raise ValueError if L/mu is so large that float64 cannot tell rates from 1."""
+    if client_class.mu > 0 and _LARGEST_RATIO * client_class.mu < client_class.L:
+        raise ValueError(
+            "client_class must have L at most 1e10 mu, beyond which float64 cannot tell rates from "
+            f"1, got L = {client_class.L} and mu = {client_class.mu}"
+        )
 
 
 def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:

@@ -7,8 +7,7 @@ import pytest
 
 from fltheory.algorithms import CAFed, FedAvg, Safari, ServerMomentum
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.problems import QuadraticProblem
 
 EVERYBODY = np.array([[True, True]])

@@ -9,8 +9,7 @@ from oracles import random_problem
 from fltheory.algorithms import FedAvg, Scaffold, WarmStarted
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting, exact
-from fltheory.engines.clients.noise import GaussianNoise, Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import GaussianNoise, QuadraticClients, Silence
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fltheory.claims.shared.bound_curve import BoundCurve, at_most
+from fltheory.claims.curves import BoundCurve, at_most
 from fltheory.verify import Outcome
 
 X = np.array([1.0, 2.0, 4.0])

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from fltheory import theorems
-from fltheory.claims.shared.curve_samples import along, at_values, of_draws, of_errors, sampled_run
+from fltheory.claims.curves import along, at_values, of_draws, of_errors, sampled_run
 
 THEOREM = theorems.get("sa-fl/5", reading="derived")
 SETTING = THEOREM.regimes["q small"].setting

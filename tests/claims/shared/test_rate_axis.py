@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from flint import arb
 
-from fltheory.claims.shared.comparison import Comparison
-from fltheory.claims.shared.rate_axis import (
+from fltheory.claims.comparison import Comparison
+from fltheory.claims.rate_axis import (
     AxisReading,
     EnclosedSlopes,
     RateAxis,

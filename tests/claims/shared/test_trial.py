@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fltheory import theorems
-from fltheory.claims.shared.comparison import Trial, ratio_of
+from fltheory.claims.comparison import Trial, ratio_of
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import HypothesisCheck, Outcome
 from tests.theorems import own

@@ -17,7 +17,7 @@ from fltheory.engines.affine.probe import DependentRoundsError
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients
 from fltheory.engines.observables import ParticipantGradientSum
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem

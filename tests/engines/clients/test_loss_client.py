@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fltheory.engines.clients.stepped_clients import descended
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.engines.clients.analytic_clients import descended
+from fltheory.testing.conformance.case import QuadraticClient
 
 CLIENT = QuadraticClient(np.eye(1), np.array([8.0]))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.engines.clients.noise import GaussianNoise
+from fltheory.engines.clients.analytic_clients import GaussianNoise
 from tests.engines.impulses import CountedSilence, UnitImpulses
 
 

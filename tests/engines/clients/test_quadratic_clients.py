@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import random_problem
 
-from fltheory.engines.clients import quadratic_clients
-from fltheory.engines.clients.noise import GaussianNoise, Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients import analytic_clients
+from fltheory.engines.clients.analytic_clients import (
+    GaussianNoise,
+    QuadraticClients,
+    Silence,
+    SteppedClients,
+)
 from fltheory.problems import QuadraticProblem
 from tests.engines.impulses import CountedSilence, UnitImpulses
 
@@ -153,7 +156,7 @@ def test_few_clients_are_added_up_as_many_are(monkeypatch: pytest.MonkeyPatch) -
         return clients.summed_local_sgd(x, who, weights, steps=3, lr=0.2)
 
     in_turn = summed()
-    monkeypatch.setattr(quadratic_clients, "_MOST_ADDED_IN_TURN", 0)
+    monkeypatch.setattr(analytic_clients, "_MOST_ADDED_IN_TURN", 0)
     np.testing.assert_allclose(in_turn, summed(), rtol=1e-14)
     assert in_turn[-1].any()
 

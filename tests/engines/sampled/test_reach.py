@@ -29,9 +29,12 @@ from fltheory.algorithms import (
 )
 from fltheory.algorithms.wrapped import ServerMomentum
 from fltheory.engines import Setting, monte_carlo, paths
-from fltheory.engines.clients.noise import GaussianNoise, Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import (
+    GaussianNoise,
+    QuadraticClients,
+    Silence,
+    SteppedClients,
+)
 from fltheory.engines.observables import ParticipantGradientSum
 from fltheory.engines.sampled.ceilings import ranges
 from fltheory.engines.sampled.reach import reach

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is an optional extra: pip install 'fltheory[torch]'")
 
-from fltheory.hardware.clients.local_training import LocalTraining, ServerData
+from fltheory.hardware.clients.batches import LocalTraining, ServerData
 
 
 @pytest.mark.parametrize(

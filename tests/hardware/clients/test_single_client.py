@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from fltheory.hardware.clients.local_training import LocalTraining
+from fltheory.hardware.clients.batches import LocalTraining
 from fltheory.hardware.clients.single_client import SingleClient
 
 A = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]])

@@ -41,8 +41,7 @@ from fltheory.algorithms import (
     WarmStarted,
     WeightedFedAvg,
 )
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.engines.simulation import simulate
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import QuadraticProblem

@@ -28,9 +28,12 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
-from fltheory.engines.clients.noise import GaussianNoise, Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import (
+    GaussianNoise,
+    QuadraticClients,
+    Silence,
+    SteppedClients,
+)
 from fltheory.engines.simulation import simulate
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem

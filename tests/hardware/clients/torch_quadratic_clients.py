@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fltheory.algorithms.contract import Clients
-from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
+from fltheory.engines.clients.analytic_clients import NoiseSource, ReplicaIndices
 from fltheory.problems import QuadraticProblem
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from fltheory import validation
-from fltheory.learnability.populations.population import Population, disagreement_at, excess_at
+from fltheory.learnability.populations import Population, disagreement_at, excess_at
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

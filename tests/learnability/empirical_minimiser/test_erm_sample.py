@@ -14,15 +14,21 @@ import pytest
 from scipy.special import ndtri
 
 from fltheory.learnability import Source
-from fltheory.learnability.empirical_minimiser.erm_sample import _Side, _Walks, sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.empirical_minimiser.server_assisted import draw, worst_minimiser
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import (
+from fltheory.learnability.empirical_minimiser import (
+    NoiselessLaw,
+    _Side,
+    _Walks,
+    draw,
+    sample_erm,
+    worst_minimiser,
+)
+from fltheory.learnability.populations import (
+    Marginal,
     Population,
     as_population,
     excess_at,
     mixture,
+    uniform,
 )
 
 HALF = Fraction(1, 2)

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from fltheory.learnability import Source
-from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.populations.marginal import uniform
-from fltheory.learnability.populations.population import Population, as_population
+from fltheory.learnability.empirical_minimiser import sample_erm
+from fltheory.learnability.populations import Population, as_population, uniform
 from tests.learnability.empirical_minimiser.grid_law import GridLaw
 
 HALF = Fraction(1, 2)

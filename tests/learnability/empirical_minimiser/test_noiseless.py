@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.learnability import Source
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import Population, as_population, mixture
+from fltheory.learnability.empirical_minimiser import NoiselessLaw
+from fltheory.learnability.populations import Marginal, Population, as_population, mixture, uniform
 
 HALF = Fraction(1, 2)
 GAP = Marginal((0, "2/5", "3/5", 1), (HALF, 0, HALF))

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from fltheory.learnability import Source
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import as_population
+from fltheory.learnability.empirical_minimiser import NoiselessLaw, sample_noiseless
+from fltheory.learnability.populations import Marginal, as_population, uniform
 
 HALF = Fraction(1, 2)
 WHOLE = as_population(Source(uniform(0, 1), HALF))

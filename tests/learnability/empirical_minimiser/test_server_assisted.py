@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from fltheory.learnability import Source
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.empirical_minimiser.server_assisted import (
+from fltheory.learnability.empirical_minimiser import (
+    NoiselessLaw,
     best_together,
     draw,
     sample_server_assisted,
     worst_minimiser,
 )
-from fltheory.learnability.populations.marginal import uniform
-from fltheory.learnability.populations.population import Population, as_population
+from fltheory.learnability.populations import Population, as_population, uniform
 
 QUANTILE = -float(ndtri(0.5e-10))
 

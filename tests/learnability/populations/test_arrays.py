@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fltheory.learnability import Source
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import Population, disagreement_at, excess_at
+from fltheory.learnability.populations import (
+    Marginal,
+    Population,
+    disagreement_at,
+    excess_at,
+    uniform,
+)
 
 STEPS = Marginal((0, "1/4", "1/2", 1), ("1/2", "1/8", "3/8"))
 PARTS = [Source(STEPS, "1/4"), Source(uniform(0, 1), "3/4")]

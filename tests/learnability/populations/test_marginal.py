@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.learnability.populations.marginal import Marginal, uniform
+from fltheory.learnability.populations import Marginal, uniform
 
 STEPS = Marginal((0, 1, 3, 4), ("1/2", 0, "1/2"))
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from fltheory.learnability import Source
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import Population, as_population, mixture
+from fltheory.learnability.populations import Marginal, Population, as_population, mixture, uniform
 
 HALF = Fraction(1, 2)
 STEPS = Marginal((0, "1/4", "1/2", 1), ("1/2", "1/8", "3/8"))

@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fltheory.learnability import Source
-from fltheory.learnability.populations.marginal import Marginal, uniform
-from fltheory.learnability.populations.population import (
+from fltheory.learnability.populations import (
+    Marginal,
     Population,
     as_population,
     excess_at,
     mixture,
+    uniform,
 )
-from fltheory.learnability.populations.relation import alpha_bounds, bernstein_constant, relate
+from fltheory.learnability.relation import alpha_bounds, bernstein_constant, relate
 
 HALF = Fraction(1, 2)
 GAP = Marginal((0, "2/5", "3/5", 1), (HALF, 0, HALF))

@@ -11,7 +11,7 @@ from matplotlib import rc_context, rcParams
 from matplotlib.mathtext import MathTextParser
 
 from fltheory import theorems
-from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.curves import BoundCurve
 from fltheory.report import figure, write_figure
 from fltheory.report.figures.figure_axes import label
 from fltheory.verify import Outcome

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.curves import BoundCurve
 from fltheory.report import figure
 from fltheory.verify import Outcome
 

@@ -9,7 +9,7 @@ import scipy
 import sympy as sp
 
 from fltheory import __version__
-from fltheory.report.files.verdict_file import MadeBy
+from fltheory.report.verdict_file import MadeBy
 
 
 def test_it_names_versions_then_seed_and_sampling() -> None:

@@ -18,7 +18,7 @@ import pytest
 from fltheory import theorems
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
-from fltheory.report.files.verdict_file import (
+from fltheory.report.verdict_file import (
     CSV_COLUMNS,
     MadeBy,
     read_verdicts,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
-from fltheory.report.files.verdict_file import MadeBy
-from fltheory.report.files.verdict_outputs import VerdictOutputs
+from fltheory.report.verdict_file import MadeBy
+from fltheory.report.verdict_outputs import VerdictOutputs
 from fltheory.verify import check_regimes
 
 STATEMENTS = [theorems.get("ca-fed/appendix-e")]

@@ -18,8 +18,13 @@ import pytest
 from markupsafe import escape
 
 from fltheory import theorems
-from fltheory.report.citing import HOW_TO_CITE, HOW_TO_CORRECT
-from fltheory.report.html.html_report import certificates_in, headline, html_report
+from fltheory.report.html.html_report import (
+    HOW_TO_CITE,
+    HOW_TO_CORRECT,
+    certificates_in,
+    headline,
+    html_report,
+)
 from fltheory.report.html.report_view import theorems_of
 from tests.report.report_cases import ATTACK, WITNESSES, case
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.curves import BoundCurve
 from fltheory.report.html.sparkline import description, sparkline
 
 NONE = (0.0, 0.0, 0.0)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fltheory import theorems
-from fltheory.report.pages.paper_page import paper_name, paper_page, papers
+from fltheory.report.paper_page import paper_name, paper_page, papers
 from fltheory.verify.baseline import read_baseline
 
 pytest.importorskip("latex2mathml")

@@ -8,8 +8,8 @@ import inspect
 import pytest
 
 import fltheory
-from fltheory.report.pages import public_names as module
-from fltheory.report.pages.public_names import description, public_names, undocumented
+from fltheory.report import public_names as module
+from fltheory.report.public_names import description, public_names, undocumented
 
 
 def test_every_public_name_has_a_docstring() -> None:

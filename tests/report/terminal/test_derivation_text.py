@@ -10,7 +10,7 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.derivations.derivation import Derivation, Equal, FiniteLimit, Implied, Step
 from fltheory.grammar.symbols import symbol
-from fltheory.report.terminal.derivation_text import derivation_text
+from fltheory.report.terminal.explanation import derivation_text
 
 x = sp.Symbol("x", positive=True)
 n = sp.Symbol("n", positive=True, integer=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fltheory.testing.conformance import laws as table
 from fltheory.testing.conformance import suite
-from fltheory.testing.conformance.laws import table
 
 
 @pytest.fixture

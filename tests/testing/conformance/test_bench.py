@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fltheory.testing import run_of
+from fltheory.testing.conformance import case_maker
 from fltheory.testing.conformance.bench import (
     Bench,
     LawTrial,
@@ -15,9 +16,8 @@ from fltheory.testing.conformance.bench import (
     failure_of,
     smallest,
 )
-from fltheory.testing.conformance.cases import case_maker
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.case_maker import CaseMaker
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.case_maker import CaseMaker
 from fltheory.testing.conformance.guarded_run import GuardedRun
 from fltheory.testing.conformance.own_runs import Run
 from fltheory.testing.conformance.specifications import SPECIFICATIONS

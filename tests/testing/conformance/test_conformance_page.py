@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fltheory.testing import check_algorithm
-from fltheory.testing.conformance.laws.table import LAWS
+from fltheory.testing.conformance.laws import LAWS
 from fltheory.testing.conformance.specifications import conformance_algorithms
 from fltheory.testing.conformance.suite import laws_of
 

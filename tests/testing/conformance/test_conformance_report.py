@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.case import Case, QuadraticClient
 from fltheory.testing.conformance.report import (
     ConformanceError,
     ConformanceReport,

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.case import Case, QuadraticClient
 from fltheory.testing.conformance.guarded_run import GuardedRun
 from fltheory.testing.conformance.own_runs import Run
 
@@ -64,7 +63,7 @@ def test_a_changed_list_of_clients_is_told() -> None:
     ("change", "words"),
     [
         (lambda models: models[1:], "the first row must be x0"),
-        (lambda models: models[-1], "not the last alone"),
+        (lambda models: models[-1], "not only the last one"),
         (lambda models: np.full_like(models, np.nan), "must return finite models"),
         (lambda models: None, "got None"),
         (lambda models: "models", "got str"),
@@ -186,12 +185,17 @@ def test_an_ignored_trace_is_told() -> None:
     assert "everybody takes part: the trace is ignored" in text
 
 
-def test_a_missing_option_is_told() -> None:
+def test_an_argument_that_run_does_not_take_is_told_once_before_any_law() -> None:
     def run(x0: Any, clients: Any, trace: Any, *, client_lr: float, local_steps: int) -> Any:
         return right(x0, clients, trace, client_lr=client_lr, local_steps=local_steps, server_lr=1)
 
-    names = "client_lr, local_steps, server_lr, weighting"
-    assert f"run must take the arguments {names}, whether it uses them or not: " in _told(run)
+    def without_a_trace(x0: Any, clients: Any, **given: Any) -> Any:
+        return right(x0, clients, np.ones((3, len(clients)), dtype=bool), **given)
+
+    arguments = "x0, clients, trace and the keyword arguments client_lr, local_steps, server_lr"
+    for wrong, why in ((run, "'server_lr'"), (without_a_trace, "too many positional arguments")):
+        with pytest.raises(ValueError, match=rf"run must take {arguments}, weighting .*{why}"):
+            check_algorithm(wrong, "fedavg")
 
 
 def _asks_everybody(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:

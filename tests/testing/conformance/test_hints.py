@@ -68,13 +68,13 @@ _RUNS = {
     "falls from round to round": _trained(lambda x, past: past[-1] / len(past)),
     "are clipped": _trained(lambda x, past: np.clip(past[-1], -1, 1)),
     "gradients are normalised": _trained(lambda x, past: np.sign(past[-1])),
-    "not in proportion": _trained(lambda x, past: np.round(past[-1], 1)),
+    "not proportional": _trained(lambda x, past: np.round(past[-1], 1)),
     "models have one coordinate": _trained(
         lambda x, past: past[-1] * (np.arange(x.size) < max(x.size - 1, 1))
     ),
     "ignores `server_lr`": _swallows,
     "recorded by reference": _by_reference,
-    "one round later": _a_round_later,
+    "is one round late": _a_round_later,
     "right up to round 100": _until_the_hundredth,
     "right with 12 clients present and wrong with 13": _twelve_at_most,
 }

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from fltheory.testing import conformance_laws, run_of
-from fltheory.testing.conformance.pytest_laws import LawCheck
 from fltheory.testing.conformance.report import ConformanceError
-from fltheory.testing.conformance.suite import laws_of
+from fltheory.testing.conformance.suite import LawCheck, laws_of
 from tests.testing.conformance.wrong_runs import run_with_slip
 
 LATE = {"late-appearance": "written for the test below"}

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from fltheory.testing import run_of
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.case import Case, QuadraticClient
+from fltheory.testing.conformance.case_maker import steady
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
-from fltheory.testing.conformance.ties import steady
 
 
 def _settled(trace: list[list[int]], **options: Any) -> list[list[int]]:

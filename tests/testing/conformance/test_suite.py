@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.laws.table import LAWS
+from fltheory.testing.conformance.laws import LAWS
 from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.report import ConformanceError, LawOutcome
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
@@ -109,7 +109,10 @@ def test_what_is_fixed_is_not_varied() -> None:
         ({"option": None}, "option must have a value, got None"),
         ({"local_steps": 2.5}, "local_steps must be a whole number of at least 1, got 2.5"),
         ({"local_steps": (2, 3)}, "local_steps must be a whole number"),
-        ({"server_lr": 1e6}, "must keep models finite: this package's own overflow with client_lr"),
+        (
+            {"server_lr": 1e6},
+            "must keep models finite: the package's own models overflow with client_lr",
+        ),
         ({"name": "ca-fed", "prior": 1}, "prior must be two numbers, got 1"),
         (
             {"name": "ca-fed", "availability": (0.5, 0.5), "correlation": None},

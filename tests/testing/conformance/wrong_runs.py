@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.cases.clients import CountedClient
+from fltheory.testing.conformance.case import CountedClient
 from fltheory.testing.conformance.own_runs import NOTHING, Play, Run, Slip
 from fltheory.testing.conformance.slips.table import slips_of
 from fltheory.testing.conformance.specifications import specification

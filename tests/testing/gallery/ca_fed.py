@@ -9,7 +9,7 @@ import numpy as np
 from tests.testing.gallery.fault import Fault, Implementation, descend
 
 FAULTS = {
-    "excluded train": Fault("excluded clients train and count all the same", r"exclu"),
+    "excluded train": Fault("excluded clients still train and count", r"exclu"),
     "renormalised": Fault(
         "the weights of those kept are divided by their share of alpha",
         r"share of alpha|normali|sum to",
@@ -18,10 +18,11 @@ FAULTS = {
         "clients are tried in ascending lambda", r"lambda|correlat|order"
     ),
     "no second pass": Fault(
-        "clients are tried by lambda alone, not by availability, too", r"pass|availab|order"
+        "clients are tried in order of lambda only, not of availability as well",
+        r"pass|availab|order",
     ),
     "most available first": Fault(
-        "the second pass goes from the largest pi", r"order|availab|pass"
+        "the second pass begins with the largest pi", r"order|availab|pass"
     ),
     "bias not squared": Fault(
         "the bias term is kappa^2 (1 - S) Gamma, without the square", r"bias|squar"
@@ -34,11 +35,12 @@ FAULTS = {
         "the weights alpha/pi of those kept are divided by their sum", r"normali|sum to|sum of"
     ),
     "correlation without prior": Fault(
-        "lambda_hat is of bare frequencies, where pi_hat has its prior", r"correlation.*prior"
+        "lambda_hat is computed from bare frequencies, without the prior of pi_hat",
+        r"correlation.*prior",
     ),
     "threshold ignored": Fault("any exclusion that lowers epsilon is made", r"threshold"),
     "smoothing reversed": Fault("beta is the share of the old loss", r"smoothing|beta"),
-    "losses not smoothed": Fault("the present loss is taken as it is", r"smooth"),
+    "losses not smoothed": Fault("the present loss is used without smoothing", r"smooth"),
     "losses of the new model": Fault(
         "clients report their losses after the local steps", r"before|after|server's model"
     ),
@@ -52,11 +54,11 @@ FAULTS = {
         "Gamma_hat is the largest gap over those kept", r"gap|Gamma"
     ),
     "exclusion a round late": Fault(
-        "those excluded are the ones of the round before, as exclusion comes after the round",
+        "the clients excluded are those of the round before, as exclusion comes after the round",
         r"round before|previous|a round late",
     ),
     "excluded for good": Fault(
-        "a client that was excluded once never comes back",
+        "a client that was once excluded never comes back",
         r"again|anew|comes? back|return|every round",
     ),
 }

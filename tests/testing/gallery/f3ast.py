@@ -10,14 +10,14 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 
 FAULTS = {
     "renewed after use": Fault(
-        "the weights alpha/r have the r from before this round's choice",
+        "the weights alpha/r use r from before this round's choice",
         r"before|after|old r|new r",
     ),
     "least urgent": Fault(
         "the clients of smallest alpha/r are chosen", r"largest|smallest|urgen|order|chosen"
     ),
     "rate squared": Fault(
-        "clients are chosen by alpha/r^2, where the descent goes by alpha^2/r^2",
+        "clients are chosen by alpha/r^2, although the descent depends on alpha^2/r^2",
         r"r\^2|squar",
     ),
     "divided by size": Fault("the update is divided by the number of chosen clients", r"size|divi"),
@@ -33,14 +33,15 @@ FAULTS = {
         "one client more than `size` is chosen", r"size|off by one|one client too"
     ),
     "one too few": Fault(
-        "one client less than `size` is chosen", r"size|off by one|one client too"
+        "one client fewer than `size` is chosen", r"size|off by one|one client too"
     ),
     "chosen among all": Fault(
-        "the most urgent of all clients are chosen, and those of them who are absent do not answer",
+        "the most urgent of all clients are chosen, even absent ones, which do not answer",
         r"all clients|absent",
     ),
     "weights squared": Fault(
-        "the weights are alpha^2/r^2, what the choice goes by", r"squar|alpha/r|alpha / r"
+        "the weights are alpha^2/r^2, which should only rank the clients",
+        r"squar|alpha/r|alpha / r",
     ),
     "absent do not decay": Fault(
         "r decays only for clients that are present",
@@ -51,7 +52,7 @@ FAULTS = {
     ),
     "smoothing reversed": Fault("beta is the share of the old r", r"smoothing|beta"),
     "time stands still": Fault(
-        "a round without participants lets no r decay",
+        "r does not decay in a round without participants",
         r"empty|nobody|no (client|participant)|without participants|decay",
     ),
 }

@@ -16,14 +16,18 @@ FAULTS = {
     "age starts at the round": Fault(
         "psi is taken at the age of the round before", r"\bage|psi|inactiv"
     ),
-    "N_t is N": Fault("the sum is divided by all clients, those never seen too", r"N_t|number of"),
-    "N_t is those present": Fault("the sum is divided by the participants", r"N_t|number of"),
+    "N_t is N": Fault(
+        "the sum is divided by the number of all clients, even those never seen", r"N_t|number of"
+    ),
+    "N_t is those present": Fault(
+        "the sum is divided by the number of participants", r"N_t|number of"
+    ),
     "cutoff excludes equal": Fault(
         "tau < tau_max counts, tau = tau_max does not", r"cut.{0,5}off|tau_max"
     ),
     "no cutoff": Fault("the cut-off is ignored", r"cut.{0,5}off|tau_max"),
     "counts beyond the cutoff": Fault(
-        "clients beyond the cut-off are left out of the sum and counted in N_t",
+        "clients beyond the cut-off are left out of the sum but counted in N_t",
         r"cut.{0,5}off|tau_max|N_t",
     ),
     "weights fall": Fault(
@@ -33,9 +37,9 @@ FAULTS = {
     "weights sum to one": Fault(
         "the weighted sum is divided by the sum of psi, not by N_t", r"N_t|sum|normali"
     ),
-    "age is kept": Fault("a client that returns goes on with its old age", r"return|\bage"),
+    "age is kept": Fault("a returning client keeps its old age", r"return|\bage"),
     "expired for good": Fault(
-        "a client that was beyond the cut-off once never counts again",
+        "a client that was once beyond the cut-off never counts again",
         r"never (counts|comes)|for good|again|return",
     ),
     "stands still": Fault(

@@ -11,7 +11,7 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 
 FAULTS = {
     "this round included": Fault(
-        "omega is updated before it is used, so that it knows the present round",
+        "omega is updated before it is used, so it includes the present round",
         r"this round|current round|before (it|the round|use)|rounds before|too early",
     ),
     "last interval": Fault(
@@ -39,19 +39,19 @@ FAULTS = {
         r"first (appear|interval)|first comes",
     ),
     "capped on return": Fault(
-        "intervals are cut to K when the client comes back, not ended when K rounds are over",
+        "intervals are cut to K when the client returns, not ended after K rounds",
         r"cut.{0,5}off|tau_max",
     ),
     "no cutoff": Fault("the cut-off is ignored", r"cut.{0,5}off|tau_max"),
     "over those present": Fault(
-        "the weighted sum is divided by the participants, not by all clients",
+        "the weighted sum is divided by the number of participants, not of all clients",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "inverse": Fault(
         "updates are divided by omega, as if it were a frequency", r"omega|inverse|divi"
     ),
     "time stands still": Fault(
-        "a round without participants lengthens no interval",
+        "a round without participants does not lengthen intervals",
         r"empty|nobody|no (client|participant)|without participants",
     ),
     "renormalised": Fault(
@@ -59,7 +59,7 @@ FAULTS = {
         r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to|renormal",
     ),
     "a round late": Fault(
-        "omega counts intervals up to the round before last", r"late|round before|stale"
+        "omega counts intervals only up to the round before last", r"late|round before|stale"
     ),
     "median": Fault("omega is the median of the intervals, not their mean", r"median"),
     "by size": Fault(

@@ -11,12 +11,12 @@ from tests.testing.gallery.fault import Fault, Implementation, descend, shares
 STEPS = r"off.by.one|too (few|many)|K ?[-+] ?1|number of (local )?steps|one step (more|less)"
 FAULTS = {
     "plain mean": Fault(
-        "clients count alike though their data sizes differ",
+        "clients count equally although their data sizes differ",
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
         "SMILELab-FL/FedLab#305",
     ),
     "by size": Fault(
-        "a plain mean was asked for and clients are weighted by their data",
+        "clients are weighted by their data where a plain mean was requested",
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "over everybody": Fault(
@@ -30,12 +30,12 @@ FAULTS = {
         "OpenMined/PySyft#3828",
     ),
     "one step too few": Fault(
-        "range(1, K): the clients take one step less",
+        "range(1, K): the clients take one step too few",
         STEPS,
         "OpenMined/PySyft#2306",
     ),
     "one step too many": Fault(
-        "while k <= K: the clients take one step more",
+        "while k <= K: the clients take one step too many",
         STEPS,
     ),
     "stale model": Fault(
@@ -44,7 +44,7 @@ FAULTS = {
         "epfml/disco#1219",
     ),
     "no reset": Fault(
-        "one model object serves all clients, and each goes on from where the last one ended",
+        "one model object serves all clients, and each continues where the last one ended",
         r"one after another|previous client|other client|each other|same model|reset|shared",
         "alibaba/FederatedScope#664",
     ),
@@ -79,7 +79,7 @@ FAULTS = {
         "changes come back sorted by data size, the weights do not", r"order|another client|whose"
     ),
     "one array for all": Fault(
-        "all local models are the same array in memory, which holds the last one in the end",
+        "all local models are one array in memory, which ends up holding the last one",
         r"last|overwr|same array",
     ),
     "in place": Fault(
@@ -93,11 +93,11 @@ FAULTS = {
         "the local step size falls with the round, client_lr / t", r"client_lr|step size"
     ),
     "lone client skipped": Fault(
-        "a round in which a single client answers is skipped: at least two are wanted",
+        "a round in which a single client answers is skipped: at least two are required",
         r"single|alone|lone",
     ),
     "row off by one": Fault(
-        "round t reads row t - 1 of the trace, the first one the last row",
+        "round t reads row t - 1 of the trace, and the first round reads the last row",
         r"round before|off by one",
     ),
 }

@@ -13,31 +13,32 @@ AGE = r"tau|\bage|echo|rounds? (away|since|missed)|since the last"
 FAULTS = {
     "no echo": Fault("every update counts once, however long the client was away", AGE),
     "rounds missed": Fault(
-        "an update counts for each round missed, t - tau - 1, so that who stays counts for nothing",
+        "an update counts t - tau - 1 times, for each round missed: a client that stays counts for "
+        "nothing",
         AGE,
     ),
     "one too many": Fault("an update counts t - tau + 1 times", AGE),
     "tau at 0": Fault("tau starts at 0, not at -1: a first appearance counts one round less", AGE),
     "tau not renewed": Fault("tau stays -1: an update counts for all rounds so far", AGE),
     "rounds with somebody": Fault(
-        "rounds in which nobody is there are not counted", r"empty|nobody"
+        "rounds in which nobody is present are not counted", r"empty|nobody"
     ),
     "echo in the step size": Fault(
         "the local step size is multiplied by t - tau, not the update", r"step size|client_lr"
     ),
     "the server's model": Fault(
-        "clients start from the server's latest model, though they were not there to get it",
+        "clients start from the server's latest model, although they were absent when it was sent",
         r"server's|latest|own model|gossip",
     ),
     "added to the server's model": Fault(
         "echoed updates are averaged and added to the server's model", r"server's|own model|added"
     ),
     "keeps its own": Fault(
-        "who is present keeps the model it has trained and does not take the mean",
+        "a present client keeps the model it has trained instead of taking the mean",
         r"own|keep|take|mean",
     ),
     "over N": Fault(
-        "the mean is over the models of all clients, those of the absent among them",
+        "the mean is over the models of all clients, including absent ones",
         rf"{NUMBER}|absent",
     ),
     "outer step": Fault(
@@ -48,7 +49,8 @@ FAULTS = {
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "forgets the absent": Fault(
-        "who was away starts from x0 again", r"absen|away|return|forg|reset|x0|first model"
+        "a client that was away starts from x0 again",
+        r"absen|away|return|forg|reset|x0|first model",
     ),
 }
 

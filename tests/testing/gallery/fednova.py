@@ -9,7 +9,7 @@ import numpy as np
 from tests.testing.gallery.fault import Fault, Implementation, descend, shares
 
 FAULTS = {
-    "largest": Fault("tau_eff is the most steps that any participant made", r"tau_eff"),
+    "largest": Fault("tau_eff is the largest number of steps of any participant", r"tau_eff"),
     "unweighted": Fault("tau_eff is the plain mean of tau_i over the participants", r"tau_eff"),
     "of everybody": Fault("tau_eff counts absent clients, too", r"tau_eff"),
     "no tau_eff": Fault("the normalised changes are averaged and tau_eff is forgotten", r"tau_eff"),
@@ -19,19 +19,20 @@ FAULTS = {
         "felisat/clustered-federated-learning#1",
     ),
     "divided by the largest": Fault(
-        "every change is divided by the most steps, not by its own", r"normali[sz]|tau_i|own"
+        "every change is divided by the largest number of steps, not by its own",
+        r"normali[sz]|tau_i|own",
     ),
     "p of everybody": Fault(
         "p is a share of all clients' data and sums to less than one over those present",
         r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to",
     ),
     "plain mean": Fault(
-        "p is 1/|S| whatever the data sizes",
+        "p is 1/|S|, whatever the data sizes",
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "equal steps": Fault("every client makes the largest number of steps", r"steps|tau_i"),
     "tau_eff of the last round": Fault(
-        "tau_eff is that of the round before, as it is renewed after the step",
+        "tau_eff is that of the round before, because it is updated after the step",
         r"round before|stale|previous",
     ),
     "cut to a whole number": Fault(

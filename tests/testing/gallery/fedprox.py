@@ -15,7 +15,8 @@ FAULTS = {
         "litian96/FedProx#22",
     ),
     "factor two": Fault(
-        "mu (y - x)^2 without its half makes the pull twice mu", r"factor|twice|half|mu/2|2 mu"
+        "the term is mu (y - x)^2 without its half, so it pulls twice as hard",
+        r"factor|twice|half|mu/2|2 mu",
     ),
     "factor half": Fault(
         "the gradient of the term is taken as mu/2 (y - x)", r"factor|twice|half|mu/2|2 mu"
@@ -26,7 +27,7 @@ FAULTS = {
         "flwrlabs/flower#2210",
     ),
     "own last model": Fault(
-        "a client is held near the model that it sent last, not near the server's",
+        "a client is held near the model that it last sent, not near the server's",
         r"own|server's model|round's model",
         "litian96/FedProx#25",
     ),
@@ -49,7 +50,7 @@ FAULTS = {
         r"step before|local model",
     ),
     "plain mean": Fault(
-        "clients count alike though their data sizes differ",
+        "clients count equally although their data sizes differ",
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
 }

@@ -19,15 +19,15 @@ FAULTS = {
         NUMBER,
     ),
     "mean of those seen": Fault(
-        "the memory's mean is over clients that have ever come",
+        "the memory's mean is over the clients seen so far",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi|never|seen",
     ),
     "mean of those seen before": Fault(
-        "the memory's mean is over clients that came in an earlier round",
+        "the memory's mean is over the clients seen in earlier rounds",
         r"by N\b|by all|N_t|over all|number of (clients|participants)|never|seen|earlier",
     ),
     "mean of the new memory": Fault(
-        "the memory's mean is taken after the participants have renewed theirs",
+        "the memory's mean is taken after the participants have updated their entries",
         r"before|after|new memory|old memory",
     ),
     "forgets the absent": Fault(
@@ -50,11 +50,11 @@ FAULTS = {
         r"empty|nobody|no (client|participant)|without participants",
     ),
     "mean of the absent": Fault(
-        "the memory's mean leaves out those present, who have answered",
+        "the memory's mean leaves out the clients that are present",
         r"absent|leaves out|away",
     ),
     "memory at the first update": Fault(
-        "a client's memory starts at its first update, so that this is no surprise",
+        "a client's memory starts at its first update, so its first surprise is zero",
         r"start|initial|begin|at first\b|first round|first appear",
     ),
 }

@@ -21,7 +21,7 @@ IS_FAULTS = {
     ),
     "no probability": Fault("the weights are 1/N, without p", r"availab|probab|1/p"),
     "p sums to one": Fault(
-        "availabilities are taken for chances of being drawn and made to sum to one",
+        "availabilities are scaled to sum to one, as if they were chances of being drawn",
         r"availab|probab|sum to",
     ),
     "one minus p": Fault(
@@ -32,7 +32,7 @@ IS_FAULTS = {
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "another's probability": Fault(
-        "p is looked up by the place among those present, not by the client",
+        "p is looked up by a client's position among those present, not by its number",
         r"index|place|order|whose|own|permut",
     ),
 }

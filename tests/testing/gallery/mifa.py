@@ -14,21 +14,19 @@ FAULTS = {
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "over those seen": Fault(
-        "from zero, the sum is divided by the number of clients that have ever come",
+        "with start='zero', the sum is divided by the number of clients seen so far",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "present only": Fault(
         "absent clients' entries are left out of the sum",
         r"absen|away|miss(ed|es)|return|forg|reset|keep|kept|latest|table|memory",
     ),
-    "does not wait": Fault(
-        "the model moves though not all clients have appeared", r"wait|appeared"
-    ),
+    "does not wait": Fault("the model moves before all clients have appeared", r"wait|appeared"),
     "waits too long": Fault(
         "the first step comes one round after the last client has appeared",
         r"wait|one round|appeared",
     ),
-    "waits always": Fault("start='zero' is ignored and it waits", r"wait|zero"),
+    "waits always": Fault("start='zero' is ignored: the server waits", r"wait|zero"),
     "forgets the absent": Fault(
         "the entry of a client that misses a round is set to zero",
         r"absen|away|miss(ed|es)|return|forg|reset|keep|kept",

@@ -35,7 +35,7 @@ FAULTS = {
         "TsingZ0/PFLlib#160",
     ),
     "sign": Fault(
-        "local steps go along g + c_i - c", r"\bsign\b|c - c_i|c_i - c", "fedbiomed/fedbiomed#734"
+        "local steps follow g + c_i - c", r"\bsign\b|c - c_i|c_i - c", "fedbiomed/fedbiomed#734"
     ),
     "no K": Fault(
         "c_i^+ of option II lacks the division by K",
@@ -48,11 +48,11 @@ FAULTS = {
         "TL-System/plato#386",
     ),
     "gradient at the end": Fault(
-        "option I takes the gradient at y_K, where the client has ended, not at x",
+        "option I takes the gradient at y_K, where the client ended, not at x",
         r"y_K|at x\b|after the local steps",
     ),
     "renewed in between": Fault(
-        "c is renewed after every client, so that those later in the round see another one",
+        "c is updated after every client, so clients later in the round see a different one",
         r"between|during the round|within (a|the) round|one after another|after each client",
     ),
     "renewed before use": Fault(
@@ -87,7 +87,7 @@ FAULTS = {
         "the model's change is divided by all clients, not by those present",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
-    "other option": Fault("option I is asked for and II computed, and the reverse", r"option"),
+    "other option": Fault("option II is computed where I was requested, and vice versa", r"option"),
 }
 
 

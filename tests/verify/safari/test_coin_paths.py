@@ -14,7 +14,7 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.theorems import Theorem
 from fltheory.theorems.sa_fl import statements as sa_fl
-from fltheory.theorems.sa_fl.repairs import FAULTS
+from fltheory.theorems.sa_fl.statements import FAULTS
 from fltheory.verify.safari.coin_paths import holds_on_every_path
 from fltheory.verify.safari.witness import Witness
 

@@ -9,7 +9,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.grammar.refutation import Mend
-from fltheory.theorems.sa_fl.repairs import FAULTS
+from fltheory.theorems.sa_fl.statements import FAULTS
 from fltheory.verify import Outcome, check
 from fltheory.verify.safari.coin_paths import holds_on_every_path
 from fltheory.verify.safari.natural_witness import NaturalWitness, natural_witnesses, preferred

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from fltheory import weights
-from fltheory.weights.solvers import conic
+from fltheory.weights import conic
 from fltheory.weights.trade_off import TradeOff
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.weights.solvers.newton import _TOLERANCE, _Cubics, _eased, _solve
+from fltheory.weights.newton import _TOLERANCE, _Cubics, _eased, _solve
 from fltheory.weights.trade_off import TradeOff
 
 PROBLEM = TradeOff(

@@ -22,8 +22,7 @@ from fltheory.participation import Bernoulli
 from fltheory.worst_case import ClientClass, SafariRound, audit
 from fltheory.worst_case.audits.audit import Audit, ClassOutcome
 from fltheory.worst_case.audits.quadratic_witness import QuadraticWitness
-from fltheory.worst_case.audits.statement_numbers import names_in
-from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
+from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, names_in
 from tests.worst_case.audits.own_theorem import MINE, PARTS
 
 D_0, L, N, R, K, m, mu, eta, sigma = (

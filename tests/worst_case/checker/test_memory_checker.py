@@ -15,8 +15,7 @@ import pytest
 
 from fltheory.worst_case import ClientClass
 from fltheory.worst_case.checker import memory as memory_checker
-from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of, proved_gap
-from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.memory import MemoryRound, lyapunov_bound_of, proved_gap
 from tests.drawn import a_tenth
 from tests.worst_case.checker.mutants import mutant_of
 

@@ -122,6 +122,12 @@ def test_what_is_not_proved_is_told(masks: list[list[int]], message: str) -> Non
         log_proof(log, np.full(log.n_clients, 1 / log.n_clients), TRAINING, 10.0)
 
 
+def test_a_condition_at_which_floats_cannot_tell_rates_is_refused() -> None:
+    log = AvailabilityLog.from_masks(np.ones((30, 2)))
+    with pytest.raises(ValueError, match="L at most 1e10 mu, beyond which float64 cannot tell"):
+        log_proof(log, np.full(2, 1 / 2), TRAINING, 1e12)
+
+
 def test_condition_and_noise_are_rounded_up() -> None:
     """Six digits; a condition of nearly one is above one."""
     log = AvailabilityLog.from_masks(np.ones((30, 2)))

@@ -15,21 +15,20 @@ import pytest
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.engines import Setting, exact
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.worst_case import ClientClass, best_bound, checker, read_proof
 from fltheory.worst_case.audits.audit import ClassOutcome
-from fltheory.worst_case.methods.lyapunov import (
+from fltheory.worst_case.memory import (
     LyapunovBound,
     LyapunovProgram,
+    MemoryRound,
     lyapunov_bound_of,
     proved_gap,
 )
-from fltheory.worst_case.methods.memory import MemoryRound
 from tests.drawn import a_tenth
 
 TEN = ClientClass(1, "1/10")

@@ -14,14 +14,12 @@ import pytest
 
 from fltheory.algorithms import FedAvg, FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import CLIENTS, Algorithm
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass
-from fltheory.worst_case.methods.lyapunov import LyapunovProgram, lyapunov_bound_of
-from fltheory.worst_case.methods.memory import MemoryForms, MemoryRound
+from fltheory.worst_case.memory import LyapunovProgram, MemoryForms, MemoryRound, lyapunov_bound_of
 from tests.drawn import a_tenth
 
 CLIENTS_OF = ClientClass(1, "0.1")

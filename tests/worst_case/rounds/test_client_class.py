@@ -13,7 +13,6 @@ def test_numbers_are_taken_as_written() -> None:
     clients = ClientClass(0.3, "1/30", sigma=Fraction(1, 7), dissimilarity=2)
     assert (clients.L, clients.mu) == (Fraction(3, 10), Fraction(1, 30))
     assert (clients.sigma, clients.dissimilarity) == (Fraction(1, 7), Fraction(2))
-    assert clients.condition_number == 9
 
 
 def test_the_program_is_exact_at_the_optimum_without_noise() -> None:

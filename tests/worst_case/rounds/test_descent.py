@@ -13,8 +13,7 @@ from fltheory import theorems
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting, exact
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem, RippledProblem
 from fltheory.worst_case import ClientClass, SafariRound, SmoothClass, audit, best_bound

@@ -9,13 +9,16 @@ one block of d symbols with that covariance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from fltheory.algorithms.contract import Algorithm, State
+from fltheory.content import kept
 from fltheory.engines.affine.numbers import (
     Arithmetic,
     Entries,
@@ -24,9 +27,8 @@ from fltheory.engines.affine.numbers import (
     entries,
     identity_of,
 )
-from fltheory.engines.affine.symbolic.forms import AffineArray, Space, refused
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.affine.symbolic.forms import AffineArray, Space, noise_covariance, refused
+from fltheory.engines.clients.analytic_clients import MOST_LOCAL_MAPS, QuadraticClients, Silence
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
 
@@ -99,6 +101,11 @@ class ClientNumbers:
         each = np.matmul(self.hessians, self.optima[:, :, None])[:, :, 0]
         return (self.alpha[:, None] * each).sum(axis=0)
 
+    @cached_property
+    def reach(self) -> float:
+        """How far, in floats, an optimum is from x* at most."""
+        return float(np.linalg.norm(self.problem.optima - self.problem.x_star, axis=1).max())
+
     def noise_level(self, sigma: float) -> Any:
         """Return the variance ``sigma^2 / d`` of one coordinate of a gradient's noise."""
         return self.arithmetic.entry(sigma) ** 2 / self.arithmetic.entry(self.problem.dim)
@@ -106,12 +113,8 @@ class ClientNumbers:
     def local_maps(self, steps: int, lr: Any, proximal: Any = 0) -> LocalMaps:
         """Return what so many steps of a step size do."""
         key = steps, identity_of(lr), identity_of(proximal)
-        if key not in self._known:
-            while len(self._known) >= 16:
-                self._known.pop(next(iter(self._known)))
-            made = self._exact_maps if self.arithmetic.exact else self._float_maps
-            self._known[key] = made(steps, lr, proximal)
-        return self._known[key]
+        make = self._exact_maps if self.arithmetic.exact else self._float_maps
+        return kept(self._known, key, lambda: make(steps, lr, proximal), MOST_LOCAL_MAPS)
 
     def _exact_maps(self, steps: int, lr: Any, proximal: Any) -> LocalMaps:
         rate, pull = self._entry(lr), self._entry(proximal)
@@ -374,3 +377,86 @@ class FormClients:
         values = np.full((1, dim, 1 + self._space.size), self._space.zero)
         values[0, np.arange(dim), 1 + first + np.arange(dim)] = self._one
         return AffineArray(self._space, values)
+
+
+# --- a round, read off its forms ---------------------------------------------------------------
+
+
+def split(vectors: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Return the entries (rows, ...) whose numbers vectors (rows, n) hold one after another."""
+    parts, first = {}, 0
+    for name, shape in shapes.items():
+        width = prod(shape)
+        parts[name] = vectors[:, first : first + width].reshape(len(vectors), *shape)
+        first += width
+    return parts
+
+
+def joined(state: State, names: Iterable[str]) -> Any:
+    """Return the vectors (rows, n) that hold a state's entries (rows, ...) one after another."""
+    return np.concatenate([state[name].reshape(len(state[name]), -1) for name in names], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRound:
+    """A round read off forms, from given counts: a row for each participant set.
+
+    Attributes
+    ----------
+    slopes, offsets, noises : arrays, (rows, n, n), (rows, n) and (rows, n, n)
+        Of the random entries, the noises as covariances.
+    known : mapping of str to array (rows, ...)
+        The other entries, or their parts that do not depend on the random ones.
+    widened : tuple of str
+        Those of them that depend on the random ones after all.
+    """
+
+    slopes: Entries
+    offsets: Entries
+    noises: Entries
+    known: Mapping[str, Entries]
+    widened: tuple[str, ...]
+
+
+def read_round(
+    algorithm: Algorithm,
+    branch: str,
+    numbers: ClientNumbers,
+    masks: Masks,
+    known: State,
+    random: Mapping[str, tuple[int, ...]],
+    origin: Entries,
+) -> ReadRound:
+    """Run a round on forms in the random entries, in the arithmetic of the clients' numbers.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    branch : str
+    numbers : ClientNumbers
+    masks : array of bool, (rows, N)
+    known : mapping of str to array (rows, ...)
+        Entries that are numbers.
+    random : mapping of str to tuple of int
+        The others' shapes.
+    origin : array, (n,)
+        Where those are measured from, before the round and after.
+    """
+    n = origin.size
+    space = Space(numbers.arithmetic, n)
+    state = {name: space.constants(array) for name, array in known.items()}
+    state |= split(space.variables(origin, len(masks)), random)
+    after = algorithm.round(state, FormClients(numbers, space), masks, branch)
+    forms = {name: space.forms(array) for name, array in after.items()}
+    image = joined(forms, random)
+    others = {name: form for name, form in forms.items() if name not in random}
+    return ReadRound(
+        image.linear(n),
+        image.constant - origin,
+        noise_covariance(image),
+        {
+            name: np.broadcast_to(form.constant, (len(masks), *form.shape[1:]))
+            for name, form in others.items()
+        },
+        tuple(sorted(name for name, form in others.items() if not form.is_constant)),
+    )

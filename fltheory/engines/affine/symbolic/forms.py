@@ -23,6 +23,7 @@ from flint import arb
 
 from fltheory.engines.affine.numbers import (
     Arithmetic,
+    Compared,
     Entries,
     ExactNumber,
     InexactRoundError,
@@ -77,7 +78,7 @@ def refused(what: str) -> NotAffineError:
         NotAffineError(
             "the algorithm's round must be affine in its state for exact moments, but it takes "
             f"{what} of what depends on the model: use engines.monte_carlo, or engines.paths, "
-            "where who takes part is known, and without noise the model too"
+            "which knows who takes part, and without noise the model too"
         )
     )
 
@@ -200,7 +201,7 @@ class Space:
         return made
 
 
-class AffineArray:
+class AffineArray(Compared):
     """An array of affine forms.
 
     Parameters
@@ -421,26 +422,6 @@ class AffineArray:
         ]
         return np.array(answers, dtype=bool).reshape(left.shape)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._compared(other, operator.lt, operator.ge)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compared(other, operator.le, operator.gt)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compared(other, operator.gt, operator.le)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compared(other, operator.ge, operator.lt)
-
-    def __eq__(self, other: object) -> Any:
-        return self._compared(other, operator.eq, operator.ne)
-
-    def __ne__(self, other: object) -> Any:
-        return self._compared(other, operator.ne, operator.eq)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __bool__(self) -> bool:
         self.known("a truth value")
         raise _one_entry()
@@ -530,6 +511,21 @@ def _padded(array: AffineArray, width: int) -> Entries:
         return values
     pad = np.full((*values.shape[:-1], missing), array.space.zero, dtype=values.dtype)
     return np.concatenate([values, pad], axis=-1)
+
+
+def noise_covariance(image: AffineArray) -> Entries:
+    """Return the covariance (replicas, k, k) of the noise in forms (replicas, k)."""
+    space = image.space
+    coefficients = image.linear(space.size)
+    if not space.noise:
+        k = image.shape[-1]
+        return np.full((image.shape[0], k, k), space.zero)
+    columns = [
+        coefficients[..., first : first + covariance.shape[-1]] for first, covariance in space.noise
+    ]
+    spread = [np.matmul(one, cov) for one, (_, cov) in zip(columns, space.noise, strict=True)]
+    # One product for all: one noise per client would be as many arrays (replicas, k, k) to add up.
+    return np.matmul(np.concatenate(spread, -1), np.concatenate(columns, -1).swapaxes(-1, -2))
 
 
 class Namespace:
@@ -749,7 +745,7 @@ class Namespace:
             values = -values
         if not self._space.arithmetic.exact:
             return np.argsort(values, axis=axis, kind="stable")
-        ranks: Any = np.frompyfunc(_Ordered, 1, 1)(values)
+        ranks: Any = np.frompyfunc(ExactNumber, 1, 1)(values)
         return np.argsort(ranks, axis=axis, kind="stable")
 
     def any(self, array: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -763,18 +759,6 @@ class Namespace:
     @staticmethod
     def _truth(array: Any) -> Any:
         return array != 0 if isinstance(array, AffineArray) else np.asarray(array)
-
-
-class _Ordered:
-    """A number for NumPy to sort, whose comparison is decided or an error."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Ordered) -> bool:
-        return decided(self.value, other.value, operator.lt, operator.ge)
 
 
 def _lesser(left: Any, right: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.case import Case
 from fltheory.testing.conformance.own_runs import NOTHING, Play, Slip
 from fltheory.testing.conformance.slips import anywhere, memory
 from fltheory.testing.conformance.slips.single import ONE_BY_ONE, SINGLE

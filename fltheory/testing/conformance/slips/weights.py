@@ -70,9 +70,7 @@ def weighing(says: str, weigh: Weigh) -> Slip:
 
 
 def _total_before(play: Play, raw: FloatArray, total: float) -> FloatArray:
-    if raw.any():
-        play.kept["total"], total = total, play.kept.get("total", total)
-    return raw / over(total)
+    return raw / over(play.before("total", total) if raw.any() else total)
 
 
 def _ordered(play: Play, raw: FloatArray, who: list[int]) -> FloatArray:
@@ -132,11 +130,11 @@ _DIVISORS: Mapping[str, Mapping[str, Weigh]] = {
 
 _ANY: Mapping[str, Weigh] = {
     "weights are applied twice": lambda p, raw, total: (raw / over(total)) ** 2,
-    "averages pairwise, one client after the other: the last counts most": _pairwise,
+    "averages in pairs, one client after another: the last counts most": _pairwise,
 }
 _OTHERS = "changes and weights are in different orders: a client gets another's weight"
 _BY_SIZE: Mapping[str, Weigh] = {
-    "takes the plain mean where weights by data size are meant": lambda p, raw, total: shares(
+    "takes the plain mean instead of weighting by data size": lambda p, raw, total: shares(
         p.here * 1.0
     ),
     "weights are applied twice, and renormalised": lambda p, raw, total: shares(raw**2),
@@ -147,7 +145,7 @@ _BY_SIZE: Mapping[str, Weigh] = {
     "weighs by the root of the data size": lambda p, raw, total: shares(np.sqrt(raw)),
 }
 _PLAIN: Mapping[str, Weigh] = {
-    "weighs by data size where the plain mean is meant": lambda p, raw, total: shares(
+    "weighs by data size instead of taking the plain mean": lambda p, raw, total: shares(
         p.here * p.sizes
     ),
 }
@@ -157,8 +155,8 @@ _SHARES_OF_DATA: Mapping[str, Weigh] = {
     ),
 }
 _SIZE_TOO: Mapping[str, Weigh] = {
-    "weighs by data size, too": lambda p, raw, total: raw / total * p.n * _of_data(p),
-    "weighs by data size, too, by shares of it": lambda p, raw, total: raw * _of_data(p),
+    "also weighs by data size": lambda p, raw, total: raw / total * p.n * _of_data(p),
+    "also weighs by data size, by shares of it": lambda p, raw, total: raw * _of_data(p),
 }
 
 

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from oracles import random_problem
 
 from fltheory.engines.affine.numbers import FLOAT64, RATIONAL, as_fraction
-from fltheory.engines.affine.probe import noise_covariance
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.affine.symbolic.forms import (
+    AffineArray,
+    NotAffineError,
+    Space,
+    noise_covariance,
+)
+from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence
 from fltheory.problems import QuadraticProblem
 from tests.engines.impulses import CountedSilence, UnitImpulses
 

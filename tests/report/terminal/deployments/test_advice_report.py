@@ -9,7 +9,7 @@ import pytest
 
 from fltheory.advice import Advice, advise
 from fltheory.logs import AvailabilityLog
-from fltheory.report.terminal.deployments.advice_report import advice_table, assumptions, sentences
+from fltheory.report.terminal.advice_report import advice_table, assumptions, sentences
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +70,21 @@ def test_it_is_said_what_is_assumed_and_what_if_it_is_wrong(found: Advice) -> No
     }
     assert pairs
     assert set(re.findall(r"\((\S+), (\S+)\)[,;]", text)) == pairs
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        ((0.09, 0.12), "at worst 0.11 (0.09 to 0.12 at 95%)"),
+        ((0.1049, 0.1062), "at worst 0.1052 (0.1049 to 0.1062 at 95%)"),
+        ((0.10521, 0.10522), "at worst 0.1052. "),
+        ((0.10521, 0.10562), "at worst 0.1052 (0.1052 to 0.1056 at 95%)"),
+    ],
+)
+def test_an_interval_has_digits_that_tell_its_ends_from_the_error(
+    found: Advice, monkeypatch: pytest.MonkeyPatch, interval, said: str
+) -> None:
+    best = type(found.best)
+    monkeypatch.setattr(best, "error", property(lambda self: 0.105213))
+    monkeypatch.setattr(best, "interval", property(lambda self: interval))
+    assert said in sentences(found)[0] + " "

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.case import Case, QuadraticClient
 
 
 def _case(**changed: Any) -> Case:

@@ -6,12 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fltheory.testing.conformance.cases import case_maker
-from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.case_maker import CaseMaker
-from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance import case_maker
+from fltheory.testing.conformance.case import Case, QuadraticClient
+from fltheory.testing.conformance.case_maker import CaseMaker, steady
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
-from fltheory.testing.conformance.ties import steady
 
 SEEDS = range(10)
 

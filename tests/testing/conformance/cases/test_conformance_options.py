@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fltheory.testing.conformance.cases.options import OPTIONS, StepsPerClient
+from fltheory.testing.conformance.options import OPTIONS, StepsPerClient
 from fltheory.testing.conformance.specifications import SPECIFICATIONS, STEP_SIZES
 
 

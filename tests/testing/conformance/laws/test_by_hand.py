@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fltheory.testing import run_of
-from fltheory.testing.conformance.laws.by_hand import Worked, worked
+from fltheory.testing.conformance.laws import Worked, worked
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 
 

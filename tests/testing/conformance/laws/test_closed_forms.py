@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.laws.closed_forms import pull, weights
-from fltheory.testing.conformance.laws.table import LAWS
+from fltheory.testing.conformance.closed_forms import pull, weights
+from fltheory.testing.conformance.laws import LAWS
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from tests.testing.conformance.cases.test_case import _case
 

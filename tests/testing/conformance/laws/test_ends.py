@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.laws.ends import ends_of
+from fltheory.testing.conformance.laws import ends_of
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from tests.testing.gallery import GALLERY
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm
-from fltheory.testing.conformance.cases import case_maker
-from fltheory.testing.conformance.cases.case_maker import CaseMaker
-from fltheory.testing.conformance.laws.table import LAWS
+from fltheory.testing.conformance import case_maker
+from fltheory.testing.conformance.case_maker import CaseMaker
+from fltheory.testing.conformance.diagnosis import ALIKE
+from fltheory.testing.conformance.laws import LAWS
 from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.report import ConformanceReport
-from fltheory.testing.conformance.slips.diagnosis import ALIKE
 from fltheory.testing.conformance.slips.single import ONE_BY_ONE
 from fltheory.testing.conformance.slips.table import played, slips_of
 from fltheory.testing.conformance.specifications import SPECIFICATIONS

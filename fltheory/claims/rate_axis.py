@@ -1,0 +1,367 @@
+"""One variable of a claimed order, and what it shows over three decades."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+import sympy as sp
+from flint import arb
+
+from fltheory.claims.comparison import Comparison, is_above, unmet
+from fltheory.engines import Setting
+from fltheory.evidence.enclosed_check import EnclosedSides
+from fltheory.evidence.enclosed_values import Value, ball, ends
+from fltheory.evidence.verdict import (
+    SLOPE_IS_MET,
+    SLOPE_IS_MISSED,
+    Evidence,
+    Grade,
+    HypothesisCheck,
+    Outcome,
+)
+from fltheory.grammar.fields import check_fields
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class KnownDecay:
+    """How a quantity is known to decay without end: at least a multiple of a power.
+
+    Attributes
+    ----------
+    exponent : float
+        Of the variable; zero where the quantity stays above a positive number.
+    why : str
+        The reason, in a few words, as said of the truth.
+    in_floats : bool
+        Whether it was computed, in floats; what is proved by hand is not.
+    """
+
+    exponent: float
+    why: str
+    in_floats: bool = False
+
+
+@dataclass(frozen=True)
+class RateAxis:
+    """A claimed order in one variable, with all else fixed or scheduled along.
+
+    Attributes
+    ----------
+    variable : sympy symbol
+    order : sympy expression
+        The claimed order as a function of ``variable``.
+    grid : callable
+        Values of the variable for a setting, in increasing order over three decades.
+    schedule : callable
+        The setting with the variable at a value, and all that the statement ties to it.
+    hypotheses : tuple of Hypothesis
+        Conditions of this claim alone.
+    families : mapping
+        Other schedules, by name, that the statement may also allow: constant steps, if it only says
+        that steps must be large. A claim is refuted by any that its hypotheses do not exclude.
+    known_decay : callable, optional
+        From the settings along it (its own schedule's or a family's) to a power of the variable of
+        which the truth is known to be at least a multiple, or None. Such a power refutes a claimed
+        order that falls faster, whatever the slopes.
+    under : str
+        The name of the family that this is an axis of; empty for its own schedule.
+
+    Examples
+    --------
+    >>> from fltheory.theorems import get
+    >>> axis = get("sa-fl/corollary-1").axes[0]
+    >>> axis.variable, axis.order
+    (R, 1/sqrt(R))
+    """
+
+    variable: sp.Symbol
+    order: sp.Expr
+    grid: Callable[[Setting], tuple[int, ...]]
+    schedule: Callable[[Setting, int], Setting]
+    hypotheses: tuple[Hypothesis, ...] = ()
+    families: Mapping[str, Callable[[Setting, int], Setting]] = field(default_factory=dict)
+    known_decay: Callable[[Sequence[Setting]], KnownDecay | None] | None = None
+    under: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self, f"the axis of {self.variable}")
+
+    @property
+    def of_families(self) -> tuple[RateAxis, ...]:
+        """One axis for each further schedule."""
+        return tuple(
+            replace(self, schedule=schedule, families={}, under=name)
+            for name, schedule in self.families.items()
+        )
+
+    def values(self, setting: Setting, *, decades: int = 0) -> tuple[int, ...]:
+        """Return the grid for a setting.
+
+        Raises
+        ------
+        ValueError
+            Unless it increases, over so many decades at least from a number above 0.
+        """
+        grid = tuple(self.grid(setting))
+        increasing = bool(grid) and all(low < high for low, high in pairwise(grid))
+        if not increasing or (decades and not 0 < 10**decades * grid[0] <= grid[-1]):
+            over = f" from above 0 over {decades} decades at least" if decades else ""
+            raise ValueError(f"grid of the axis of {self.variable} must increase{over}, got {grid}")
+        return grid
+
+
+@dataclass(frozen=True)
+class AxisReading:
+    """What one axis of a claimed order shows over three decades.
+
+    ``known`` is what the truth is known to be at least, where that leaves the claimed order; None
+    where nothing of the kind is known. ``slopes`` are enclosed where all that they are read off is.
+    """
+
+    axis: RateAxis
+    grid: tuple[int, ...]
+    comparisons: tuple[Comparison, ...]
+    orders: tuple[float, ...]
+    truth_slope: float
+    bound_slope: float
+    claimed_slope: float
+    slope_ends: tuple[float, float] | None = None
+    known: KnownDecay | None = None
+    slopes: EnclosedSlopes | None = None
+
+    @property
+    def hypotheses(self) -> tuple[HypothesisCheck, ...]:
+        """Return each hypothesis at the setting where its margin is worst."""
+        return worst_hypotheses([one.hypotheses for one in self.comparisons])
+
+    @property
+    def outcome(self) -> Outcome:
+        """Judge what is known of the truth, or its slope; hypotheses must be met at every value."""
+        settled = unmet(self.hypotheses)
+        if settled is not None:
+            return settled
+        if self.known is not None:
+            return Outcome.REFUTED
+        lower, upper = self._excess
+        if upper <= SLOPE_IS_MET:
+            return Outcome.HOLDS
+        missed = lower >= SLOPE_IS_MISSED
+        return Outcome.REFUTED if missed and self.is_left_by_the_truth else Outcome.UNDECIDED
+
+    @property
+    def is_left_by_the_truth(self) -> bool:
+        """Whether the bound decays as claimed, and the truth ends above it beyond all error.
+
+        A truth that is far below its bound may be flat for as long as one likes and be of the
+        claimed order; a bound with unknown constants is none to be above of.
+        """
+        last = self.comparisons[-1]
+        if self.slopes is not None and last.enclosed is not None:
+            return self.slopes.excess_of_bound[1] <= SLOPE_IS_MET and last.enclosed.below is False
+        as_claimed = self.bound_slope - self.claimed_slope <= SLOPE_IS_MET
+        return as_claimed and is_above(last.interval[0], last.bound)
+
+    @property
+    def _excess(self) -> tuple[float, float]:
+        """Return between what the truth's slope exceeds the claimed one."""
+        if self.slopes is not None:
+            return self.slopes.excess_of_truth
+        lower, upper = self.slope_ends or (self.truth_slope, self.truth_slope)
+        return lower - self.claimed_slope, upper - self.claimed_slope
+
+    @property
+    def evidence(self) -> Evidence:
+        """Return the last truth's, with the slope's own interval where truths are sampled."""
+        seen = f"read off {self.axis.variable} = {self.grid[0]} .. {self.grid[-1]}"
+        if self.known is not None:
+            seen = f"the truth's is known, hypotheses are {seen}"
+        scope = f"an order is a limit: {seen}"
+        found = replace(self.comparisons[-1].evidence, scope=scope)
+        if self.slopes is not None:
+            lower, upper = self.slopes.of_truth
+            error = max(self.truth_slope - lower, upper - self.truth_slope)
+            return replace(found, error=math.nextafter(error, math.inf))
+        if self.slope_ends is None:
+            return found
+        lower, upper = self.slope_ends
+        error = max(self.truth_slope - lower, upper - self.truth_slope)
+        chance = sum(one.evidence.error_probability for one in self.comparisons)
+        return replace(found, error=error, error_probability=chance, ends=self.slope_ends)
+
+    @property
+    def unseen(self) -> str:
+        """Return what samples cannot know, in a sentence, where that leaves a slope undecided."""
+        if self.slope_ends is None or self.outcome is not Outcome.UNDECIDED:
+            return ""
+        lower, upper = self.slope_ends
+        return (
+            "rare events were not seen: with what draws did not show the truth's slope is within "
+            f"{lower:+.2f} .. {upper:+.2f}"
+        )
+
+    @property
+    def text(self) -> str:
+        """Return the slopes in a line; a bound without known constants has none."""
+        bound = "" if math.isnan(self.bound_slope) else f"bound {self.bound_slope:+.2f}, "
+        known = "" if self.known is None else f"; the truth {self.known.why}"
+        under = f", {self.axis.under}" if self.axis.under else ""
+        return (
+            f"in {self.axis.variable}{under}: truth {self.truth_slope:+.2f}, "
+            f"{bound}claimed {self.claimed_slope:+.2f}{known}"
+        )
+
+
+@dataclass(frozen=True)
+class EnclosedSlopes:
+    """Slopes over the last decade, and by what they exceed the claimed one; all are enclosed.
+
+    Attributes
+    ----------
+    of_truth, excess_of_truth, excess_of_bound : pair of float
+        Both ends of an interval; of a bound that has no slope, infinite.
+    """
+
+    of_truth: tuple[float, float]
+    excess_of_truth: tuple[float, float]
+    excess_of_bound: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, grid: Sequence[int], sides: Sequence[EnclosedSides], orders: Sequence[Value]
+    ) -> EnclosedSlopes | None:
+        """Return them; None where a truth or an order is not surely above zero."""
+        truth = enclosed_slope(grid, [ball(one.truth, one.truth_error) for one in sides])
+        bound = enclosed_slope(grid, [ball(one.bound, one.bound_error) for one in sides])
+        claimed = enclosed_slope(grid, orders)
+        if not (truth.is_finite() and claimed.is_finite()):
+            return None
+        return cls(ends(truth), ends(truth - claimed), ends(bound - claimed))
+
+
+def enclosed_slope(grid: Sequence[int], values: Sequence[Value]) -> arb:
+    """Return the slope that `slope_of_last_decade` fits, enclosed; not finite where it has none."""
+    last = [place for place, value in enumerate(grid) if 10 * value >= grid[-1]]
+    logs = [arb(grid[place]).log() for place in last]
+    middle = sum(logs, arb(0)) / len(logs)
+    spread = sum(((one - middle) ** 2 for one in logs), arb(0))
+    heights = [arb(values[place]).log() for place in last]
+    pairs = zip(logs, heights, strict=True)
+    return sum(((one - middle) * height for one, height in pairs), arb(0)) / spread
+
+
+def slope_of_last_decade(
+    grid: Sequence[int], values: Sequence[float] | Sequence[FloatArray]
+) -> FloatArray:
+    """Fit log(value) to log(variable) over the last decade.
+
+    NaN where a value has no logarithm, or the last decade has no two values.
+
+    Parameters
+    ----------
+    grid : sequence of int
+        Values of the variable, in increasing order.
+    values : sequence of float, or of arrays (n,)
+        One for each.
+    """
+    last_decade = np.array(grid) >= grid[-1] / 10
+    logs = np.log(np.array(grid)[last_decade])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        heights = np.log(np.array(values, dtype=np.float64)[last_decade])
+    finite = np.isfinite(heights).all(axis=0) & (logs.size > 1)
+    if not finite.any():
+        return np.full(finite.shape, np.nan)
+    slopes = np.polyfit(logs, np.where(finite, heights, 0.0), 1)[0]
+    return np.where(finite, slopes, np.nan)
+
+
+def worst_hypotheses(
+    checks: Sequence[tuple[HypothesisCheck, ...]],
+) -> tuple[HypothesisCheck, ...]:
+    """Return each hypothesis where its margin is worst."""
+    return tuple(min(of_one, key=_badness) for of_one in zip(*checks, strict=True))
+
+
+def _badness(check: HypothesisCheck) -> tuple[int, float]:
+    rank = {False: 0, None: 1, True: 2}[check.holds]
+    return rank, -math.inf if math.isnan(check.margin) else check.margin
+
+
+_FROM_WORST = (Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE, Outcome.HOLDS)
+
+
+def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
+    """Return the reading that decides the verdict on a claim of several orders."""
+    return min(readings, key=lambda reading: _FROM_WORST.index(reading.outcome))
+
+
+def evidence_of(worst: AxisReading, readings: Sequence[AxisReading]) -> Evidence:
+    """Return the evidence for a verdict: one axis breaks a claim, but it takes all to hold it."""
+    evidence = worst.evidence
+    if worst.outcome is not Outcome.HOLDS:
+        return evidence
+    weakest = max((one.evidence for one in readings), key=lambda one: list(Grade).index(one.grade))
+    if weakest.grade is evidence.grade:
+        return evidence
+    return replace(
+        evidence,
+        grade=weakest.grade,
+        error_probability=weakest.error_probability,
+        replicas=weakest.replicas,
+        why_not_exact=weakest.why_not_exact,
+    )
+
+
+def axis_reading(
+    axis: RateAxis,
+    grid: Sequence[int],
+    comparisons: Sequence[Comparison],
+    orders: Sequence[float],
+    known: KnownDecay | None,
+    slopes: EnclosedSlopes | None = None,
+) -> AxisReading:
+    """Return what an axis shows, given both sides and the claimed order at each of its values."""
+    return AxisReading(
+        axis=axis,
+        grid=tuple(grid),
+        comparisons=tuple(comparisons),
+        orders=tuple(orders),
+        truth_slope=slope(grid, [comparison.truth for comparison in comparisons]),
+        bound_slope=slope(grid, [comparison.bound for comparison in comparisons]),
+        claimed_slope=slope(grid, orders),
+        slope_ends=slope_ends(grid, comparisons),
+        known=known,
+        slopes=slopes,
+    )
+
+
+def slope(grid: Sequence[int], values: Sequence[float]) -> float:
+    """Return the slope of one series over the last decade, see `slope_of_last_decade`."""
+    return float(slope_of_last_decade(grid, values))
+
+
+def slope_ends(
+    grid: Sequence[int], comparisons: Sequence[Comparison]
+) -> tuple[float, float] | None:
+    """Return the least and the largest slope through the intervals of sampled truths, if any.
+
+    A least-squares slope is a sum of logarithms with fixed weights: it is steepest where those
+    of positive weight are at one end of their intervals, and the others at the other.
+    """
+    if all(one.evidence.replicas is None for one in comparisons):
+        return None
+    ends = np.array([one.interval for one in comparisons])
+    middle = (np.array(grid) >= grid[-1] / 10) * 1.0
+    logs = np.log(np.array(grid, dtype=np.float64))
+    late = logs > (logs @ middle) / middle.sum()
+    steep, flat = (np.where(late, ends[:, a], ends[:, 1 - a]) for a in (0, 1))
+    if not (np.isfinite(ends) & (ends > 0))[middle > 0].all():
+        return -math.inf, math.inf
+    return float(slope_of_last_decade(grid, list(steep))), float(
+        slope_of_last_decade(grid, list(flat))
+    )

@@ -1,1 +1,0 @@
-"""What several kinds of claim stand on: comparing, drawing, trying settings, known limits."""

@@ -1,1 +1,0 @@
-"""The law of the empirical minimiser's error: exact for thresholds, and drawn."""

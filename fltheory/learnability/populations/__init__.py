@@ -1,1 +1,0 @@
-"""Laws of labelled points, what they have in common, and how far apart two of them are."""

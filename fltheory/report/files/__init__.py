@@ -1,1 +1,0 @@
-"""Results as files that are there whole: verdicts, and long work to be resumed."""

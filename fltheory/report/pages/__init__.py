@@ -1,1 +1,0 @@
-"""Pages of the site that are made from the registry."""

@@ -1,1 +1,0 @@
-"""What those who train read: advice on a log, weights, cut-offs, trained experiments."""

@@ -1,0 +1,261 @@
+"""The clients that an implementation under test is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fltheory.decimals import how_many
+from fltheory.engines.clients.analytic_clients import LossClient
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.testing.conformance.options import OPTIONS, Option
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticClient(ReadOnlyArrays):
+    """``F(x) = 1/2 (x - c)' H (x - c) + slope'x``, told exactly.
+
+    With H = 0 the gradient is the same everywhere, and a round shows each client's weight.
+
+    Attributes
+    ----------
+    hessian : array, (d, d)
+    optimum : array, (d,)
+        c.
+    n_samples : int
+    slope : array, (d,), or 0
+    """
+
+    hessian: FloatArray
+    optimum: FloatArray
+    n_samples: int = 1
+    slope: FloatArray | float = 0.0
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """Return ``H (x - c) + slope``."""
+        return np.asarray(self.hessian @ (np.asarray(x) - self.optimum) + self.slope)
+
+    def loss(self, x: FloatArray) -> float:
+        """Return F(x)."""
+        x = np.asarray(x)
+        offset = x - self.optimum
+        return float(0.5 * offset @ self.hessian @ offset + (self.slope * x).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class CountedClient:
+    """A client that keeps count of what it was asked, as information; the answers are its own."""
+
+    client: LossClient
+    gradients: list[FloatArray] = field(default_factory=list)
+
+    @property
+    def n_samples(self) -> int:
+        """How much data the client has."""
+        return self.client.n_samples
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """Return the client's gradient."""
+        self.gradients.append(np.array(x, dtype=np.float64))
+        return self.client.gradient(x)
+
+    def loss(self, x: FloatArray) -> float:
+        """Return the client's loss."""
+        return self.client.loss(x)
+
+
+Trace: TypeAlias = NDArray[np.bool_]
+
+_SHOWN = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Case(ReadOnlyArrays):
+    """What ``run`` is given.
+
+    Attributes
+    ----------
+    clients : tuple of QuadraticClient
+    x0 : array, (d,)
+    trace : array of bool, (rounds, N)
+    client_lr : float
+    server_lr : float or None
+        None where the algorithm has none.
+    local_steps : int or tuple of int
+        For FedNova a number for each client.
+    options : mapping
+        By the names of the package's class; those that are about each client are tuples.
+    kinds : mapping
+        What each option is.
+    """
+
+    clients: tuple[QuadraticClient, ...]
+    x0: FloatArray
+    trace: Trace
+    client_lr: float
+    local_steps: int | tuple[int, ...]
+    server_lr: float | None = 1.0
+    options: Mapping[str, Any] | None = None
+    kinds: Mapping[str, Option] = field(default_factory=lambda: OPTIONS)
+
+    @property
+    def n_clients(self) -> int:
+        """N."""
+        return len(self.clients)
+
+    @property
+    def dim(self) -> int:
+        """Return d."""
+        return int(self.x0.size)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are."""
+        return int(self.trace.shape[0])
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Local steps of each client."""
+        one = self.local_steps
+        return one if isinstance(one, tuple) else (one,) * self.n_clients
+
+    @property
+    def rate(self) -> float:
+        """The server's step size, 1 where there is none."""
+        return 1.0 if self.server_lr is None else self.server_lr
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What is given to ``run`` by name."""
+        return {
+            "client_lr": self.client_lr,
+            "local_steps": self.local_steps,
+            **({} if self.server_lr is None else {"server_lr": self.server_lr}),
+            **(self.options or {}),
+        }
+
+    @property
+    def scale(self) -> float:
+        """The largest number that models are made of, to which errors are compared."""
+        return max(1e-300, float(abs(self.x0).max()), *(abs(c.optimum).max() for c in self.clients))
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells cases apart."""
+        clients = tuple(
+            (c.hessian.tobytes(), c.optimum.tobytes(), c.n_samples, np.asarray(c.slope).tobytes())
+            for c in self.clients
+        )
+        return clients, self.x0.tobytes(), self.trace.tobytes(), repr(self.keywords)
+
+    def first_rounds(self, rounds: int) -> Case:
+        """Return the case that ends earlier."""
+        return replace(self, trace=self.trace[:rounds])
+
+    def ordered(self, order: Sequence[int]) -> Case:
+        """Return the case with only the clients named, in this order."""
+        picked = list(order)
+        options = {
+            name: self.kinds[name].ordered(value, picked)
+            for name, value in (self.options or {}).items()
+        }
+        steps = self.local_steps
+        return replace(
+            self,
+            clients=tuple(self.clients[k] for k in picked),
+            trace=self.trace[:, picked],
+            local_steps=tuple(steps[k] for k in picked) if isinstance(steps, tuple) else steps,
+            options=options,
+        )
+
+    def in_dimension(self, dim: int) -> Case:
+        """Return the case on the first coordinates alone."""
+        clients = tuple(
+            replace(
+                c,
+                hessian=c.hessian[:dim, :dim],
+                optimum=c.optimum[:dim],
+                slope=c.slope[:dim] if isinstance(c.slope, np.ndarray) else c.slope,
+            )
+            for c in self.clients
+        )
+        return replace(self, clients=clients, x0=self.x0[:dim])
+
+    def with_trace(self, trace: Trace) -> Case:
+        """Return the case with others present."""
+        return replace(self, trace=trace)
+
+    def smaller(self, *, fewer_clients: bool, fewer_steps: bool) -> Iterator[Case]:
+        """Yield cases with a little less: rounds, clients, dimensions, steps, those present."""
+        for index in range(self.rounds):
+            if self.rounds > 1:
+                yield self.with_trace(np.delete(self.trace, index, axis=0))
+        if fewer_clients and self.n_clients > 1:
+            for k in reversed(range(self.n_clients)):
+                yield self.ordered([j for j in range(self.n_clients) if j != k])
+        if self.dim > 1:
+            yield self.in_dimension(1)
+        if fewer_steps and isinstance(self.local_steps, int) and self.local_steps > 1:
+            yield replace(self, local_steps=self.local_steps - 1)
+        for place in zip(*np.nonzero(self.trace), strict=True):
+            trace = self.trace.copy()
+            trace[place] = False
+            yield self.with_trace(trace)
+
+    def described(self) -> str:
+        """Say what the case is, its trace round by round."""
+        given = ", ".join(f"{name}={_short(value)}" for name, value in self.keywords.items())
+        sizes = tuple(client.n_samples for client in self.clients)
+        lines = [
+            f"N = {how_many(self.n_clients, 'client')}, d = {self.dim}, "
+            f"{how_many(self.rounds, 'round')}, {given}",
+            f"x0 = {numbers(self.x0)}, n_samples = {sizes}",
+            *(
+                f"client {k}: gradient(x) = {_gradient(client)}"
+                for k, client in enumerate(self.clients)
+            ),
+            *(f"round {t}: {_who(row)}" for t, row in enumerate(self.trace[:_SHOWN], start=1)),
+        ]
+        if self.rounds > _SHOWN:
+            lines.append(f"... {how_many(self.rounds - _SHOWN, 'more round')}")
+        return "\n".join(lines)
+
+
+def numbers(vector: FloatArray) -> str:
+    """Return a model as text.
+
+    Examples
+    --------
+    >>> numbers(np.array([1.0, 0.1 + 0.2]))
+    '(1, 0.3)'
+    """
+    return f"({', '.join(f'{entry:.9g}' for entry in np.asarray(vector).ravel())})"
+
+
+def _who(row: Trace) -> str:
+    present = [str(k) for k in np.flatnonzero(row)]
+    if not present:
+        return "nobody present"
+    return f"client{'s' if len(present) > 1 else ''} {', '.join(present)} present"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_short, value))})"
+    return repr(value)
+
+
+def _gradient(client: QuadraticClient) -> str:
+    if not client.hessian.any():
+        return numbers(client.slope + np.zeros(client.optimum.size))
+    if client.optimum.size == 1:
+        return f"{client.hessian[0, 0]:.6g} (x - {client.optimum[0]:.6g})"
+    rows = "; ".join(" ".join(f"{entry:.4g}" for entry in row) for row in client.hessian)
+    return f"[{rows}] (x - {numbers(client.optimum)})"

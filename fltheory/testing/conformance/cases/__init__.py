@@ -1,1 +1,0 @@
-"""Cases that laws are checked on: clients, who is present when, hyper-parameters."""

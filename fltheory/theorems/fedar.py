@@ -1,0 +1,769 @@
+"""FedAR: what its Theorems 1 and 2 claim, as far as the text at hand says it.
+
+Jiang, Zhou, Zhang and Chakraborty, "FedAR: Addressing Client Unavailability in Federated Learning
+with Local Update Approximation and Rectification" (2024).
+
+What the text does not give
+---------------------------
+Its formulas are lost: psi (6), both bounds with their constants, step sizes and tau_max(t). What
+is left are the assumptions in words, the orders O(1/T) and O(1/sqrt(T)), and what Remarks 1 and 2
+say of each dependence. So no bound is compared with a truth here; orders and directions are.
+psi is our own `CappedLinear`, step sizes are our own: 3/(mu K (t + 4)) and 1/(2 L K sqrt(T)). That
+psi, its cap, tau_max and the steps are those of (6) and of the theorems is a hypothesis which
+cannot be evaluated, so that nothing printed holds or is refuted here: its verdicts are UNDECIDED,
+and show what our psi does. For our own, see the derived readings.
+
+Truth is exact along known cycles. On quadratics only, which are strongly convex: Theorem 2 is about
+nonconvex losses but assumes Assumptions 1 to 7, strong convexity among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+
+from fltheory.algorithms import FedAR, Harmonic, Scheduled
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear, latest
+from fltheory.claims.along_run import Theorem
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.direction import DirectionClaim
+from fltheory.claims.order import RateClaim
+from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.statement import Statement
+from fltheory.content import cached_by_content
+from fltheory.engines import Setting
+from fltheory.exact_or_float import is_exact, largest, largest_norm, number
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
+from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.regime import Regime, coupled
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import LOSS, PURE
+from fltheory.numbers.of_setting import view_of
+from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Participation
+from fltheory.participation.base import Masks
+from fltheory.participation.inactivity import chance_of_longer_absence, inactive_rounds
+from fltheory.participation.process import process_of
+from fltheory.problems import QuadraticProblem
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+
+# ------------------------------------------------------------ what the claims need of a setting
+
+_ROUNDING = 1e-12
+
+
+def fedar_of(setting: Setting) -> FedAR:
+    """Return the setting's FedAR, scheduled or not.
+
+    Raises
+    ------
+    ValueError
+        For another algorithm.
+    """
+    algorithm = setting.algorithm
+    fedar = algorithm.algorithm if isinstance(algorithm, Scheduled) else algorithm
+    if not isinstance(fedar, FedAR):
+        raise ValueError(f"algorithm must be FedAR, or Scheduled(FedAR(...)), got {algorithm!r}")
+    return fedar
+
+
+@dataclass(frozen=True, eq=False)
+class FedARPath(ReadOnlyArrays):
+    """Counts and weights along a setting's path of participant sets.
+
+    Raises
+    ------
+    ValueError
+        For another algorithm, or participation that is not known beforehand.
+    """
+
+    fedar: FedAR
+    masks: Masks
+    cycle: Masks
+
+    def __init__(self, setting: Setting) -> None:
+        process = process_of(setting.participation)
+        masks = process.known_path(setting.rounds)
+        if masks is None or process.period is None:
+            raise ValueError(
+                "participation must be known beforehand for FedAR's claims on orders, got "
+                f"{setting.participation!r}"
+            )
+        for name, value in {
+            "fedar": fedar_of(setting),
+            "masks": masks,
+            "cycle": process.known_path(2 * process.period),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def inactive(self) -> FloatArray:
+        """(rounds, N) tau."""
+        return inactive_rounds(self.masks)
+
+    @cached_property
+    def long_run_weights(self) -> FloatArray:
+        """(N,) mean of ``psi_{i,t}/N_t`` over a period in which everybody has appeared.
+
+        With step sizes that go to zero the model follows ``-sum_i weight_i grad f_i``: a stale
+        update is one of a model that has hardly moved.
+        """
+        period = len(self.cycle) // 2
+        inactive = self._counted(inactive_rounds(self.cycle)[period:])
+        rounds = self._counted(np.arange(period + 1.0, 2 * period + 1)[:, None])
+        counts = np.asarray(inactive <= latest(self.fedar.cutoff, rounds), dtype=bool)
+        psi = np.asarray(self.fedar.weight(inactive))
+        number = self._counted(np.maximum(counts.sum(axis=1, keepdims=True), 1))
+        return np.asarray((np.where(counts, psi, 0 * psi) / number).mean(axis=0))
+
+    def _counted(self, whole: NDArray[Any]) -> NDArray[Any]:
+        """Return counts as Python's integers where they will meet exact numbers, not floats."""
+        exact = is_exact(self.fedar.client_lr)
+        return whole.astype(np.int64).astype(object) if exact else whole
+
+
+@cached_by_content(16)
+def _path_of(setting: Setting) -> FedARPath:
+    return FedARPath(setting)
+
+
+def _along(number_of: Callable[[FedARPath], Any]) -> Callable[[Setting], Any]:
+    return lambda setting: number_of(_path_of(setting))
+
+
+def known_beforehand(setting: Setting) -> Setting:
+    """Return the setting; ValueError unless its algorithm is FedAR, and who comes is known."""
+    _path_of(setting)
+    return setting
+
+
+def _mean_inactivity(path: FedARPath) -> Any:
+    inactive = path.inactive
+    if is_exact(path.fedar.client_lr):
+        return Fraction(int(inactive.sum()), inactive.size)
+    return float(inactive.mean())
+
+
+def _spread_of_weights(path: FedARPath) -> Any:
+    weights = path.long_run_weights
+    difference = number((largest(weights) + largest(-weights)) / weights.mean())
+    return difference if is_exact(difference) or difference > _ROUNDING else 0.0
+
+
+L = symbol("L", "smoothness of every client", number="L", positive=True)
+mu = symbol("mu", "strong convexity of every client", number="mu", real=True)
+sigma = symbol("sigma", "clients' gradient noise", number="sigma", nonnegative=True)
+F_0 = symbol("F_0", "f(w_0) - f*", number="excess_loss", nonnegative=True)
+K = symbol("K", "local_steps", number="local_steps", positive=True, integer=True)
+N = symbol("N", "clients", PURE, "n_clients", positive=True, integer=True)
+T = symbol("T", "rounds", PURE, "rounds", positive=True, integer=True)
+tau_mean = symbol(
+    "taubar",
+    "mean of tau_{i,t} over clients and rounds",
+    number=_along(_mean_inactivity),
+    nonnegative=True,
+)
+tau_max = symbol(
+    "tau_max",
+    "largest tau_{i,t}",
+    number=_along(lambda path: int(path.inactive.max())),
+    nonnegative=True,
+)
+growth = symbol(
+    "g",
+    "the largest growth of psi from one inactive round to the next",
+    number=_along(lambda path: path.fedar.weight.growth),
+    nonnegative=True,
+)
+unequal = symbol(
+    "u",
+    "spread of the clients' long-run weights, mean of psi_{i,t}/N_t, over their mean",
+    number=_along(_spread_of_weights),
+    nonnegative=True,
+)
+spread = symbol(
+    "G",
+    "max_i ||grad f_i(w*)||, 0 if w* is every client's minimiser",
+    number=lambda setting: largest_norm(view_of(setting).gradients_at_optimum),
+    nonnegative=True,
+)
+C = symbol(
+    "C",
+    "a constant that the text at hand does not have",
+    number=lambda setting: math.nan,
+    positive=True,
+)
+psi_taken = symbol(
+    "psi",
+    "the weights that are taken here, with their cap, tau_max and step sizes",
+    nonnegative=True,
+)
+psi_of_paper = symbol(
+    "psi_6",
+    "those of (6) and of the theorems, which are not in the text at hand",
+    nonnegative=True,
+)
+
+nu = symbol("nu", "largest inactivity allowed: the cut-off", PURE, "cutoff", nonnegative=True)
+nu_of_paper = symbol(
+    "nu_7",
+    "the bound of Assumption 7, which is not in the text at hand",
+    PURE,
+    nonnegative=True,
+)
+chance = symbol(
+    "r",
+    "1 if chance has a part in who takes part, else 0",
+    PURE,
+    lambda setting: int(process_of(setting.participation).period is None),
+    nonnegative=True,
+    integer=True,
+)
+
+
+def _longest_absence(setting: Setting) -> float:
+    """Return the longest absence over all rounds; infinite where there is no longest one."""
+    process = process_of(setting.participation)
+    path = None if process.period is None else process.known_path(2 * process.period)
+    if path is None or not path.any(axis=0).all():
+        return math.inf
+    return int(inactive_rounds(path).max())
+
+
+longest = symbol(
+    "ell",
+    "longest absence that the schedule has, infinite where chance has a part",
+    PURE,
+    _longest_absence,
+    extended_nonnegative=True,
+)
+
+
+# ------------------------------------------------------------ settings on which they are checked
+# Along a known path of participant sets FedAR's truth is exact. Cycles bound every client's
+# inactivity, so that Assumption 7 holds on all of them.
+
+_OPTIMA = (3.0, -1.0, 2.0, -4.0)
+_LOCAL_STEPS = 2
+_OFFSET = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Everything about a setting but its step sizes; L = mu = 1, and w* is the optima's mean."""
+
+    participation: Participation
+    optima: Sequence[float] = _OPTIMA
+    growth: float = 0.05
+    largest: float = 2.0
+    cutoff: float = math.inf
+    sigma: float = 1.0
+    distance: float = 5.0
+
+    @property
+    def fedar(self) -> FedAR:
+        """FedAR with our own psi; its step size is a placeholder."""
+        return FedAR(
+            0.1, _LOCAL_STEPS, weight=CappedLinear(self.growth, self.largest), cutoff=self.cutoff
+        )
+
+    @property
+    def problem(self) -> QuadraticProblem:
+        """The clients."""
+        return QuadraticProblem([[1.0]], np.array(self.optima)[:, None], sigma=self.sigma)
+
+    def convex(self, rounds: int = 150) -> Setting:
+        """Return the setting of Theorem 1, ``eta_t = 3/(mu K (t + 4))``: our own choice."""
+        algorithm = Scheduled(self.fedar, Harmonic(3.0 / _LOCAL_STEPS, offset=_OFFSET))
+        x0 = self.problem.x_star + self.distance
+        return Setting(algorithm, self.problem, self.participation, rounds, x0)
+
+    def smooth(self, rounds: int = 300) -> Setting:
+        """Return the setting of Theorem 2, ``eta = 1/(2 L K sqrt(T))``: our own choice.
+
+        Noise and distance are small, so that a bias shows within 3,000 rounds.
+        """
+        algorithm = replace(self.fedar, client_lr=0.5 / _LOCAL_STEPS / math.sqrt(rounds))
+        problem = replace(self, sigma=0.3 * self.sigma).problem
+        x0 = problem.x_star + 0.1 * self.distance
+        return Setting(algorithm, problem, self.participation, rounds, x0)
+
+
+def staggered(period: int, n_clients: int = 4, active: int = 1) -> Cyclic:
+    """Return equal cycles that begin one after the other."""
+    offsets = [period * i // n_clients for i in range(n_clients)]
+    return Cyclic([period] * n_clients, offsets, active)
+
+
+UNEQUAL = Cyclic([1, 2, 4, 8], [0, 1, 2, 3])
+
+_INSTANCES: Mapping[str, tuple[str, Callable[[], Instance]]] = {
+    "in rotation": ("one client after the other", lambda: Instance(staggered(4))),
+    "unequal cycles, psi = 1": (
+        "there every 1, 2, 4 and 8 rounds, stale updates not weighed up",
+        lambda: Instance(UNEQUAL, growth=0.0),
+    ),
+    "unequal cycles": (
+        "there every 1, 2, 4 and 8 rounds, psi grows by 0.05 per round",
+        lambda: Instance(UNEQUAL),
+    ),
+    "unequal cycles, equal clients": (
+        "the same with one loss for all",
+        lambda: Instance(UNEQUAL, optima=(0.0,) * 4),
+    ),
+    "cut off": (
+        "psi = 1, tau_max = 3: one client counts half of the time",
+        lambda: Instance(UNEQUAL, growth=0.0, cutoff=3.0),
+    ),
+    "psi grows faster": (
+        "unequal cycles, psi grows by 0.2 per round up to 2",
+        lambda: Instance(UNEQUAL, growth=0.2),
+    ),
+    "psi hardly grows": (
+        "unequal cycles, exact gradients, psi grows by 0.001 per round",
+        lambda: Instance(UNEQUAL, growth=0.001, sigma=0.0),
+    ),
+}
+
+
+def _regimes(names: Sequence[str], couple: Callable[[Instance], Setting]) -> Mapping[str, Regime]:
+    return coupled({name: _INSTANCES[name] for name in names}, couple)
+
+
+THEOREM_1_REGIMES = _regimes(
+    ("in rotation", "unequal cycles, psi = 1", "unequal cycles", "cut off", "psi hardly grows"),
+    Instance.convex,
+)
+THEOREM_2_REGIMES = _regimes(
+    (
+        "in rotation",
+        "unequal cycles, psi = 1",
+        "unequal cycles, equal clients",
+        "psi grows faster",
+        "cut off",
+    ),
+    Instance.smooth,
+)
+IN_ROTATION = _regimes(("in rotation",), Instance.convex)
+OF_PSI = _regimes(("unequal cycles", "in rotation"), Instance.convex)
+
+
+def _exact_gradients() -> Instance:
+    return Instance(staggered(4), sigma=0.0)
+
+
+OF_CLIENTS = {
+    "noisy gradients": IN_ROTATION["in rotation"],
+    "exact gradients": Regime("no noise, clients differ", lambda: _exact_gradients().convex()),
+}
+
+
+def _absences(participation: Participation, limit: float, rounds: int) -> Setting:
+    optima = np.linspace(-1.0, 1.0, participation.n_clients)
+    instance = Instance(participation, optima=tuple(optima.tolist()), cutoff=limit)
+    return Setting(instance.fedar, instance.problem, participation, rounds, [0.0])
+
+
+ASSUMPTION_7_REGIMES = {
+    "p = 0.1, 100 rounds in a row allowed": Regime(
+        "100 independent clients, 1000 rounds",
+        lambda: _absences(Bernoulli([0.1] * 100), 100, 1000),
+    ),
+    "p = 0.1, 50 rounds in a row allowed": Regime(
+        "100 independent clients, 1000 rounds",
+        lambda: _absences(Bernoulli([0.1] * 100), 50, 1000),
+    ),
+    "p = 0.5, 10 rounds in a row allowed": Regime(
+        "100 independent clients, 1000 rounds",
+        lambda: _absences(Bernoulli([0.5] * 100), 10, 1000),
+    ),
+    "Markov": Regime(
+        "10 clients, there half of the time, for 10 rounds on end; 50 allowed, 1000 rounds",
+        lambda: _absences(MarkovOnOff([0.5] * 10, 0.8), 50, 1000),
+    ),
+    "everybody": Regime("p = 1, none allowed", lambda: _absences(Bernoulli([1.0] * 10), 0, 1000)),
+    "in rotation": Regime(
+        "one of four after the other, three allowed", lambda: _absences(staggered(4), 3, 1000)
+    ),
+}
+
+
+# ------------------------------------------------------------ the claims
+
+_PAPER = "FedAR (arXiv 2407.19103)"
+_LONG = (1, 10, 100, 300, 1000)
+_LONGER = (3, 30, 300, 1000, 3000)
+_HALF = sp.Rational(1, 2)
+
+_SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 1")
+_CONVEX = Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 2")
+_NOISE = Hypothesis("bounded variance", sp.Lt(sigma, sp.oo, evaluate=False), "Assumption 3")
+_INACTIVITY = Hypothesis(
+    "bounded inactivity", sp.Lt(tau_max, sp.oo, evaluate=False), "Assumption 7"
+)
+_EQUAL = Hypothesis(
+    "equal long-run weights, or one minimiser for all",
+    as_printed(lambda: sp.Eq(unequal * spread, 0, evaluate=False)),
+    "the fixed point of (7)",
+)
+
+_LOST = Hypothesis(
+    "psi, its cap, tau_max and the step sizes as in the paper (the text at hand lacks the "
+    "formulas)",
+    sp.Eq(psi_taken, psi_of_paper, evaluate=False),
+    "(6), Theorems 1 and 2",
+    is_known=False,
+)
+
+_BOUND_1 = Theorem(
+    id="fedar/1",
+    title="FedAR on strongly convex losses",
+    source=f"{_PAPER}, Theorem 1 and Remark 1",
+    quantity=BoundedQuantity(
+        "excess_loss",
+        "last",
+        RoundRange(0, 0),
+        "E[f(w_T) - f*]",
+        r"\mathbb E[f(w_T)-f^*]",
+        LOSS,
+    ),
+    bound=C / T,
+    hypotheses=(_SMOOTH, _CONVEX, _NOISE, _LOST),
+    domain=known_beforehand,
+)
+_BOUND_2 = replace(
+    _BOUND_1,
+    id="fedar/2",
+    title="FedAR on smooth losses",
+    source=f"{_PAPER}, Theorem 2 and Remark 2",
+    quantity=BoundedQuantity(
+        "squared_gradient",
+        "mean",
+        RoundRange(0, -1),
+        "1/T sum_{t<T} E||grad f(w_t)||^2",
+        r"\frac1T\sum_{t<T}\mathbb E\|\nabla f(w_t)\|^2",
+    ),
+    bound=C / sp.sqrt(T),
+    hypotheses=(_SMOOTH, _CONVEX, _NOISE, _INACTIVITY, _LOST),
+)
+
+
+def _with_rounds(setting: Setting, rounds: int) -> Setting:
+    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
+
+
+def _with_rounds_and_step(setting: Setting, rounds: int) -> Setting:
+    """Scale the step with 1/sqrt(T)."""
+    fedar = fedar_of(setting)
+    lr = fedar.client_lr * math.sqrt(setting.rounds / rounds)
+    return Setting(
+        replace(fedar, client_lr=lr),
+        setting.problem,
+        setting.participation,
+        rounds,
+        setting.x0,
+    )
+
+
+THEOREM_1 = RateClaim(
+    id="fedar/1",
+    title="FedAR on strongly convex losses: O(1/T)",
+    source=f"{_PAPER}, Theorem 1 and Remark 1",
+    theorem=_BOUND_1,
+    axes=(RateAxis(T, 1 / T, lambda setting: _LONG, _with_rounds),),
+    regimes=THEOREM_1_REGIMES,
+    note=(
+        "The text at hand gives the order and Assumptions 1 to 3, but not the bound, its "
+        "constants, psi or the step sizes; psi and the step sizes here are our own choice. Nor "
+        "does it say which quantity has this order; the excess loss of the last model is taken, "
+        "which is of the order of the squared distance."
+    ),
+)
+
+THEOREM_1_DERIVED = replace(
+    THEOREM_1,
+    reading="derived",
+    theorem=replace(_BOUND_1, reading="derived", hypotheses=(_SMOOTH, _CONVEX, _NOISE, _EQUAL)),
+    note=(
+        "The text at hand has no proof; this is what its update (7) supports. As the step sizes "
+        "vanish the model follows -sum_i weight_i grad f_i, where weight_i is the mean of "
+        "psi_{i,t}/N_t. This is zero at w* only if all weights are equal: psi = 1 without "
+        "cut-off, or clients of equal inactivity."
+    ),
+)
+
+THEOREM_2 = RateClaim(
+    id="fedar/2",
+    title="FedAR on smooth losses: O(1/sqrt(T))",
+    source=f"{_PAPER}, Theorem 2 and Remark 2",
+    theorem=_BOUND_2,
+    axes=(RateAxis(T, T**-_HALF, lambda setting: _LONGER, _with_rounds_and_step),),
+    regimes=THEOREM_2_REGIMES,
+    note=(
+        "To the letter, Assumptions 1 to 7 hold; as Assumption 2 is strong convexity, no "
+        "nonconvex loss meets them. The text at hand gives the order, but not the bound, its "
+        "constants, psi or the step size. The mean squared gradient is taken, as usual for "
+        "nonconvex losses."
+    ),
+)
+
+THEOREM_2_DERIVED = replace(
+    THEOREM_2,
+    reading="derived",
+    theorem=replace(_BOUND_2, reading="derived", hypotheses=(_SMOOTH, _NOISE, _INACTIVITY, _EQUAL)),
+    note=(
+        "Without Assumption 2, and with equal long-run weights, as in the derived reading of "
+        "Theorem 1. The text at hand has no proof."
+    ),
+)
+
+
+def _with_period(setting: Setting, period: int) -> Setting:
+    fedar_of(setting)  # refuses other algorithms, of which the remarks do not speak
+    return Instance(staggered(period)).convex(setting.rounds)
+
+
+def _with_gap(setting: Setting, gap: int) -> Setting:
+    """Absences of ``gap`` rounds, as many as keep the mean of tau at 1/2."""
+    fedar_of(setting)
+    period = gap * (gap + 1)
+    return Instance(staggered(period, active=period - gap)).convex(setting.rounds)
+
+
+def _with_clients(setting: Setting, count: int) -> Setting:
+    fedar_of(setting)
+    optima = tuple(-3.0 if i % 2 else 3.0 for i in range(count))
+    cycles = staggered(4, n_clients=count)
+    return Instance(cycles, optima=optima, sigma=setting.problem.sigma).convex(setting.rounds)
+
+
+def _with_growth(setting: Setting, thousandths: int) -> Setting:
+    fedar = replace(fedar_of(setting), weight=CappedLinear(thousandths / 1000, 2.0))
+    algorithm = replace(setting.algorithm, algorithm=fedar)  # type: ignore[type-var]
+    return Setting(algorithm, setting.problem, setting.participation, setting.rounds, setting.x0)
+
+
+def _with_distance(setting: Setting, times: int) -> Setting:
+    fedar_of(setting)
+    x_star = setting.problem.x_star
+    x0 = x_star + times * (setting.x0 - x_star)
+    return Setting(setting.algorithm, setting.problem, setting.participation, setting.rounds, x0)
+
+
+def _with_noise(setting: Setting, times: int) -> Setting:
+    fedar_of(setting)
+    problem = replace(setting.problem, sigma=times / 10)  # type: ignore[type-var]
+    return Setting(setting.algorithm, problem, setting.participation, setting.rounds, setting.x0)
+
+
+def _grid(*values: int) -> Callable[[Setting], tuple[int, ...]]:
+    return lambda setting: values
+
+
+AVERAGE_INACTIVITY = DirectionClaim(
+    id="fedar/average-inactivity",
+    title="The error grows with the average inactivity",
+    source=f"{_PAPER}, Remark 1 and Remark 2",
+    theorem=_BOUND_1,
+    axes=(RateAxis(sp.Symbol("P"), tau_mean, _grid(1, 2, 4, 8), _with_period),),
+    regimes=IN_ROTATION,
+    kind=StatementKind.REMARK,
+    note=(
+        "The remarks say it only in words: the higher, the worse. They read it off the bound, "
+        "which the text at hand lacks; here it is tested on the error after 150 rounds. Four "
+        "clients are each available once in P rounds, one after the other."
+    ),
+)
+
+MAXIMUM_INACTIVITY = DirectionClaim(
+    id="fedar/maximum-inactivity",
+    title="The error grows with the maximum inactivity",
+    source=f"{_PAPER}, Remark 1",
+    theorem=_BOUND_1,
+    axes=(RateAxis(tau_max, tau_max, _grid(1, 2, 4, 8), _with_gap),),
+    regimes=IN_ROTATION,
+    kind=StatementKind.REMARK,
+    note=(
+        "The remark says it in words only: long absences of most clients do harm. Here the "
+        "average inactivity is kept fixed: absences of tau_max rounds in cycles of tau_max "
+        "(tau_max + 1)."
+    ),
+)
+
+NUMBER_OF_CLIENTS = DirectionClaim(
+    id="fedar/number-of-clients",
+    title="The error grows with the number of clients",
+    source=f"{_PAPER}, Remark 2",
+    theorem=_BOUND_1,
+    axes=(RateAxis(N, N, _grid(2, 4, 8, 16), _with_clients),),
+    regimes=OF_CLIENTS,
+    kind=StatementKind.REMARK,
+    note=(
+        "The remark says it only in words: with more clients, more rounds are needed. It reads "
+        "this off the bound, which the text at hand lacks; the error itself goes the other way "
+        "here. The clients differ only in which of two optima they have, and each is available "
+        "every fourth round; the error is taken after 150 rounds."
+    ),
+)
+
+WEIGHT = DirectionClaim(
+    id="fedar/weight",
+    title="The error grows with psi",
+    source=f"{_PAPER}, Remark 1",
+    theorem=_BOUND_1,
+    axes=(RateAxis(growth, growth, _grid(0, 10, 50, 200), _with_growth),),
+    regimes=OF_PSI,
+    kind=StatementKind.REMARK,
+    note=(
+        "The remark says it in words only: too large a psi lets inactive clients dominate. It "
+        "calls the effect of psi otherwise negligible, which is not so for our psi (see fedar/1). "
+        "The growth of psi is in thousandths a round."
+    ),
+)
+
+
+INITIAL_ERROR = DirectionClaim(
+    id="fedar/initial-error",
+    title="The mean squared gradient grows with the initial error",
+    source=f"{_PAPER}, Remark 2",
+    theorem=_BOUND_2,
+    axes=(RateAxis(F_0, F_0, _grid(1, 2, 4, 8), _with_distance),),
+    regimes=THEOREM_2_REGIMES,
+    kind=StatementKind.REMARK,
+    note=(
+        "The remark names what 'mainly influences' the dominant term of a bound that the text at "
+        "hand lacks; here it is tested on the mean squared gradient, with starts 1, 2, 4 and 8 "
+        "times as far from w*. That the effect of psi is 'not significant' in comparison gives no "
+        "number to check, and that a critical tau_max 'must exist' belongs to (6), which is lost."
+    ),
+)
+
+VARIANCE = replace(
+    INITIAL_ERROR,
+    id="fedar/variance",
+    title="The mean squared gradient grows with the variance bound",
+    axes=(RateAxis(sigma, sigma, _grid(1, 2, 4, 8), _with_noise),),
+    note=(
+        "Named beside the initial error. The clients' gradient noise is 0.1, 0.2, 0.4 and 0.8, all "
+        "else the same."
+    ),
+)
+
+
+def _chance_of_failure(setting: Setting) -> tuple[float, float]:
+    limits = np.asarray(latest(fedar_of(setting).cutoff, np.arange(1.0, setting.rounds + 1)))
+    value = chance_of_longer_absence(setting.participation, limits, setting.rounds)
+    if is_exact(setting.x0):
+        return value, 0.0
+    return float(value), 4 * setting.rounds**2 * float(np.finfo(np.float64).eps) * value
+
+
+def _of_fedar(setting: Setting) -> Setting:
+    fedar_of(setting)
+    return setting
+
+
+ASSUMPTION_7 = PointClaim(
+    id="fedar/assumption-7",
+    title="Bounded inactivity holds, with probability one",
+    source=f"{_PAPER}, Assumption 7, and Section 6.1 for availability",
+    quantity=PointQuantity(
+        _chance_of_failure,
+        "P(tau_{i,t} > nu for some client i and round t <= T)",
+        PURE,
+        certified="chance_of_absence",
+    ),
+    bound=sp.Integer(0),
+    hypotheses=(
+        Hypothesis("a finite bound", sp.Lt(nu, sp.oo, evaluate=False), "Assumption 7"),
+        Hypothesis(
+            "what is bounded by what, as in the paper (the text at hand lacks the formula)",
+            sp.Le(nu, nu_of_paper, evaluate=False),
+            "Assumption 7",
+            is_known=False,
+        ),
+    ),
+    domain=_of_fedar,
+    symbols=(N, T, chance),
+    regimes=ASSUMPTION_7_REGIMES,
+    kind=StatementKind.ASSUMPTION,
+    note=(
+        "The paper assumes this rather than claims it, and its formula is lost: nothing holds or "
+        "is refuted. See the reading 'bounded absence'."
+    ),
+)
+
+ASSUMPTION_7_BOUNDED = replace(
+    ASSUMPTION_7,
+    reading="bounded absence",
+    hypotheses=ASSUMPTION_7.hypotheses[:1],
+    note=(
+        "Our own wording of what is lost: no absence exceeds nu. The check is whether the paper's "
+        "own availability satisfies it. The paper bounds inactivity in its theory and draws "
+        "availability independently in its experiments; it does not say that the two agree. They "
+        "do not: for p < 1, and for any bound, the probability that it is exceeded tends to 1 as T "
+        "grows."
+    ),
+)
+
+ASSUMPTION_7_DERIVED = replace(
+    ASSUMPTION_7_BOUNDED,
+    reading="derived",
+    hypotheses=(
+        *ASSUMPTION_7_BOUNDED.hypotheses,
+        Hypothesis("a schedule, not chance", sp.Eq(chance, 0, evaluate=False), "Assumption 7"),
+        Hypothesis(
+            "a bound that the schedule keeps", sp.Le(longest, nu, evaluate=False), "Assumption 7"
+        ),
+    ),
+    note=(
+        "Every run keeps within a bound if absences are bounded by construction: with cycles, "
+        "traces, or all clients in every round. With independent clients only a bound that grows "
+        "with t can be kept for ever, and only with a probability below one."
+    ),
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    THEOREM_1,
+    THEOREM_1_DERIVED,
+    THEOREM_2,
+    THEOREM_2_DERIVED,
+    AVERAGE_INACTIVITY,
+    MAXIMUM_INACTIVITY,
+    NUMBER_OF_CLIENTS,
+    WEIGHT,
+    INITIAL_ERROR,
+    VARIANCE,
+    ASSUMPTION_7,
+    replace(
+        ASSUMPTION_7_BOUNDED,
+        refutations=(
+            Refutation(
+                "Section 6.1 draws availability independently in every round, so absences can be "
+                "arbitrarily long, but Theorem 2 assumes a bound on them.",
+                Weight.MISSING_HYPOTHESIS,
+                "scheduled availability in place of random availability",
+                "derived",
+                (
+                    "p = 0.1, 100 rounds in a row allowed",
+                    "p = 0.1, 50 rounds in a row allowed",
+                    "p = 0.5, 10 rounds in a row allowed",
+                    "Markov",
+                ),
+                ("fedar-assumption-7.json",),
+                answer="It is an assumption of the theory only; the experiments go beyond it.",
+            ),
+        ),
+    ),
+    ASSUMPTION_7_DERIVED,
+)

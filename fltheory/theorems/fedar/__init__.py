@@ -1,1 +1,0 @@
-"""FedAR (Jiang et al.): its statements, as far as the text at hand says them."""

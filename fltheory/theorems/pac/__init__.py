@@ -1,1 +1,0 @@
-"""SA-FL's statements on PAC learnability."""

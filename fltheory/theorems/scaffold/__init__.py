@@ -1,1 +1,0 @@
-"""SCAFFOLD (Karimireddy et al.): its statements on finitely many rounds."""

@@ -1,1 +1,0 @@
-"""How the best weights are found: in closed form, by Newton's method, as a conic program."""

@@ -1,0 +1,778 @@
+"""The semidefinite program of a richer function: one that sees gradients and losses at the model.
+
+The state is S, who takes part in the round that comes, so that ``x+`` is known. With ``delta_{i,k}
+= grad F_i(x_{i,k}) - g_i`` at the local points of those who take part, ``delta_{i,0}`` at x itself
+for the others, and ``phi_i = F_i - F_i(x*) - <g_i, . - x*>``,
+
+    W_S(x) = form(z, a_{1,0}..a_{C,K-1}, b_1..b_C, u_1..u_C, U_1..U_{C-1})
+             + sum_{i in S} alpha_i (d_i' present d_i + losses phi_i(x_{i,k}))
+             + sum_{i not in S} alpha_i (e_i' absent e_i + loss phi_i(x)),
+    a_{c,k} = sum_{i in S, c} alpha_i delta_{i,k},  b_c = sum_{i in c, not in S} alpha_i delta_{i,0}
+    d_i = (delta_{i,0}, .., delta_{i,K-1}, g_i),   e_i = (delta_{i,0}, g_i)
+
+with u and U as in `program`, whose function of x+ is one of these. Wanted is, for every S and x,
+
+    W_S(x) - E[W_{S'}(x+) | S] - measured + floor h >= 0,     W_S(x) >= -below h
+
+where the losses of each client are looked at in x_{i,k}, in the points x+_{i,k} that it would go
+through from x+, and in x*. Gradients must be exact: noise would make x+, and all that is seen
+there, random.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, combinations_with_replacement, permutations
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from fltheory.decimals import as_fraction
+from fltheory.validation import FloatArray
+from fltheory.worst_case.checker import rich_checker
+from fltheory.worst_case.checker.rich_checker import RichProof, check_rich
+from fltheory.worst_case.correlated.bound import (
+    CorrelatedBound,
+    CorrelatedCertificate,
+    Request,
+    claim_text,
+    first_proof,
+    solutions,
+    units_of,
+)
+from fltheory.worst_case.correlated.program import (
+    ENDS,
+    CorrelatedSolution,
+    GroupCell,
+    OnOffProgram,
+    Outcomes,
+    cells_of,
+    independent_rows,
+    interpolation,
+    least_of,
+    mixed,
+    states_of,
+)
+from fltheory.worst_case.proof.proof_file import ProofFile
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.semidefinite import Block
+
+# Ends that are unknown; those of noise are zero.
+_ENDS = ("floor", "start", "once", "below")
+# Gradients after a round, less those of now, in units of this: they are nearly the same.
+_APART = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class RichSolution(CorrelatedSolution):
+    """What the solver found, in the program's units; without noise.
+
+    Attributes
+    ----------
+    lower : lists of lists of arrays
+        Multipliers of ``W >= -below h``, for every state and cell.
+    first : list of arrays
+        Those of the start, for every group.
+    """
+
+    lower: list[list[FloatArray]]
+    first: list[FloatArray]
+
+
+@dataclass(frozen=True)
+class _Client:
+    """A client of a cell: coordinates of its own, and the points at which its loss is looked at.
+
+    Attributes
+    ----------
+    size : int
+        Vectors of its own, the last being g.
+    seen : tuple of tuples of int
+        Which of them W sees: now, and after the round.
+    points : tuple of (int, tuple of int)
+        Of each point whether it is after the round, and the gradients stepped along before it; a
+        point's own gradient is the vector of its number.
+    """
+
+    size: int
+    seen: tuple[tuple[int, ...], ...]
+    points: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, now: int, after: int, still: bool = False) -> _Client:
+        """Return one with so many points now, and after a round.
+
+        Where the model stands still, its first point after the round is that of now: conditions of
+        the two would need infinite multipliers to say so.
+        """
+        first, later = tuple(range(now)), tuple(range(now - still, now - still + after))
+        points = [(0, first[:k]) for k in range(now)]
+        points += [(1, later[:k]) for k in range(int(still), after)]
+        g = now + after - still
+        return cls(g + 1, ((*first, g), (*later, g)), tuple(points))
+
+    def twin(self, point: int) -> int | None:
+        """Return the point after the round that is near one of now."""
+        now, (first, *rest) = len(self.seen[0]) - 1, self.seen[1]
+        return now + point if rest and first == now and point < now else None
+
+    def flows(self, near: float) -> list[tuple[float, list[tuple[int, int, int]]]]:
+        """Return combinations of conditions, (a, b, sign), of which function values cancel.
+
+        To and fro between two points, times a factor of how near they are; and from one to another
+        and on to x*, less the way straight there.
+        """
+        n = len(self.points)
+        pairs = list(combinations(range(n), 2))
+        found = [(1.0, [(p, n, 1), (n, p, 1)]) for p in range(n)]
+        found += [(near if self.twin(a) == b else 1.0, [(a, b, 1), (b, a, 1)]) for a, b in pairs]
+        return found + [(1.0, [(a, b, 1), (b, n, 1), (a, n, -1)]) for a, b in pairs]
+
+    def way(self, point: int) -> list[tuple[int, int]]:
+        """Return the conditions by which a loss goes to that at x*: past a point that is near."""
+        n, twin = len(self.points), self.twin(point)
+        return [(point, n)] if twin is None else [(point, twin), (twin, n)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """What every coefficient of W multiplies, arrays beginning with (states, coefficients).
+
+    Attributes
+    ----------
+    mean : array
+    differences, losses : tuples of arrays
+        Of each cell; losses are at its points of now, or of after the round.
+    """
+
+    mean: FloatArray
+    differences: tuple[FloatArray, ...]
+    losses: tuple[FloatArray, ...]
+
+    def of(self, state: int) -> _Linear:
+        """Return one state's."""
+        return _Linear(
+            self.mean[state],
+            tuple(own[state] for own in self.differences),
+            tuple(loss[state] for loss in self.losses),
+        )
+
+
+class RichProgram(OnOffProgram):
+    """The program of a round with exact gradients, for a function that sees gradients.
+
+    Parameters are those of `OnOffProgram`, ``noisy`` left out.
+    """
+
+    # ------------------------------------------------------------ W
+
+    @cached_property
+    def _forms(self) -> list[tuple[int, int]]:
+        return list(combinations_with_replacement(range(self._n_vectors), 2))
+
+    @cached_property
+    def _squares(self) -> dict[bool, list[tuple[int, int]]]:
+        """Entries of ``present`` (True) and ``absent`` (False), in what a client shows."""
+        sizes = {True: self.steps + 1, False: 2}
+        return {
+            there: list(combinations_with_replacement(range(size), 2))
+            for there, size in sizes.items()
+        }
+
+    @property
+    def n_coefficients(self) -> int:
+        """Coefficients of W in a state: its form; then by group of those there, and not."""
+        own = sum(len(places) for places in self._squares.values()) + self.steps + 1
+        return len(self._forms) + len(self.groups) * own
+
+    def _of_own(self, group: int, there: bool) -> int:
+        """Return the first coefficient of ``present`` or ``absent``; losses come after each."""
+        own = {kind: len(places) for kind, places in self._squares.items()}
+        whole = sum(own.values()) + self.steps + 1
+        first = len(self._forms) + group * whole
+        return first if there else first + own[True] + self.steps
+
+    def _rows(self, cells: Sequence[GroupCell], clients: Sequence[_Client]) -> list[FloatArray]:
+        """Return a cell's means of its clients' vectors as rows of the mean block."""
+        means = self._means(list(cells))
+        starts = 1 + np.cumsum([0, *(client.size - 1 for client in clients)])
+        size = int(starts[-1]) + means.shape[1]
+        found = []
+        for place, (cell, client) in enumerate(zip(cells, clients, strict=True)):
+            rows = np.zeros((client.size, size))
+            root = np.sqrt(self.alpha[cell.group] * cell.size)
+            own = np.arange(client.size - 1)
+            rows[own, starts[place] + own] = 1 / root
+            rows[-1, starts[-1] :] = means[place]
+            found.append(rows)
+        return found
+
+    def _expectation(
+        self,
+        cells: Sequence[GroupCell],
+        clients: Sequence[_Client],
+        outcomes: Outcomes,
+        z: FloatArray,
+        after: int,
+    ) -> _Linear:
+        """Return what coefficients of states multiply in E W, seen now (0) or after a round (1)."""
+        counts, chance, state = outcomes
+        rows, n = self._rows(cells, clients), len(self.states)
+        vectors = np.zeros((len(counts), self._n_vectors, len(z)))
+        vectors[:, 0] = z
+        mean = np.zeros((n, self.n_coefficients, len(z), len(z)))
+        owns, singles = [], []
+        for place, (cell, client) in enumerate(zip(cells, clients, strict=True)):
+            own, there = self._by_itself(cell, client, rows[place], after), counts[:, place]
+            single = np.zeros((self._n_vectors, client.size))
+            for index, vector, (sign, certain) in self._sums(cell, client.seen[after]):
+                # How many of the cell are summed.
+                number = certain * cell.size + sign * there
+                vectors[:, index] += self.alpha[cell.group] * np.outer(number, rows[place][vector])
+                single[index, vector] = sign * self.alpha[cell.group]
+            singles.append(single)
+            total = np.zeros((n, self.n_coefficients, client.size, client.size))
+            losses = np.zeros((n, self.n_coefficients, len(client.seen[after]) - 1))
+            for number, (of_mean, of_own, of_loss) in zip(
+                (there, cell.size - there), own, strict=True
+            ):
+                share = chance * number / cell.size
+                weight = self.alpha[cell.group] * cell.size
+                for to, part in ((mean, weight * of_mean), (total, of_own), (losses, of_loss)):
+                    summed = np.bincount(state, share, n)
+                    to += np.multiply.outer(summed, part)
+            owns.append((total, losses))
+        for k, (p, q) in enumerate(self._forms):
+            np.add.at(mean[:, k], state, mixed(chance, vectors, p, q))
+            for place, cell in enumerate(cells):
+                both = mixed(np.ones(1), singles[place][None], p, q)[0]
+                if both.any():
+                    there = counts[:, place]
+                    spread = there * (cell.size - there) / max(cell.size - 1, 1)
+                    spread = chance * spread / (cell.size * self.alpha[cell.group])
+                    owns[place][0][:, k] += np.multiply.outer(np.bincount(state, spread, n), both)
+        return _Linear(mean, *map(tuple, zip(*owns, strict=True)))
+
+    @property
+    def _n_vectors(self) -> int:
+        return len(self.groups) * (self.steps + 3)
+
+    def _sums(
+        self, cell: GroupCell, seen: Sequence[int]
+    ) -> Iterator[tuple[int, int, tuple[int, int]]]:
+        """Yield which of W's vectors sum which of a client's.
+
+        Over those of S (1, 0), those not in it (-1, 1), or all (0, 1).
+        """
+        C, K, c = len(self.groups), self.steps, cell.group
+        *deltas, g = seen
+        for k, own in enumerate(deltas):
+            yield 1 + c * K + k, own, (1, 0)
+        yield 1 + C * K + c, seen[0], (-1, 1)
+        yield 1 + C * K + C + c, g, (1, 0)
+        if c < C - 1:
+            yield 1 + C * K + 2 * C + c, g, (0, 1)
+
+    def _by_itself(
+        self, cell: GroupCell, client: _Client, rows: FloatArray, after: int
+    ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Yield what coefficients multiply, of one in S and one not in it: mean, own, losses."""
+        seen, size = client.seen[after], client.size
+        for there in (True, False):
+            # One that is seen at x alone is not in S.
+            shown = seen if there else (seen[0], seen[-1])
+            mean = np.zeros((self.n_coefficients, *rows.shape[1:] * 2))
+            own = np.zeros((self.n_coefficients, size, size))
+            loss = np.zeros((self.n_coefficients, len(seen) - 1))
+            first, places = self._of_own(cell.group, there), self._squares[there]
+            if len(shown) == (self.steps + 1 if there else 2):
+                for k, (i, j) in enumerate(places, first):
+                    mean[k] = mixed(np.ones(1), rows[None], shown[i], shown[j])[0]
+                    own[k] = mixed(np.ones(1), np.eye(size)[None], shown[i], shown[j])[0]
+                for k in range(len(shown) - 1):
+                    loss[first + len(places) + k, k] = 1
+            yield mean, own, loss
+
+    def _seen_now(self, state: int, clients: Sequence[_Client]) -> _Linear:
+        """Return what the coefficients of a state multiply in W, arrays (coefficients, ...)."""
+        cells = self.cells[state]
+        counts = np.array([[float(cell.size * cell.present) for cell in cells]])
+        z = self._unit_of_z(cells, clients)
+        outcome = (counts, np.ones(1), np.array([state]))
+        return self._expectation(cells, clients, outcome, z, 0).of(state)
+
+    def _unit_of_z(self, cells: Sequence[GroupCell], clients: Sequence[_Client]) -> FloatArray:
+        return np.eye(self._rows(cells, clients)[0].shape[1])[0]
+
+    def _clients(self, cells: Sequence[GroupCell], after: bool) -> list[_Client]:
+        K, still = self.steps, after and not any(cell.present for cell in cells)
+        return [_Client.of(K if cell.present else 1, K if after else 0, still) for cell in cells]
+
+    # ------------------------------------------------------------ unknowns
+
+    def _count(self) -> None:
+        place = 0
+        self._free: list[list[int]] = []
+        self._of_function: list[slice] = []
+        for state, cells in enumerate(self.cells):
+            form = self._seen_now(state, self._clients(cells, False))
+            flat = [part.reshape(self.n_coefficients, -1) for part in
+                    (form.mean, *form.differences, *form.losses)]  # fmt: skip
+            free = independent_rows(np.column_stack(flat), self._order())
+            if state == 0 and self.rate is None:
+                # What does not depend on x may be shifted in all states alike.
+                free = [k for k in free if k not in self._of_gradients_alone]
+            self._free.append(free)
+            self._of_function.append(slice(place, place + len(free)))
+            place += len(free)
+
+        def slices(clients: Sequence[_Client]) -> list[slice]:
+            nonlocal place
+            found = []
+            for client in clients:
+                found.append(slice(place, place + len(client.points) ** 2))
+                place += len(client.points) ** 2
+            return found
+
+        self._of_round = [slices(self._clients(cells, True)) for cells in self.cells]
+        self._of_lower = [slices(self._clients(cells, False)) for cells in self.cells]
+        self._of_first = slices(self._first_clients)
+        self._of_ends = {name: place + index for index, name in enumerate(_ENDS)}
+        self._margin = place + len(_ENDS)
+        self.n_unknowns = self._margin + 1
+
+    @property
+    def _first_clients(self) -> list[_Client]:
+        return [_Client.of(self.steps, 0) for _ in self.groups]
+
+    @cached_property
+    def _of_gradients_alone(self) -> set[int]:
+        """Coefficients of what does not depend on x."""
+        C, K = len(self.groups), self.steps
+        first = 1 + C * K + C
+        found = {k for k, pair in enumerate(self._forms) if min(pair) >= first}
+        for c in range(C):
+            for there, places in self._squares.items():
+                found.add(self._of_own(c, there) + len(places) - 1)
+        return found
+
+    def _order(self) -> list[int]:
+        """Return coefficients in the order in which they are kept where some are dependent."""
+        sums = set(range(len(self._forms)))
+        return [*sums, *(k for k in range(self.n_coefficients) if k not in sums)]
+
+    # ------------------------------------------------------------ the program
+
+    def _with_conditions(
+        self,
+        cells: Sequence[GroupCell],
+        clients: Sequence[_Client],
+        linear: _Linear,
+        fixed: FloatArray,
+        ends: tuple[FloatArray, FloatArray],
+        places: Sequence[slice],
+        wanted: float,
+    ) -> tuple[list[Block], list[FloatArray]]:
+        """Return blocks with their conditions, and what each multiplier is: cycles and losses.
+
+        ``ends`` are z and z+ as rows of the mean block; ``linear`` has arrays (unknowns, ...);
+        ``wanted`` is taken from each loss at x.
+        """
+        mean, fixed = linear.mean, fixed.copy()
+        rows, blocks, edges = self._rows(cells, clients), [], []
+        for index, (cell, client) in enumerate(zip(cells, clients, strict=True)):
+            weight = self.alpha[cell.group] * cell.size
+            to_mean = np.vstack([*ends, rows[index]])
+            own, other = linear.differences[index], np.zeros((client.size, client.size))
+            edge = self._edges(client, linear.losses[index], places[index])
+            for pair, form in self._conditions_of(client).items():
+                of_mean = weight * to_mean.T @ form @ to_mean
+                mean += np.multiply.outer(edge[pair], of_mean)
+                own += np.multiply.outer(edge[pair], form[2:, 2:])
+                if wanted and pair == (len(client.points), 0):
+                    fixed += wanted * of_mean
+                    other += wanted * form[2:, 2:]
+            if cell.size > 1:
+                blocks.append((own, other))
+            edges.append(edge)
+        return _in_differences([(mean, fixed), *blocks], clients, cells), edges
+
+    def _edges(self, client: _Client, losses: FloatArray, place: slice) -> FloatArray:
+        """Return each pair's multiplier in the unknowns, so that function values cancel."""
+        n = len(client.points)
+        edge = np.zeros((n + 1, n + 1, self.n_unknowns))
+        for k, (factor, flow) in enumerate(client.flows(1 / _APART**2), place.start):
+            for a, b, sign in flow:
+                edge[a, b, k] += factor * sign
+        for point in range(n):
+            for pair in client.way(point):
+                edge[pair] += losses[:, point]
+        return edge
+
+    def _conditions_of(self, client: _Client) -> dict[tuple[int, int], FloatArray]:
+        """Return what is at most zero but for losses, in (z, z+, own vectors), by points."""
+        n = len(client.points)
+        points, gradients = np.zeros((n + 1, client.size + 2)), np.zeros((n + 1, client.size + 2))
+        for p, (after, before) in enumerate(client.points):
+            points[p, after] = 1
+            points[p, [2 + own for own in before]] = -self.step
+            points[p, -1] = -self.step * self.unit * len(before)
+            gradients[p, 2 + p] = 1
+        return {
+            (a, b): interpolation(points[a] - points[b], gradients[a], gradients[b], self.mu)
+            for a, b in permutations(range(n + 1), 2)
+        }
+
+    def _sum(self, cells: Sequence[GroupCell], clients: Sequence[_Client]) -> _Linear:
+        """Return zeros for sums of W's, arrays (unknowns, ...)."""
+        size, n = len(self._unit_of_z(cells, clients)), self.n_unknowns
+        return _Linear(
+            np.zeros((n, size, size)),
+            tuple(np.zeros((n, client.size, client.size)) for client in clients),
+            tuple(np.zeros((n, len(client.points))) for client in clients),
+        )
+
+    def _add_function(
+        self, to: _Linear, state: int, factor: float, part: _Linear, after: bool = False
+    ) -> None:
+        """Add a multiple of what a state's coefficients multiply, arrays (coefficients, ...)."""
+        free, place = self._free[state], self._of_function[state]
+        to.mean[place] += factor * part.mean[free]
+        for own, found in zip(to.differences, part.differences, strict=True):
+            own[place] += factor * found[free]
+        for loss, found in zip(to.losses, part.losses, strict=True):
+            count = found.shape[1]
+            where = slice(loss.shape[1] - count, None) if after else slice(0, count)
+            loss[place, where] += factor * found[free]
+
+    def _add_h(self, to: _Linear, cells: Sequence[GroupCell], h: Mapping[str, float]) -> None:
+        """Add multiples of h by ends."""
+        n_g = len(cells) - 1
+        for name, factor in h.items():
+            place, size = self._of_ends[name], to.mean.shape[-1]
+            to.mean[place, size - n_g :, size - n_g :] += factor * np.eye(n_g)
+            for own in to.differences:
+                own[place, -1, -1] += factor
+
+    def _round(self, state: int) -> tuple[list[Block], list[FloatArray]]:
+        """Return the blocks of the inequality of a round, and its multipliers."""
+        cells = self.cells[state]
+        clients = self._clients(cells, True)
+        z = self._unit_of_z(cells, clients)
+        moved = z.copy()
+        for cell, client, row in zip(cells, clients, self._rows(cells, clients), strict=True):
+            if cell.present:
+                reach = self.step * self.weights[state][cell.group] * cell.size
+                *deltas, g = client.seen[0]
+                moved -= reach * (row[deltas].sum(axis=0) + self.steps * self.unit * row[g])
+        total = self._sum(cells, clients)
+        then = self._expectation(cells, clients, self._next(state), moved, 1)
+        for other in range(len(self.states)):
+            self._add_function(total, other, -1, then.of(other), after=True)
+        rate = 1.0 if self.rate is None else self.rate
+        self._add_function(total, state, rate, self._seen_now(state, clients))
+        self._add_h(total, cells, {"floor": 1.0})
+        fixed = np.zeros(total.mean.shape[1:])
+        if self.rate is None and self.measure == "distance":
+            fixed[0, 0] -= self.mu
+        for part in (total.mean, *total.differences, *total.losses):
+            part /= self.scale
+        places, wanted = self._of_round[state], float(self._takes_loss)
+        return self._with_conditions(cells, clients, total, fixed, (z, moved), places, wanted)
+
+    def _lower(self, state: int) -> tuple[list[Block], list[FloatArray]]:
+        """Return the blocks of ``W >= -below h``, or ``W >= ||z||^2`` where there is a rate."""
+        cells = self.cells[state]
+        clients = self._clients(cells, False)
+        total, z = self._sum(cells, clients), self._unit_of_z(cells, clients)
+        self._add_function(total, state, 1, self._seen_now(state, clients))
+        fixed = np.zeros(total.mean.shape[1:])
+        if self.rate is None:
+            self._add_h(total, cells, {"below": 1.0})
+        else:
+            fixed[0, 0] -= 1
+        return self._with_conditions(
+            cells, clients, total, fixed, (z, 0 * z), self._of_lower[state], 0.0
+        )
+
+    def _start(self) -> tuple[list[Block], list[FloatArray]]:  # type: ignore[override]
+        """Return the blocks of ``start ||z||^2 + once h >= E W + below h`` in the chain's limit."""
+        cells, clients = self._everybody, self._first_clients
+        total, z = self._sum(cells, clients), self._unit_of_z(cells, clients)
+        found = self._expectation(cells, clients, self._first, z, 0)
+        for state in range(len(self.states)):
+            self._add_function(total, state, -1, found.of(state))
+        total.mean[self._of_ends["start"], 0, 0] = 1
+        self._add_h(total, cells, {"once": 1.0})
+        if self.rate is None:
+            self._add_h(total, cells, {"below": -1.0})
+        fixed = np.zeros(total.mean.shape[1:])
+        return self._with_conditions(cells, clients, total, fixed, (z, 0 * z), self._of_first, 0.0)
+
+    @cached_property
+    def _all(self) -> tuple[list[Block], list[list[FloatArray]]]:
+        """All blocks, and multipliers of rounds, of lower bounds in turn, and of the start."""
+        found = [self._round(state) for state in range(len(self.states))]
+        found += [self._lower(state) for state in range(len(self.states))]
+        found.append(self._start())
+        return [block for blocks, _ in found for block in blocks], [edges for _, edges in found]
+
+    def solve(
+        self, costs: Mapping[str, float] | None, fixed: Mapping[str, float] | None = None
+    ) -> RichSolution | None:
+        """Minimise a sum of ends, the others given or free; without costs, leave most slack.
+
+        Parameters are those of `OnOffProgram.solve`.
+        """
+        blocks, edges = self._all
+        n = self.n_unknowns
+        rows = np.vstack([edge.reshape(-1, n) for cells in edges for edge in cells])
+        offsets = np.concatenate([one.ravel() for cells in self._given for one in cells])
+        some = rows.any(axis=1)
+        rows, offsets = rows[some], offsets[some]
+        cost, known, used = np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
+        for name, value in ((name, v) for name, v in (fixed or {}).items() if name in _ENDS):
+            known[self._of_ends[name]] = value
+            used[self._of_ends[name]] = False
+        if self.rate is not None:
+            used[self._of_ends["below"]] = False
+        used[self._margin] = costs is None
+        if costs is None:
+            cost[self._margin] = -1
+            most = np.zeros((1, n))
+            most[0, self._margin] = -1
+            rows, offsets = np.vstack([rows, most]), np.append(offsets, 1.0)
+            blocks = [(self._less(columns), constant) for columns, constant in blocks]
+        else:
+            cost[list(self._of_ends.values())] = [costs.get(name, 0.0) for name in self._of_ends]
+        found = least_of(cost, used, known, (rows, offsets), blocks)
+        return None if found is None else self._rich_solution(*found)
+
+    @cached_property
+    def _given(self) -> list[list[FloatArray]]:
+        """What multipliers have in any case: where F is measured, the loss at x is looked at."""
+        found = [[np.zeros(edge.shape[:2]) for edge in cells] for cells in self._all[1]]
+        if self._takes_loss:
+            for one in (one for cells in found[: len(self.states)] for one in cells):
+                one[-1, 0] = 1
+        return found
+
+    def _rich_solution(self, value: float, unknowns: FloatArray) -> RichSolution:
+        n = len(self.states)
+        function = np.zeros((n, self.n_coefficients))
+        for row, free, place in zip(function, self._free, self._of_function, strict=True):
+            row[free] = unknowns[place]
+        weights = [
+            [edge @ unknowns + given for edge, given in zip(*cells, strict=True)]
+            for cells in zip(self._all[1], self._given, strict=True)
+        ]
+        ends = dict.fromkeys(ENDS, 0.0)
+        ends |= {name: float(unknowns[place]) for name, place in self._of_ends.items()}
+        nothing: list[list[FloatArray]] = [[] for _ in self.states]
+        return RichSolution(
+            value, ends, function, np.zeros(n), weights[:n], nothing, nothing,
+            weights[n : 2 * n], weights[-1],
+        )  # fmt: skip
+
+
+def unknowns_of(a_round: AveragingRound) -> int:
+    """Return about how many unknowns the program has, without making it."""
+    K, groups = a_round.local_steps, len(a_round.groups)
+    size = groups * (K + 3)
+    coefficients = size * (size + 1) // 2 + groups * ((K + 1) * (K + 2) // 2 + K + 4)
+    points = {True: 2 * K, False: K + 1}
+    return sum(
+        coefficients + sum(points[cell.present] ** 2 for cell in cells_of(a_round, state))
+        for state in states_of(a_round)
+    )
+
+
+def _in_differences(
+    blocks: Sequence[Block], clients: Sequence[_Client], cells: Sequence[GroupCell]
+) -> list[Block]:
+    """Return blocks in coordinates in which gradients after a round are differences from now."""
+    whole, first, own = np.eye(len(blocks[0][1])), 1, []
+    for client, cell in zip(clients, cells, strict=True):
+        change, now = np.eye(client.size), len(client.seen[0]) - 1
+        for k in range(now, client.size - 1):
+            change[k, k], change[k, min(k - now, now - 1)] = _APART, 1
+        stop = first + client.size - 1
+        whole[first:stop, first:stop] = change[:-1, :-1]
+        first = stop
+        if cell.size > 1:
+            own.append(change)
+    return [
+        (change.T @ columns @ change, change.T @ fixed @ change)
+        for change, (columns, fixed) in zip([whole, *own], blocks, strict=True)
+    ]
+
+
+# ------------------------------------------------------------ bounds and certificates
+# Claims are those of `bound`. Of the two functions' bounds the better one is returned.
+
+# Units of gradients at x*: where they are small beside z, the solver is at its most precise.
+_UNITS = (8, 32, 1)
+_MOST_UNKNOWNS = 3_000
+
+_Written: TypeAlias = Callable[[float, Fraction], str]
+
+
+class RichBound(CorrelatedBound):
+    """A bound by a function that sees gradients, as the solver found it."""
+
+
+def richer_bound(plain: CorrelatedBound) -> CorrelatedBound:
+    """Return the bound by a function that sees gradients, or the given one where that is better.
+
+    Parameters
+    ----------
+    plain : CorrelatedBound
+
+    Raises
+    ------
+    ValueError
+        For clients with noise, or too many states.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import Unbiased
+    >>> from fltheory.participation import MarkovOnOff
+    >>> from fltheory.worst_case.correlated.bound import best_correlated_bound
+    >>> from fltheory.worst_case.rounds.averaging_round import AveragingRound
+    >>> from fltheory.worst_case.rounds.client_class import ClientClass
+    >>> unbiased = Unbiased([0.5] * 2, client_lr=0.1, local_steps=1, availability=[0.5] * 2)
+    >>> a_round = AveragingRound.of(unbiased, MarkovOnOff([0.5] * 2, 0.9))
+    >>> plain = best_correlated_bound(a_round, ClientClass(1, "0.1"))
+    >>> richer_bound(plain).floor < 0.9 * plain.floor
+    True
+    """
+    request = plain.request
+    if request.client_class.sigma:
+        raise ValueError(
+            "client_class must have sigma = 0 for a function that sees gradients: noise would make "
+            f"what it sees random, got {float(request.client_class.sigma):g}"
+        )
+    unknowns = unknowns_of(request.round)
+    if unknowns > _MOST_UNKNOWNS:
+        raise ValueError(
+            f"a function that sees gradients must have at most {_MOST_UNKNOWNS} coefficients and "
+            f"multipliers, got {unknowns}: fewer clients, groups or local steps have fewer"
+        )
+    for solved in solutions(request, RichProgram, _UNITS):
+        return min(plain, RichBound.of(request, solved), key=_value)
+    return plain
+
+
+def _value(bound: CorrelatedBound) -> float:
+    asked = bound.request
+    return bound.floor if asked.rounds is None else bound.after(asked.rounds, asked.distance)
+
+
+def rich_certificate(bound: RichBound, margin: float = 1e-6) -> RichCertificate:
+    """Return a proof in fractions of a bound, a little above the best.
+
+    Parameters and errors are those of `certificate`.
+    """
+    others = solutions(bound.request, RichProgram, _UNITS)
+    return first_proof(bound, margin, others, _text, RichCertificate)
+
+
+def _text(request: Request, unit: Fraction, found: RichSolution, bits: int) -> str:
+    """Return a certificate's JSON, numbers rounded to so many bits after the point."""
+    clients, units = request.client_class, dict(units_of(request, unit))
+    # What a form is multiplied by: of z, of gradients less those at x*, of gradients at x*.
+    sizes = {"z": Fraction(1), "delta": 1 / clients.L, "g": 1 / clients.L / unit}
+
+    def written(value: float, factor: Fraction) -> str:
+        return str(Fraction(round(as_fraction(value) * 2**bits), 2**bits) * factor)
+
+    def weights(rows: FloatArray, factor: Fraction) -> list[list[str]]:
+        # The checker works out the conditions of each point and x*.
+        return [[written(max(float(v), 0.0), factor) for v in row] for row in rows]
+
+    alphas = [own.target_weight for own in request.round.groups]
+    cells = [list(cells_of(request.round, state)) for state in states_of(request.round)]
+    of_ends = units["z"] / clients.L
+
+    def of_cells(found: list[list[FloatArray]], factor: Fraction) -> list[Any]:
+        return [
+            [
+                weights(rows, alphas[cell.group] * factor)
+                for rows, cell in zip(own, here, strict=True)
+            ]
+            for own, here in zip(found, cells, strict=True)
+        ]
+
+    document = {
+        "kind": rich_checker.KIND,
+        "version": rich_checker.VERSION,
+        **claim_text(request, found.ends, lambda value, name: written(value, units[name])),
+        "function": [
+            _function(row, request.round, units["z"], sizes, written) for row in found.function
+        ],
+        "multipliers": of_cells(found.multipliers, units["pair"]),
+        "lower": of_cells(found.lower, of_ends),
+        "first": [
+            weights(rows, alpha * of_ends) for rows, alpha in zip(found.first, alphas, strict=True)
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _function(
+    row: FloatArray,
+    a_round: AveragingRound,
+    unit: Fraction,
+    sizes: Mapping[str, Fraction],
+    written: _Written,
+) -> Mapping[str, Any]:
+    """Return W in one state, its coefficients in the program's order."""
+    C, K = len(a_round.groups), a_round.local_steps
+    values = iter(row.tolist())
+
+    def matrix(kinds: list[str]) -> list[list[str]]:
+        rows = [["0"] * len(kinds) for _ in kinds]
+        for i, one in enumerate(kinds):
+            for j in range(i, len(kinds)):
+                rows[i][j] = rows[j][i] = written(next(values), unit * sizes[one] * sizes[kinds[j]])
+        return rows
+
+    def losses(count: int) -> list[str]:
+        return [written(next(values), unit * sizes["delta"]) for _ in range(count)]
+
+    form = matrix(["z"] + ["delta"] * (C * (K + 1)) + ["g"] * (2 * C - 1))
+    own = [
+        (matrix(["delta"] * K + ["g"]), losses(K), matrix(["delta", "g"]), losses(1))
+        for _ in range(C)
+    ]
+    return {
+        "form": form,
+        "present": [one[0] for one in own],
+        "absent": [one[2] for one in own],
+        "present_losses": [one[1] for one in own],
+        "absent_losses": [one[3][0] for one in own],
+    }
+
+
+class RichCertificate(CorrelatedCertificate):
+    """A proof by a function that sees gradients, as JSON.
+
+    Attributes
+    ----------
+    text : str
+    """
+
+    kind = rich_checker.KIND
+    most_characters = rich_checker.MOST_CHARACTERS
+    check: ClassVar[staticmethod[[Any], None]] = staticmethod(check_rich)
+    # Rocq's library knows the plain function alone.
+    rocq_theorem = ProofFile.rocq_theorem
+
+    @property
+    def proof(self) -> RichProof:  # type: ignore[override]
+        """What it says, read again from its text."""
+        return rich_checker.parsed(self.text)

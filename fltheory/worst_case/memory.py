@@ -1,0 +1,946 @@
+"""Rates of methods with memory, for every client loss: Lyapunov functions found by a program.
+
+A method that remembers clients' gradients need not bring the model closer in every round; a
+function V of the model and the memory may become smaller all the same. Those tried are quadratic
+in the model, the memory and the points it is from, plus function values, and are not changed by
+an exchange of clients, so that the program's size does not depend on their number. At a given rate
+everything is linear: the function's coefficients and the multipliers of interpolation conditions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import permutations
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from fltheory import validation
+from fltheory.algorithms import FedVarp, Mifa, Scaffold
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.decimals import as_fraction, fraction_text
+from fltheory.participation.base import Participation
+from fltheory.participation.process import process_of
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+from fltheory.worst_case.checker import memory as checker
+from fltheory.worst_case.checker.memory import INEQUALITIES, LyapunovProof, ProofError, check_proof
+from fltheory.worst_case.proof.proof_file import (
+    ClassOutcome,
+    ProofFile,
+    class_text,
+    heterogeneity_text,
+    text_from_above,
+)
+from fltheory.worst_case.proof.rocq_memory import memory_theorem
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
+
+# ------------------------------------------------------------ a round in forms
+# Definitions:
+# FedVARP, SCAFFOLD, MIFA and, as FedVARP with one client per round, SAGA are with K = 1
+#
+#     x+ = x - step (1/N sum_i y_i + surprise sum_{i in S} (g_i - y_i)),  y_i+ = g_i for i in S
+#
+# with ``g_i = grad F_i(x)``; ``surprise`` is 1/m, and 1/N for MIFA. The memory ``y_i`` is the
+# gradient of F_i at a point phi_i: the model when i was last in S, and at first, where ``y_i = 0``,
+# the minimiser of F_i. Lengths are in units with L = 1; ``x* = 0``, and less ``grad F_i(x*)``,
+# whose mean is zero, the memory is w_i and the gradient at the model u_i. A form that clients share
+# has
+#
+# - a *mean* block of ``(x, mean w, mean phi, mean u)``;
+# - a block of *differences* from those means, of ``(w, phi, u)``, as the clients' mean;
+# - coefficients of the means of ``F_i(phi_i)`` and of ``F_i(x)``, less the tangent at x*.
+#
+# The sum of ``v_i`` over S has a variance of ``N (p - p_2)`` times the mean square of differences,
+# plus ``N (p - p_2) + N^2 (p_2 - p^2)`` times the square of the mean, with the probabilities p that
+# one and p_2 that two clients are in S.
+
+Start: TypeAlias = Literal["zero", "gradients"]
+
+PAIRS = tuple(permutations(range(3), 2))
+"""Ordered pairs of a client's points: the memory's, the model and x*."""
+
+
+@dataclass(frozen=True)
+class MemoryRound:
+    """One round of a method with memory and K = 1, in fractions.
+
+    Attributes
+    ----------
+    n_clients : int
+        N.
+    participants : int
+        m; 0 where each client is present by itself.
+    probability : Fraction
+        That a client is present.
+    surprise : Fraction
+        What each participant's surprise is multiplied by.
+    step : Fraction
+        client_lr times server_lr.
+    start : {"zero", "gradients"}
+        What the memory holds at first: nothing, or the gradients at x_0.
+    """
+
+    n_clients: int
+    participants: int
+    probability: Fraction
+    surprise: Fraction
+    step: Fraction
+    start: Start
+
+    @classmethod
+    def of(cls, algorithm: Algorithm | Schedule, participation: Participation) -> MemoryRound:
+        """Read a round off an algorithm and its participation.
+
+        Raises
+        ------
+        ValueError
+            For what is not covered, with the reason, and for steps that are no fractions.
+        """
+        if not isinstance(algorithm, FedVarp | Scaffold | Mifa):
+            raise ValueError(
+                "algorithm must be FedVarp, Scaffold or Mifa, got "
+                f"{type(algorithm).__name__}: its memory is not each client's last gradient alone"
+            )
+        if algorithm.local_steps != 1:
+            raise ValueError(
+                f"local_steps must be 1, got {algorithm.local_steps}: after more, memory is no "
+                "gradient at one point"
+            )
+        n_clients, participants, probability = _sampling(algorithm, participation)
+        mifa = isinstance(algorithm, Mifa)
+        waits = isinstance(algorithm, Mifa) and algorithm.start == "wait"
+        step = exact("client_lr", algorithm.client_lr, above=0)
+        return cls(
+            n_clients=n_clients,
+            participants=participants,
+            probability=probability,
+            surprise=Fraction(1, n_clients if mifa else participants),
+            step=step * exact("server_lr", algorithm.server_lr, above=0),
+            start="gradients" if waits else "zero",
+        )
+
+    @property
+    def together(self) -> Fraction:
+        """The probability that two clients are present."""
+        if self.participants == 0:
+            return self.probability**2
+        return self.probability * Fraction(self.participants - 1, max(self.n_clients - 1, 1))
+
+
+def _sampling(
+    algorithm: FedVarp | Scaffold | Mifa, participation: Participation
+) -> tuple[int, int, Fraction]:
+    """Return N, m or 0, and the probability that a client is present."""
+    process = process_of(participation)
+    if process.uniform_draw is not None:
+        size, excluded = process.uniform_draw
+        if excluded:
+            raise ValueError(
+                f"participation must exclude nobody, got {len(excluded)} excluded "
+                "clients: their memory is never renewed"
+            )
+        return participation.n_clients, size, Fraction(size, participation.n_clients)
+    name = type(participation).__name__
+    if not participation.independent:
+        raise ValueError(
+            f"participation must be UniformSubset or Bernoulli, got {name}: its rounds depend on "
+            "the past, and one inequality is to hold for each of them"
+        )
+    if process.client_chains is None:
+        raise ValueError(
+            f"participation must be UniformSubset or Bernoulli, got {name}: clients must be "
+            "interchangeable, drawn uniformly or present by themselves"
+        )
+    if not isinstance(algorithm, Mifa):
+        raise ValueError(
+            f"participation must be UniformSubset for {type(algorithm).__name__}, got {name}: "
+            "the weights of those present would be random"
+        )
+    chances = set(participation.marginals.tolist())
+    if len(chances) > 1:
+        raise ValueError(
+            "participation must have one probability for all clients, got "
+            f"{min(chances):g} to {max(chances):g}: clients must be interchangeable"
+        )
+    return participation.n_clients, 0, as_fraction(chances.pop())
+
+
+def checked_class(clients: ClientClass) -> ClientClass:
+    """Return a class for which memory is covered.
+
+    Raises
+    ------
+    ValueError
+        With noise, or without strong convexity.
+    """
+    if clients.sigma > 0 or clients.server_sigma > 0:
+        raise ValueError(
+            "client_class must be without noise: memory would keep it, and be no gradient any more"
+        )
+    if clients.mu == 0:
+        raise ValueError(
+            "mu must be above 0: without strong convexity no rate is below 1, and memory of zero "
+            "need not be a gradient of the client's"
+        )
+    return clients
+
+
+@dataclass(frozen=True, eq=False)
+class SharedForm(ReadOnlyArrays):
+    """A quadratic form that clients share, and coefficients of function values.
+
+    Attributes
+    ----------
+    means : array, (4, 4)
+        In ``(x, mean w, mean phi, mean u)``.
+    differences : array, (3, 3)
+        In ``(w, phi, u)`` less their means, of which it is the clients' mean.
+    values : array, (2,)
+        Of the mean of function values at the memory's points, and at the model.
+    """
+
+    means: FloatArray
+    differences: FloatArray
+    values: FloatArray
+
+    def __add__(self, other: SharedForm) -> SharedForm:
+        """Return the sum."""
+        return SharedForm(
+            self.means + other.means,
+            self.differences + other.differences,
+            self.values + other.values,
+        )
+
+    def __mul__(self, factor: float) -> SharedForm:
+        """Return a multiple."""
+        return SharedForm(factor * self.means, factor * self.differences, factor * self.values)
+
+    def at(self, model: FloatArray, vectors: FloatArray, values: FloatArray) -> float:
+        """Return its value for ``x`` (d,), clients' ``(w, phi, u)`` (N, 3, d) and values (N, 2)."""
+        mean = vectors.mean(axis=0)
+        apart = vectors - mean
+        all_means = np.vstack([model, mean])
+        spread = np.einsum("iad,ibd->ab", apart, apart) / len(vectors)
+        products = float(np.sum(self.means * (all_means @ all_means.T)))
+        return products + float(
+            np.sum(self.differences * spread) + self.values @ values.mean(axis=0)
+        )
+
+
+def form(
+    means: FloatArray | None = None,
+    differences: FloatArray | None = None,
+    values: tuple[float, float] = (0.0, 0.0),
+) -> SharedForm:
+    """Return a form with these parts, zero where they are left out."""
+    return SharedForm(
+        np.zeros((4, 4)) if means is None else means,
+        np.zeros((3, 3)) if differences is None else differences,
+        np.array(values),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate(ReadOnlyArrays):
+    """One coefficient of a Lyapunov function: what it multiplies now, after a round, at first.
+
+    Attributes
+    ----------
+    name : str
+        "means", "differences", "memory_value" or "model_value".
+    place : (int, int)
+        Row and column in the first two.
+    now, after, first : SharedForm
+        ``after`` is the mean over S, an upper bound for the model's value; ``first`` is without
+        a memory, which is zero or has the gradients at the model.
+    """
+
+    name: str
+    place: tuple[int, int]
+    now: SharedForm
+    after: SharedForm
+    first: SharedForm
+
+
+class MemoryForms(ReadOnlyArrays):
+    """The forms of a round, for a class of clients.
+
+    Parameters
+    ----------
+    a_round : MemoryRound
+    clients : ClientClass
+    """
+
+    def __init__(self, a_round: MemoryRound, clients: ClientClass) -> None:
+        self.round = a_round
+        self.mu = float(clients.mu / clients.L)
+        n, p, two = a_round.n_clients, a_round.probability, a_round.together
+        self._p = float(p)
+        self._spread = float(n * (p - two))
+        self._mean_spread = float(n * (p - two) + n**2 * (two - p * p))
+        step, surprise = float(a_round.step * clients.L), float(a_round.surprise)
+        x, w, phi, u = np.eye(4)
+        dw, dphi, du = np.eye(3)
+        # What the means become if the sum over S is its mean, and what its deviation adds.
+        reach = step * surprise
+        self._mean_step = -step * w - float(step * n * a_round.surprise * p) * (u - w)
+        self._moved = np.array(
+            [x + self._mean_step, w + self._p * (u - w), phi + self._p * (x - phi)]
+        )
+        self._jumps = np.array([-reach * (u - w), (u - w) / n, (x - phi) / n])
+        self._apart = np.array([-reach * (du - dw), (du - dw) / n, -dphi / n])
+        self._kept = np.array([w, phi]), np.array([dw, dphi])
+        self._renewed = np.array([u, x]), np.array([du, np.zeros(3)])
+        self._points = [
+            ((phi, w), (dphi, dw)),
+            ((x, u), (0 * du, du)),
+            ((0 * x,) * 2, (0 * du,) * 2),
+        ]
+
+    @property
+    def distance(self) -> SharedForm:
+        """``||x||^2``."""
+        return form(_corner(4))
+
+    @property
+    def dissimilarity(self) -> SharedForm:
+        """The mean of ``||grad F_i(x*)||^2`` where memory is zero: the w_i have no mean."""
+        return form(differences=_corner(3))
+
+    @property
+    def first_means(self) -> FloatArray:
+        """A basis of the means that there are at first."""
+        return np.eye(4)[:, [0, 2, 3]] if self.round.start == "zero" else np.eye(4)[:, [0, 3]]
+
+    @property
+    def first_differences(self) -> FloatArray:
+        """A basis of the differences that there are at first."""
+        return np.eye(3) if self.round.start == "zero" else np.eye(3)[:, [2]]
+
+    def coordinates(self) -> list[Coordinate]:
+        """Return the coefficients of V: of means, of differences, and of function values."""
+        found = [self._of_means(i, j) for i in range(3) for j in range(i, 3)]
+        found += [self._of_differences(i, j) for i in range(2) for j in range(i, 2)]
+        return [*found, self._memory_value(), self._model_value()]
+
+    def conditions(self) -> list[SharedForm]:
+        """Return what is at most zero, for each of `PAIRS`, as the clients' mean."""
+        return [self._condition(a, b) for a, b in PAIRS]
+
+    def _of_means(self, i: int, j: int) -> Coordinate:
+        kept = np.eye(4)[:3]
+        renewed = np.vstack([np.eye(4)[0], self._renewed[0]])
+        return Coordinate(
+            "means",
+            (i, j),
+            form(_mixed(kept, i, j)),
+            form(
+                _mixed(self._moved, i, j) + self._mean_spread * _mixed(self._jumps, i, j),
+                self._spread * _mixed(self._apart, i, j),
+            ),
+            form(_mixed(kept if self.round.start == "zero" else renewed, i, j)),
+        )
+
+    def _of_differences(self, i: int, j: int) -> Coordinate:
+        """Of the clients' mean square less the square of the mean."""
+        (kept, kept_apart), (renewed, renewed_apart) = self._kept, self._renewed
+        now = form(differences=_mixed(kept_apart, i, j))
+        after = form(
+            (1 - self._p) * _mixed(kept, i, j)
+            + self._p * _mixed(renewed, i, j)
+            - _mixed(self._moved[1:], i, j)
+            - self._mean_spread * _mixed(self._jumps[1:], i, j),
+            (1 - self._p) * _mixed(kept_apart, i, j)
+            + self._p * _mixed(renewed_apart, i, j)
+            - self._spread * _mixed(self._apart[1:], i, j),
+        )
+        at_model = form(differences=_mixed(renewed_apart, i, j))
+        first = now if self.round.start == "zero" else at_model
+        return Coordinate("differences", (i, j), now, after, first)
+
+    def _memory_value(self) -> Coordinate:
+        first = (1.0, 0.0) if self.round.start == "zero" else (0.0, 1.0)
+        return Coordinate(
+            "memory_value",
+            (0, 0),
+            form(values=(1.0, 0.0)),
+            form(values=(1 - self._p, self._p)),
+            form(values=first),
+        )
+
+    def _model_value(self) -> Coordinate:
+        """F(x+) <= F(x) + <grad F(x), x+ - x> + ||x+ - x||^2/2, as F is smooth."""
+        u, jump, apart = np.eye(4)[3], self._jumps[0], self._apart[0]
+        now = form(values=(0.0, 1.0))
+        moved = np.vstack([u, self._mean_step])
+        squares = np.outer(moved[1], moved[1]) + self._mean_spread * np.outer(jump, jump)
+        after = form(
+            _mixed(moved, 0, 1) / 2 + squares / 2, self._spread * np.outer(apart, apart) / 2
+        )
+        return Coordinate("model_value", (0, 0), now, now + after, now)
+
+    def _condition(self, a: int, b: int) -> SharedForm:
+        blocks = []
+        for block in range(2):
+            (x_a, g_a), (x_b, g_b) = self._points[a][block], self._points[b][block]
+            apart, steeper = x_a - x_b, g_a - g_b
+            squares = np.outer(steeper, steeper) + self.mu * np.outer(apart, apart)
+            mixed = np.outer(steeper, apart) + np.outer(apart, steeper)
+            moved = np.outer(g_b, apart) + np.outer(apart, g_b)
+            blocks.append(moved / 2 + (squares - self.mu * mixed) / (2 * (1 - self.mu)))
+        values = [float(b == point) - float(a == point) for point in range(2)]
+        return SharedForm(blocks[0], blocks[1], np.array(values))
+
+
+def _corner(size: int) -> FloatArray:
+    unit = np.eye(size)[0]
+    return np.outer(unit, unit)
+
+
+def _mixed(rows: FloatArray, i: int, j: int) -> FloatArray:
+    """Return the form ``2 <row_i, row_j>``, and ``<row_i, row_i>`` for i = j."""
+    both = np.outer(rows[i], rows[j])
+    return both if i == j else both + both.T
+
+
+# ------------------------------------------------------------ Lyapunov functions
+
+_SLOWEST = 1e-7  # of 1 - rate that is looked for
+_STEPS = 24
+_BITS = (32, 44, 56, 72)
+# What is left above the least values at first, so that nothing is nearly singular.
+_ROOM = 0.01
+# If no certificate is found at a rate, 1 - rate is smaller by these, and then halved in between.
+_BACKWARDS = (1.001, 1.01, 1.1, 2.0, 10.0)
+_HALVINGS = 5
+
+
+@dataclass(frozen=True)
+class LyapunovCertificate(ProofFile):
+    """A proof of a rate for every client of a class, as JSON.
+
+    Attributes
+    ----------
+    text : str
+        The certificate; all numbers are fractions.
+    """
+
+    kind = checker.KIND
+    most_characters = checker.MOST_CHARACTERS
+    check = staticmethod(check_proof)
+
+    @property
+    def proof(self) -> LyapunovProof:
+        """What it says, read again from its text."""
+        return checker.parsed(self.text)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What it shows: the bound for all rounds, the class and the method."""
+        proof = self.proof
+        bound = {name: text_from_above(value) for name, value in proof.bound.items()}
+        drawn = f"{proof.participants} of {proof.n_clients} clients drawn uniformly"
+        alone = (
+            f"{proof.n_clients} clients present with probability "
+            f"{fraction_text(proof.probability)} each"
+        )
+        first = {
+            "zero": "y_i = 0 at first",
+            "gradients": "y_i = grad F_i(x_0) at first, R counted from there",
+        }
+        level = "" if proof.start == "gradients" else f" + {bound['heterogeneity']} sigma_*^2"
+        left, rate = "E||x_R - x*||^2", bound["rate"]
+        if proof.bound["gap"]:
+            left = f"{bound['gap']} sum_(r<R) {rate}^(R-1-r) E[F(x_r) - F*]"
+        return (
+            f"{left} <= {rate}^R ({bound['start']} ||x_0 - x*||^2{level})",
+            f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, "
+            f"{heterogeneity_text('optimum')}, with exact gradients",
+            "x+ = x - step (mean of all y_i + surprise sum over those present of (grad F_i(x) - "
+            "y_i)), their y_i+ = grad F_i(x)",
+            f"{drawn if proof.sampling == 'drawn' else alone}, step = {fraction_text(proof.step)}, "
+            f"surprise = {fraction_text(proof.surprise)}, {first[proof.start]}",
+        )
+
+    def rocq_theorem(self) -> str:
+        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+
+        Raises
+        ------
+        ValueError
+            For a single client, or too many.
+        """
+        return memory_theorem(self.proof)
+
+
+@dataclass(frozen=True)
+class LyapunovBound:
+    """What was found of a method with memory.
+
+    Attributes
+    ----------
+    round : MemoryRound
+    client_class : ClientClass
+    outcome : ClassOutcome
+        PROVED or UNDECIDED: that no function was found refutes nothing.
+    certificate : LyapunovCertificate or None
+    least_rate : float or None
+        The least rate at which the solver found a function, without a proof; None for none.
+    tried : str
+        What was looked for.
+    """
+
+    round: MemoryRound
+    client_class: ClientClass
+    outcome: ClassOutcome
+    certificate: LyapunovCertificate | None
+    least_rate: float | None
+    tried: str
+
+    @property
+    def rate(self) -> Fraction | None:
+        """The proved rate: ``E V+ <= rate V``."""
+        return self._coefficient("rate")
+
+    @property
+    def start(self) -> Fraction | None:
+        """What V is at first, at most, over ``||x_0 - x*||^2``."""
+        return self._coefficient("start")
+
+    @property
+    def heterogeneity(self) -> Fraction | None:
+        """What V is at first, at most, over the mean of ``||grad F_i(x*)||^2``."""
+        return self._coefficient("heterogeneity")
+
+    def _coefficient(self, name: str) -> Fraction | None:
+        return None if self.certificate is None else self.certificate.proof.bound[name]
+
+    def after(self, rounds: int, distance: float) -> float:
+        """Bound ``E||x_R - x*||^2``, by what is proved; infinite if nothing is.
+
+        Parameters
+        ----------
+        rounds : int
+            R; for MIFA that waits, counted from the round in which the last client appears.
+        distance : float
+            ``||x_0 - x*||``.
+        """
+        rounds = validation.whole_number("rounds", rounds, at_least=0)
+        squared = validation.nonnegative("distance", distance) ** 2
+        if self.certificate is None:
+            return math.inf
+        bound = self.certificate.proof.bound
+        rate, start, heterogeneity = (
+            float(bound[name]) for name in ("rate", "start", "heterogeneity")
+        )
+        level = float(self.client_class.dissimilarity**2)
+        return rate**rounds * (start * squared + heterogeneity * level)
+
+
+def lyapunov_bound_of(
+    a_round: MemoryRound, clients: ClientClass, rate: Any = None, margin: Any = 1e-4
+) -> LyapunovBound:
+    """Return what is found of a method's rate, UNDECIDED if the checker accepts no function.
+
+    Parameters
+    ----------
+    a_round : MemoryRound
+    clients : ClientClass
+        Without noise and with mu above 0; gradients at x* are bounded in either kind.
+    rate : number, optional
+        The rate to prove; by default the least for which a function is found.
+    margin : number
+        By which share 1 - rate may be smaller than the largest found.
+    """
+    given = None if rate is None else exact("rate", rate)
+    if given is not None and given >= 1:
+        raise ValueError(f"rate must be below 1, got {rate!r}")
+    share = exact("margin", margin, above=0)
+    program = LyapunovProgram(a_round, checked_class(clients))
+    least = None if given is not None else program.least_rate()
+    tried = "functions quadratic in the model, the memory and its points, plus function values"
+    if given is not None:
+        tried, made = f"{tried}; at a rate of {float(given):.6g}", proved_rate(program, given)
+    else:
+        tried = f"{tried}; for 1 - rate from {program.slowest[-1]:.3g} on"
+        made = None if least is None else _least_proved(program, least, share)
+    outcome = ClassOutcome.UNDECIDED if made is None else ClassOutcome.PROVED
+    return LyapunovBound(a_round, clients, outcome, made, least, tried)
+
+
+def proved_gap(
+    a_round: MemoryRound, clients: ClientClass, rate: Any, squared: float
+) -> LyapunovCertificate | None:
+    """Return a proof of a bound on a weighted sum of ``E F(x_r) - F*``, None if none is found.
+
+    Parameters
+    ----------
+    a_round : MemoryRound
+    clients : ClientClass
+        Without noise and with mu above 0.
+    rate : number
+        Round r of R counts ``rate^(R-1-r)``; at most 1.
+    squared : float
+        ``||x_0 - x*||^2`` at which, with the class's dissimilarity, the bound is the least.
+    """
+    program = LyapunovProgram(a_round, checked_class(clients), gap=a_round.step)
+    level = float(clients.dissimilarity**2 / clients.L**2)
+    return proved_rate(program, exact("rate", rate), (squared, level))
+
+
+def _least_proved(
+    program: LyapunovProgram, least: float, margin: Fraction
+) -> LyapunovCertificate | None:
+    """Return the certificate of a rate near the least that the solver found.
+
+    Where functions are nearly singular the solver takes rates for possible that are not, so that
+    only what the checker accepts is believed, and it is asked again at larger rates.
+    """
+
+    def at(away: float) -> LyapunovCertificate | None:
+        return proved_rate(program, 1 - Fraction(f"{away:.6g}"))
+
+    failed = 1 - least
+    for factor in (1 + float(margin), *_BACKWARDS):
+        away = (1 - least) / factor
+        made = at(away)
+        if made is not None:
+            break
+        failed = away
+    else:
+        return None
+    # What is proved at the first try is as near to the solver's rate as was asked.
+    for _ in range(_HALVINGS if failed != 1 - least else 0):
+        middle = math.sqrt(away * failed)
+        better = at(middle)
+        if better is None:
+            failed = middle
+        else:
+            away, made = middle, better
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class LyapunovSolution(ReadOnlyArrays):
+    """Coefficients of a function and multipliers, as the solver returned them.
+
+    Attributes
+    ----------
+    function : array, (11,)
+        Of `MemoryForms.coordinates`.
+    multipliers : array, (3, 6)
+        Of each inequality, for `PAIRS`.
+    start, heterogeneity : float
+        Bounds on V at first, in units with L = 1.
+    """
+
+    function: FloatArray
+    multipliers: FloatArray
+    start: float
+    heterogeneity: float
+
+
+class LyapunovProgram(ReadOnlyArrays):
+    """The three inequalities as a program in a function's coefficients and multipliers.
+
+    Parameters
+    ----------
+    a_round : MemoryRound
+    clients : ClientClass
+    gap : Fraction
+        How much of ``F(x) - F*`` V loses in every round besides.
+    """
+
+    def __init__(
+        self, a_round: MemoryRound, clients: ClientClass, gap: Fraction = Fraction(0)
+    ) -> None:
+        self.round, self.clients, self.gap = a_round, clients, gap
+        self.forms = MemoryForms(a_round, clients)
+        self._coordinates = self.forms.coordinates()
+        self._conditions = self.forms.conditions()
+
+    @property
+    def slowest(self) -> tuple[float, float]:
+        """Values of 1 - rate to begin with: a tenth of what the slower of two things allows.
+
+        The model moves by mu times the step, and memory is renewed with a probability.
+        """
+        natural = min(float(self.clients.mu * self.round.step), float(self.round.probability))
+        return natural / 10, min(natural / 1000, _SLOWEST)
+
+    def least_rate(self) -> float | None:
+        """Return the least rate at which a function is found, None if there is none."""
+        slow = next((away for away in self.slowest if self.solution(1 - away) is not None), None)
+        if slow is None:
+            return None
+        fast = 1.0
+        for _ in range(_STEPS):
+            middle = math.sqrt(slow * fast)
+            found = self.solution(1 - middle) is not None
+            slow, fast = (middle, fast) if found else (slow, middle)
+        return 1 - slow
+
+    def solution(
+        self, rate: float, prices: tuple[float, float] | None = None
+    ) -> LyapunovSolution | None:
+        """Return the function of the least start at a rate, None for none.
+
+        Parameters
+        ----------
+        rate : float
+        prices : pair of float, optional
+            Of ``start`` and ``heterogeneity``; by default such that both count about as much.
+        """
+        costs = np.zeros(len(self._scales))
+        costs[-2:] = 1.0 if prices is None else np.array(prices) * self._scales[-2:] / max(prices)
+        return self._solved(rate, costs)
+
+    def inner_solution(
+        self, rate: float, start: float, heterogeneity: float
+    ) -> LyapunovSolution | None:
+        """Return a function within bounds at first that leaves the least eigenvalue largest."""
+        costs = np.append(np.zeros(len(self._scales)), -1.0)
+        return self._solved(rate, costs, np.array([start, heterogeneity]))
+
+    def _solved(
+        self, rate: float, costs: FloatArray, ends: FloatArray | None = None
+    ) -> LyapunovSolution | None:
+        """Solve for the unknowns, and with ``ends`` for the least eigenvalue of all blocks."""
+        # SciPy takes a while to import, and whoever only reads a certificate does without.
+        from fltheory.worst_case.semidefinite import Block, optimum
+
+        scales = self._scales
+        size, count = len(scales), len(self._coordinates)
+        unit = np.eye(size, len(costs))
+        rows, offsets = unit[count - 1 :], np.zeros(size - count + 1)
+        if ends is not None:
+            rows = np.concatenate([rows, -unit[size - 2 :]])
+            offsets = np.append(offsets, ends / scales[size - 2 :])
+        zero, sums, blocks = list[FloatArray](), list[float](), list[Block]()
+        for name in INEQUALITIES:
+            columns, constant = self._columns(name, rate), self._constant(name)
+            values = np.array([column.values for column in columns]).T * scales
+            units = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-300)
+            zero += [*((values / units) @ unit)]
+            sums += [*(-constant.values / units[:, 0])]
+            for block, basis in self._blocks(name):
+                entries = np.array([basis.T @ getattr(column, block) @ basis for column in columns])
+                fixed = basis.T @ getattr(constant, block) @ basis
+                # Coordinates in which the entries are of like size.
+                entries = entries * scales[:, None, None]
+                sizes = np.abs(entries).sum(axis=0) + np.abs(fixed)
+                own = np.sqrt(np.maximum(np.diag(sizes), 1e-300))
+                like = np.outer(own, own)
+                least = [-np.eye(len(own))] * (len(costs) - size)
+                blocks.append((np.array([*(entries / like), *least]), fixed / like))
+        found = optimum(
+            costs,
+            equal=(np.array(zero), np.array(sums)),
+            nonnegative=(rows, offsets),
+            blocks=blocks,
+        )
+        if found is None:
+            return None
+        unknown = scales * found.unknowns[:size]
+        return LyapunovSolution(
+            unknown[:count],
+            self._used * unknown[count:-2].reshape(3, len(PAIRS)),
+            float(unknown[-2]),
+            float(unknown[-1]),
+        )
+
+    @property
+    def heterogeneity_scale(self) -> float:
+        """The size that a bound on V at first has, over that of gradients at x*."""
+        return float((self.clients.L * self.round.step) ** 2 / self.round.probability)
+
+    @property
+    def _scales(self) -> FloatArray:
+        """Sizes that the unknowns are expected to have, so that the solver sees numbers like 1."""
+        e = float(self.clients.L * self.round.step)
+        memory = e / float(self.round.probability)
+        of_means = np.sqrt([1.0, memory**2, memory])
+        of_differences = np.sqrt([e * memory, memory])
+        function = {
+            "means": np.outer(of_means, of_means),
+            "differences": np.outer(of_differences, of_differences),
+            "memory_value": np.full((1, 1), memory),
+            "model_value": np.full((1, 1), memory),
+        }
+        multipliers = np.repeat([memory, e, memory], len(PAIRS))
+        own = [function[item.name][item.place] for item in self._coordinates]
+        return np.array([*own, *multipliers, 1.0, self.heterogeneity_scale])
+
+    def _columns(self, name: str, rate: float) -> list[SharedForm]:
+        """Return what each unknown adds to an inequality's form."""
+        nothing = form()
+        multipliers = [
+            [
+                item * float(one == name and used)
+                for item, used in zip(self._conditions, row, strict=True)
+            ]
+            for one, row in zip(INEQUALITIES, self._used, strict=True)
+        ]
+        ends = [nothing, nothing]
+        if name == "begin":
+            ends = [self.forms.distance, self.forms.dissimilarity]
+            if self.round.start == "gradients":
+                ends[1] = nothing
+        return [
+            *(self._target(name, item, rate) for item in self._coordinates),
+            *(item for row in multipliers for item in row),
+            *ends,
+        ]
+
+    @property
+    def _used(self) -> FloatArray:
+        """Which conditions each inequality uses: at first memory may be the gradient at x_0."""
+        used = np.ones((len(INEQUALITIES), len(PAIRS)))
+        if self.round.start == "gradients":
+            used[-1] = [0 not in pair for pair in PAIRS]
+        return used
+
+    def _target(self, name: str, item: Coordinate, rate: float) -> SharedForm:
+        if name == "positive":
+            return item.now
+        if name == "decrease":
+            return item.now * rate + item.after * -1.0
+        return item.first * -1.0
+
+    def _constant(self, name: str) -> SharedForm:
+        if self.gap:
+            lost = -float(self.gap * self.clients.L) if name == "decrease" else 0.0
+            return form(values=(0.0, lost))
+        return self.forms.distance * -1.0 if name == "positive" else form()
+
+    def _blocks(self, name: str) -> Iterator[tuple[str, FloatArray]]:
+        first = name == "begin"
+        yield "means", self.forms.first_means if first else np.eye(4)
+        if self.round.n_clients > 1:
+            yield "differences", self.forms.first_differences if first else np.eye(3)
+
+
+def proved_rate(
+    program: LyapunovProgram, rate: Fraction, prices: tuple[float, float] | None = None
+) -> LyapunovCertificate | None:
+    """Return a certificate of a rate that the checker accepts, None if none is found."""
+    best = program.solution(float(rate), prices)
+    if best is None:
+        return None
+    ends = (1 + _ROOM) * np.array([best.start, best.heterogeneity])
+    start, heterogeneity = (
+        Fraction(f"{value:.4g}")
+        for value in ends + np.array([0.0, _ROOM * program.heterogeneity_scale])
+    )
+    inner = program.inner_solution(float(rate), float(start), float(heterogeneity))
+    if inner is None:
+        return None
+    for bits in _BITS:
+        text = _certificate_text(program, inner, rate, start, heterogeneity, bits)
+        made = LyapunovCertificate(text)
+        try:
+            made.verify()
+        except ProofError:
+            continue
+        return made
+    return None
+
+
+def _certificate_text(
+    program: LyapunovProgram,
+    solution: LyapunovSolution,
+    rate: Fraction,
+    start: Fraction,
+    heterogeneity: Fraction,
+    bits: int,
+) -> str:
+    """Return a certificate's JSON, its numbers rounded to so many bits after the point."""
+    a_round, clients = program.round, program.clients
+    unit = Fraction(1, 2**bits)
+    rounded = [round(float(value) / unit) * unit for value in solution.function]
+    means, differences = ([[Fraction(0)] * size for _ in range(size)] for size in (3, 2))
+    for item, value in zip(program.forms.coordinates(), rounded, strict=True):
+        i, j = item.place
+        if item.name == "means":
+            means[i][j] = means[j][i] = value / clients.L ** ((i == 1) + (j == 1))
+        elif item.name == "differences":
+            differences[i][j] = differences[j][i] = value / clients.L ** ((i == 0) + (j == 0))
+    memory_value, model_value = rounded[-2], max(rounded[-1], Fraction(0))
+    document = {
+        "kind": checker.KIND,
+        "version": checker.VERSION,
+        "claim": checker.GAP_CLAIM if program.gap else checker.CLAIM,
+        "method": {
+            "n_clients": a_round.n_clients,
+            "sampling": "drawn" if a_round.participants else "independent",
+            "participants": a_round.participants,
+            "probability": str(a_round.probability),
+            "surprise": str(a_round.surprise),
+            "step": str(a_round.step),
+            "start": a_round.start,
+        },
+        "class": {"L": str(clients.L), "mu": str(clients.mu)},
+        "bound": {
+            "rate": str(rate),
+            "gap": str(program.gap),
+            "start": str(start),
+            "heterogeneity": str(
+                heterogeneity / clients.L**2 if a_round.start == "zero" else Fraction(0)
+            ),
+        },
+        "function": {
+            "means": _as_text(means),
+            "differences": _as_text(differences),
+            "memory_value": str(memory_value / clients.L),
+            "model_value": str(model_value / clients.L),
+        },
+        "multipliers": {
+            name: _as_text(_balanced(row, unit, values, clients.L))
+            for name, row, values in zip(
+                INEQUALITIES,
+                solution.multipliers,
+                _values(a_round, rate, memory_value, model_value, program.gap * clients.L),
+                strict=True,
+            )
+        },
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _as_text(rows: list[list[Fraction]]) -> list[list[str]]:
+    return [[str(value) for value in row] for row in rows]
+
+
+def _values(
+    a_round: MemoryRound, rate: Fraction, memory: Fraction, model: Fraction, gap: Fraction
+) -> list[tuple[Fraction, Fraction]]:
+    """Return the coefficients of function values that multipliers have to cancel."""
+    p = a_round.probability
+    first = (memory, model) if a_round.start == "zero" else (Fraction(0), memory + model)
+    return [
+        (memory, model),
+        ((rate - 1 + p) * memory, (rate - 1) * model - p * memory - gap),
+        (-first[0], -first[1]),
+    ]
+
+
+def _balanced(
+    row: FloatArray, unit: Fraction, values: tuple[Fraction, Fraction], L: Fraction
+) -> list[list[Fraction]]:
+    """Return multipliers as a matrix, raised until function values cancel exactly."""
+    weights = [[Fraction(0)] * 3 for _ in range(3)]
+    for (a, b), value in zip(PAIRS, row, strict=True):
+        weights[a][b] = round(max(float(value), 0.0) / unit) * unit
+    for point in range(2):
+        entering = sum((weights[a][point] for a in range(3)), Fraction(0))
+        excess = values[point] + entering - sum(weights[point], Fraction(0))
+        if excess > 0:
+            weights[point][2] += excess
+        else:
+            weights[2][point] -= excess
+    return [[value / L for value in line] for line in weights]

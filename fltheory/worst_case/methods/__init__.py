@@ -1,1 +1,0 @@
-"""Other methods: weighted averaging over those present, and methods with memory."""
