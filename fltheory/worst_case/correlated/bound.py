@@ -28,6 +28,7 @@ from fltheory.worst_case.correlated.program import (
     states_of,
 )
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text
+from fltheory.worst_case.proof.rocq_bursts import bursts_theorem
 from fltheory.worst_case.rounds.averaging_round import AveragingRound, ParticipantChain
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
@@ -586,6 +587,16 @@ class CorrelatedCertificate(ProofFile):
     def proof(self) -> CorrelatedProof:
         """What it says, read again from its text."""
         return correlated_checker.parsed(self.text)
+
+    def rocq_theorem(self) -> str:
+        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+
+        Raises
+        ------
+        ValueError
+            For several groups of clients, a chain, noise, or too many clients or steps.
+        """
+        return bursts_theorem(self.proof)
 
     @property
     def floor(self) -> Fraction:

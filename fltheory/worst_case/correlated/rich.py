@@ -57,6 +57,7 @@ from fltheory.worst_case.correlated.program import (
     mixed,
     states_of,
 )
+from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block
 
@@ -768,6 +769,8 @@ class RichCertificate(CorrelatedCertificate):
     kind = rich_checker.KIND
     most_characters = rich_checker.MOST_CHARACTERS
     check: ClassVar[staticmethod[[Any], None]] = staticmethod(check_rich)
+    # Rocq's library knows the plain function alone.
+    rocq_theorem = ProofFile.rocq_theorem
 
     @property
     def proof(self) -> RichProof:  # type: ignore[override]
