@@ -110,8 +110,8 @@ def _spread(parts: Sequence[FloatArray], places: Sequence[IntArray], count: int)
         rows.append(row + height)
         columns.append(own[column])
         height += len(part)
-    found = tuple(map(np.concatenate, (values, rows, columns)))
-    return csc_array((found[0], found[1:]), shape=(height, count))
+    found = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    return csc_array(found, shape=(height, count))
 
 
 def _solved(*program: Any) -> Any:
