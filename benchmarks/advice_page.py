@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fltheory.advice import Advice, advise
-from fltheory.report.figures.advice_figure import write_advice_figure
+from fltheory.report import write_figure
+from fltheory.report.figures.advice_figure import advice_figure
 from fltheory.report.terminal.advice_report import advice_table, sentences
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -60,4 +61,4 @@ if __name__ == "__main__":
     found = made_advice()
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(with_parts(page, parts_of(found)), encoding="utf-8")
-    write_advice_figure(found, PAGE.with_suffix(".svg"))
+    write_figure(advice_figure(found), PAGE.with_suffix(".svg"))

@@ -122,20 +122,20 @@ def best_cutoff(
 ) -> BestCutoff:
     """Return the cut-off K with the smallest weight error, beside the paper's.
 
-    Errors are computed for K that grow by a quarter, up to T or where a longer interval is as
-    good as impossible for every client, and then for all between the neighbours of the best. If
+    Errors are computed for K growing by a quarter at a time, up to T or until a longer interval is
+    practically impossible for every client; then for all K between the neighbours of the best. If
     the error has several valleys between these, the deepest may be missed.
 
     Parameters
     ----------
     p : float, array, (n,), or AvailabilityLog
         Participation probability of a client, or of a population: the error is exact, an
-        expectation over independent rounds. Or a log: it is that of FedAU's weights in the
-        log's own rounds.
+        expectation over independent rounds. Or a log: the error is then that of FedAU's weights in
+        the log's own rounds.
     rounds : int
         T, at least 2; all rounds of a log by default.
     progress : callable, optional
-        Called with (what is done, what there is to do as far as is known, the next client).
+        Called with (work done, all work as far as known, the next client).
 
     Raises
     ------

@@ -19,9 +19,9 @@ class AdaFed(InverseAvailability):
 
     ``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)`` with
     ``w_k = (alpha_k / pi_k) / sum_{h in S} alpha_h / pi_h``. Follows the AdaFed of CA-Fed's
-    published code, the only form of it at hand (Tan et al., 2022, was not); differs from
-    Tan et al. in what that code leaves out, their choice of which present clients train:
-    here all do. Dividing by a random sum makes it biased.
+    published code, the only form of it at hand (Tan et al., 2022, was not); the code leaves out Tan
+    et al.'s choice of which present clients train; here all of them do. Dividing by a random sum
+    makes it biased.
 
     Parameters
     ----------

@@ -279,7 +279,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound weights by the least pi_hat of a client that is there, in this round at least.
 
-        Who is left out depends on the model: nothing is known of the sum but the sum of all.
+        Who is left out depends on the model, so the sum is bounded only by that over all clients.
         """
         pi = self.availability
         if pi is None:

@@ -27,9 +27,9 @@ class ClusterFedVarp(Algorithm):
 
     - Empty round, which the paper does not have: nothing changes.
     - First appearance: the memory is the cluster's, 0 if nobody of it ever appeared.
-    - Return after whatever absence: the surprise is over what the cluster's latest
+    - Return after whatever absence: the surprise is relative to what the cluster's latest
       participants left.
-    - A cluster nobody of which ever appeared contributes nothing, and counts in N.
+    - A cluster of which nobody has appeared contributes nothing, but counts in N.
 
     Parameters
     ----------

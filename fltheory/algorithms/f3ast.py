@@ -31,14 +31,14 @@ class F3ast(ReadOnlyArrays, Algorithm):
     clients of largest ``alpha_k^2 / r_k^2`` (all where fewer are present; of equals, the one
     of lower index), sets ``r_k <- (1 - beta) r_k + beta 1{k chosen}``, and moves
     ``x <- x + server_lr sum_{k chosen} (alpha_k / r_k) (y_K^k - x)`` with the new r.
-    A round in which nobody is present leaves x and lets every r_k decay.
+    A round in which nobody is present leaves x unchanged, and every r_k decays.
 
     Follows the published code of Ribero, Vikalo and de Veciana (2022); differs in not
-    dividing the update by ``size``, a factor that ``server_lr`` can hold. With
-    ``availability`` it follows CA-Fed's published code instead, where nothing is learned:
-    ``r_k = (1 - beta) pi_k + beta 1{k present}`` anew in every round. Clients are then
-    chosen by the r of a client that is present. That form is biased where ``size`` binds,
-    since clients are chosen more rarely than they are present.
+    dividing the update by ``size``, a factor that ``server_lr`` can absorb. With ``availability``
+    it follows CA-Fed's published code instead, where nothing is learned: ``r_k = (1 - beta) pi_k +
+    beta 1{k present}`` anew in every round. Clients are then chosen by the r that they have when
+    present. That form is biased if more than ``size`` clients may be present, because clients are
+    then chosen more rarely than they are present.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
             object.__setattr__(self, name, value)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Divide by the least rates: those learned have at worst decayed until they are chosen."""
+        """Divide by the least rates: at worst, a learned rate decays until its client is chosen."""
         known = self.availability
         before = self.target_weights * (1.0 - self.smoothing) ** (round_index - 1)
         rate = self._smoothed(before if known is None else known, np.ones(n_clients))

@@ -45,8 +45,8 @@ class FedAR(Algorithm):
     - Absence beyond tau_max(t): the client counts neither in the sum nor in N_t.
     - Return after whatever absence: the update is fresh, of weight 1, and counts again.
 
-    Ages are no affine part of the state, but given who takes part they are known: moments are
-    exact with `engines.paths`.
+    Ages are not affine in the state, but they are known given who takes part: moments are exact
+    with `engines.paths`.
 
     Parameters
     ----------

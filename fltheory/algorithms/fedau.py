@@ -81,8 +81,8 @@ class FedAU(Algorithm):
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model and each client's omega, its ended intervals, their rounds, and since.
 
-        Rounds are added up, and no mean is made of the last one: histories of the same counts then
-        have the same omega to the last bit, and the same future.
+        Omega is made of summed rounds, not updated from its last value: histories with the same
+        counts then have the same omega to the last bit, and the same future.
         """
         xp = array_namespace(x0)
         none = xp.zeros((x0.shape[0], n_clients), dtype=x0.dtype, device=x0.device)

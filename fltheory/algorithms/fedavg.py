@@ -22,9 +22,8 @@ class FedAvg(Algorithm):
 
     ``x <- x + server_lr / |S| sum_{i in S} (y_K^i - x)`` after ``local_steps`` steps of
     local SGD; where nobody takes part, x stays. The weights are uniform over the participants,
-    whatever the target weights. For those of McMahan et al., ``n_k`` over the sum of n over the
-    participants, there is
-    ``FedProx(client_lr, local_steps, proximal=0, client_weights=n)``.
+    whatever the target weights. For the weights of McMahan et al., ``n_k`` over the participants'
+    sum of n, use ``FedProx(client_lr, local_steps, proximal=0, client_weights=n)``.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ class FedAvg(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh what a client moves by its mean share of those there."""
+        """Weigh a client's change by its mean share among those present."""
         return mean_shares(chains.availability) * moves(self.local_steps, self.client_lr)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:

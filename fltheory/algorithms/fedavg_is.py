@@ -64,7 +64,7 @@ class FedAvgIS(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh alike those ever there, if their availabilities are the right ones."""
+        """Weigh equally those who ever appear, if their availabilities are right."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability / np.array(self.availability) * moved
 

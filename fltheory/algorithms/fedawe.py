@@ -29,7 +29,7 @@ class FedAWE(Algorithm):
     ``x_i - eta_g (t - tau_i) G_i`` with tau_i its last round (-1 at first). The server's model is
     the mean of those of the available clients, who all take it; the others keep theirs.
 
-    - Nobody available: nothing changes but the rounds counted.
+    - Nobody available: only the count of rounds changes.
     - First appearance, in round t = 0, 1, ...: the initial model, and a weight of t + 1.
     - Return after whatever absence: the model of its last round.
     - Who never appeared contributes nothing.
@@ -63,7 +63,7 @@ class FedAWE(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh alike all who are ever there: weights add up to the rounds (Proposition 1)."""
+        """Weigh equally all who ever appear: weights add up to the rounds (Proposition 1)."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:

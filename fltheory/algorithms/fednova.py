@@ -28,7 +28,7 @@ class FedNova(Algorithm):
     paper samples clients, and this takes whoever is there. With equal numbers of steps it is
     FedAvg weighted by ``client_weights``.
 
-    - Empty round: nothing changes; nor does anything where all who are present have weight 0.
+    - Empty round: nothing changes, nor if everybody present has weight 0.
     - First appearance, and return after whatever absence: nothing is remembered of a client.
     - Who never appeared contributes nothing, and counts neither in p nor in tau_eff.
 
@@ -40,7 +40,7 @@ class FedNova(Algorithm):
         tau_i, the local SGD steps of each client in a round; a single number serves all.
     client_weights : tuple of float, (N,), optional
         p before it is normalised, such as the clients' numbers of samples: not negative, not all
-        zero. By default all are alike.
+        zero. Equal by default.
     server_lr : float
         Factor on the aggregated update.
 

@@ -21,7 +21,7 @@ class FedProx(Algorithm):
     ``mu = 0`` it is FedAvg, with ``client_weights`` n_k that of McMahan et al.: ``n_k / m_t``, m_t
     the sum of n over those present.
 
-    - Empty round: nothing changes; nor does anything where all who are present have weight 0.
+    - Empty round: nothing changes, nor if everybody present has weight 0.
     - First appearance, and return after whatever absence: nothing is remembered of a client.
     - Who never appeared contributes nothing and counts nowhere.
 
@@ -34,8 +34,7 @@ class FedProx(Algorithm):
     proximal : float
         mu, the strength of the proximal term, at least 0.
     client_weights : tuple of float, (N,), optional
-        n, such as the clients' numbers of samples: not negative, not all zero. By default all
-        are alike.
+        n, such as the clients' numbers of samples: not negative, not all zero. Equal by default.
     server_lr : float
         Factor on the averaged update.
 

@@ -27,12 +27,12 @@ class FedVarp(Algorithm):
     ``Delta_i = (w - w_tau^i) / (eta_c tau)`` of those in S,
     ``v = 1/|S| sum_{i in S} (Delta_i - y_i) + 1/N sum_j y_j``,
     ``w <- w - server_lr eta_c tau v``, and then ``y_i <- Delta_i`` for i in S; ``y = 0`` at
-    first. The mean is over those present, however many; the paper's are always M. It is
+    first. The mean is over those present, however many; in the paper they are always M. It is
     unbiased only where all clients are equally likely to be there.
 
     - Empty round, which the paper does not have: nothing changes, as in FedAU's code.
     - First appearance: the client's memory is 0, so that its whole update is a surprise.
-    - Return after whatever absence: the surprise is over the memory as it was left.
+    - Return after whatever absence: the surprise is relative to the memory as it was left.
     - Who never appeared contributes nothing, and counts in N.
 
     Parameters
@@ -64,7 +64,7 @@ class FedVarp(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh alike all who are ever there: memories are right at the limit."""
+        """Weigh equally all who ever appear: memories are right at the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:

@@ -37,10 +37,10 @@ class LocalSgd:
     are those after single steps. With constant steps and everybody present, the model after
     n E steps is `WeightedFedAvg`'s after n rounds.
 
-    Who takes part either makes the steps, and a client absent in a step makes none; or, with
-    ``sampled="average"``, is drawn for the average, as in Li et al.'s Assumptions 5 and 6: every
-    client steps, and after every E-th step all models become the mean of those drawn, a client
-    drawn twice counting twice. If nobody is drawn they become ``sum_k p_k w^k``.
+    By default only those who take part in a step make it. With ``sampled="average"`` participants
+    are drawn for the average, as in Li et al.'s Assumptions 5 and 6: every client steps, and after
+    every E-th step all models become the mean of those drawn; a client drawn twice counts twice. If
+    nobody is drawn they become ``sum_k p_k w^k``.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class LocalSgd:
     aggregation_weights : tuple of float, (N,)
         p, positive, summing to one.
     sampled : {"steps", "average"}
-        What only those who take part do: step, or count in the average.
+        What participants are drawn for: to step, or to count in the average.
     first_average : int, optional
-        The step after which the first average is, E by default; the others follow every E steps.
+        The step after which models are first averaged, E by default; then after every E steps.
 
     Raises
     ------

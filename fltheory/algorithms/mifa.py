@@ -30,11 +30,11 @@ class Mifa(Algorithm):
     - Empty round: a step along the table as it is.
     - First appearance: the client's entry is filled, and stays until the client returns.
     - Return after whatever absence: the entry is overwritten; its age plays no part.
-    - Until all clients have appeared: with ``start="wait"`` the model does not move. As it
-      has not moved, entries of the waiting time are of the same law as if all clients computed
-      them when the last appears, as in the code; the code makes its first step one round later
-      than this does. With ``start="zero"`` the model moves at once; who never appeared
-      contributes nothing, and the sum is still divided by N, as in the code.
+    - Until all clients have appeared: with ``start="wait"`` the model does not move. As it has not
+      moved, entries made while waiting have the same law as if all clients computed them when the
+      last one appears, as in the code; the code makes its first step one round later. With
+      ``start="zero"`` the model moves at once; who never appeared contributes nothing, and the sum
+      is still divided by N, as in the code.
 
     A schedule of step sizes counts rounds of waiting too, unlike the code. From zero its moments
     are exact with `engines.exact`; where it waits, given who takes part: `engines.paths`.
@@ -74,11 +74,11 @@ class Mifa(Algorithm):
         validation.positive("server_lr", self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh alike all who are ever there: no entry of the table surprises at the limit."""
+        """Weigh equally all who ever appear: no entry of the table is off at the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound the mean of the table, in which all updates count alike."""
+        """Bound the mean of the table, in which all updates count equally."""
         largest = np.full(n_clients, self.server_lr / n_clients)
         updates = UpdateBounds(
             self.local_steps, self.client_lr, largest, self.server_lr, stale=True

@@ -27,14 +27,15 @@ class Scaffold(Algorithm):
     ``c <- c + 1/N sum_{i in S} (c_i^+ - c_i)``, which divides by N, not by |S|. With
     ``option=1``, ``c_i^+`` is a further stochastic gradient at x; with ``option=2`` it is
     ``c_i - c + (x - y_K^i) / (K eta_l)``, the mean of the gradients along the way. All
-    controls are 0 at first. Differs in that c is not stored but taken as the mean of the c_i,
-    which it always is; stored, its distance from them would be a coordinate that never decays,
-    and no stationary moments would be found. The paper samples a fixed number of clients
-    uniformly; this takes whoever is there.
+    controls are 0 at first. Differs in that c is not stored but computed as the mean of the c_i,
+    which it always equals. If it were stored, its distance from that mean would be a coordinate
+    that never decays, and stationary moments could not be found. The paper samples a fixed number
+    of clients uniformly; this takes whoever is there.
 
     - Empty round: nothing changes.
-    - First appearance: the client's own control is 0, the server's whatever it has become.
-    - Return after whatever absence: the client's control is as it was left, the server's new.
+    - First appearance: the client's own control is 0, the server's has its current value.
+    - Return after whatever absence: the client's control is as it was left, the server's is
+      current.
     - Who never appeared contributes nothing to c, and counts in N.
 
     Parameters
@@ -44,7 +45,7 @@ class Scaffold(Algorithm):
     local_steps : int
         K, the local SGD steps in a round.
     option : {1, 2}
-        How a client's control is renewed.
+        How a client's control is updated.
     server_lr : float
         eta_g.
 
@@ -72,7 +73,7 @@ class Scaffold(Algorithm):
         validation.positive("server_lr", self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh alike all who are ever there, by curvature: steps do not drift at the limit."""
+        """Weigh equally all who ever appear, by curvature: steps do not drift at the limit."""
         return (chains.availability > 0) * moves(1, 1.0)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:

@@ -45,7 +45,7 @@ class Unbiased(InverseAvailability):
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh by alpha those ever there, if their availabilities are the right ones."""
+        """Weigh by alpha those who ever appear, if their availabilities are right."""
         right = chains.availability / self.availability
         return self.target_weights * right * moves(self.local_steps, self.client_lr)
 

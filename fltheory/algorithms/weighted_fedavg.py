@@ -95,7 +95,7 @@ class WeightedFedAvg(Algorithm):
         return np.asarray(share / share.sum())
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh what a client moves by its weight whenever it is there."""
+        """Weigh a client's change by its weight whenever it is present."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability * np.array(self.aggregation_weights) * moved
 

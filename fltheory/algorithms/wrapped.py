@@ -87,13 +87,13 @@ class AveragedIterate:
 
     ``w_t`` is the model before round t, t = 1, ..., T, of the averaged algorithm. The average
     is kept up to date by ``x <- x + (eta_t / sum_{s<=t} eta_s) (w_t - x)``, which is affine in
-    ``(x, w_t)``: so engines give its errors as those of any algorithm. Before the first round
-    it is the initial model.
+    ``(x, w_t)``, so engines compute its errors like any algorithm's. Before the first round it is
+    the initial model.
 
     Parameters
     ----------
     algorithm : Algorithm or Schedule
-        What makes the models ``w_t``; it goes on from ``w_t``, not from the average.
+        Makes the models ``w_t``; it continues from ``w_t``, not from the average.
     weights : StepSizes, optional
         eta; by default the step sizes of a `Scheduled` algorithm, and equal for others.
 
@@ -254,7 +254,7 @@ class ServerMomentum:
     Parameters
     ----------
     algorithm : Algorithm
-        Whose rounds are changed; its state has an entry ``"velocity"`` more.
+        The one whose rounds are changed; its state gets one more entry, ``"velocity"``.
     momentum : float
         In [0, 1).
 

@@ -91,22 +91,22 @@ class Theorem(Inequality):
     kind : StatementKind
         What kind of sentence of its paper it is.
     refutations : tuple of Refutation
-        Its faults, where it is refuted: why, how much each weighs, and what mends it.
+        Its faults, if it is refuted: why, how serious each is, and what fixes it.
     repair : Repair or None
         For a repaired reading: the changes that make it.
     symbols : tuple of Symbol
-        Those that stand in no formula of its own, but in its texts.
+        Symbols that appear in its texts, but in none of its formulas.
     read_as : mapping
         Symbols that stand for something else in this reading, each with a symbol that says what.
     tightest : mapping
-        Where a paper leaves constants open, as ``read_as``: symbols with which the bound is least.
-        What holds has to hold with them, too.
+        Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
+        A statement that holds must hold with them, too.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     family : Family, optional
         Settings to search for a refutation and to map the theorem over.
     search_space : SearchSpace, optional
-        Settings with a search of their own, where the theorem speaks of those.
+        Settings with a search of their own, if the theorem is about such settings.
 
     Examples
     --------
@@ -232,7 +232,7 @@ class Theorem(Inequality):
         return replace(curve, truth=_beginning(self, setting, settings))
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow its quantity over the rounds of a run of which it need not speak."""
+        """Follow its quantity over the rounds of a run to which it need not apply."""
         setting = of_runs(self, setting)
         settings = _shorter_settings(self, setting, drawing.points)
         observe = () if self.quantity.field in FIELDS else tuple(self.observe(setting))

@@ -25,8 +25,8 @@ from fltheory.grammar.assertion import Relation
 class DirectionClaim(RateClaim):
     """A claim that a theorem's quantity grows, or falls, with a variable.
 
-    It has one axis; of its ``order`` only the direction is claimed, up where it grows with the
-    variable's values and down where it falls.
+    It has one axis; only the direction of its ``order`` is claimed: up if it grows with the
+    variable's values, and down if it falls.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class DirectionClaim(RateClaim):
     def known_along(
         self, axis: RateAxis, settings: Sequence[Setting], claimed_slope: float
     ) -> None:
-        """Return nothing: what a truth tends to says nothing of where it goes."""
+        """Return nothing: a limit of the truth does not tell its direction."""
         return
 
     def _trial_in_vain(self, excess_of_bound: float) -> None:
@@ -106,7 +106,7 @@ class DirectionClaim(RateClaim):
         )
 
     def with_claimed_line(self, curve: BoundCurve, reading: AxisReading) -> BoundCurve:
-        """Draw the truth at the value before, which the next is claimed to pass."""
+        """Draw the previous truth, which the next one is claimed to pass."""
         before = np.concatenate([[np.nan], curve.judged[:-1]])
         course = "exceeded" if reading.orders[-1] > reading.orders[0] else "undercut"
         return replace(curve, bound=before, bound_name=f"truth one value before, to be {course}")

@@ -117,7 +117,7 @@ class RateClaim(Statement):
     Attributes
     ----------
     theorem : Inequality
-        Whose quantity, bound and hypotheses it rests on.
+        The theorem whose quantity, bound and hypotheses it uses.
     axes : tuple of RateAxis
         The claimed orders, all of which must hold.
 
@@ -240,7 +240,7 @@ class RateClaim(Statement):
         return [axis.schedule(setting, value) for value in self.values(axis, setting)]
 
     def orders_along(self, axis: RateAxis, values: Sequence[Mapping[Any, Any]]) -> list[float]:
-        """Return the claimed order, given what all symbols are worth at each of its values.
+        """Return the claimed order, given the values of all symbols along the axis.
 
         Raises
         ------
@@ -328,11 +328,11 @@ class RateClaim(Statement):
 
         A slope is fitted over the last decade. An excess over the claimed slope of at most 0.05
         counts as the claimed order. One of at least 0.25 counts as another order where the bound
-        itself decays as claimed and the truth ends above it; all else is undecided. Where the
-        truth's limit is known and not zero, that refutes an order that vanishes, and where it is
-        known to be a multiple of a power, one that falls faster; no slope is asked. A claim of
-        several orders is refuted by one, and holds if all of them do; one of schedules that it
-        describes by an order alone is refuted by any family of them.
+        itself decays as claimed and the truth ends above it; all else is undecided. A known limit
+        above zero refutes an order that vanishes, and a known power refutes one that falls faster,
+        whatever the slopes. A claim of several orders is refuted by one of them, and holds if all
+        do. If it describes schedules by their order only, any family of such schedules can refute
+        it.
         """
         worst = worst_of(readings)
         texts = [*(reading.text for reading in readings), *filter(None, [worst.unseen])]

@@ -63,12 +63,12 @@ class RateAxis:
     hypotheses : tuple of Hypothesis
         Conditions of this claim alone.
     families : mapping
-        Other schedules, by name, that the statement may let through as well: where steps need only
-        be large, constant ones. A claim is refuted by any that its hypotheses do not exclude.
+        Other schedules, by name, that the statement may also allow: constant steps, if it only says
+        that steps must be large. A claim is refuted by any that its hypotheses do not exclude.
     known_decay : callable, optional
-        From the settings along it, own schedule or a family's, a power of the variable that the
-        truth is known to be at least a multiple of; None where none is known. What is known so
-        refutes a claimed order that falls faster, and no slope is asked.
+        From the settings along it (its own schedule's or a family's) to a power of the variable of
+        which the truth is known to be at least a multiple, or None. Such a power refutes a claimed
+        order that falls faster, whatever the slopes.
     under : str
         The name of the family that this is an axis of; empty for its own schedule.
 

@@ -65,7 +65,7 @@ class Statement(ABC):
     kind : StatementKind
         What kind of sentence of its paper it is.
     refutations : tuple of Refutation
-        Its faults, where it is refuted: why, how much each weighs, and what mends it.
+        Its faults, if it is refuted: why, how serious each is, and what fixes it.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     axes : tuple of RateAxis
@@ -199,7 +199,7 @@ class Statement(ABC):
         )
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow its quantity over the rounds of a run of which it need not speak."""
+        """Follow its quantity over the rounds of a run to which it need not apply."""
         raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
@@ -329,8 +329,8 @@ class Inequality(Basis):
     ----------
     bound : sympy expression
     tightest : mapping
-        Where a paper leaves constants open, as ``read_as``: symbols with which the bound is least.
-        What holds has to hold with them, too.
+        Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
+        A statement that holds must hold with them, too.
     """
 
     bound: sp.Expr

@@ -90,7 +90,7 @@ def command(
     from fltheory.advice.on_digits import train_on_digits
     from fltheory.files.whole_file import write_whole
     from fltheory.logs import describe
-    from fltheory.report.figures.advice_figure import write_advice_figure
+    from fltheory.report.figures.advice_figure import advice_figure
     from fltheory.report.terminal.advice_report import (
         advice_table,
         assumptions,
@@ -136,7 +136,7 @@ def command(
         )
         advance(0, 0, "proving a bound for every loss")
         proved, said_of_it = _proved(found)
-        draw(partial(write_advice_figure, found), figure, advance)
+        draw(partial(advice_figure, found), figure, advance)
     print("\n".join([*unfollowed(found), *sentences(found), said_of_it]))
     table_console().print(advice_table(found))
     rest_on = assumptions(found, None if given is None else float(given.sum()))

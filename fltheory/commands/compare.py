@@ -17,14 +17,12 @@ from fltheory.commands.shared.written_files import check_figures, check_places, 
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from fltheory.claims.statement import Statement
     from fltheory.engines import Setting
-    from fltheory.long_work.progress import Progress
-    from fltheory.report.verdict_file import MadeBy
-    from fltheory.verify.own_steps import OneMeasure, OwnSteps
-    from fltheory.verify.side_by_side import SideBySide
+    from fltheory.verify.own_steps import OneMeasure
 
 Measure = Literal["loss", "distance"]
 
@@ -57,7 +55,7 @@ def command(
     With --own-steps, on the setting's problem and participation; its rounds count averages.
     """
     from fltheory.engines import read_setting
-    from fltheory.report.figures.looseness_figure import write_looseness
+    from fltheory.report.verdict_file import MadeBy
 
     if measure is not None and not own_steps:
         raise ValueError(f"--measure must be left out without --own-steps, got {measure!r}")
@@ -66,10 +64,14 @@ def command(
     given = read_setting(setting)
     statements = registered_in(reading, theorems) if theorems or reading else None
     with shown_progress("comparing") as advance:
-        asked = _Asked(given, statements, replicas, seed, advance)
-        shown = _at_own_steps(asked, measure or "loss") if own_steps else _side_by_side(asked)
+        asked = {"replicas": replicas, "seed": seed, "progress": advance}
+        shown = (
+            _at_own_steps(given, statements, measure or "loss", **asked)
+            if own_steps
+            else _side_by_side(given, statements, **asked)
+        )
     if json is not None:
-        shown.write(json)
+        shown.write(json, made_by=MadeBy(seed, replicas))
     if shown.table is not None:
         table_console().print(shown.table)
     for line in shown.notes:
@@ -77,8 +79,10 @@ def command(
     tell_written(json)
     if figure is None:
         return
+    from fltheory.report import write_figure
+
     try:
-        write_looseness(shown.found, figure)
+        write_figure(shown.figure, figure)
     except ValueError as error:
         # The table stands without it.
         print(f"nothing written to {figure}: {error}")
@@ -87,53 +91,44 @@ def command(
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The comparison to make."""
-
-    setting: Setting
-    statements: Sequence[Statement] | None
-    replicas: int
-    seed: int
-    progress: Progress
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"replicas": self.replicas, "seed": self.seed, "progress": self.progress}
-
-    @property
-    def made_by(self) -> MadeBy:
-        from fltheory.report.verdict_file import MadeBy
-
-        return MadeBy(self.seed, self.replicas)
-
-
-@dataclass(frozen=True)
 class _Shown:
-    """The printed and the written form of a comparison."""
+    """The printed, the drawn and the written form of a comparison."""
 
-    found: SideBySide | OwnSteps
     table: Table | None
     notes: Iterator[str]
-    write: Callable[[Path], None]
+    figure: Callable[[], Figure]
+    write: Callable[..., None]
 
 
-def _side_by_side(asked: _Asked) -> _Shown:
+def _side_by_side(setting: Setting, statements: Sequence[Statement] | None, **asked: Any) -> _Shown:
+    from fltheory.report.figures.looseness_figure import looseness_figure
     from fltheory.report.terminal.comparison_table import comparison_notes, comparison_table
     from fltheory.report.verdict_file import write_comparison
     from fltheory.verify.side_by_side import compare
 
-    found = compare(asked.setting, asked.statements, **asked.options)
+    found = compare(setting, statements, **asked)
     table = comparison_table(found) if found.answers else None
-    write = partial(write_comparison, found=found, made_by=asked.made_by)
-    return _Shown(found, table, comparison_notes(found), write)
+    return _Shown(
+        table,
+        comparison_notes(found),
+        partial(looseness_figure, found),
+        partial(write_comparison, found=found),
+    )
 
 
-def _at_own_steps(asked: _Asked, measure: OneMeasure) -> _Shown:
+def _at_own_steps(
+    setting: Setting, statements: Sequence[Statement] | None, measure: OneMeasure, **asked: Any
+) -> _Shown:
+    from fltheory.report.figures.looseness_figure import own_steps_figure
     from fltheory.report.terminal.comparison_table import own_steps_notes, own_steps_table
     from fltheory.report.verdict_file import write_own_steps
     from fltheory.verify.own_steps import at_own_steps
 
-    found = at_own_steps(asked.setting, asked.statements, measure=measure, **asked.options)
+    found = at_own_steps(setting, statements, measure=measure, **asked)
     table = own_steps_table(found) if found.bounds else None
-    write = partial(write_own_steps, found=found, made_by=asked.made_by)
-    return _Shown(found, table, own_steps_notes(found), write)
+    return _Shown(
+        table,
+        own_steps_notes(found),
+        partial(own_steps_figure, found),
+        partial(write_own_steps, found=found),
+    )

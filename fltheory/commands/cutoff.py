@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Find the best cut-off K for FedAU's weights; compare it with the paper's choices."""
     from fltheory.fedau import best_cutoff
-    from fltheory.report.terminal.cutoff_report import cutoff_table, write_cutoffs
+    from fltheory.report.terminal.cutoff_report import cutoff_figure, cutoff_table
 
     check_figures(figure=figure)
     if len(p) == 1 and not _is_number(p[0]):
@@ -48,7 +48,7 @@ def command(
     chances, rounds = [float(word) for word in p], 1000 if rounds is None else rounds
     with shown_progress("trying cut-offs") as advance:
         found = best_cutoff(chances, rounds, progress=advance)
-        draw(partial(write_cutoffs, chances, rounds, found, progress=advance), figure, advance)
+        draw(partial(cutoff_figure, chances, rounds, found, progress=advance), figure, advance)
     table_console().print(cutoff_table(found))
     tell_written(figure)
 
@@ -66,7 +66,7 @@ def _of_log(
     from fltheory.report.terminal.cutoff_report import (
         client_cutoff_table,
         cutoff_table,
-        write_log_cutoffs,
+        log_cutoff_figure,
     )
     from fltheory.report.terminal.log_report import doubts
 
@@ -82,7 +82,7 @@ def _of_log(
                 advance(place, log.n_clients, name)
                 stays = (log.who[own] * 0, log.first[own], log.stop[own])
                 each[name] = best_cutoff(AvailabilityLog([name], log.n_rounds, *stays), rounds)
-        draw(partial(write_log_cutoffs, log, rounds, found), figure, advance)
+        draw(partial(log_cutoff_figure, log, rounds, found), figure, advance)
     drift = "The best cut-off for later rounds may differ; try the last part of the log alone."
     for caution in doubts(describe(log), drift=drift):
         print(caution)

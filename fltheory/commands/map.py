@@ -56,7 +56,7 @@ def command(
     dask: DaskAddress = None,
 ) -> None:
     """Map over two parameters where a theorem applies, holds or is refuted, and how loose it is."""
-    from fltheory.report.figures.region_figure import region_heading, region_table, write_region
+    from fltheory.report.figures.region_figure import region_figure, region_heading, region_table
     from fltheory.sweep.kept import map_into
     from fltheory.theorems import registry
     from fltheory.verify import map_region
@@ -85,7 +85,7 @@ def command(
                 region = map_region(statement, start, *axes, progress=advance)
             else:
                 region = map_into(kept, statement, start, *axes, progress=advance)
-            draw(partial(write_region, region), figure, advance)
+            draw(partial(region_figure, region), figure, advance)
         print(region_heading(region))
         table_console().print(region_table(region))
         tell_kept(kept)

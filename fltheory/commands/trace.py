@@ -42,7 +42,7 @@ def describe(
 
     from fltheory.files.whole_file import write_whole
     from fltheory.logs import describe
-    from fltheory.report.figures.log_figure import write_log_figure
+    from fltheory.report.figures.log_figure import log_figure
     from fltheory.report.terminal.log_report import fits_table, log_summary, next_steps
 
     check_figures(figure=figure)
@@ -50,7 +50,7 @@ def describe(
     with shown_progress("describing") as advance:
         record, _ = deployment(log, None, round_length, columns)
         found = describe(record, period=period, seed=seed)
-        draw(partial(write_log_figure, found), figure, advance)
+        draw(partial(log_figure, found), figure, advance)
     print(log_summary(found))
     table_console().print(fits_table(found))
     options = {"--round-length": round_length, "--columns": columns}

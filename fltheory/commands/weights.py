@@ -61,11 +61,11 @@ def command(
 
     from fltheory.logs import describe
     from fltheory.report.terminal.weights_report import (
+        trade_off_figure,
         weights_assumptions,
+        weights_figure,
         weights_summary,
         weights_table,
-        write_trade_off,
-        write_weights,
     )
     from fltheory.weights.client_weights import Training, for_clients, of_problem
     from fltheory.weights.sizes_file import read_trade_off
@@ -92,8 +92,8 @@ def command(
             found = for_clients(log.clients, log.marginals, given, training=training, method=method)
             told = weights_assumptions(found, described, training, given)
         drawn = out if out is not None and out.suffix != ".csv" else None
-        draw(partial(write_weights, found.problem, found.solution), drawn, advance)
-        draw(partial(write_trade_off, found.problem, found.solution), figure, advance)
+        draw(partial(weights_figure, found.problem, found.solution), drawn, advance)
+        draw(partial(trade_off_figure, found.problem, found.solution), figure, advance)
     if told:
         print(told)
     table_console().print(weights_table(found))

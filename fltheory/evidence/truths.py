@@ -259,11 +259,11 @@ def truth(
 ) -> Truth:
     """Run an exact engine where one applies, else average over participation, else sample.
 
-    A path of participants that is known beforehand is followed. Where rounds are affine once it
-    is known who takes part, exact moments given that are averaged over all of participation,
-    which is exact, or over what is drawn of it. Without noise a run's moments given participation
-    are the run itself, and runs are drawn. The last truths are kept, as readings of a theorem,
-    and mutants, share them.
+    A path of participants that is known beforehand is followed. If rounds are affine once
+    participation is known, exact moments given participation are averaged over all of it, which is
+    exact, or over drawn paths. Without noise a run's moments given participation are the run
+    itself, and runs are drawn. The last truths are kept, as readings of a theorem, and mutants,
+    share them.
 
     Parameters
     ----------

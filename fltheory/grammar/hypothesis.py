@@ -23,8 +23,8 @@ class Hypothesis:
     source : str
         Where the paper states it.
     stated : str
-        How a paper would say it, where ``condition`` is a number by which it is evaluated; a
-        corrected statement has it in the condition's place.
+        How a paper would say it, if ``condition`` only serves to evaluate it; a corrected statement
+        shows this instead.
     any_sign : bool
         Whether the paper lets denominators in the condition be negative. Else they have to be
         positive, which `with_signs` adds as conditions of their own.

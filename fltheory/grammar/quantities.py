@@ -51,7 +51,7 @@ class RoundRange:
             )
 
     def slice(self, size: int) -> slice:
-        """Return where the range is in what has a number for each of the rounds 0 to R."""
+        """Return the range as a slice of an array over the rounds 0 to R."""
         return slice(self.first, max(size + self.beyond_last, 0))
 
     def of(self, array: FloatArray) -> FloatArray:

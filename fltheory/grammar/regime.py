@@ -24,7 +24,7 @@ class Regime:
     make : callable
         Makes the setting.
     effort : int
-        How many times as many replicas are drawn here, where a verdict is sampled, as elsewhere.
+        Factor on the number of replicas, if a verdict here is sampled.
 
     Raises
     ------

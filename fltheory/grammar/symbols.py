@@ -89,7 +89,7 @@ def symbol(
     number : str or callable, optional
         Its value on a setting: a formula in the names below, such as
         ``"sqrt(squared_distance)"``, which certificates can check as well, or a function of the
-        setting, which they cannot. None for what a statement's definitions or a run's course say.
+        setting, which they cannot. None if a statement's definitions or the run determine it.
     **assumptions : bool
         What SymPy may take for granted, as of `sympy.Symbol`.
 

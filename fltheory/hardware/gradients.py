@@ -100,7 +100,7 @@ class FlatModel:
 
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""(outputs, targets) to one loss a sample."""
+"""(outputs, targets) to one loss per sample."""
 
 Descent = Callable[[], None]
 """One step of gradient descent, which changes the models in place."""
@@ -286,7 +286,7 @@ def batch_losses(
     ----------
     model : FlatModel
     loss : callable
-        (outputs, targets) to one loss a sample.
+        (outputs, targets) to one loss per sample.
     way : {"auto", "closed form", "vmap", "one by one"}
         By default the closed form for a linear layer under `cross_entropy`, and vmap for the
         rest; but one by one for convolutions on a CPU, where that is as fast or faster.
@@ -365,15 +365,15 @@ def write_gradients(
     models : sequence of torch.nn.Module
         Of one kind: first the start, last the one nearest to the optimum.
     clients : mapping
-        From a client's name in the log to its minibatches ``(inputs, targets)``, as a data loader
-        gives them: anew, and shuffled, each time it is asked.
+        For a client's name in the log, its minibatches ``(inputs, targets)``, as a data loader
+        gives them: shuffled anew in each pass.
     loss : callable
         (outputs, targets) to the loss of a minibatch.
     batches : int
         Minibatches of each client at each model.
     coordinates : int
-        Of larger models so many parameters are drawn, the same in all rows: all that the advice
-        takes from the file are ratios.
+        Of larger models this many parameters are drawn, the same in all rows: the advice uses only
+        ratios from the file.
     seed : int
         For these.
 

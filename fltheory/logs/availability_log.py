@@ -42,8 +42,7 @@ class AvailabilityLog(ReadOnlyArrays):
     first, stop : array of int, (stays,)
         The stay's first round, from 0, and the round after its last.
     between_rounds : int, default 0
-        How many stays of the file began and ended between the beginnings of two rounds, and are
-        in no round.
+        How many stays of the file lie between the beginnings of two rounds, and so in no round.
 
     Raises
     ------

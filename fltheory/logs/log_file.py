@@ -102,10 +102,10 @@ def read_log(
         A row per round, in order and without gaps, 1 for whoever was there.
 
     Round r, from 0, begins at ``start + r round_length``, and a client takes part in it if it is
-    there at that moment. Times are numbers, or dates of ISO 8601, in seconds then, UTC unless
-    they say otherwise. Fields stand between commas, semicolons or tabs. Lines ``# start: 0``,
-    ``# rounds: 100`` and ``# round_length: 60`` in front of the header say what the arguments of
-    these names do, which come before them.
+    there at that moment. Times are numbers or ISO 8601 dates; dates are in seconds, and in UTC
+    unless they say otherwise. Fields are separated by commas, semicolons or tabs. Lines ``# start:
+    0``, ``# rounds: 100`` and ``# round_length: 60`` in front of the header mean what the arguments
+    of these names do; arguments take precedence.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def read_log(
     Raises
     ------
     ValueError
-        If there is no such file, or for whatever in it is in none of the forms; with the line,
-        where there is one. Also for fewer than two rounds, and where nobody is ever there.
+        If there is no such file, or it is in none of these forms; the message names the line, if
+        there is one. Also for fewer than two rounds, and where nobody is ever there.
 
     Examples
     --------

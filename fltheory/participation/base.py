@@ -21,8 +21,8 @@ class Participation(Protocol):
 
     ``marginals`` (N,) and ``pair_inclusions`` (N, N) are exact probabilities: that a client,
     and that a pair of clients, takes part in a round (a client with itself: its marginal).
-    Where rounds are not independent they, and the outcomes, are those of the stationary law,
-    and say nothing of how one round follows another.
+    If rounds are not independent, these and the outcomes are those of the stationary law, and do
+    not say how one round follows another.
 
     Examples
     --------

@@ -135,7 +135,7 @@ class VaryingBernoulli(Process):
         return found
 
     def law(self) -> Law:
-        """Return the rounds' sets as states; those of the next round follow, whatever came."""
+        """Return each round's sets as states; any of the next round's may follow."""
         of_round = [t for t, (sets, _) in enumerate(self._rounds) for _ in sets]
         chances = [chances for _, chances in self._rounds]
         count = len(chances)

@@ -88,7 +88,7 @@ class FiniteChain(Process):
 
     @property
     def n_presence_states(self) -> int:
-        """Entries of ``P^t`` that a client's chance of being there sums, or that of being away."""
+        """How many entries of ``P^t`` add up to a client's chance of presence, or of absence."""
         there = self.state_masks.sum(axis=0)
         return max(1, int(np.minimum(there, self.n_states - there).max()))
 

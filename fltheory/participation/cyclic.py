@@ -137,7 +137,7 @@ class Cyclic(Loop):
 
     @property
     def fixed_size(self) -> int | None:
-        """N if all clients are always there, else None: it is not looked into."""
+        """N if all clients are always there, else None: other cases are not examined."""
         return self.n_clients if (self.active == self.periods).all() else None
 
     @cached_property

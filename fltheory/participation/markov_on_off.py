@@ -98,17 +98,17 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def stays(self) -> FloatArray:
-        """(N,) probability that a client that is there is so in the next round."""
+        """(N,) probability that a present client is present in the next round, too."""
         return np.asarray(self.correlation + (1 - self.correlation) * self.availability)
 
     @property
     def comes(self) -> FloatArray:
-        """(N,) probability that a client that is not there is so in the next round."""
+        """(N,) probability that an absent client is present in the next round."""
         return np.asarray((1 - self.correlation) * self.availability)
 
     @property
     def independent(self) -> bool:
-        """Whether rounds are independent and alike: no client is correlated, none is set."""
+        """Whether rounds are independent and alike: no client is correlated, no start is given."""
         return self.start is None and not self.correlation[self._varies].any()
 
     @property
@@ -183,12 +183,12 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def n_states(self) -> int:
-        """2 to the clients that are not in the same state for ever."""
+        """2 to the number of clients that ever change state."""
         return 2 ** int(self._moves.size)
 
     @property
     def n_presence_states(self) -> int:
-        """Entries of ``P^t`` that a client's chance of being there sums: one, of its own chain."""
+        """How many entries of ``P^t`` a client's chance of presence sums: one, of its own chain."""
         return 1
 
     def _state_masks(self) -> Masks:

@@ -250,7 +250,7 @@ class WaitingSubset(SubsetOfAvailable):
 
     @property
     def n_states(self) -> int:
-        """Subsets, each with whom of its members has been seen; some are seen at once."""
+        """Subsets, each with which of its members have been seen; some are seen at once."""
         unsure = int((self.availability < 1).sum())
         sure = self.n_clients - unsure
         return sum(
@@ -259,7 +259,7 @@ class WaitingSubset(SubsetOfAvailable):
         )
 
     def law(self) -> Law:
-        """Return subsets with whom of them has not been seen; they take part where all have."""
+        """Return subsets with their members not yet seen; they take part once all have been."""
         p = [as_fraction(chance) for chance in self.availability]
         subsets = list(combinations(range(self.n_clients), self.size))
 

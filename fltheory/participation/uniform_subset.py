@@ -129,7 +129,7 @@ class UniformSubset(Process):
 
     @property
     def uniform_draw(self) -> UniformDraw:
-        """How many are drawn, and who is not among those they are drawn of."""
+        """How many are drawn, and which clients are excluded."""
         return UniformDraw(self.size, tuple(self.excluded))
 
     def _numbers(self) -> Mapping[str, Any]:

@@ -34,8 +34,8 @@ class SkewedProblem(TiltedProblem):
     sigma, server_sigma : float
         Levels of the gradients' noise.
     lean : float
-        Of what the theorem takes for the clients' noise: the values ``sigma lean`` and
-        ``-sigma/lean``, of mean zero and variance ``sigma^2``. Runs of the package draw Gaussian
+        Shape of the noise that the theorem assumes: its values are ``sigma lean`` and
+        ``-sigma/lean``, with mean zero and variance ``sigma^2``. Runs of the package draw Gaussian
         noise, of that variance.
     target_weights : array, (N,), optional
 

@@ -32,7 +32,7 @@ class KeptWork:
     ----------
     store : Store
     processes : int, optional
-        As many as this process may use processors, by default; 1 runs in this one.
+        By default as many as this process may use processors; with 1, cells run in this process.
     executor : concurrent.futures.Executor, optional
         What runs the cells instead.
     in_flight : int, optional

@@ -68,20 +68,20 @@ def sweep(
 ) -> SweepRun:
     """Check the cells that the store does not hold, and keep each row as soon as it is there.
 
-    Cells are taken in random order, and looked up in the store right before: so several sweeps into
-    one store hardly ever do the same cell.
+    Cells are taken in random order, and looked up in the store just before, so that several sweeps
+    into one store rarely do the same cell.
 
     Parameters
     ----------
     design : Design
     store : Store
     processes : int, optional
-        As many as this process may use processors, by default; 1 runs in this one.
+        By default as many as this process may use processors; with 1, cells run in this process.
     executor : concurrent.futures.Executor, optional
         What runs the cells instead, e.g. ``Client.get_executor()`` of Dask.
     in_flight : int, optional
-        How many settings may run or wait at a time: what a kill loses. Four for each process, 64 in
-        another executor, by default.
+        How many settings may run or wait at a time; a kill loses these. Four for each process, 64
+        in another executor, by default.
     progress : callable, optional
         Called with (cells done, cells, the one last done).
 

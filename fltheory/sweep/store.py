@@ -47,13 +47,13 @@ class Store:
     ----------
     path : Path or str
     create : bool
-        Whether it is made where there is none.
+        Whether to create the file if there is none.
 
     Raises
     ------
     StoreError
-        If there is none, it is of a newer version, no store, damaged, or locked by others for
-        seconds. Nothing is written to it then.
+        If the file does not exist, is no store, is damaged or of a newer version, or stays locked
+        by others for seconds. Nothing is written to it then.
 
     Examples
     --------
@@ -154,11 +154,11 @@ class Store:
         return row
 
     def outcomes(self, keys: Container[str]) -> Counter[str]:
-        """Return how many rows of these cells have which outcome."""
+        """Return how many rows of these cells have each outcome."""
         return self._counted("outcome", keys)
 
     def versions(self, keys: Container[str]) -> Counter[str]:
-        """Return how many rows of these cells were made with which versions."""
+        """Return how many rows of these cells were made with each set of versions."""
         return self._counted("versions", keys)
 
     def _counted(self, column: str, keys: Container[str]) -> Counter[str]:

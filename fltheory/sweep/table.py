@@ -96,7 +96,7 @@ def read_results(
     """Return the rows of a store as a table, one row per cell, sorted by what they are about.
 
     Their kind, and parts of the setting, are left out where they are the same in all rows. An
-    uninterrupted sweep and one that was killed and went on give the same table.
+    uninterrupted sweep and one that was killed and resumed give the same table.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def read_results(
     Raises
     ------
     ValueError
-        If there is no such store, or a condition is about no column of it, or compares a text with
-        a number.
+        If there is no such store, or a condition names no column of it, or compares a text with a
+        number.
 
     Examples
     --------

@@ -25,7 +25,7 @@ def each_cell(*beginnings: str) -> pytest.MarkDecorator:
     Parameters
     ----------
     *beginnings : str
-        Ids, or what ids begin with before a slash; every registered statement for none.
+        Ids, or what ids begin with before a slash; without any, every registered statement.
         Theorems of your own must have been loaded before: `fltheory.theorems.load`.
 
     Raises

@@ -167,7 +167,7 @@ def statement_of(theorem: Statement | str) -> Statement:
 def register(statements: Iterable[Statement]) -> None:
     """Add statements of your own, for as long as this process runs.
 
-    Those registered here before give way to later ones of the same id and reading.
+    They replace those registered here before with the same id and reading.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def loaded_files() -> dict[str, str]:
 def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
     """Register statements of your own, for as long as this process runs, and return them.
 
-    Those registered here before give way to later ones of the same id and reading.
+    They replace those registered here before with the same id and reading.
 
     Parameters
     ----------

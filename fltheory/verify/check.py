@@ -90,18 +90,18 @@ def curve(
     """Follow a statement's two sides: over rounds, a parameter, cases, or its own variable.
 
     *Over rounds*, of one run: of an inequality, where a setting is given. Step sizes stay those of
-    the setting; only the number of rounds changes. Numbers of rounds of which the theorem does not
-    speak are left out. Where the truth of the whole run can only be sampled, verdicts rest on that
-    sample, and the truth of the first rounds is still computed where an enumeration reaches.
+    the setting; only the number of rounds changes. Numbers of rounds to which the theorem does not
+    apply are left out. If the truth of the whole run can only be sampled, verdicts rest on that
+    sample; the truth of the first rounds is still computed as far as an enumeration reaches.
 
     *Over its own variable*: of a claimed order, direction or decay, where a setting is given; there
     is one verdict for all values. The claimed order is a line through the truth at the beginning of
-    the last decade, over which slopes are fitted, or at the first value for a `DecayClaim`, where
-    it is over all. Of a claimed direction the line is the truth at the value before, which the next
-    is claimed to pass. Of several orders the one that decides the verdict is followed.
+    the last decade, over which slopes are fitted, or at the first value for a `DecayClaim`, whose
+    slope is fitted over all values. For a claimed direction the line is the previous truth, which
+    the next one is claimed to pass. Of several orders the one that decides the verdict is followed.
 
-    *Over a parameter*: where a function and ``values`` are given. *Over cases*: where they are
-    named, choices of weights, say.
+    *Over a parameter*: where a function and ``values`` are given. *Over cases*: for named cases,
+    such as choices of weights.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def curve(
         What rounds, or the parameter, are called on the axis, mathematics between dollars; the
         statement's own T or R by default.
     bound : bool
-        Without, the quantity alone is followed over the rounds of a run of which the theorem need
-        not speak, to be drawn beside those of which it does: there is no verdict.
+        Without it, only the quantity is followed, over the rounds of a run to which the theorem
+        need not apply, for comparison: there is no verdict.
     points : int
         Numbers of rounds to look at, at least 2, evenly spread over the logarithm.
     replicas, seed : int

@@ -144,8 +144,8 @@ def check_regimes(
         Allowed for all sampled intervals of the whole table together; each cell gets an
         equal share.
     processes : int, optional
-        How many share the work; as many as there are processors for None. More than one takes
-        statements that are registered.
+        How many processes share the work; None for as many as there are processors. With more than
+        one, statements must be registered.
     executor : concurrent.futures.Executor, optional
         What runs them instead, e.g. ``Client.get_executor()`` of Dask; of registered statements.
     progress : callable, optional

@@ -27,7 +27,7 @@ def _within(least: float, value: float) -> bool:
 
 @dataclass(frozen=True)
 class Training:
-    """What CA-Fed's bound asks for beside who is there, in units that need no measurement.
+    """What CA-Fed's bound needs besides availability, in units that need no measurement.
 
     The unit of length is ``||w_0 - w*||``, that of slopes L, so that losses are in units of
     ``L ||w_0 - w*||^2``. Steps are constant, the longest that Lemma 2 allows with weights that sum

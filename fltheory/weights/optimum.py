@@ -115,11 +115,10 @@ def optimal(
     method : {"auto", "newton", "cvxpy"}
         For "chi2".
         "newton" is exact to rounding and takes O(N) memory and time; "cvxpy" is an independent
-        conic solver, asked again about the point it found until the residual is at most 1e-8;
-        where it stays above, with rare clients and a ``bias`` of some 1e-6 or less, that is an
-        error. "auto" is "newton" at any size, and "cvxpy" where that does not get to the optimum,
-        up to 100,000 clients: it may not where
-        clients with ``a = 0`` stand beside others.
+        conic solver, restarted from the point it found until the residual is at most 1e-8; if it
+        stays above, with rare clients and a ``bias`` of about 1e-6 or less, that is an error.
+        "auto" is "newton", or "cvxpy" (up to 100,000 clients) if that does not reach the optimum:
+        it may fail to if only some clients have ``a = 0``.
 
     Returns
     -------

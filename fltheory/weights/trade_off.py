@@ -248,14 +248,14 @@ def for_setting(
     sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
 
     M is the number of states of the joint chain of all clients in Theorem 2: 2^N for independent
-    on-off clients, of which b then consists, so that speed is all that counts. That is slack of
-    one step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and
-    adds them up over all M sets of clients. What stands there is a sum over clients,
-    ``sum_k q_k (P(k in A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and whether client k is there
-    is told by few entries: one of its own two-state chain (whose ``C_P`` and rate are at most the
-    joint chain's), or, in any chain, those of the states with k, or without. With
-    ``chain="clients"`` M is their number, which gives a smaller and equally valid bound; phi, which
-    has lambda(P), depends on the weights by their sum alone, so that mixing does not matter here.
+    on-off clients. b then consists of little else, so that only speed counts. That is slack of one
+    step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and adds
+    them up over all M sets of clients. What stands there is a sum over clients, ``sum_k q_k (P(k in
+    A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and the presence of client k depends on few entries:
+    one of its own two-state chain (whose ``C_P`` and rate are at most the joint chain's), or, in
+    any chain, those of the states with k, or without. With ``chain="clients"`` M is their number,
+    which gives a smaller and equally valid bound; phi, which has lambda(P), depends on the weights
+    by their sum alone, so that mixing does not matter here.
 
     Parameters
     ----------

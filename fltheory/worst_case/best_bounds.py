@@ -109,9 +109,9 @@ def best_bound(
     participation : UniformSubset, Bernoulli, MarkovOnOff or FiniteChain
     client_class : ClientClass or SmoothClass
     rate : number, optional
-        The rate at which the residual is to be least. By default the rate of the least floor,
-        ``residual / (1 - rate)``, among equal floors the least; of a method with memory the least.
-        For the gap of F it is 1 by default.
+        The rate at which the residual is to be least. By default the rate with the least floor,
+        ``residual / (1 - rate)`` (if floors are equal, the least rate); for a method with memory
+        the least rate. For the gap of F it is 1 by default.
     decrease : number, optional
         The same for the descent of F: by default that of the least floor, ``residual / decrease``,
         among equal floors the largest.
@@ -122,12 +122,12 @@ def best_bound(
     target_weights : array, (N,), optional
         alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
     best_weights : bool
-        Weighted averaging with the weights, one for clients that are alike, of the least floor that
-        is found, or bound after ``rounds``, among those of the algorithm's sum. It is proved for
-        what is returned; that no other weights have a smaller one is a local search's finding.
+        Whether to search for the weights, one for clients that are alike and with the algorithm's
+        sum, with the least floor, or the least bound after ``rounds``. The bound is proved for the
+        weights returned; that no others have a smaller one is a local search's finding.
     every_n_clients : bool
-        Bound the round for every number of clients from the participants' on, at this share of
-        excluded ones.
+        Bound the round for every number of clients, from the number of participants on, with this
+        share of them excluded.
     rounds : int, optional
         For clients that come and go: the bound after so many rounds from ``start_distance`` is to
         be the least, not the floor.
@@ -313,9 +313,9 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
     bound : Bound, CorrelatedBound, PhasedBound or LyapunovBound
         The last has its proof already, or none.
     margin : float
-        By which share the coefficients may be above the bound's, and ``1 - rate`` below, or the
-        decrease, where none was given. What is zero up to the solver's precision becomes 1e-9 of
-        the square of the steps' sum.
+        By which share the coefficients may exceed the bound's, and ``1 - rate`` or the decrease
+        fall below it where none was given. What is zero up to the solver's precision becomes 1e-9
+        of the square of the steps' sum.
 
     Raises
     ------

@@ -53,12 +53,13 @@ class InactivityWeight(Protocol):
 class CappedLinear:
     """``psi(tau) = min(1 + growth tau, largest)``: our own choice, not FedAR's equation (6).
 
-    The paper's formula is not in the text available; this is the plainest that fits its words.
+    The paper's formula is not in the text available; this is the simplest that fits its
+    description.
 
     Parameters
     ----------
     growth : float
-        Increase a round of inactivity; 0 weighs all alike.
+        Increase per round of inactivity; 0 weighs all clients equally.
     largest : float
         At least 1.
 

@@ -16,6 +16,8 @@ from fltheory.commands.shared.preparation import loaded_files
 from fltheory.files.own_input import Result, results_apart
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from fltheory.long_work.progress import Progress
 
 
@@ -92,11 +94,13 @@ def check_figures(**places: Path | None) -> None:
     check_places(".png", ".svg", **places)
 
 
-def draw(write: Callable[[Path], None], out: Path | None, progress: Progress) -> None:
-    """Write a figure, if one was asked for; the bar says so meanwhile."""
+def draw(figure: Callable[[], Figure], out: Path | None, progress: Progress) -> None:
+    """Draw a figure and write it, if one was asked for; the bar says so meanwhile."""
     if out is not None:
+        from fltheory.report import write_figure
+
         progress(0, 0, f"drawing {out}")
-        write(out)
+        write_figure(figure, out)
 
 
 def tell_written(path: Path | None) -> None:

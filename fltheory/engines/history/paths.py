@@ -46,8 +46,8 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
     ----------
     setting : Setting
     draws : int, optional
-        How many paths of participants to draw, at least 2; by default all that there may be are
-        followed, and merged where they have the same future.
+        How many paths of participants to draw, at least 2; by default all possible ones are
+        followed, and merged if they have the same future.
     seed : int
         Of the draw.
 

@@ -79,7 +79,7 @@ def stationary(setting: Setting) -> StationaryLimit:
         Where the round is not affine; it names the sampled engine.
     ValueError
         For step sizes that depend on the round, or a record played from a given round, which
-        goes round for ever.
+        repeats for ever.
     ArithmeticError
         If the iterative solver for large dimensions does not converge, or its solution is too
         inexact to tell whether there is a limit.

@@ -74,9 +74,9 @@ def exact(
     observe : sequence of Observable
         Further quantities to follow.
     arithmetic : {"float64", "enclosed", "rational"}
-        ``"enclosed"`` accounts for every rounding, with balls, and takes the setting's numbers
-        for the decimals that they were written as; so does ``"rational"``, which returns
-        fractions, whose digits grow by the round. Both also follow algorithms that count.
+        ``"enclosed"`` accounts for every rounding, with balls, and reads the setting's numbers as
+        the decimals that were written. So does ``"rational"``, which returns fractions; their
+        digits grow with every round. Both also follow algorithms that count.
 
     Returns
     -------

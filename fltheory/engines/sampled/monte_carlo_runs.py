@@ -69,13 +69,14 @@ def monte_carlo(
     Trajectory
         With ``standard_error``.
 
-    A round that draws from a generator of its own is run replica by replica, that generator
-    seeded as well, and put back afterwards.
+    A round that draws from a generator of its own is run replica by replica; that generator is
+    seeded as well, and restored afterwards.
 
     Raises
     ------
     ValueError
-        For arguments that do not fit together, and for a round that is no pure function otherwise.
+        For arguments that do not fit together, and for a round that is otherwise not a pure
+        function.
 
     Examples
     --------

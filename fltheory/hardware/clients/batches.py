@@ -204,7 +204,7 @@ class LocalTraining:
         Passes over the samples in random orders, or every sample drawn anew; the latter makes
         gradients of different steps independent, as theorems assume.
     epochs : int, optional
-        A client stops after so many passes over its samples, where ``steps`` goes on longer.
+        A client stops after this many passes over its samples, even if ``steps`` is larger.
     weight_decay : float
         Adds ``weight_decay / 2 |x|^2`` to every loss, the server's too.
     loss_batch_size : int, optional
@@ -244,13 +244,13 @@ class ServerData(ReadOnlyArrays):
     Parameters
     ----------
     places : integer array
-        The places of its samples in the data.
+        Indices of its samples in the data.
     batch_size : int, optional
         By default all samples are one batch.
     steps : int
-        SGD steps in one round of the server. More than one are taken with step size ``lr``,
-        and their gradients are summed: an algorithm whose server step has the same size then
-        takes those steps.
+        SGD steps in one round of the server. Several are taken with step size ``lr``, and their
+        gradients are summed, so that an algorithm whose server step has the same size takes those
+        steps.
     lr : float, optional
         Needed for more than one step.
 

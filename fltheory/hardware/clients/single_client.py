@@ -28,7 +28,7 @@ class SingleClient:
     training : LocalTraining, optional
         By default all samples are used in every step.
     loss : callable
-        (outputs, targets) to one loss a sample.
+        (outputs, targets) to one loss per sample.
     seed : int
         Of the batches, together with the ``draw`` of each call.
     """

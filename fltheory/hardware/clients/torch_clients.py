@@ -31,9 +31,9 @@ class TorchClients:
     inputs, targets : Tensor, (n, ...)
         All samples, on the device where everything is to run.
     parts : sequence of integer arrays
-        The places of each client's samples.
+        Indices of each client's samples.
     loss : callable
-        (outputs, targets) to one loss a sample.
+        (outputs, targets) to one loss per sample.
     training : LocalTraining
     server : ServerData, optional
         Needed by algorithms that ask for the server's gradient.
@@ -114,7 +114,7 @@ class TorchClients:
 
     @property
     def randomness(self) -> Tensor:
-        """The state of the generator that draws batches, to go on from after a break."""
+        """The state of the generator that draws batches, to resume from."""
         return self._generator.get_state()
 
     @randomness.setter
@@ -122,7 +122,7 @@ class TorchClients:
         self._generator.set_state(state)
 
     def expect(self, most: int | None) -> None:
-        """Say that at most so many clients of a replica take part in the coming rounds.
+        """Announce how many clients of a replica take part in a coming round at most.
 
         They are then found without asking the device. With None they are counted.
         """

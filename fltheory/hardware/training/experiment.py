@@ -146,7 +146,7 @@ def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment
     path : path
     changes : sequence of str
         ``key=value`` with a dotted key and a value in TOML, e.g. ``training.rounds=10``; they
-        change what the whole table has in common.
+        change what is common to the whole table.
 
     Raises
     ------

@@ -60,9 +60,9 @@ def measure(
 ) -> list[Measured]:
     """Run what experiments need, or read it from ``out`` where it is there already.
 
-    Every run has a file of its own in ``out``, named by all that determines it, so that
-    experiments share runs and an interrupted one goes on where it was. Files that other code,
-    another torch or NumPy, or other images left there are neither used nor removed.
+    Every run has a file of its own in ``out``, named after everything that determines it, so that
+    experiments share runs and an interrupted one resumes. Files that other code, another torch or
+    NumPy, or other images left there are neither used nor removed.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def measure(
     progress : callable, optional
         Called with (rounds done, rounds in all, what is being run).
     notice : callable, optional
-        Called with a line where such files are left aside.
+        Called with a line of text if such files are ignored.
 
     Raises
     ------

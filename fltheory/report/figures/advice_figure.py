@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from fltheory.report.figures.figure_file import write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,17 +14,6 @@ if TYPE_CHECKING:
 
 _PROCESS, _LOG = "#0072B2", "#D55E00"
 _MOST_POINTS = 500
-
-
-def write_advice_figure(advice: Advice, path: Path) -> None:
-    """Write the figure as PNG or SVG, by suffix.
-
-    Raises
-    ------
-    ValueError
-        For another suffix.
-    """
-    write_figure(lambda: advice_figure(advice), path)
 
 
 def advice_figure(advice: Advice) -> Figure:

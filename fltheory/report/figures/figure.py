@@ -55,7 +55,7 @@ def figure(
 
     The title has the verdicts. Of one curve, where the theorem does not apply the axis is hatched;
     where it is refuted, it is grey. Of several, each has a colour and a marker: its truth is a
-    solid line, its sample are filled markers with intervals, its bound is dashed with hollow
+    solid line, its samples are filled markers with intervals, its bound is dashed with hollow
     markers. Of a map, cells are coloured by verdict, with its letter and log10(bound/truth).
 
     Parameters

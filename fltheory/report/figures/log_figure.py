@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-from fltheory.report.figures.figure_file import write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,20 +15,6 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 400
 _MOST_COLUMNS = 600
-
-
-def write_log_figure(found: LogDescription, out: Path) -> None:
-    """Draw a log: presence, marginals with intervals and lengths of stay.
-
-    Clients stand in the order of their marginals. Where there are more rounds or clients than
-    the picture has room for, some at equal distances are shown.
-
-    Raises
-    ------
-    ValueError
-        For an ending other than .png or .svg.
-    """
-    write_figure(lambda: log_figure(found), out)
 
 
 def log_figure(found: LogDescription) -> Figure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from fltheory.report.figures.figure_axes import (
     legend_below,
     set_title,
 )
-from fltheory.report.figures.figure_file import write_figure
 from fltheory.verify import Outcome
 from fltheory.verify.own_steps import OwnSteps
 from fltheory.verify.side_by_side import SideBySide
@@ -107,11 +105,3 @@ def own_steps_figure(found: OwnSteps) -> Figure:
     set_title(axes, f"{len(drawn)} theorems on one problem, each at the steps that it asks for")
     legend_below(figure)
     return figure
-
-
-def write_looseness(found: SideBySide | OwnSteps, path: Path) -> None:
-    """Write the figure as PNG or SVG, by suffix."""
-    if isinstance(found, OwnSteps):
-        write_figure(lambda: own_steps_figure(found), path)
-    else:
-        write_figure(lambda: looseness_figure(found), path)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.table import Table
 
 from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, set_title
-from fltheory.report.figures.figure_file import write_figure
 from fltheory.verify import Outcome
 from fltheory.verify.region_map import RegionMap
 
@@ -108,14 +106,3 @@ def region_figure(region: RegionMap, *, x_label: str = "", y_label: str = "") ->
         title_fontsize=8,
     )
     return figure
-
-
-def write_region(region: RegionMap, path: Path) -> None:
-    """Write the figure as PNG or SVG, by suffix; the same map gives the same bytes.
-
-    Raises
-    ------
-    ValueError
-        For another suffix.
-    """
-    write_figure(lambda: region_figure(region), path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,6 @@ from fltheory.long_work.progress import Progress
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 from fltheory.report.figures.figure import figure
-from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
 
 if TYPE_CHECKING:
@@ -80,24 +78,21 @@ def client_cutoff_table(
     return table
 
 
-def write_log_cutoffs(log: AvailabilityLog, rounds: int, found: BestCutoff, path: Path) -> None:
-    """Write the weight error along a log over the cut-off, as PNG or SVG, by suffix."""
+def log_cutoff_figure(log: AvailabilityLog, rounds: int, found: BestCutoff) -> Figure:
+    """Draw the weight error along a log over the cut-off."""
     from matplotlib.figure import Figure
 
-    def drawn() -> Figure:
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.subplots()
-        cutoffs = np.unique(np.rint(np.geomspace(1, rounds, _POINTS)))
-        axes.plot(cutoffs, weight_errors(log, rounds, cutoffs), label="along the log")
-        for name, mark in (("best", found.best), ("50", found.experiments)):
-            axes.plot(mark.cutoff, mark.error, "o", label=f"{name}: K = {mark.cutoff:g}")
-        axes.axhline(found.none.error, color="0.4", ls=":", label="no cut-off")
-        axes.set(xscale="log", yscale="log", xlabel="cut-off $K$", ylabel="weight error")
-        axes.set_title(f"FedAU's weights along {rounds} rounds", loc="left", size=10)
-        axes.legend(fontsize=8)
-        return figure
-
-    write_figure(drawn, path)
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    cutoffs = np.unique(np.rint(np.geomspace(1, rounds, _POINTS)))
+    axes.plot(cutoffs, weight_errors(log, rounds, cutoffs), label="along the log")
+    for name, mark in (("best", found.best), ("50", found.experiments)):
+        axes.plot(mark.cutoff, mark.error, "o", label=f"{name}: K = {mark.cutoff:g}")
+    axes.axhline(found.none.error, color="0.4", ls=":", label="no cut-off")
+    axes.set(xscale="log", yscale="log", xlabel="cut-off $K$", ylabel="weight error")
+    axes.set_title(f"FedAU's weights along {rounds} rounds", loc="left", size=10)
+    axes.legend(fontsize=8)
+    return figure
 
 
 def cutoff_figure(
@@ -157,21 +152,3 @@ def cutoff_figure(
         },
         levels={"no cut-off": found.none.error},
     )
-
-
-def write_cutoffs(
-    p: ArrayLike,
-    rounds: int,
-    found: BestCutoff,
-    path: Path,
-    *,
-    progress: Progress | None = None,
-) -> None:
-    """Write the figure as PNG or SVG, by suffix; the same choices give the same bytes.
-
-    Raises
-    ------
-    ValueError
-        For another suffix.
-    """
-    write_figure(lambda: cutoff_figure(p, rounds, found, progress=progress), path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from fltheory.claims.curves import BoundCurve
 from fltheory.decimals import how_many
 from fltheory.report.figures.figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
-from fltheory.report.figures.figure_file import default_style, write_figure
+from fltheory.report.figures.figure_file import default_style
 from fltheory.report.terminal.log_report import doubts
 from fltheory.validation import FloatArray
 from fltheory.weights.client_weights import ClientWeights, Training
@@ -188,19 +187,6 @@ def _draw_errors(figure: Figure, axes: Axes, curve: BoundCurve) -> None:
     legend_below(figure, axes.get_legend_handles_labels()[0])
 
 
-def write_weights(
-    problem: TradeOff, found: OptimalWeights, path: Path, curve: BoundCurve | None = None
-) -> None:
-    """Write the figure as PNG or SVG, by suffix; the same weights give the same bytes.
-
-    Raises
-    ------
-    ValueError
-        For another suffix.
-    """
-    write_figure(lambda: weights_figure(problem, found, curve), path)
-
-
 def trade_off_curve(problem: TradeOff) -> tuple[FloatArray, FloatArray]:
     """Return what can be had: divergences chi2(alpha || p), and the least optimisation errors.
 
@@ -253,8 +239,3 @@ def trade_off_figure(problem: TradeOff, found: OptimalWeights) -> Figure:
     set_title(axes, "each point is the best for some price of bias", width=_TITLE_WIDTH)
     legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure
-
-
-def write_trade_off(problem: TradeOff, found: OptimalWeights, path: Path) -> None:
-    """Write `trade_off_figure` as PNG or SVG, by suffix."""
-    write_figure(lambda: trade_off_figure(problem, found), path)

@@ -82,6 +82,38 @@ class Slip:
 NOTHING = Slip("")
 
 
+def slips(part: str, changes: Mapping[str, Change], says: str = "{}", **besides: Any) -> list[Slip]:
+    """Return a slip for each change of one part, by what it is told as.
+
+    Parameters
+    ----------
+    part : str
+        A part of `Slip`; of a function that the algorithm calls ``"names.f"``, of an attribute
+        ``"algorithm.f"``, and of a method, which then gets its arguments at once, ``"method.f"``.
+    changes : mapping of str to callable
+    says : str
+        Where that text stands in the slip's.
+    **besides
+        Other parts that all of them change.
+    """
+    kind, _, name = part.partition(".")
+
+    def changed(change: Change) -> dict[str, Any]:
+        if kind == "method":
+            change = partial(_method, change)
+        field_of = "algorithm" if kind == "method" else kind
+        return {field_of: {name: change} if name else change}
+
+    return [
+        Slip(says.format(text), **{**besides, **changed(change)})
+        for text, change in changes.items()
+    ]
+
+
+def _method(change: Change, play: Play, plain: Change) -> Change:
+    return lambda *given: change(play, plain, *given)
+
+
 @dataclass(frozen=True)
 class Steps:
     """The local steps that the paper wants of a client; called, where they end.
@@ -155,8 +187,8 @@ class Play(Clients):
         self.n, self.dim = len(self.clients), self.x0.shape[1]
         self.sizes = np.array([client.n_samples for client in self.clients], dtype=np.float64)
         self.kept: dict[Any, Any] = {}
-        self.seen = self.seen_before = np.zeros(self.n, dtype=bool)
         self.here = np.zeros(self.n, dtype=bool)
+        self.times = np.zeros(self.n, dtype=int)
         self.t = 0
         self.x = self.x_before = self.x0[0]
         self.state: Mapping[str, Any] = {}
@@ -172,6 +204,27 @@ class Play(Clients):
     def who(self) -> list[int]:
         """Those present in the round."""
         return np.flatnonzero(self.here).tolist()
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Who has appeared by now, (N,)."""
+        return np.asarray(self.times > 0)
+
+    @property
+    def seen_before(self) -> np.ndarray:
+        """Who had appeared before the round, (N,)."""
+        return np.asarray(self.times > self.here)
+
+    @property
+    def rate(self) -> float:
+        """The server's step size, 1 where there is none."""
+        return float(self.given.get("server_lr", 1.0))
+
+    def before(self, name: Any, now: Any, first: Any = None) -> Any:
+        """Return what something was in the round before, or ``first``; keep what it is now."""
+        then = self.kept.get(name, now if first is None else first)
+        self.kept[name] = now
+        return then
 
     def models(self) -> FloatArray:
         """Return the models after every round, (rounds + 1, replicas, d), x0 first."""
@@ -201,7 +254,7 @@ class Play(Clients):
         self, algorithm: Algorithm | Schedule, state: dict[str, Any], here: np.ndarray, branch: str
     ) -> dict[str, Any]:
         slip, x = self.slip, state["x"]
-        self.here, self.seen_before, self.seen = here, self.seen, self.seen | here
+        self.here, self.times = here, self.times + here
         self.changes, self.corrected = {}, False
         if slip.before is not None:
             state = {**state, **slip.before(self, state)}

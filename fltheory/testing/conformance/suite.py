@@ -77,7 +77,7 @@ def check_algorithm(
     stop_at_first : bool
         Whether to stop at the first failure.
     raises : bool
-        Whether what does not conform is an error; otherwise the report says so.
+        Whether to raise an error if it does not conform; otherwise the report says so.
     progress : callable, optional
         Called with how many laws are done, how many there are, and the next one's name.
     **hyper

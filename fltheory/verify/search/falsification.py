@@ -113,34 +113,34 @@ def falsify(
     one, or several by one factor, continuing from the best. Each kind of claim says what a setting
     shows of it: a claimed order is followed over its decades, and is refuted only where every
     hypothesis holds throughout, the bound decays as claimed and the truth ends above it. Claims on
-    learnability are compared in fractions, and their orders are refuted by a known limit alone.
+    learnability are compared in fractions, and their orders are refuted only by a known limit.
 
-    A witness is then simplified and its numbers rounded, as long as it remains one. Where the
-    faults of a printed statement about SAFARI are known one by one, natural settings are searched
-    for each (see `natural_witnesses`), and one of those is the witness, if there is any.
+    A witness is then simplified and its numbers rounded, as long as it remains one. If the faults
+    of a printed statement about SAFARI are known one by one, natural settings are searched for each
+    (see `natural_witnesses`), and one that is found becomes the witness.
 
     Parameters
     ----------
     theorem : Statement, or str
         Registered, or one of your own; or the id of a printed one.
     budget : int, optional
-        Settings to try, simplification and natural settings not counted: 500 in a family,
-        10,000 about SAFARI, else 1,000, of a claimed order 100.
+        Settings to try, not counting simplification and natural settings: 500 in a family, 10,000
+        about SAFARI, 100 for a claimed order, else 1,000.
     seed : int
     settings : mapping, optional
-        Settings to go out from, by name; those of the theorem's regimes by default. Given,
-        they are what is searched, whatever the theorem is about.
+        Settings to start from, by name; those of the theorem's regimes by default. If given, the
+        search starts from them, whatever the theorem is about.
     progress : callable, optional
         Called with (settings tried, budget, best ratio so far).
     first : bool
-        Whether to stop at the first refutation, and return it as it was found: where all that is
-        asked is whether there is one.
+        Whether to stop at the first refutation and return it as it was found, if you only want to
+        know whether there is one.
 
     Raises
     ------
     ValueError
         For a statement that no setting can refute, as a hypothesis or its bound is lost, a budget
-        below 1, or no setting to go out from.
+        below 1, or no setting to start from.
 
     Examples
     --------

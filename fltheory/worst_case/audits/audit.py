@@ -163,8 +163,8 @@ def audit(
     Parameters
     ----------
     theorem : Theorem
-        One whose bound is ``rate^R D_0^2 + floor``, SA-FL's Theorem 5 in any reading, say, or
-        ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4. Its
+        A theorem whose bound is ``rate^R D_0^2 + floor``, such as SA-FL's Theorem 5 in any reading,
+        or ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4. Its
         ``quantities`` say which number of a round or a class each of its symbols is.
     client_class : ClientClass or SmoothClass
         Of heterogeneity "everywhere" for a theorem that speaks of sigma_G; `SmoothClass` is for

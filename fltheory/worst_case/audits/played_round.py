@@ -45,8 +45,8 @@ class SafariRound:
     eligible, excluded : int
         Clients who can be drawn and who cannot.
     participants, local_steps : int
-        m and K. Where they are left out they are 4 (or all that are eligible) and 5, unless the
-        statement's hypotheses ask for one local step, or for everybody.
+        m and K. If left out they are 4 (or all eligible clients) and 5, unless the statement's
+        hypotheses require one local step, or everybody.
     q, client_lr, assist_lr : number
         Where q is left out it is 1/2, and 1 for a statement that has no q: plain FedAvg. Where the
         clients' step is left out it is the largest of 1/(8LK), 1/(9LK), .. that meets the

@@ -34,7 +34,8 @@ class ClientClass:
         for every client and x (SA-FL's sigma_G), of which the program uses the model and x* only,
         so that it proves bounds but refutes none.
     dissimilarity : number
-        sigma_* or sigma_G, above 0. No rate or coefficient depends on it, floors and residuals do.
+        sigma_* or sigma_G, above 0. Floors and residuals depend on it; rates and coefficients do
+        not.
     sigma, server_sigma : number
         Noise of the clients' and of the server's gradients, ``E||noise||^2 <= sigma^2``.
 

@@ -9,7 +9,8 @@ import pytest
 
 from fltheory.advice import advise
 from fltheory.logs import AvailabilityLog
-from fltheory.report.figures.advice_figure import advice_figure, write_advice_figure
+from fltheory.report import write_figure
+from fltheory.report.figures.advice_figure import advice_figure
 
 
 def test_biases_and_errors_are_those_of_the_advice(tmp_path: Path) -> None:
@@ -23,5 +24,5 @@ def test_biases_and_errors_are_those_of_the_advice(tmp_path: Path) -> None:
         [advice.process.unrelated for advice in found.algorithms if advice.process is not None]
     )
     assert right.lines[0].get_ydata()[-1] == pytest.approx(found.algorithms[0].errors[-1])
-    write_advice_figure(found, tmp_path / "advice.svg")
+    write_figure(advice_figure(found), tmp_path / "advice.svg")
     assert "<svg" in (tmp_path / "advice.svg").read_text()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fltheory.report import figure
-from fltheory.report.figures.region_figure import region_heading, region_table, write_region
+from fltheory.report import figure, write_figure
+from fltheory.report.figures.region_figure import region_figure, region_heading, region_table
 from fltheory.verify import MapAxis, Outcome
 from fltheory.verify.region_map import RegionMap
 from tests.verify.cells import cell
@@ -52,15 +52,15 @@ def test_the_figure_shows_every_cell() -> None:
 @pytest.mark.parametrize("name", ["map.svg", "map.png"])
 def test_the_same_map_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     first, second = tmp_path / "a" / name, tmp_path / "b" / name
-    write_region(REGION, first)
-    write_region(REGION, second)
+    write_figure(lambda: region_figure(REGION), first)
+    write_figure(lambda: region_figure(REGION), second)
     assert first.read_bytes() == second.read_bytes()
     assert first.stat().st_size > 1000
 
 
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"out must end in .png or .svg, got"):
-        write_region(REGION, tmp_path / "map.pdf")
+        write_figure(lambda: region_figure(REGION), tmp_path / "map.pdf")
 
 
 def test_axes_can_bear_the_symbols_of_the_paper() -> None:

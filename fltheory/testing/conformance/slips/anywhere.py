@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.own_runs import Play, Slip, Steps
+from fltheory.testing.conformance.own_runs import Change, Play, Slip, Steps, slips
 from fltheory.validation import FloatArray
 
 
@@ -82,49 +82,54 @@ _MOMENTUM: Mapping[str, Callable[[Play, int], Any]] = {
     ", and each client keeps it from round to round": lambda p, k: ("own", k),
 }
 
-_MOVE: Mapping[str, Callable[[Play, float, FloatArray, FloatArray], FloatArray]] = {
-    "the server goes against the change: its sign is wrong": lambda p, rate, x, d: x - rate * d,
-    "the model never moves: changes are not added to it": lambda p, rate, x, d: x,
-    "a round without participants makes the model 0, the empty sum": lambda p, rate, x, d: (
-        x + rate * d if p.changes else 0 * x
+_MOVE: Mapping[str, Change] = {
+    "the server goes against the change: its sign is wrong": lambda p, x, step: x - step,
+    "the model never moves: changes are not added to it": lambda p, x, step: x,
+    "a round without participants makes the model 0, the empty sum": lambda p, x, step: (
+        x + step if p.changes else 0 * x
     ),
-    "models are rounded to single precision, float32 (see rtol=)": lambda p, rate, x, d: (
-        (x + rate * d).astype(np.float32).astype(np.float64)
+    "models are rounded to single precision, float32 (see rtol=)": lambda p, x, step: (
+        (x + step).astype(np.float32).astype(np.float64)
     ),
 }
-_RATE: Mapping[str, Callable[[Play, float, FloatArray, FloatArray], FloatArray]] = {
-    "server_lr is not used": lambda p, rate, x, d: x + d,
-    "server_lr counts twice": lambda p, rate, x, d: x + rate**2 * d,
-    "server_lr scales the new model, not its change": lambda p, rate, x, d: rate * (x + d),
+_RATE: Mapping[str, Change] = {
+    "server_lr is not used": lambda p, x, step: x + step / p.rate,
+    "server_lr counts twice": lambda p, x, step: x + p.rate * step,
+    "server_lr scales the new model, not its change": lambda p, x, step: p.rate * x + step,
     "server_lr scales the new model, not its change, in rounds with participants": (
-        lambda p, rate, x, d: rate * (x + d) if p.changes else x
+        lambda p, x, step: p.rate * x + step if p.changes else x
     ),
-    "server_lr weighs the old model, 1 - server_lr the new one": lambda p, rate, x, d: (
-        x + (1 - rate) * d
+    "server_lr weighs the old model, 1 - server_lr the new one": lambda p, x, step: (
+        x + (1 - p.rate) * step / p.rate
     ),
 }
 
+_CLIENT_LR: Mapping[str, Change] = {
+    "is halved": lambda p, given: {"client_lr": 0.5 * given["client_lr"]},
+    "counts twice in the local steps": lambda p, given: {"client_lr": given["client_lr"] ** 2},
+}
+
 _OFF = "participants are those of the round before: the trace is off by one"
-_TRACE: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
-    "everybody takes part: the trace is ignored": np.ones_like,
-    "the absent take part: the trace is read the wrong way round": np.logical_not,
-    _OFF: lambda trace: np.concatenate([trace[:1], trace[:-1]]),
-    f"{_OFF}, around": lambda trace: np.roll(trace, 1, axis=0),
-    "participants are those of the next round: the trace is off by one": lambda trace: (
+_TRACE: Mapping[str, Change] = {
+    "everybody takes part: the trace is ignored": lambda p, trace: np.ones_like(trace),
+    "the absent take part: the trace is read the wrong way round": lambda p, trace: ~trace,
+    _OFF: lambda p, trace: np.concatenate([trace[:1], trace[:-1]]),
+    f"{_OFF}, around": lambda p, trace: np.roll(trace, 1, axis=0),
+    "participants are those of the next round: the trace is off by one": lambda p, trace: (
         np.concatenate([trace[1:], trace[-1:]])
     ),
-    "only the first of those present counts": lambda trace: _first_of(trace, 1),
-    "only the last of those present counts: models overwrite each other": lambda trace: _first_of(
-        trace[:, ::-1], 1
-    )[:, ::-1],
-    "only the first ten of those present are used": lambda trace: _first_of(trace, 10),
-    "everybody takes part in a round without participants": lambda trace: (
+    "only the first of those present counts": lambda p, trace: _first_of(trace, 1),
+    "only the last of those present counts: models overwrite each other": lambda p, trace: (
+        _first_of(trace[:, ::-1], 1)[:, ::-1]
+    ),
+    "only the first ten of those present are used": lambda p, trace: _first_of(trace, 10),
+    "everybody takes part in a round without participants": lambda p, trace: (
         trace | ~trace.any(axis=1, keepdims=True)
     ),
-    "a round with a single client of several is skipped: a minimum of two": lambda trace: (
+    "a round with a single client of several is skipped: a minimum of two": lambda p, trace: (
         trace & ((trace.sum(axis=1) != 1) | (trace.shape[1] == 1))[:, None]
     ),
-    "rounds with less than half of the clients are skipped": lambda trace: (
+    "rounds with less than half of the clients are skipped": lambda p, trace: (
         trace & (2 * trace.sum(axis=1) >= trace.shape[1])[:, None]
     ),
 }
@@ -132,16 +137,6 @@ _TRACE: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def _first_of(trace: np.ndarray, most: int) -> np.ndarray:
     return np.asarray(trace & (np.cumsum(trace, axis=1) <= most))
-
-
-def _moved(says: str, move: Callable[[Play, float, FloatArray, FloatArray], FloatArray]) -> Slip:
-    """Return a server's step from its rate, the model and the mean change."""
-
-    def moved(play: Play, x: FloatArray, step: FloatArray) -> FloatArray:
-        rate = play.given.get("server_lr", 1.0)
-        return move(play, rate, x, step / rate)
-
-    return Slip(says, move=moved)
 
 
 def _server_momentum(says: str, share: float, fresh: float) -> Slip:
@@ -153,41 +148,32 @@ def _server_momentum(says: str, share: float, fresh: float) -> Slip:
     return Slip(says, move=move)
 
 
-LOCAL = (
-    *(Slip(says, local=local) for says, local in _LOCAL.items()),
-    *(
-        Slip(
-            f"momentum ({share}) is in the local steps{how}",
-            local=lambda p, k, x, go, share=share, at=at: _along(p, x, go, share, at(p, k)),
-        )
-        for share in (0.9, 0.5)
-        for how, at in _MOMENTUM.items()
-    ),
-)
-SERVER_RATE = (
-    *(_moved(says, move) for says, move in _RATE.items()),
+def _in_local_steps(share: float, at: Callable[[Play, int], Any]) -> Change:
+    return lambda p, k, x, go: _along(p, x, go, share, at(p, k))
+
+
+_WITH_MOMENTUM = {
+    f"momentum ({share}) is in the local steps{how}": _in_local_steps(share, at)
+    for share in (0.9, 0.5)
+    for how, at in _MOMENTUM.items()
+}
+LOCAL = slips("local", {**_LOCAL, **_WITH_MOMENTUM})
+SERVER_RATE = [
+    *slips("move", _RATE),
     Slip(
         "server_lr multiplies the local step size, too",
         options=lambda play, given: {"client_lr": given["server_lr"] * given["client_lr"]},
-        move=lambda play, x, step: x + step / play.given["server_lr"],
+        move=lambda play, x, step: x + step / play.rate,
     ),
-)
-EVERYWHERE = (
-    *(_moved(says, move) for says, move in _MOVE.items()),
+]
+EVERYWHERE = [
+    *slips("move", _MOVE),
     *(
         _server_momentum(f"momentum ({share}) is in the server's steps{how}", share, fresh)
         for share in (0.9, 0.5)
         for how, fresh in {"": 1.0, ", which it averages over rounds from 0": 1 - share}.items()
     ),
-    *(
-        Slip(
-            f"client_lr {says}",
-            options=lambda p, given, power=power, by=by: (
-                {"client_lr": by * given["client_lr"] ** power}
-            ),
-        )
-        for says, power, by in (("is halved", 1, 0.5), ("counts twice in the local steps", 2, 1.0))
-    ),
-    *(Slip(says, trace=lambda p, trace, who=who: who(trace)) for says, who in _TRACE.items()),
+    *slips("options", _CLIENT_LR, "client_lr {}"),
+    *slips("trace", _TRACE),
     Slip("models are recorded before their round: off by one", record=lambda p, old, new: old),
-)
+]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.own_runs import Play, Slip, Steps
+from fltheory.testing.conformance.own_runs import Change, Play, Slip, Steps, slips
 from fltheory.testing.conformance.slips.weights import over
 from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
@@ -84,23 +84,27 @@ _KEPT: Mapping[str, Kept] = {
     ),
 }
 
-_MEAN: Mapping[str, Callable[[Play, FloatArray], FloatArray]] = {
-    "is over those present, not over all N": lambda p, y: y[p.here].sum(axis=0) / over(sum(p.here)),
-    "is the sum divided by the number present, not by all N": lambda p, y: (
+_MEAN: Mapping[str, Change] = {
+    "is over those present, not over all N": lambda p, y, mean: (
+        y[p.here].sum(axis=0) / over(sum(p.here))
+    ),
+    "is the sum divided by the number present, not by all N": lambda p, y, mean: (
         y.sum(axis=0) / over(sum(p.here))
     ),
-    "is divided by those seen so far, not by N": lambda p, y: y.sum(axis=0) / over(sum(p.seen)),
-    "is divided by those seen in earlier rounds, not by N": lambda p, y: (
+    "is divided by those seen so far, not by N": lambda p, y, mean: (
+        y.sum(axis=0) / over(sum(p.seen))
+    ),
+    "is divided by those seen in earlier rounds, not by N": lambda p, y, mean: (
         y.sum(axis=0) / over(sum(p.seen_before))
     ),
-    "is the sum, not divided by N": lambda p, y: y.sum(axis=0),
-    "is left out": lambda p, y: 0 * y[0],
-    "has the wrong sign": lambda p, y: -y.mean(axis=0),
-    "is weighted by data size": lambda p, y: p.sizes @ y / over(p.sizes.sum()),
-    "leaves out those present: it is over absent clients": lambda p, y: (
+    "is the sum, not divided by N": lambda p, y, mean: y.sum(axis=0),
+    "is left out": lambda p, y, mean: 0 * mean,
+    "has the wrong sign": lambda p, y, mean: -mean,
+    "is weighted by data size": lambda p, y, mean: p.sizes @ y / over(p.sizes.sum()),
+    "leaves out those present: it is over absent clients": lambda p, y, mean: (
         y[~p.here].sum(axis=0) / p.n
     ),
-    "leaves out the absent: they are forgotten": lambda p, y: y[p.here].sum(axis=0) / p.n,
+    "leaves out the absent: they are forgotten": lambda p, y, mean: y[p.here].sum(axis=0) / p.n,
 }
 
 
@@ -109,11 +113,8 @@ def of_memory(one: Specification) -> list[Slip]:
     found = [keeping(one, says, kept) for says, kept in _KEPT.items()]
     if one.name == "fedar":
         return found
-    found += [
-        Slip(f"the memory's mean {says}", mean=lambda p, y, mean, of=of: of(p, y))
-        for says, of in _MEAN.items()
-    ]
     starts = "what is kept of a client starts at the model's weights instead of 0"
+    found += slips("mean", _MEAN, "the memory's mean {}")
     return [*found, Slip(starts, first=lambda p, state: {one.memory: p.x0 + 0 * state[one.memory]})]
 
 
@@ -206,98 +207,107 @@ def _waits(play: Play) -> bool:
     return bool(play.given.get("start", "wait") == "wait")
 
 
-def _forgotten(play: Play, rows: FloatArray, last: bool) -> FloatArray:
-    """Return the table without what came while it waited, but in the last round of that."""
+def _forgotten(play: Play, new: State, *, last: bool) -> State:
+    """Return the table without what came while it waited, or with its last round's alone."""
     just = play.seen.all() and not play.seen_before.all()
     stays = play.here[:, None] & just | (just and last)
     waited = _waits(play) and not play.seen_before.all()
-    return np.where(stays, rows, 0.0) if waited else rows
+    return {"updates": np.where(stays | (not waited), new["updates"], 0.0)}
 
 
-_STANDS: Mapping[str, Callable[[Play], bool]] = {
-    "the first step comes one round after the last client has appeared": lambda p: (
-        _waits(p) and not p.seen_before.all()
-    ),
-    "an empty round leaves the model as it is, instead of stepping along the memory": lambda p: (
-        not p.who
+_STANDS: Mapping[str, Change] = {
+    "the first step comes one round after the last client has appeared": lambda p, x, step: (
+        x if _waits(p) and not p.seen_before.all() else x + step
     ),
 }
-_TABLE: Mapping[str, Callable[[Play, FloatArray], FloatArray]] = {
-    "updates of the waiting time are forgotten": lambda p, y: _forgotten(p, y, last=False),
-    "updates of the waiting time are forgotten, except those of its last round": lambda p, y: (
-        _forgotten(p, y, last=True)
-    ),
-    "the entry of an absent client is set to 0 after the round: no memory": lambda p, y: np.where(
-        p.here[:, None], y, 0.0
+_STANDS_IF_EMPTY: Mapping[str, Change] = {
+    "an empty round leaves the model as it is, instead of stepping along the memory": (
+        lambda p, x, step: x + step if p.who else x
     ),
 }
-
-
-def standing(says: str) -> Slip:
-    """Return a round in which the model stays."""
-    return Slip(says, move=lambda play, x, step: x if _STANDS[says](play) else x + step)
+_START: Mapping[str, Change] = {
+    "the other start: it waits where it should not, or does not where it should": (
+        lambda p, given: {"start": "zero" if _waits(p) else "wait"}
+    ),
+    "start is ignored: it always waits until all have appeared": lambda p, given: {"start": "wait"},
+    "start is ignored: it never waits until all have appeared": lambda p, given: {"start": "zero"},
+}
+_TABLE: Mapping[str, Change] = {
+    "updates of the waiting time are forgotten": lambda p, old, new: _forgotten(p, new, last=False),
+    "updates of the waiting time are forgotten, except those of its last round": (
+        lambda p, old, new: _forgotten(p, new, last=True)
+    ),
+    "the entry of an absent client is set to 0 after the round: no memory": lambda p, old, new: {
+        "updates": np.where(p.here[:, None], new["updates"], 0.0)
+    },
+}
+_ALONG: Mapping[str, Change] = {
+    "the step uses the table before it is updated": lambda p, y, mean: p.state["updates"][0].mean(
+        axis=0
+    ),
+    "the table keeps models, not changes: stale ones pull": partial(_models_kept, False),
+    "the table keeps models, not changes, at first x0": partial(_models_kept, True),
+}
 
 
 def mifa(one: Specification) -> list[Slip]:
     """Return what else goes wrong in MIFA."""
-    kept = "the table keeps models, not changes"
-    starts = {"wait": "always waits", "zero": "never waits"}
     return [
-        Slip(
-            "the other start: it waits where it should not, or does not where it should",
-            options=lambda p, given: {"start": "zero" if _waits(p) else "wait"},
-        ),
-        *(
-            Slip(
-                f"start is ignored: it {says} until all have appeared",
-                options=lambda p, given, start=start: {"start": start},
-            )
-            for start, says in starts.items()
-        ),
-        *map(standing, _STANDS),
-        *(
-            Slip(says, after=lambda p, old, new, of=of: {"updates": of(p, new["updates"][0])[None]})
-            for says, of in _TABLE.items()
-        ),
-        Slip(
-            "the step uses the table before it is updated",
-            mean=lambda p, y, mean: p.state["updates"][0].mean(axis=0),
-        ),
-        Slip(f"{kept}: stale ones pull", mean=partial(_models_kept, False)),
-        Slip(f"{kept}, at first x0", mean=partial(_models_kept, True)),
+        *slips("options", _START),
+        *slips("move", {**_STANDS, **_STANDS_IF_EMPTY}),
+        *slips("after", _TABLE),
+        *slips("mean", _ALONG),
     ]
 
 
 # --- FedAR: ages, psi and N_t
 
-_PSI: Mapping[str, Callable[[FloatArray, float, float], FloatArray]] = {
-    "ages are one too high: psi(tau + 1)": lambda a, g, cap: np.minimum(1 + g * (a + 1), cap),
-    "ages are one too low: psi(tau - 1)": lambda a, g, cap: np.minimum(1 + g * (a - 1), cap),
-    "weights do not grow with the age": lambda a, g, cap: a**0,
-    "psi is not capped at largest": lambda a, g, cap: 1 + g * a,
-    "weights grow by the factor 1 + growth a round": lambda a, g, cap: np.minimum(
-        (1 + g) ** a, cap
+_PSI: Mapping[str, Change] = {
+    "ages are one too high: psi(tau + 1)": lambda p, psi: lambda age: psi(age + 1),
+    "ages are one too low: psi(tau - 1)": lambda p, psi: lambda age: psi(age - 1),
+    "weights do not grow with the age": lambda p, psi: lambda age: age**0,
+    "psi is not capped at largest": lambda p, psi: lambda age: 1 + psi.growth * age,
+    "weights grow by the factor 1 + growth a round": lambda p, psi: (
+        lambda age: np.minimum((1 + psi.growth) ** age, psi.largest)
     ),
-    "weights fall with the age, 1/(1 + growth tau)": lambda a, g, cap: 1 / (1 + g * a),
-    "weights fall with the age: 1/psi": lambda a, g, cap: 1 / np.minimum(1 + g * a, cap),
-    "psi is applied twice": lambda a, g, cap: np.minimum(1 + g * a, cap) ** 2,
+    "weights fall with the age, 1/(1 + growth tau)": lambda p, psi: (
+        lambda age: 1 / (1 + psi.growth * age)
+    ),
+    "weights fall with the age: 1/psi": lambda p, psi: lambda age: 1 / psi(age),
+    "psi is applied twice": lambda p, psi: lambda age: psi(age) ** 2,
 }
-_NUMBER: Mapping[str, Callable[[Play, FloatArray], float]] = {
-    "divides by N instead of N_t, those that count": lambda p, psi: p.n,
+_LATE_PSI: Mapping[str, Change] = {
+    "psi is taken at the ages of the round before": lambda p, psi: (
+        lambda age: psi(p.state["inactive"])
+    ),
+}
+_CUTOFF: Mapping[str, Change] = {
+    "the cut-off excludes an age equal to it: < instead of <=": lambda p, most: most - 0.5,
+    "the cut-off is one round too late": lambda p, most: most + 1,
+    "the cut-off is not applied": lambda p, most: np.inf,
+}
+# What is summed up, (N,), and what that is divided by.
+_COUNTED: Mapping[str, Callable[[Play, FloatArray], tuple[FloatArray, float]]] = {
+    "divides by N instead of N_t, those that count": lambda p, psi: (psi, p.n),
     "divides by all who ever appeared: clients beyond the cut-off still count in N_t": (
-        lambda p, psi: sum(p.seen)
+        lambda p, psi: (psi, sum(p.seen))
     ),
-    "divides by the number present instead of N_t": lambda p, psi: sum(p.here) or np.inf,
-    "divides by the number present instead of N_t, or by 1 if nobody is": lambda p, psi: sum(
-        p.here
+    "divides by the number present instead of N_t": lambda p, psi: (psi, sum(p.here) or np.inf),
+    "divides by the number present instead of N_t, or by 1 if nobody is": (
+        lambda p, psi: (psi, sum(p.here))
     ),
-    "divides by the sum of the weights instead of N_t": lambda p, psi: float(psi.sum()),
-    "clients who never appeared count in N_t": lambda p, psi: sum((psi > 0) | ~p.seen),
+    "divides by the sum of the weights instead of N_t": lambda p, psi: (psi, psi.sum()),
+    "clients who never appeared count in N_t": lambda p, psi: (psi, sum((psi > 0) | ~p.seen)),
+    "only those present count: stale updates are left out": lambda p, psi: _of(psi, p.here),
+    "a client that was once beyond the cut-off never counts again": lambda p, psi: _of(
+        psi, ~_ever_expired(p, psi > 0)
+    ),
 }
-_CUTOFF: Mapping[str, Callable[[float], float]] = {
-    "the cut-off excludes an age equal to it: < instead of <=": lambda most: most - 0.5,
-    "the cut-off is one round too late": lambda most: most + 1,
-    "the cut-off is not applied": lambda most: np.inf,
+_SIZED: Mapping[str, Callable[[Play, FloatArray], tuple[FloatArray, float]]] = {
+    "updates are also weighted by data size": lambda p, psi: (
+        psi * p.sizes * p.n / over(p.sizes.sum()),
+        sum(psi > 0),
+    ),
 }
 _AGE: Mapping[str, Callable[[Play, FloatArray, FloatArray], FloatArray]] = {
     "an age is not set to 0 on return: it stays the same": lambda p, old, ages: np.where(
@@ -310,28 +320,24 @@ _AGE: Mapping[str, Callable[[Play, FloatArray, FloatArray], FloatArray]] = {
 }
 
 
-def _counted(says: str, number: Callable[[Play, FloatArray], float]) -> Slip:
-    """Return another divisor than N_t, or others in the sum."""
-
-    def average(play: Play, plain: Any, psi: FloatArray, updates: FloatArray) -> FloatArray:
-        proper = float((psi > 0).sum())
-        return np.asarray(plain(psi, updates) * proper / over(float(number(play, psi[0]))))
-
-    return Slip(says, names={"weighted_sum": average})
+def _of(psi: FloatArray, those: np.ndarray) -> tuple[FloatArray, float]:
+    mine = np.where(those, psi, 0.0)
+    return mine, float((mine > 0).sum())
 
 
-def _others_count(says: str, those: Callable[[Play, np.ndarray], np.ndarray]) -> Slip:
-    def average(play: Play, plain: Any, psi: FloatArray, updates: FloatArray) -> FloatArray:
-        mine = (psi[0] > 0) & those(play, psi[0] > 0)
-        share = over(float((psi > 0).sum())) / over(float(mine.sum()))
-        return np.asarray(plain(np.where(mine, psi, 0.0), updates) * share)
-
-    return Slip(says, names={"weighted_sum": average})
-
-
-def _expired(play: Play, counts: np.ndarray) -> np.ndarray:
+def _ever_expired(play: Play, counts: np.ndarray) -> np.ndarray:
     gone = play.kept["gone"] = play.kept.get("gone", False) | (play.seen & ~counts)
-    return np.asarray(~gone)
+    return np.asarray(gone)
+
+
+def _counted(change: Callable[[Play, FloatArray], tuple[FloatArray, float]]) -> Change:
+    """Return a mean over others, or with another divisor, than the N_t that count."""
+
+    def average(play: Play, plain: Any, psi: FloatArray, updates: FloatArray) -> FloatArray:
+        mine, number = change(play, psi[0])
+        return np.asarray(plain(mine[None], updates) * (psi > 0).sum() / over(float(number)))
+
+    return average
 
 
 def _aged(says: str, age: Callable[[Play, FloatArray, FloatArray], FloatArray]) -> Slip:
@@ -358,37 +364,16 @@ def _aged(says: str, age: Callable[[Play, FloatArray, FloatArray], FloatArray]) 
 
 def fedar(one: Specification) -> list[Slip]:
     """Return what else goes wrong in FedAR."""
-    psi = [
-        Slip(
-            says,
-            algorithm={
-                "weight": lambda p, psi, of=of: lambda ages: of(ages, psi.growth, psi.largest)
-            },
-        )
-        for says, of in _PSI.items()
-    ]
-    cutoffs = [
-        Slip(says, algorithm={"cutoff": lambda p, cutoff, of=of: of(cutoff)})
-        for says, of in _CUTOFF.items()
-    ]
+    counted, sized = (
+        slips("names.weighted_sum", {says: _counted(change) for says, change in table.items()})
+        for table in (_COUNTED, _SIZED)
+    )
     return [
-        *psi,
-        *cutoffs,
-        *(_counted(says, number) for says, number in _NUMBER.items()),
-        _others_count("only those present count: stale updates are left out", lambda p, _: p.here),
-        _others_count("a client that was once beyond the cut-off never counts again", _expired),
+        *slips("algorithm.weight", _PSI),
+        *slips("algorithm.cutoff", _CUTOFF),
+        *counted,
         *(_aged(says, age) for says, age in _AGE.items()),
-        standing("an empty round leaves the model as it is, instead of stepping along the memory"),
-        Slip(
-            "psi is taken at the ages of the round before",
-            algorithm={"weight": lambda p, psi: lambda ages: psi(p.state["inactive"])},
-        ),
-        Slip(
-            "updates are also weighted by data size",
-            names={
-                "weighted_sum": lambda p, plain, psi, updates: plain(
-                    psi * p.sizes * p.n / over(p.sizes.sum()), updates
-                )
-            },
-        ),
+        *slips("move", _STANDS_IF_EMPTY),
+        *slips("algorithm.weight", _LATE_PSI),
+        *sized,
     ]

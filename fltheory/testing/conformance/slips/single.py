@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.own_runs import Change, Play, Slip, Steps
+from fltheory.testing.conformance.own_runs import Change, Play, Slip, Steps, slips
 from fltheory.testing.conformance.slips.memory import State
 from fltheory.testing.conformance.slips.weights import over, per_client, shares, steps_of
 from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
-
-
-def _replaced(says: str, **parts: Callable[..., Any]) -> Slip:
-    """Return a method of the algorithm replaced, given the play, the method and its arguments."""
-
-    def instead(part: Callable[..., Any]) -> Change:
-        return lambda play, plain: lambda *given: part(play, plain, *given)
-
-    return Slip(says, algorithm={name: instead(part) for name, part in parts.items()})
-
-
-def _options(says: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Slip:
-    return Slip(says, options=lambda play, given: change(given))
-
 
 # --- FedProx: the proximal term, of the client, mu, y, the round's model and the steps left
 
@@ -89,7 +75,7 @@ _TAU: Mapping[str, Callable[..., float]] = {
     "is cut to a whole number": lambda play, p, tau, here: int(p @ tau + 1e-9),
     "is sum p tau^2 / sum p tau": lambda play, p, tau, here: p @ tau**2 / (p @ tau),
     "divides the change": lambda play, p, tau, here: 1 / (p @ tau),
-    "is that of the round before": lambda play, p, tau, here: _tau_before(play, float(p @ tau)),
+    "is that of the round before": lambda play, p, tau, here: play.before("tau", p @ tau),
 }
 _NOVA: Mapping[str, Callable[..., Any]] = {
     **{
@@ -107,11 +93,6 @@ _NOVA: Mapping[str, Callable[..., Any]] = {
         p @ tau * here * shares(play.sizes) / tau
     ),
 }
-
-
-def _tau_before(play: Play, now: float) -> float:
-    play.kept["tau"], then = now, play.kept.get("tau", now)
-    return float(then)
 
 
 def _nova(says: str, weigh: Callable[..., Any], **parts: Any) -> Slip:
@@ -192,6 +173,11 @@ _C_I: Mapping[str, Callable[..., Any]] = {
         p.here[:, None], p.given["server_lr"] * new, new
     ),
     "is everybody's": lambda p, old, new, c: np.tile(new[p.who[-1]], (p.n, 1)) if p.who else new,
+}
+
+
+_OTHER_OPTION: Mapping[str, Change] = {
+    "the other option renews the controls": lambda p, given: {"option": 3 - given["option"]}
 }
 
 
@@ -319,7 +305,7 @@ def scaffold(one: Specification) -> list[Slip]:
             once,
             local=lambda p, k, x, go: go(x, added=lambda j, y: np.asarray(go.push) * (j == 0)) - x,
         ),
-        _options("the other option renews the controls", lambda g: {"option": 3 - g["option"]}),
+        *slips("options", _OTHER_OPTION),
         _controls(within, local=_one_by_one, after=_one_by_one_kept),
     ]
 
@@ -343,17 +329,21 @@ _OMEGA: Mapping[str, Callable[[Play, FloatArray], FloatArray]] = {
     "omega counts the interval that ends in this round already": lambda p, omega: (
         (p.state["ended"][0] + p.state["lasted"][0] + 1) / (p.state["intervals"][0] + 1)
     ),
-    "omega is that of the round before: one round late": lambda p, omega: _omega_late(p, omega),
-    "omega is rounds over participations": lambda p, omega: p.t / np.maximum(_times(p), 1),
+    "omega is that of the round before: one round late": lambda p, omega: p.before(
+        "omega", omega, np.ones(p.n)
+    ),
+    "omega is rounds over participations": lambda p, omega: p.t / np.maximum(p.times, 1),
     "all clients share one omega, the mean": lambda p, omega: np.full(p.n, omega.mean()),
     "changes are divided by omega": lambda p, omega: 1 / np.maximum(omega, 1e-9),
     "omega is not used: all weights are 1": lambda p, omega: omega**0,
     "omega is applied twice": lambda p, omega: omega**2,
 }
-_CUT: Mapping[str, Callable[[float], float]] = {
-    "intervals are cut off one round too early: the cut-off is one less": lambda most: most - 1,
-    "intervals are cut off one round too late: the cut-off is one more": lambda most: most + 1,
-    "the cut-off is not applied": lambda most: math.inf,
+_CUT: Mapping[str, Change] = {
+    "intervals are cut off one round too early: the cut-off is one less": lambda p, most: max(
+        1, most - 1
+    ),
+    "intervals are cut off one round too late: the cut-off is one more": lambda p, most: most + 1,
+    "the cut-off is not applied": lambda p, most: math.inf,
 }
 
 
@@ -376,31 +366,20 @@ def _intervals(how: State, play: Play, plain: Change, counts: State, who: Any) -
     return {**plain(counts, who), "omega": np.array([omega])}
 
 
-def _omega_late(play: Play, omega: FloatArray) -> FloatArray:
-    play.kept["omega"], before = omega, play.kept.get("omega", np.ones(play.n))
-    return np.asarray(before)
-
-
-def _times(play: Play) -> FloatArray:
-    play.kept["times"] = play.kept.get("times", np.zeros(play.n)) + play.here
-    return np.asarray(play.kept["times"])
+def _at(how: State) -> Change:
+    """Return where omega begins."""
+    return lambda p, state: {"omega": how.get("first", 1.0) + 0 * state["omega"]}
 
 
 def fedau(one: Specification) -> list[Slip]:
     """Return what goes wrong in the intervals between rounds of presence."""
-    intervals = [
-        replace(
-            _replaced(says, counted=partial(_intervals, how)),
-            first=lambda p, state, how=how: {"omega": how.get("first", 1.0) + 0 * state["omega"]},
-        )
-        for says, how in _INTERVALS.items()
-    ]
     return [
-        *intervals,
         *(
-            Slip(says, algorithm={"cutoff": lambda p, cutoff, of=of: max(1, of(cutoff))})
-            for says, of in _CUT.items()
+            slip
+            for says, how in _INTERVALS.items()
+            for slip in slips("method.counted", {says: partial(_intervals, how)}, first=_at(how))
         ),
+        *slips("algorithm.cutoff", _CUT),
         *(
             Slip(says, weights=lambda p, w, of=of: of(p, p.state["omega"][0]) / p.n)
             for says, of in _OMEGA.items()
@@ -411,7 +390,7 @@ def fedau(one: Specification) -> list[Slip]:
 def fedavg_is(one: Specification) -> list[Slip]:
     """Return what goes wrong where the availability is taken from what was seen."""
     says = "the share of rounds seen so far stands for the availability"
-    return [Slip(says, weights=lambda p, w: p.t / np.maximum(_times(p), 1) / p.n)]
+    return [Slip(says, weights=lambda p, w: p.t / np.maximum(p.times, 1) / p.n)]
 
 
 # --- F3AST: by what clients are chosen, of alpha and r, and how r is renewed
@@ -438,10 +417,31 @@ _SMOOTHED: Mapping[str, Callable[..., Any]] = {
         p.here, plain(r, mark), r
     ),
 }
-_TAKEN: Mapping[str, Callable[[int], int]] = {
-    "everybody present trains: size is not used": lambda size: 10**9,
-    "one client too many is chosen": lambda size: size + 1,
-    "one client too few is chosen": lambda size: size - 1,
+_TAKEN: Mapping[str, Change] = {
+    "everybody present trains: size is not used": lambda p, size: 10**9,
+    "one client too many is chosen": lambda p, size: size + 1,
+    "one client too few is chosen": lambda p, size: size - 1,
+}
+_WEIGHED: Mapping[str, Change] = {
+    "the update is divided by size": lambda p, w: w / p.given["size"],
+    "weights use the rate before it is updated": lambda p, w: _old_rate(p, w),
+    "weights use the learned rate before it is updated": lambda p, w: (
+        _old_rate(p, w) if _learned(p) else w
+    ),
+    "weights are (alpha/r)^2, not alpha/r": lambda p, w: w**2,
+}
+_SMOOTHING: Mapping[str, Change] = {
+    "smoothing: the rate keeps beta of its past instead of 1 - beta": lambda p, given: {
+        "smoothing": 1 - given["smoothing"]
+    },
+}
+_RATES: Mapping[str, Callable[[Play], float]] = {
+    "1": lambda p: 1.0,
+    "size/N": lambda p: p.given["size"] / p.n,
+    "1/N": lambda p: 1 / p.n,
+}
+_UNKNOWN: Mapping[str, Change] = {
+    "the availability is not used": lambda p, given: {"availability": None}
 }
 
 
@@ -459,8 +459,16 @@ def _by_merit(merit: Callable[..., FloatArray]) -> Change:
     return chosen
 
 
-def _last_of_equals(play: Play, plain: Change, urgency: FloatArray, who: np.ndarray) -> Any:
-    return plain(1 / np.where(who, urgency, 1.0)[:, ::-1], who[:, ::-1])[:, ::-1]
+_CHOSEN: Mapping[str, Change] = {
+    "clients are chosen in the wrong order, starting with those that matter least": (
+        lambda p, plain, urgency, who: plain(
+            1 / np.where(who, urgency, 1.0)[:, ::-1], who[:, ::-1]
+        )[:, ::-1]
+    ),
+    "the most urgent of all clients are chosen, and the absent among them do not answer": (
+        lambda p, plain, urgency, who: who & plain(urgency, np.ones_like(who))
+    ),
+}
 
 
 def _most_urgent(play: Play, plain: Change, urgency: FloatArray, who: np.ndarray) -> Any:
@@ -472,52 +480,25 @@ def _old_rate(play: Play, proper: FloatArray) -> FloatArray:
     return np.where(proper > 0, per_client(play, "target_weights") / rate, 0.0)
 
 
+def _begun_at(rate: Callable[[Play], float]) -> Change:
+    return lambda p, state: {"rate": rate(p) + 0 * state["rate"]} if "rate" in state else {}
+
+
 def f3ast(one: Specification) -> list[Slip]:
     """Return what goes wrong in the rates and in the choice."""
-    least = "clients are chosen in the wrong order, starting with those that matter least"
-    absent = "the most urgent of all clients are chosen, and the absent among them do not answer"
+    merits = {says: _by_merit(merit) for says, merit in _MERIT.items()}
+    starts = {says: _begun_at(rate) for says, rate in _RATES.items()}
     again = "clients are drawn with replacement: the most urgent one is taken size times"
-    starts = {
-        "1": lambda p: 1.0,
-        "size/N": lambda p: p.given["size"] / p.n,
-        "1/N": lambda p: 1 / p.n,
-    }
     return [
-        *(
-            _replaced(f"clients are chosen {says}", _chosen=_by_merit(merit))
-            for says, merit in _MERIT.items()
-        ),
-        _replaced(least, _chosen=_last_of_equals),
-        _replaced(
-            absent, _chosen=lambda p, plain, urgency, who: who & plain(urgency, np.ones_like(who))
-        ),
-        replace(_replaced(again, _chosen=_most_urgent), weights=lambda p, w: w * p.given["size"]),
-        *(
-            Slip(says, algorithm={"size": lambda p, size, of=of: of(size)})
-            for says, of in _TAKEN.items()
-        ),
-        Slip("the update is divided by size", weights=lambda p, w: w / p.given["size"]),
-        Slip("weights use the rate before it is updated", weights=_old_rate),
-        Slip(
-            "weights use the learned rate before it is updated",
-            weights=lambda p, w: _old_rate(p, w) if _learned(p) else w,
-        ),
-        Slip("weights are (alpha/r)^2, not alpha/r", weights=lambda p, w: w**2),
-        *(_replaced(says, _smoothed=of) for says, of in _SMOOTHED.items()),
-        _options(
-            "smoothing: the rate keeps beta of its past instead of 1 - beta",
-            lambda given: {"smoothing": 1 - given["smoothing"]},
-        ),
-        *(
-            Slip(
-                f"rates start at {says} instead of the target weights",
-                first=lambda p, state, of=of: (
-                    {"rate": of(p) + 0 * state["rate"]} if "rate" in state else {}
-                ),
-            )
-            for says, of in starts.items()
-        ),
-        _options("the availability is not used", lambda given: {"availability": None}),
+        *slips("method._chosen", merits, "clients are chosen {}"),
+        *slips("method._chosen", _CHOSEN),
+        *slips("method._chosen", {again: _most_urgent}, weights=lambda p, w: w * p.given["size"]),
+        *slips("algorithm.size", _TAKEN),
+        *slips("weights", _WEIGHED),
+        *slips("method._smoothed", _SMOOTHED),
+        *slips("options", _SMOOTHING),
+        *slips("first", starts, "rates start at {} instead of the target weights"),
+        *slips("options", _UNKNOWN),
     ]
 
 
@@ -539,8 +520,8 @@ _KEPT: Mapping[str, Callable[..., Any]] = {
     "clients are tried in order of |correlation|": lambda p, plain, losses, alpha, pi, by: plain(
         losses, alpha, pi, np.abs(by)
     ),
-    "the clients excluded are those of the round before": lambda p, plain, *given: _late(
-        p, plain(*given)
+    "the clients excluded are those of the round before": lambda p, plain, *given: p.before(
+        "kept", now := plain(*given), np.ones_like(now)
     ),
     "a client that was excluded never comes back": lambda p, plain, *given: (
         p.kept.update(left=p.kept.get("left", True) & plain(*given)) or p.kept["left"]
@@ -557,16 +538,16 @@ _EPSILON: Mapping[str, Mapping[str, Any]] = {
     "Gamma, the largest gap, is over the clients kept": {"of": lambda p, those: those},
     "Gamma, the largest gap, is over the clients present": {"of": lambda p, those: p.who},
 }
-_GIVEN: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "loss_smoothing: the loss keeps beta of its past instead of 1 - beta": lambda given: {
+_GIVEN: Mapping[str, Change] = {
+    "loss_smoothing: the loss keeps beta of its past instead of 1 - beta": lambda p, given: {
         "loss_smoothing": 1 - given["loss_smoothing"]
     },
-    "losses are not smoothed": lambda given: {"loss_smoothing": 1.0},
-    "kappa_bar is not squared": lambda given: {"kappa_bar": given["kappa_bar"] ** 0.5},
-    "the threshold is not used": lambda given: {"threshold": 0.0},
-    "the prior's two numbers are swapped": lambda given: {"prior": given["prior"][::-1]},
-    "known_minima are not used": lambda given: {"known_minima": None},
-    "availability and correlation are not used where they are given": lambda given: {
+    "losses are not smoothed": lambda p, given: {"loss_smoothing": 1.0},
+    "kappa_bar is not squared": lambda p, given: {"kappa_bar": given["kappa_bar"] ** 0.5},
+    "the threshold is not used": lambda p, given: {"threshold": 0.0},
+    "the prior's two numbers are swapped": lambda p, given: {"prior": given["prior"][::-1]},
+    "known_minima are not used": lambda p, given: {"known_minima": None},
+    "availability and correlation are not used where they are given": lambda p, given: {
         "availability": None,
         "correlation": None,
     },
@@ -579,11 +560,6 @@ _WEIGHTS_OF_KEPT: Mapping[str, Callable[[Play, np.ndarray], float]] = {
         p, "target_weights"
     )[kept].sum(),
 }
-
-
-def _late(play: Play, now: np.ndarray) -> np.ndarray:
-    play.kept["kept"], then = now, play.kept.get("kept", np.ones_like(now))
-    return np.asarray(then)
 
 
 def _not_again(play: Play, plain: Change, kept: Any, *given: Any, **rest: Any) -> Any:
@@ -669,8 +645,7 @@ def _estimated(share: bool, prior: float | None) -> Change:
 def _round_late(play: Play, plain: Change, state: State, who: Any) -> Any:
     counts, pi, by = plain(state, who)
     first, second = play.given["prior"]
-    then = play.kept.get("facts", (first / (first + second) + 0 * pi, 0 * by))
-    play.kept["facts"] = pi, by
+    then = play.before("facts", (pi, by), (first / (first + second) + 0 * pi, 0 * by))
     return (counts, *then) if counts else (counts, pi, by)
 
 
@@ -679,50 +654,55 @@ def _raw_minimum(play: Play, plain: Change, state: State, report: Any, who: Any)
     return {**plain(state, report, who), "minimum": np.where(who, least, state["minimum"])}
 
 
+def _as_kept(share: Callable[[Play, np.ndarray], float]) -> Change:
+    return lambda p, w: w / over(float(share(p, p.kept["kept"][0])))
+
+
+# Without the prior: whether the availability is so, and what is added to the correlation's counts.
+_WITHOUT_PRIOR: Mapping[str, Sequence[tuple[bool, float | None]]] = {
+    "the availability is": [(True, None)],
+    "the correlation is": [(False, 0.0), (False, 1e-9)],
+    "the availability and the correlation are": [(True, 0.0), (True, 1e-9)],
+}
+_REPORTS: Mapping[str, Change] = {
+    "losses are reported after the local steps, not at the round's model": lambda p, k, x: (
+        p.clients[k].loss(Steps(p.clients[k], p.given["local_steps"], p.given["client_lr"])(x))
+    ),
+}
+
+
 def ca_fed(one: Specification) -> list[Slip]:
     """Return what goes wrong in the estimates, in who is excluded and in the weights."""
-    passes = ("the order of correlation only", "the order of availability only")
-    estimates: Mapping[str, list[tuple[bool, float | None]]] = {
-        "the availability is": [(True, None)],
-        "the correlation is": [(False, 0.0), (False, 1e-9)],
-        "the availability and the correlation are": [(True, 0.0), (True, 1e-9)],
+    exclusions = {
+        "clients are tried in the order of correlation only": _pass(0),
+        "clients are tried in the order of availability only": _pass(1),
+        **{says: _tried(how) for says, how in _EPSILON.items()},
+        "a client that was excluded never comes back: each round adds to the exclusions": (
+            _not_again
+        ),
     }
+    raw = "the minimum is over raw reports, not over smoothed losses"
     late = "the availability is estimated without the present round: one round late"
-    never = "a client that was excluded never comes back: each round adds to the exclusions"
     return [
-        *(_replaced(says, _kept=change) for says, change in _KEPT.items()),
+        *slips("method._kept", _KEPT),
+        *slips("names.kept_after_exclusion", exclusions),
+        *slips("options", _GIVEN),
         *(
-            Slip(f"clients are tried in {says}", names={"kept_after_exclusion": _pass(number)})
-            for number, says in enumerate(passes)
+            slip
+            for says, share in _WEIGHTS_OF_KEPT.items()
+            for slip in slips("method._kept", {says: _remembered}, weights=_as_kept(share))
         ),
+        *slips("method._losses", {raw: _raw_minimum}),
+        *slips("loss", _REPORTS),
         *(
-            Slip(says, names={"kept_after_exclusion": _tried(how)})
-            for says, how in _EPSILON.items()
-        ),
-        Slip(never, names={"kept_after_exclusion": _not_again}),
-        *(_options(says, change) for says, change in _GIVEN.items()),
-        *(
-            replace(
-                _replaced(says, _kept=_remembered),
-                weights=lambda p, w, of=of: w / over(float(of(p, p.kept["kept"][0]))),
-            )
-            for says, of in _WEIGHTS_OF_KEPT.items()
-        ),
-        _replaced(
-            "the minimum is over raw reports, not over smoothed losses", _losses=_raw_minimum
-        ),
-        Slip(
-            "losses are reported after the local steps, not at the round's model",
-            loss=lambda p, k, x: p.clients[k].loss(
-                Steps(p.clients[k], p.given["local_steps"], p.given["client_lr"])(x)
-            ),
-        ),
-        *(
-            _replaced(f"{says} estimated without the prior", _availability=_estimated(*how))
-            for says, hows in estimates.items()
+            slip
+            for says, hows in _WITHOUT_PRIOR.items()
             for how in hows
+            for slip in slips(
+                "method._availability", {f"{says} estimated without the prior": _estimated(*how)}
+            )
         ),
-        _replaced(late, _availability=_round_late),
+        *slips("method._availability", {late: _round_late}),
     ]
 
 

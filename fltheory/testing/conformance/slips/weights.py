@@ -70,9 +70,7 @@ def weighing(says: str, weigh: Weigh) -> Slip:
 
 
 def _total_before(play: Play, raw: FloatArray, total: float) -> FloatArray:
-    if raw.any():
-        play.kept["total"], total = total, play.kept.get("total", total)
-    return raw / over(total)
+    return raw / over(play.before("total", total) if raw.any() else total)
 
 
 def _ordered(play: Play, raw: FloatArray, who: list[int]) -> FloatArray:

@@ -11,10 +11,10 @@ from rich.console import Console
 from sampled_means import agree
 
 from fltheory.fedau import BestCutoff, CutoffError, best_cutoff, weight_errors
+from fltheory.report import write_figure
 from fltheory.report.terminal.cutoff_report import (
     cutoff_figure,
     cutoff_table,
-    write_cutoffs,
 )
 
 FOUND = BestCutoff(
@@ -64,8 +64,8 @@ def test_what_would_take_too_long_is_not_sampled(monkeypatch: pytest.MonkeyPatch
 def test_files(tmp_path: Path) -> None:
     found = best_cutoff(0.5, 20)
     first, second = tmp_path / "a.svg", tmp_path / "b.svg"
-    write_cutoffs(0.5, 20, found, first)
-    write_cutoffs(0.5, 20, found, second)
+    write_figure(lambda: cutoff_figure(0.5, 20, found), first)
+    write_figure(lambda: cutoff_figure(0.5, 20, found), second)
     assert first.read_bytes() == second.read_bytes()
     with pytest.raises(ValueError, match="out must end in"):
-        write_cutoffs(0.5, 20, found, tmp_path / "a.pdf")
+        write_figure(lambda: cutoff_figure(0.5, 20, found), tmp_path / "a.pdf")

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from fltheory.claims.curves import BoundCurve
+from fltheory.report import write_figure
 from fltheory.report.terminal.weights_report import (
     weights_figure,
     weights_summary,
     weights_table,
-    write_weights,
 )
 from fltheory.verify import Outcome
 from fltheory.weights.client_weights import of_problem
@@ -83,7 +83,7 @@ def test_the_figure_of_many_clients_has_dots_in_order_of_availability(tmp_path: 
     np.testing.assert_allclose(weights[:5000], 4e-5, rtol=1e-6)
     np.testing.assert_allclose(weights[5000:], 1.6e-4, rtol=1e-6)
     path = tmp_path / "many.svg"
-    write_weights(problem, solve(problem), path)
+    write_figure(lambda: weights_figure(problem, solve(problem)), path)
     assert path.stat().st_size < 500_000
 
 
@@ -119,12 +119,12 @@ def test_beside_the_weights_stands_what_is_said_of_their_error() -> None:
 def test_the_same_weights_give_the_same_bytes(tmp_path: Path, name: str) -> None:
     problem = alike(3)
     first, second = tmp_path / "a" / name, tmp_path / "b" / name
-    write_weights(problem, solve(problem), first)
-    write_weights(problem, solve(problem), second)
+    write_figure(lambda: weights_figure(problem, solve(problem)), first)
+    write_figure(lambda: weights_figure(problem, solve(problem)), second)
     assert first.read_bytes() == second.read_bytes()
     assert first.stat().st_size > 1000
 
 
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"out must end in .png or .svg, got"):
-        write_weights(alike(2), solve(alike(2)), tmp_path / "weights.pdf")
+        write_figure(lambda: weights_figure(alike(2), solve(alike(2))), tmp_path / "weights.pdf")
