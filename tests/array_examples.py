@@ -54,7 +54,7 @@ from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.correlated.program import DifferenceForm, OnOffProgram
 from fltheory.worst_case.memory import LyapunovProgram, MemoryRound
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.rounds.program import Program
 from fltheory.worst_case.rounds.slack import slack_of
 from fltheory.worst_case.semidefinite import optimum

@@ -167,7 +167,7 @@ def command(
         print(f"nothing written to {rocq}: nothing was proved")
 
 
-def _write(certificate: ProofFile | None, out: Path | None, hint: bool) -> None:
+def _write(certificate: ProofFile[Any] | None, out: Path | None, hint: bool) -> None:
     if out is not None and certificate is not None:
         certificate.write(out)
         tell_written(out)

@@ -21,7 +21,6 @@ from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, NUMBERS, form
 from fltheory.worst_case.checker.one_round import BERNSTEIN, NODES, RESIDUAL, Box
 from fltheory.worst_case.rounds.certificate import (
     Certificate,
-    accepted,
     certificate_text,
     of_bits,
     rounded_box,
@@ -79,7 +78,7 @@ def interval_certificate(
             waiting += [(middle, end), (start, middle)]
         else:
             done.append(box)
-    return accepted(certificate_text(a_round, client_class, DISTANCE, bound, done))
+    return Certificate.accepted(certificate_text(a_round, client_class, DISTANCE, bound, done))
 
 
 def _polynomials(theorem: Theorem, clients: ClientClass, a_round: OneRound) -> Polynomials:
@@ -128,7 +127,8 @@ def _box(
         return None
     for bits in (32, 44):
         box = rounded_box(a_round, slacks[0], solution.multipliers, of_bits(bits), (low, high))
-        if accepted(certificate_text(a_round, clients, DISTANCE, bound, [box])) is not None:
+        text = certificate_text(a_round, clients, DISTANCE, bound, [box])
+        if Certificate.accepted(text) is not None:
             return box
     return None
 
