@@ -36,7 +36,7 @@ from fltheory.worst_case.proof.proof_file import (
     heterogeneity_text,
     text_from_above,
 )
-from fltheory.worst_case.proof.rocq_memory import memory_theorem
+from fltheory.worst_case.proof.rocq_export import memory_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 # ------------------------------------------------------------ a round in forms

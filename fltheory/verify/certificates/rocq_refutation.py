@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from fltheory.worst_case.proof.rocq_export import NotExportedError
+from fltheory.worst_case.proof.rocq_export import listed, not_known, rational
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
 MOST_STEPS = 1_000
@@ -52,13 +52,6 @@ _OPERATIONS: Mapping[type, tuple[str, str, int]] = {
     ast.Mult: ("*", "Times", _PRODUCT),
     ast.Div: ("/", "Over", _PRODUCT),
 }
-
-
-def refused(what: str) -> NotExportedError:
-    """Return the error that names what the library does not know."""
-    return NotExportedError(
-        f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
-    )
 
 
 def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> str:
@@ -107,18 +100,12 @@ Open Scope Q_scope.
 # ---------------------------------------------------------------- numbers
 
 
-def _rational(value: Fraction) -> str:
-    if value.denominator == 1:
-        return f"({value.numerator})" if value < 0 else str(value.numerator)
-    return f"({value.numerator} # {value.denominator})"
-
-
 def _rows(rows: Sequence[Row]) -> str:
-    return f"[{'; '.join(map(_row, rows))}]"
+    return listed(map(_row, rows))
 
 
 def _row(row: Row) -> str:
-    return f"[{'; '.join(map(_rational, row))}]"
+    return listed(map(rational, row))
 
 
 def _root(value: Fraction) -> Fraction | None:
@@ -136,19 +123,19 @@ class _Played:
     def __init__(self, raw: Mapping[str, Any]) -> None:
         problem, algorithm, who = raw["problem"], raw["algorithm"], raw["participation"]
         if algorithm["name"] not in ("Safari", "FedAvg"):
-            raise refused(f"the algorithm {algorithm['name']}")
+            raise not_known(f"the algorithm {algorithm['name']}")
         if who["name"] != "UniformSubset":
-            raise refused(f"the participation {who['name']}")
+            raise not_known(f"the participation {who['name']}")
         self.optima = [[Fraction(c) for c in point] for point in problem["optima"]]
         n, d = len(self.optima), len(self.optima[0])
         full = [[[Fraction(h) for h in row] for row in rows] for rows in problem["hessians"]]
         if any(h[a][b] for h in full for a in range(d) for b in range(a)):
-            raise refused("Hessians that are not diagonal")
+            raise not_known("Hessians that are not diagonal")
         self.hessians = [[h[a][a] for a in range(d)] for h in full]
         if any(Fraction(w) != Fraction(1, n) for w in problem["target_weights"]):
-            raise refused("unequal importances of clients")
+            raise not_known("unequal importances of clients")
         if any(Fraction(share) != 1 for share in problem.get("noise_shares", [])):
-            raise refused("clients of unequal noise")
+            raise not_known("clients of unequal noise")
         is_safari = algorithm["name"] == "Safari"
         self.numbers = {
             "sigma": Fraction(problem["sigma"]),
@@ -188,10 +175,10 @@ class _Played:
             ("products for one round", work, MOST_WORK),
         ):
             if size > most:
-                raise refused(f"more than {most} {what}")
+                raise not_known(f"more than {most} {what}")
 
     def lines(self) -> Iterator[str]:
-        counts, numbers = self.counts, {k: _rational(v) for k, v in self.numbers.items()}
+        counts, numbers = self.counts, {k: rational(v) for k, v in self.numbers.items()}
         fields = {
             "dimension": f"{counts['dimension']}%nat",
             "clients": f"{counts['clients']}%nat",
@@ -222,7 +209,7 @@ class _Played:
         if not self.is_safari:
             del fields["q"], fields["assist_lr"]
         if name in fields:
-            return f"Q2R ({fields[name]} s)", f"(Number {_rational(self.numbers[fields[name]])})"
+            return f"Q2R ({fields[name]} s)", f"(Number {rational(self.numbers[fields[name]])})"
         counts = {"participants": "participants", "local_steps": "local_steps"}
         counts["n_clients"] = "clients"
         if name in counts:
@@ -273,7 +260,7 @@ class _Played:
         if name == "excess_loss":
             return sum((h * a * a for h, a in zip(mean, apart, strict=True)), Fraction(0)) / 2
         if any(row != self.hessians[0] for row in self.hessians):
-            raise refused("a gradient dissimilarity that is not finite")
+            raise not_known("a gradient dissimilarity that is not finite")
         largest = max(
             sum(
                 ((h * (star - c)) ** 2 for h, star, c in zip(hs, self.star, cs, strict=True)),
@@ -283,7 +270,7 @@ class _Played:
         )
         root = _root(largest)
         if root is None:
-            raise refused("a gradient dissimilarity that is not rational")
+            raise not_known("a gradient dissimilarity that is not rational")
         return root
 
 
@@ -354,9 +341,9 @@ class _Statement:
             )
             self._terms[name] = f"(Named {place})"
         if isinstance(raw["quantity"], str):
-            raise refused("a quantity that is not along a run")
+            raise not_known("a quantity that is not along a run")
         if raw["quantity"]["weights"] != "1":
-            raise refused("a weighted mean over rounds")
+            raise not_known("a weighted mean over rounds")
         self._truth = self._along({k: v for k, v in raw["quantity"].items() if k != "weights"})
         self._conditions = list(self._read_conditions(raw["conditions"]))
         self._bound = self._formula(_parsed(raw["bound"]), self._of_symbols)
@@ -374,7 +361,7 @@ class _Statement:
             return _Formula(*given, _ATOM)
         fact = self._played.fact(name)
         if fact is None:
-            raise refused(f"the number {name}")
+            raise not_known(f"the number {name}")
         self._facts.setdefault(name, fact[1:])
         return _Formula(_real(fact[0]), _real_term(fact[0]), _ATOM)
 
@@ -405,7 +392,7 @@ class _Statement:
             case ast.Call(func=ast.Name(id="sqrt"), args=[argument]):
                 inner = self._formula(argument, name_of)
                 return _Formula(f"sqrt ({inner.text})", f"(Root {inner.term})", _ATOM)
-        raise refused(f"the formula {ast.unparse(tree)}")
+        raise not_known(f"the formula {ast.unparse(tree)}")
 
     def _exponent(self, node: ast.expr) -> int:
         match node:
@@ -413,13 +400,13 @@ class _Statement:
                 return power
             case ast.Name(id=name) if name in self._whole:
                 return self._whole[name]
-        raise refused(f"the exponent {ast.unparse(node)}")
+        raise not_known(f"the exponent {ast.unparse(node)}")
 
     # ------------------------------------------------------------ along the run
 
     def _along(self, rule: Mapping[str, Any]) -> _Along:
         if rule["of"] not in _QUANTITIES:
-            raise refused(f"the quantity {rule['of']}")
+            raise not_known(f"the quantity {rule['of']}")
         kind, said = _QUANTITIES[rule["of"]]
         first, last = rule["rounds"][0], self._played.rounds + rule["rounds"][1]
         reduction = rule["reduction"]
@@ -433,7 +420,7 @@ class _Statement:
             "max": ("Largest", f"largest {more} (fun r => after s {_round(first)} ({said}))"),
         }.get(reduction, ("", ""))
         if not word:
-            raise refused(f"the {reduction} over rounds")
+            raise not_known(f"the {reduction} over rounds")
         term = f"{{| of := {kind}; reduced := {word}; first := {first}; more := {more} |}}"
         return _Along(term, text, reduction == "every", more + 1)
 
@@ -451,7 +438,7 @@ class _Statement:
                 case ast.Call(func=ast.Name(id="Eq"), args=[left, right]):
                     sides, sign = (left, right), ast.Eq
                 case _:
-                    raise refused(f"the condition {text}")
+                    raise not_known(f"the condition {text}")
             first, second = (self._formula(side, self._of_symbols) for side in sides)
             signs: Mapping[type, tuple[str, str, bool]] = {
                 ast.LtE: ("<=", "AtMost", False),
@@ -471,7 +458,7 @@ class _Statement:
         symbols = self._document["statement"]["symbols"]
         number = symbols.get(tree.id) if isinstance(tree, ast.Name) else None
         if number not in ("L", "sigma_G"):
-            raise refused(f"the condition {ast.unparse(tree)} < oo")
+            raise not_known(f"the condition {ast.unparse(tree)} < oo")
 
     # ------------------------------------------------------------ the file
 
@@ -597,9 +584,9 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
     """
     raw = document["setting"]
     if dict(document["statement"]) != _STATEMENT_ON_WEIGHTS:
-        raise refused("a statement on weights that is not FedAU's Theorem 3")
+        raise not_known("a statement on weights that is not FedAU's Theorem 3")
     if raw["participation"]["name"] != "Bernoulli":
-        raise refused(f"the participation {raw['participation']['name']}")
+        raise not_known(f"the participation {raw['participation']['name']}")
     cutoff, truth = raw["algorithm"]["cutoff"], Fraction(document["truth"])
     for t in range(1, min(raw["rounds"], MOST_HISTORIES + 1)):
         for p in map(Fraction, raw["participation"]["availability"]):
@@ -611,7 +598,7 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
                 return head + _theorem_on_weights(
                     name, client, error, line, truth, bound, raw["rounds"], t
                 )
-    raise refused(f"an error that is largest after more than {MOST_HISTORIES} rounds")
+    raise not_known(f"an error that is largest after more than {MOST_HISTORIES} rounds")
 
 
 def _error(p: Fraction, cutoff: int, rounds: int) -> Fraction:

@@ -21,8 +21,7 @@ from fltheory.worst_case.proof.proof_file import (
     heterogeneity_text,
     polynomial_text,
 )
-from fltheory.worst_case.proof.rocq_averaging import averaging_theorem
-from fltheory.worst_case.proof.rocq_export import rocq_theorem
+from fltheory.worst_case.proof.rocq_export import averaging_theorem, rocq_theorem
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import AnyClass, Claim, Given, Measure
