@@ -36,7 +36,7 @@ from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.direction import DirectionClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
@@ -458,21 +458,11 @@ _BOUND_2 = replace(
 )
 
 
-def _with_rounds(setting: Setting, rounds: int) -> Setting:
-    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
-
-
 def _with_rounds_and_step(setting: Setting, rounds: int) -> Setting:
     """Scale the step with 1/sqrt(T)."""
     fedar = fedar_of(setting)
     lr = fedar.client_lr * math.sqrt(setting.rounds / rounds)
-    return Setting(
-        replace(fedar, client_lr=lr),
-        setting.problem,
-        setting.participation,
-        rounds,
-        setting.x0,
-    )
+    return replace(setting, algorithm=replace(fedar, client_lr=lr), rounds=rounds)
 
 
 THEOREM_1 = RateClaim(
@@ -480,7 +470,7 @@ THEOREM_1 = RateClaim(
     title="FedAR on strongly convex losses: O(1/T)",
     source=f"{_PAPER}, Theorem 1 and Remark 1",
     theorem=_BOUND_1,
-    axes=(RateAxis(T, 1 / T, lambda setting: _LONG, _with_rounds),),
+    axes=(RateAxis(T, 1 / T, lambda setting: _LONG, with_rounds),),
     regimes=THEOREM_1_REGIMES,
     note=(
         "The text at hand gives the order and Assumptions 1 to 3, but not the bound, its "
@@ -550,20 +540,19 @@ def _with_clients(setting: Setting, count: int) -> Setting:
 def _with_growth(setting: Setting, thousandths: int) -> Setting:
     fedar = replace(fedar_of(setting), weight=CappedLinear(thousandths / 1000, 2.0))
     algorithm = replace(setting.algorithm, algorithm=fedar)  # type: ignore[type-var]
-    return Setting(algorithm, setting.problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=algorithm)
 
 
 def _with_distance(setting: Setting, times: int) -> Setting:
     fedar_of(setting)
     x_star = setting.problem.x_star
-    x0 = x_star + times * (setting.x0 - x_star)
-    return Setting(setting.algorithm, setting.problem, setting.participation, setting.rounds, x0)
+    return replace(setting, x0=x_star + times * (setting.x0 - x_star))
 
 
 def _with_noise(setting: Setting, times: int) -> Setting:
     fedar_of(setting)
     problem = replace(setting.problem, sigma=times / 10)  # type: ignore[type-var]
-    return Setting(setting.algorithm, problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, problem=problem)
 
 
 def _grid(*values: int) -> Callable[[Setting], tuple[int, ...]]:

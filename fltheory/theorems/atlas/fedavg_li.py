@@ -250,7 +250,7 @@ def _own(setting: Setting, sampled: Sampled, *, from_w_1: bool = False) -> Setti
         sampled=sampled,
     )
     rounds = max(setting.rounds * steps - from_w_1, 1)
-    return Setting(method, setting.problem, setting.participation, rounds, setting.x0)
+    return replace(setting, algorithm=method, rounds=rounds)
 
 
 _P = (0.5, 0.25, 0.125, 0.125)
@@ -554,7 +554,7 @@ def _size_of_optimum(setting: Setting) -> Any:
 
 def _shorter(setting: Setting, divisor: int) -> Setting:
     method = replace(local_sgd(setting), step_sizes=Constant(_step(setting) / divisor))
-    return Setting(method, setting.problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=method)
 
 
 eta = symbol("eta", "the step size", STEP, _step, positive=True)

@@ -210,9 +210,7 @@ def _own(
     weights = tuple(setting.problem.alpha.tolist())
     method = LocalSgd(Constant(step_of(setting, steps)), steps, weights, first_average=steps + late)
     rounds = setting.rounds * steps
-    return Setting(
-        AveragedIterate(method), setting.problem, setting.participation, rounds, setting.x0
-    )
+    return replace(setting, algorithm=AveragedIterate(method), rounds=rounds)
 
 
 def _largest_step(setting: Setting, steps: int) -> float:

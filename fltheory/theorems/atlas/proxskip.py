@@ -151,7 +151,7 @@ def _own(setting: Setting) -> Setting:
     steps = value_in("local_steps", setting)
     method = ProxSkip(JUST_BELOW / setting.problem.L, 1 / steps)
     rounds = setting.rounds * steps
-    return Setting(method, setting.problem, setting.participation, rounds, setting.x0)
+    return replace(setting, algorithm=method, rounds=rounds)
 
 
 _OWN = OwnRun(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fltheory.algorithms import FedAU
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import sampled_weight_errors
@@ -110,16 +110,11 @@ def _against_count_from_cutoff(setting: Setting) -> tuple[float, float]:
     return _worst_ratio(setting, counted, from_cutoff=True)
 
 
-def _with_rounds(setting: Setting, rounds: int) -> Setting:
-    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
-
-
 def _with_cutoff(setting: Setting, cutoff: int) -> Setting:
     algorithm = setting.algorithm
     if not isinstance(algorithm, FedAU):
         raise ValueError(f"algorithm must be FedAU to have a cut-off, got {algorithm!r}")
-    changed = replace(algorithm, cutoff=cutoff)
-    return Setting(changed, setting.problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=replace(algorithm, cutoff=cutoff))
 
 
 def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
@@ -161,7 +156,7 @@ THEOREM_3_PRINTED = RateClaim(
     source=THEOREM_3.source,
     theorem=THEOREM_3,
     axes=(
-        RateAxis(T, K * sp.log(T) / T + b_K, _three_decades_of_rounds, _with_rounds),
+        RateAxis(T, K * sp.log(T) / T + b_K, _three_decades_of_rounds, with_rounds),
         RateAxis(K, K * sp.log(T) / T + b_K, _three_decades_of_cutoffs, _with_cutoff),
     ),
     regimes=regimes.THEOREM_3_ORDER,

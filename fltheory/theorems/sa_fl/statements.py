@@ -26,7 +26,7 @@ import sympy as sp
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.observables import Observable, ParticipantExcessLoss, ParticipantGradientSum
@@ -424,7 +424,7 @@ def _rescheduled(setting: Setting, rounds: int, assist_lr: float, ratio: float) 
     """Return the setting with R and eta_s changed, and eta_c = ratio * eta_s."""
     algorithm = safari_of(setting)
     changed = replace(algorithm, assist_lr=assist_lr, client_lr=ratio * assist_lr)
-    return Setting(changed, setting.problem, setting.participation, rounds, setting.x0)
+    return replace(setting, algorithm=changed, rounds=rounds)
 
 
 def safari_of(setting: Setting) -> Safari:
@@ -462,7 +462,7 @@ def _with_local_steps(setting: Setting, steps: int) -> Setting:
     size = _participants(setting)
     quieter = replace(problem, server_sigma=problem.sigma / math.sqrt(2 * size * steps))
     algorithm = replace(safari_of(setting), local_steps=steps)
-    return Setting(algorithm, quieter, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=algorithm, problem=quieter)
 
 
 def _corollary_1_steps(setting: Setting, steps: int) -> Setting:
@@ -558,10 +558,6 @@ def _corollary_2_rounds_rare(setting: Setting, rounds: int) -> Setting:
     return _rarer(_corollary_2_rounds(setting, rounds), math.log(rounds) / (2 * rounds))
 
 
-def _constant_steps(setting: Setting, rounds: int) -> Setting:
-    return replace(setting, rounds=rounds)
-
-
 def _slowly_falling_steps(setting: Setting, rounds: int) -> Setting:
     """Scale both step sizes by 1/sqrt(R) from their values at the setting's own R."""
     algorithm = safari_of(setting)
@@ -623,7 +619,7 @@ COROLLARY_1 = RateClaim(
             _three_decades_of_rounds,
             _corollary_1_rounds,
             (PLAIN_STEP,),
-            families={"constant steps": _constant_steps},
+            families={"constant steps": with_rounds},
         ),
         RateAxis(
             K,
@@ -656,7 +652,7 @@ COROLLARY_1_DERIVED = replace(
             _three_decades_of_rounds,
             _corollary_1_rounds_with_speedup,
             (FASTER_STEP,),
-            families={"constant steps": _constant_steps},
+            families={"constant steps": with_rounds},
         ),
         RateAxis(
             K,
@@ -690,7 +686,7 @@ COROLLARY_2 = RateClaim(
             _three_decades_of_rounds,
             _corollary_2_rounds,
             families={
-                "constant steps": _constant_steps,
+                "constant steps": with_rounds,
                 "steps of order 1/sqrt(R)": _slowly_falling_steps,
             },
         ),
