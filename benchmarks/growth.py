@@ -190,7 +190,7 @@ def in_a_process(index: int, place: int) -> tuple[float, float]:
 
 
 def rows() -> Iterator[str]:
-    yield "| engine and case | grows | from to | seconds | exponent, asked for | MB at the end |"
+    yield "| engine and case | grows | sizes | seconds | exponent, expected | MB at the end |"
     yield "|---|---|---|---|---|---|"
     with shown_progress("measuring") as advance:
         total = sum(len(values) for _, _, values, _, _ in GROWTHS)

@@ -26,7 +26,10 @@ DIFFERS = {
     ("fedml", "ScaffoldTrainer"): ("differs", "fedml-scaffold"),
     ("fedml", "ScaffoldTrainer, parameters by value"): ("differs", "fedml-scaffold"),
     ("fedlab", "FedNova"): ("differs where not all take part", "fedlab-fednova"),
-    ("fedlab", "FedNova, option weighted_com"): ("variant: clients count alike", "fedlab-fednova"),
+    ("fedlab", "FedNova, option weighted_com"): (
+        "variant: clients count equally",
+        "fedlab-fednova",
+    ),
     ("flgo", "mifa, c = 0"): ("variant: the mean of those heard", "flgo-mifa-with-c-0"),
     ("pfl", "SCAFFOLD"): ("differs", "pfl-scaffold"),
     ("pfl", "SCAFFOLD, gradient as control variate"): ("differs", "pfl-scaffold"),
@@ -53,7 +56,7 @@ def table(results):
     """Return one line an implementation."""
     lines = [
         "| library | version | implementation | algorithm | verdict | laws passed "
-        "| first law that fails | from the formula: everybody, absences |",
+        "| first law that fails | distance from the formula: everybody present, with absences |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for entry in results["entries"]:

@@ -210,7 +210,7 @@ def runs_table(rows: list[tuple[str, Peer, str]]) -> list[str]:
     truth = {case: here.answers[f"{case} exact"][0]["mean"] for case in ("fedavg", "safari")}
     truth["digits"] = numpy_.answers["digits"][0]["model"]
     lines = [
-        "| problem | by | microseconds a round and replica | of processor time | replicas at once "
+        "| problem | by | microseconds per round and replica | processor time | replicas at once "
         "| plain NumPy takes | agrees |",
         "|---|---|---|---|---|---|---|",
     ]

@@ -23,9 +23,7 @@ from fltheory.algorithms.table import ALGORITHMS
 from fltheory.cli import run_script
 from fltheory.commands.shared.options import PAGES, Check, FigureFile, PageFile
 from fltheory.commands.shared.written_files import (
-    check_figures,
     check_page,
-    check_places,
     tell_written,
 )
 from fltheory.engines import Setting, stationary
@@ -464,8 +462,6 @@ def command(
     check: Check = False,
 ) -> None:
     """Make the table of every algorithm's limit under uneven participation."""
-    check_places(out=out)
-    check_figures(figure=figure)
     effort = Effort()
     with shown_progress() as advance:
         cells = list(bias_table(effort, progress=advance))

@@ -28,7 +28,7 @@ from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.kept_cells import ResultFile
 from fltheory.commands.shared.options import FurtherPage, ResultsFile
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.engines.simulation import simulate
 from fltheory.files.whole_file import write_whole
 from fltheory.participation import MarkovOnOff
@@ -777,7 +777,6 @@ def command(
     page: FurtherPage = None,
 ) -> None:
     """CA-Fed's Table I on synthetic data, beside the paper's figures."""
-    check_places(out=out, page=page)
     plan = Plan(rounds, start_spread=start_spread, momentum=momentum)
     results = MEASURED.resumed(
         measure,

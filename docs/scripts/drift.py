@@ -11,7 +11,7 @@ from rich.table import Table
 from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FigureFile
-from fltheory.commands.shared.written_files import check_figures, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems.cited_lemmas import (
     PRINTED_GRADIENT,
@@ -107,7 +107,6 @@ def write_drift_map(path: Path) -> None:
 
 def command(out: FigureFile = None) -> None:
     """Show how tight the local drift lemma's 5 and 30 are: the least constants, over K and eta."""
-    check_figures(out=out)
     table_console().print(drift_table())
     print(drift_summary())
     if out is not None:

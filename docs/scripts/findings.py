@@ -28,7 +28,7 @@ from fltheory.commands.shared.options import (
     PageFile,
     StoreFile,
 )
-from fltheory.commands.shared.written_files import check_page, check_places, tell_written
+from fltheory.commands.shared.written_files import check_page, tell_written
 from fltheory.decimals import fraction_text
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation
@@ -573,7 +573,6 @@ def command(
     dask: DaskAddress = None,
 ) -> None:
     """Make the page of findings: certificates are checked, repairs and the rest searched."""
-    check_places(out=out)
     paths = sorted(witnesses.glob("*.json"))
     if not paths:
         raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")

@@ -30,7 +30,7 @@ from fltheory.commands.shared.options import (
     TheoremIds,
 )
 from fltheory.commands.shared.preparation import load_statements
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome
 from fltheory.files.whole_file import write_whole
@@ -312,7 +312,6 @@ def command(
     load: Load = None,
 ) -> None:
     """Measure the search's power: plant faults in theorems, count those it finds."""
-    check_places(out=out, page=page, store=store)
     load_statements(load)
     statements = registered(*theorems or ())
     mutated = _mutated(statements, theorems)

@@ -23,11 +23,9 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.algorithms import Mifa
 from fltheory.cli import run_script
-from fltheory.commands.shared.options import PAGES, WRITTEN, Check, PageFile
+from fltheory.commands.shared.options import PAGES, Check, PageFile, written
 from fltheory.commands.shared.written_files import (
-    check_figures,
     check_page,
-    check_places,
     tell_written,
 )
 from fltheory.engines import Setting
@@ -415,13 +413,13 @@ def shapley_figure(found: Measured) -> Figure:
 def command(
     out: PageFile = PAGES / "fedar-shapley.md",
     figure: Annotated[
-        Path, WRITTEN, typer.Option(help="Write a figure to this file: .png or .svg.")
+        Path,
+        written(".png", ".svg"),
+        typer.Option(help="Write a figure to this file: .png or .svg."),
     ] = PAGES / "fedar-shapley.svg",
     check: Check = False,
 ) -> None:
     """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
-    check_places(out=out)
-    check_figures(figure=figure)
     with shown_progress() as advance:
         found = measured_scenarios(progress=advance)
     text = shapley_page(found, figure.name)

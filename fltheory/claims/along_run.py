@@ -220,7 +220,7 @@ class Theorem(Inequality):
         shorter_ones = _shorter_settings(self, setting, drawing.points)
         settings = [one for one in shorter_ones if _speaks(self, one)]
         if not settings:
-            raise ValueError(f"setting must be one of which {self.id} speaks, got {setting!r}")
+            raise ValueError(f"setting must be one that {self.id} is about, got {setting!r}")
         whole = _Truths.of(self, setting, drawing, len(settings), drawing.sampled_rounds)
         judged = [beginning(whole.judged, one.rounds) for one in settings]
         values = [one.rounds for one in settings]

@@ -483,7 +483,7 @@ class Inequality(Basis):
 def lost_in(basis: Basis) -> str:
     """Return in words which hypotheses are lost from the text at hand; "" for none."""
     lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
-    return f"nothing can be seen to meet '{'; '.join(lost)}'" if lost else ""
+    return f"no setting can be shown to meet '{'; '.join(lost)}'" if lost else ""
 
 
 def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting:

@@ -23,9 +23,10 @@ from fltheory.commands.shared.options import (
     RoundLength,
     Seed,
     SizesFile,
+    written,
 )
 from fltheory.commands.shared.preparation import deployment, next_command
-from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
+from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def command(
     figure: FigureFile = None,
     prove: Annotated[
         Path | None,
-        WRITTEN,
+        written(".json"),
         typer.Option(help="Write the certificate of the bound for every loss to this file."),
     ] = None,
     store: Annotated[
@@ -102,9 +103,6 @@ def command(
     )
     from fltheory.weights import Training
 
-    check_figures(figure=figure)
-    check_places(json=json)
-    check_places(".json", prove=prove)
     if check:
         with as_bad_input(ImportError):
             import fltheory.hardware.training  # noqa: F401

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.shared.options import READ, Rocq
-from fltheory.commands.shared.written_files import check_places, write_theorem
+from fltheory.commands.shared.written_files import write_theorem
 from fltheory.long_work.progress import shown_progress
 
 
@@ -28,7 +28,6 @@ def command(
     from fltheory.report.terminal.proof_text import proof_text
     from fltheory.worst_case import read_proof
 
-    check_places(".v", rocq=rocq)
     proof = None if file.suffix == ".toml" else read_proof(file)
     if rocq is not None and file.suffix == ".toml":
         raise ValueError(f"--rocq needs a certificate, got the setting {file}")

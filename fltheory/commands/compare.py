@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fltheory.commands.shared.console import table_console
-from fltheory.commands.shared.options import READ, FigureFile, Reading, Seed, VerdictsAsJson
+from fltheory.commands.shared.options import (
+    READ,
+    FigureFile,
+    Reading,
+    Seed,
+    VerdictsAsJson,
+)
 from fltheory.commands.shared.preparation import registered_in
-from fltheory.commands.shared.written_files import check_figures, check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -59,8 +65,6 @@ def command(
 
     if measure is not None and not own_steps:
         raise ValueError(f"--measure must be left out without --own-steps, got {measure!r}")
-    check_figures(figure=figure)
-    check_places(".json", json=json)
     given = read_setting(setting)
     statements = registered_in(reading, theorems) if theorems or reading else None
     with shown_progress("comparing") as advance:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fltheory.commands.shared.options import READ, WRITTEN, Changes, Seed, pair
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.options import READ, Changes, Seed, pair, written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.files.user_file import fault_in, run_file
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def command(
     law: Annotated[list[str] | None, typer.Option(help="Check only this law; repeatable.")] = None,
     first: Annotated[bool, typer.Option("--first", help="Stop at the first failure.")] = False,
     json: Annotated[
-        Path | None, WRITTEN, typer.Option(help="Write the report as JSON to this file.")
+        Path | None, written(".json"), typer.Option(help="Write the report as JSON to this file.")
     ] = None,
     listing: Annotated[
         bool, typer.Option("--list", help="List algorithms with options and laws.")
@@ -66,7 +66,6 @@ def command(
         raise ValueError(
             "RUN and ALGORITHM must be given, e.g. my_code.py:run scaffold; --list shows algorithms"
         )
-    check_places(".json", json=json)
     hyper = {name: value_of(text) for name, text in map(pair("--set"), changes or ())}
     asked = {
         "seed": seed,

@@ -11,7 +11,7 @@ import typer
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import READ, Columns, FigureFile, RoundLength
 from fltheory.commands.shared.preparation import deployment
-from fltheory.commands.shared.written_files import check_figures, draw, tell_written
+from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 # A negative number is no option: what is no probability is said to be none.
@@ -36,7 +36,6 @@ def command(
     from fltheory.fedau import best_cutoff
     from fltheory.report.terminal.cutoff_report import cutoff_figure, cutoff_table
 
-    check_figures(figure=figure)
     if len(p) == 1 and not _is_number(p[0]):
         _of_log(Path(p[0]), rounds, round_length, columns, figure)
         return

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.shared.options import WRITTEN, PrintedReading, Seed, TheoremId
+from fltheory.commands.shared.options import PrintedReading, Seed, TheoremId, written
 from fltheory.commands.shared.preparation import next_command, the_id
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(
     ] = False,
     out: Annotated[
         Path | None,
-        WRITTEN,
+        written(".json", ".toml"),
         typer.Option(
             help="Where to write the certificate (.json), or the witness's setting (.toml)."
         ),
@@ -56,7 +56,6 @@ def command(
         return
     from fltheory.theorems import registry
 
-    check_places(".json", ".toml", out=out)
     statement = registry.get(theorem, reading)
     if out is not None and out.suffix == ".json" and statement.why_not_certified:
         why = statement.why_not_certified

@@ -20,7 +20,7 @@ from fltheory.commands.shared.options import (
     pair,
 )
 from fltheory.commands.shared.preparation import the_id
-from fltheory.commands.shared.written_files import check_figures, draw, tell_written
+from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 
@@ -67,7 +67,6 @@ def command(
         with_parameters,
     )
 
-    check_figures(figure=figure)
     theorem = the_id(theorem)
     statement = registry.get(theorem, _mapped_reading(theorem) if reading is None else reading)
     numbers = _numbers(changes or ())

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import WRITTEN
+from fltheory.commands.shared.options import written
 from fltheory.commands.shared.preparation import next_command
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 
 
 def theorem(
     file: Annotated[
-        Path, WRITTEN, typer.Argument(help="The Python file to write, e.g. my_theorem.py.")
+        Path, written(".py"), typer.Argument(help="The Python file to write, e.g. my_theorem.py.")
     ],
 ) -> None:
     """Write a commented theorem file to start from; it runs as it is."""
@@ -27,7 +27,7 @@ def theorem(
 
 def algorithm(
     file: Annotated[
-        Path, WRITTEN, typer.Argument(help="The Python file to write, e.g. my_algorithm.py.")
+        Path, written(".py"), typer.Argument(help="The Python file to write, e.g. my_algorithm.py.")
     ],
 ) -> None:
     """Write a commented algorithm file to start from; it runs as it is."""
@@ -37,15 +37,15 @@ def algorithm(
 
 def setting(
     file: Annotated[
-        Path, WRITTEN, typer.Argument(help="The TOML file to write, e.g. my_setting.toml.")
+        Path, written(".toml"), typer.Argument(help="The TOML file to write, e.g. my_setting.toml.")
     ],
 ) -> None:
     """Write a commented setting file to start from, e.g. for fltheory compare."""
-    _write_new("setting", file, ".toml")
+    _write_new("setting", file)
     print(f"next: {next_command('compare', file)}")
 
 
-def _write_new(what: str, place: Path, suffix: str = ".py") -> None:
+def _write_new(what: str, place: Path) -> None:
     """Write a template to the file that the user names.
 
     Raises
@@ -58,10 +58,9 @@ def _write_new(what: str, place: Path, suffix: str = ".py") -> None:
 
     from fltheory.files.whole_file import write_whole
 
-    check_places(suffix, file=place)
     if place.exists():
         raise ValueError(f"file must be a new one, got {str(place)!r}, which exists")
-    if suffix == ".py":
+    if place.suffix == ".py":
         _check_module(place)
     template = files("fltheory.commands").joinpath(f"templates/{what}.txt").read_text("utf-8")
     write_whole(place, template.replace(f"my_{what}", place.stem))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fltheory.commands.shared.exit_status import as_bad_input
-from fltheory.commands.shared.options import WRITTEN, PrintedReading, Rocq, TheoremId
+from fltheory.commands.shared.options import PrintedReading, Rocq, TheoremId, written
 from fltheory.commands.shared.preparation import next_command, the_id
-from fltheory.commands.shared.written_files import check_places, tell_written, write_theorem
+from fltheory.commands.shared.written_files import tell_written, write_theorem
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def command(
         typer.Option(help="Regime to start from, for theorems about whole runs."),
     ] = None,
     out: Annotated[
-        Path | None, WRITTEN, typer.Option(help="Where to write the certificate.")
+        Path | None, written(".json"), typer.Option(help="Where to write the certificate.")
     ] = None,
     rocq: Rocq = None,
 ) -> None:
@@ -114,8 +114,6 @@ def command(
     from fltheory.worst_case.audits.run_audit import RUN_AUDITS
     from fltheory.worst_case.audits.theorem_form import form_of
 
-    check_places(".json", out=out)
-    check_places(".v", rocq=rocq)
     name = the_id(theorem)
     chain: dict[str, object] = {
         "--availability": availability,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fltheory.commands.shared.console import table_console
-from fltheory.commands.shared.options import READ, WRITTEN
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.options import READ, written
+from fltheory.commands.shared.written_files import tell_written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,14 +31,15 @@ def command(
         bool, typer.Option("--clock", help="Also show how long each cell took, and when.")
     ] = False,
     out: Annotated[
-        Path | None, WRITTEN, typer.Option(help="Where to write the table: .csv or .parquet.")
+        Path | None,
+        written(".csv", ".parquet"),
+        typer.Option(help="Where to write the table: .csv or .parquet."),
     ] = None,
 ) -> None:
     """Show the results of sweeps, some or all, and write them as a table."""
     from fltheory.sweep import read_results
     from fltheory.sweep.table import write_results
 
-    check_places(".csv", ".parquet", out=out)
     table = read_results(store, where=where or (), clock=clock)
     if out is not None:
         write_results(out, table)

@@ -9,7 +9,7 @@ import typer
 
 from fltheory.commands.shared.kept_cells import resumable, tell_other_versions, workers
 from fltheory.commands.shared.options import READ, UPDATED, DaskAddress
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ def command(
     if dask is not None and processes is not None:
         raise ValueError("processes must be left out with --dask, which has its own workers")
     design = read_sweep(file)
-    check_places(out=out)
     with workers(dask) as (executor, in_flight), Store(out, create=True) as store:
         with resumable(lambda: f"{len(store)} cells are in {out}"), shown_progress() as advance:
             found = sweep(

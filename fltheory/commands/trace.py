@@ -17,9 +17,10 @@ from fltheory.commands.shared.options import (
     LogFile,
     RoundLength,
     Seed,
+    written,
 )
 from fltheory.commands.shared.preparation import deployment
-from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
+from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 
@@ -45,8 +46,6 @@ def describe(
     from fltheory.report.figures.log_figure import log_figure
     from fltheory.report.terminal.log_report import fits_table, log_summary, next_steps
 
-    check_figures(figure=figure)
-    check_places(json=json)
     with shown_progress("describing") as advance:
         record, _ = deployment(log, None, round_length, columns)
         found = describe(record, period=period, seed=seed)
@@ -64,7 +63,9 @@ def describe(
 
 def fit(
     log: LogFile,
-    out: Annotated[Path, WRITTEN, typer.Option(help="Where to write the process, a TOML file.")],
+    out: Annotated[
+        Path, written(".toml"), typer.Option(help="Where to write the process, a TOML file.")
+    ],
     round_length: RoundLength = None,
     columns: Columns = None,
 ) -> None:
@@ -72,7 +73,6 @@ def fit(
     from fltheory.engines.setting_file import write_participation
     from fltheory.logs.transitions import fit_on_off
 
-    check_places(".toml", out=out)
     record, _ = deployment(log, None, round_length, columns)
     write_participation(out, fit_on_off(record), record.clients)
     print(f"{record.n_clients} clients, each a two-state chain fitted to {record.n_rounds} rounds")
@@ -86,7 +86,9 @@ def sample(
         typer.Argument(help="A process (TOML), or a log to which chains are fitted."),
     ],
     rounds: Annotated[int, typer.Option(help="Rounds of a run.")],
-    out: Annotated[Path, WRITTEN, typer.Option(help="Where to write the log: .csv or .csv.gz.")],
+    out: Annotated[
+        Path, written(".csv", ".gz"), typer.Option(help="Where to write the log: .csv or .csv.gz.")
+    ],
     seed: Seed = 0,
     round_length: RoundLength = None,
     columns: Columns = None,
@@ -97,7 +99,6 @@ def sample(
     from fltheory.logs import write_log
     from fltheory.logs.transitions import draw_log, fit_on_off
 
-    check_places(".csv", ".gz", out=out)
     validation.whole_number("rounds", rounds, at_least=2)
     validation.seed_number("seed", seed)
     if process.suffix == ".toml":

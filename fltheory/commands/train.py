@@ -12,7 +12,7 @@ from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.kept_cells import resumable
 from fltheory.commands.shared.options import READ, Changes, FileUse, FurtherPage
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.long_work.progress import shown_progress
 
 
@@ -53,7 +53,6 @@ def command(
         training_table,
     )
 
-    check_places(page=page)
     with as_bad_input(ImportError), resumable(lambda: f"checkpoints are in {out}"):
         from fltheory.hardware.training import measure, read_experiment
 

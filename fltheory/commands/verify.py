@@ -15,15 +15,15 @@ from fltheory.commands.shared.options import (
     CERTIFICATES,
     READ,
     WITNESSES,
-    WRITTEN,
     FileUse,
     Reading,
     Seed,
     TheoremIds,
     VerdictsAsJson,
+    written,
 )
 from fltheory.commands.shared.preparation import registered_in
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -50,10 +50,12 @@ def command(
     reading: Reading = None,
     json: VerdictsAsJson = None,
     csv: Annotated[
-        Path | None, WRITTEN, typer.Option(help="Write the verdicts as CSV to this file.")
+        Path | None, written(".csv"), typer.Option(help="Write the verdicts as CSV to this file.")
     ] = None,
     html: Annotated[
-        Path | None, WRITTEN, typer.Option(help="Write the report to this file: one HTML page.")
+        Path | None,
+        written(".html"),
+        typer.Option(help="Write the report to this file: one HTML page."),
     ] = None,
     witnesses: Annotated[
         list[Path] | None,
@@ -124,7 +126,6 @@ def command(
 
     _check_record(baseline, record, fail_on or ())
     outputs = VerdictOutputs(json, csv, html)
-    check_places(**outputs.files)
     statements = registered_in(reading, theorems)
     if not any(statement.regimes for statement in statements):
         names = ", ".join(dict.fromkeys(statement.id for statement in statements))
@@ -198,7 +199,6 @@ def _check_record(baseline: Path | None, record: bool, fail_on: Sequence[FailOn]
         raise ValueError("baseline must name the file to record verdicts in, got --record alone")
     if FailOn.CHANGED in fail_on and (baseline is None or record):
         raise ValueError("baseline must be given, without --record, for --fail-on changed")
-    check_places(baseline=baseline if record else None)
 
 
 def _fails(cells: Sequence[Cell], changed: bool, fail_on: Sequence[FailOn]) -> bool:
@@ -218,7 +218,7 @@ def _check_partners(data: Path | None, reported: Mapping[str, object], html: Pat
 def _verify_on(
     file: Path, statements: Sequence[Statement], replicas: int, seed: int, data: Path | None
 ) -> None:
-    from fltheory.report.terminal.hardware_report import hardware_text
+    from fltheory.report.terminal.training_report import hardware_text
     from fltheory.verify.on_hardware import check_experiment
 
     with as_bad_input(ImportError):

@@ -15,13 +15,13 @@ from fltheory.commands.shared.options import (
     DISSIMILARITY_MEANS,
     NOISE_MEANS,
     READ,
-    WRITTEN,
     Columns,
     RoundLength,
     SizesFile,
+    written,
 )
 from fltheory.commands.shared.preparation import deployment
-from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
+from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
 Method = Literal["auto", "newton", "cvxpy"]
@@ -47,12 +47,12 @@ def command(
     columns: Columns = None,
     out: Annotated[
         Path | None,
-        WRITTEN,
+        written(".csv", ".png", ".svg"),
         typer.Option(help="Where to write the weights: .csv; or, as .png or .svg, their figure."),
     ] = None,
     figure: Annotated[
         Path | None,
-        WRITTEN,
+        written(".png", ".svg"),
         typer.Option(help="Write a figure to this file: weights and trade-off."),
     ] = None,
 ) -> None:
@@ -70,8 +70,6 @@ def command(
     from fltheory.weights.client_weights import Training, for_clients, of_problem
     from fltheory.weights.sizes_file import read_trade_off
 
-    check_places(".csv", ".png", ".svg", out=out)
-    check_figures(figure=figure)
     # Options are refused before a long log is read.
     training = Training(
         1 if rounds is None else rounds, local_steps, noise, dissimilarity, condition

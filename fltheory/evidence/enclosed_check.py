@@ -216,7 +216,7 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
     _check_worth_a_run(theorem, theorem.round_symbols, setting)
     trajectory = enclosed_run(theorem, setting, most)
     if trajectory.diverged_at is not None and theorem.round_symbols:
-        raise NotEnclosedError("what a hypothesis says of rounds that overflow")
+        raise NotEnclosedError("a hypothesis on rounds that overflow")
     left = _OfRun(theorem.quantity, theorem.round_symbols, trajectory)
     sides = _sharpest(theorem, left, setting)
     return sides if sides.below is not None else _in_fractions(theorem, setting, sides)

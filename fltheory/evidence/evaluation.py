@@ -60,18 +60,22 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
         Naming the symbols that have no value.
     """
     symbols, function = _numeric(expression)
-    missing = [str(symbol) for symbol in symbols if symbol not in values]
-    if missing:
+    try:
+        numbers = [_floats(values[symbol]) for symbol in symbols]
+    except KeyError:
+        missing = [str(symbol) for symbol in symbols if symbol not in values]
         raise ValueError(
             f"symbols must each have a number of a setting, got none for {', '.join(missing)}; "
             "a symbol of the same name with other assumptions is another symbol"
-        )
+        ) from None
     with np.errstate(all="ignore"):
-        return _floats(function(*(_floats(values[symbol]) for symbol in symbols)))
+        return _floats(function(*numbers))
 
 
 def _floats(value: Any) -> FloatArray:
     """Return real numbers as floats: what is beyond them is infinite, what is not real NaN."""
+    if type(value) is float:
+        return np.asarray(value)
     try:
         array = np.asarray(value, dtype=None if np.iscomplexobj(value) else np.float64)
     except OverflowError:
@@ -147,15 +151,14 @@ def check_hypothesis(
         return _left_open(hypothesis)
     used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
     intervals = [_interval(symbol, truth) for symbol in used]
-    corners = [
-        _margin(hypothesis, {**values, **dict(zip((s.symbol for s in used), corner, strict=True))})
-        for corner in product(*intervals)
-    ]
     middle = [reduced_value(symbol, truth) for symbol in used]
-    at_centre = {**values, **dict(zip((s.symbol for s in used), middle, strict=True))}
-    centre = _margin(hypothesis, at_centre)
-    margins = np.stack(np.broadcast_arrays(centre, *corners))
-    return _decided(hypothesis, used, margins, _sides(hypothesis, at_centre))
+    # In the middle first.
+    sides = [
+        _sides(hypothesis, {**values, **dict(zip((s.symbol for s in used), numbers, strict=True))})
+        for numbers in (middle, *(product(*intervals) if used else ()))
+    ]
+    margins = np.stack(np.broadcast_arrays(*(_margin(hypothesis, *both) for both in sides)))
+    return _decided(hypothesis, used, margins, sides[0])
 
 
 def check_point_hypothesis(
@@ -164,8 +167,8 @@ def check_point_hypothesis(
     """Evaluate a hypothesis whose symbols do not depend on a trajectory."""
     if not hypothesis.is_known:
         return _left_open(hypothesis)
-    margin = _margin(hypothesis, values)
-    return _decided(hypothesis, (), margin[None], _sides(hypothesis, values))
+    sides = _sides(hypothesis, values)
+    return _decided(hypothesis, (), _margin(hypothesis, *sides)[None], sides)
 
 
 def _left_open(hypothesis: Hypothesis) -> HypothesisCheck:
@@ -199,10 +202,9 @@ def _sides(
     return evaluate(condition.lhs, values), evaluate(condition.rhs, values)
 
 
-def _margin(hypothesis: Hypothesis, values: Mapping[sp.Symbol, Any]) -> FloatArray:
-    """Return how far the condition is inside its limit; NaN where it is undefined."""
+def _margin(hypothesis: Hypothesis, left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return how far a condition of these sides is inside its limit; NaN where it is undefined."""
     condition = hypothesis.condition
-    left, right = _sides(hypothesis, values)
     with np.errstate(invalid="ignore"):
         if isinstance(condition, sp.Eq):
             return np.atleast_1d(

@@ -31,12 +31,13 @@ class Symbol(sp.Symbol):
     expressions, so that formulas are written in the same order as with plain symbols.
     """
 
-    __slots__ = ("meaning", "number", "place", "unit")
+    __slots__ = ("_told", "meaning", "number", "place", "unit")
 
     meaning: str
     unit: Unit | None
     number: Number | None
     place: int
+    _told: str
 
     def __new__(  # noqa: D102
         cls,
@@ -50,6 +51,8 @@ class Symbol(sp.Symbol):
         base._sanitize(assumptions, cls)
         made: Symbol = base.__xnew__(cls, name, **assumptions)
         made.meaning, made.unit, made.number = meaning, unit, number
+        # Once: SymPy asks at every comparison.
+        made._told = f"{meaning}, {unit}, {number}"
         made.place = next(_PLACES)
         return made
 
@@ -62,7 +65,7 @@ class Symbol(sp.Symbol):
 
     def _hashable_content(self) -> tuple[Any, ...]:
         plain: Any = super()
-        return (*plain._hashable_content(), f"{self.meaning}, {self.unit}, {self.number}")
+        return (*plain._hashable_content(), self._told)
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, bool]]:
         plain: Any = super()

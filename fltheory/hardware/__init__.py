@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fltheory.hardware.clients.batches import LocalTraining, ServerData
-    from fltheory.hardware.clients.client_losses import client_loss, module_at
+    from fltheory.hardware.clients.single_client import client_loss, module_at
     from fltheory.hardware.clients.torch_clients import TorchClients
     from fltheory.hardware.gradients import write_gradients
 
@@ -27,8 +27,8 @@ _HOMES = {
     "LocalTraining": "clients.batches",
     "ServerData": "clients.batches",
     "TorchClients": "clients.torch_clients",
-    "client_loss": "clients.client_losses",
-    "module_at": "clients.client_losses",
+    "client_loss": "clients.single_client",
+    "module_at": "clients.single_client",
     "write_gradients": "gradients",
 }
 

@@ -150,8 +150,8 @@ class _Samples:
     """The images of clients and server as problems of NumPy arrays."""
 
     def __init__(self, ready: Prepared, ridge: float) -> None:
-        self._inputs = ready.train_inputs.cpu().numpy().reshape(len(ready.train_inputs), -1)
-        self._labels = ready.train_labels.cpu().numpy()
+        self._inputs = ready.clients.inputs.cpu().numpy().reshape(len(ready.clients.inputs), -1)
+        self._labels = ready.clients.targets.cpu().numpy()
         self._n_classes = ready.start.shape[1] // (self._inputs.shape[1] + 1)
         self._ridge = ridge
         self.clients, self._server = ready.parts, ready.server_places

@@ -266,37 +266,22 @@ def exact_effort(problem: LearningSetting) -> int:
     return problem.M * problem.n if isinstance(problem, FederatedSystem) else 0
 
 
-def fixed(population: Population) -> Callable[[int], Population]:
-    """Return clients that are the same at every size."""
-    return _Fixed(population)
-
-
-def share_of_server(share: Fraction) -> Callable[[int], tuple[int, int]]:
-    """Return the split with the server's share of the samples fixed, rounded to at least one."""
-    return _ShareOfServer(share)
-
-
-def server_of(count: int) -> Callable[[int], tuple[int, int]]:
-    """Return the split with the server's number of samples fixed."""
-    return _ServerOf(count)
-
-
-def clients_per_server(ratio: int) -> Callable[[int], tuple[int, int]]:
-    """Return the split where a size is n_T, and n_S so many times as large."""
-    return _ClientsPerServer(ratio)
-
-
 # Dataclasses and not closures, so that a search finds the numbers in them and can change them.
 @dataclass(frozen=True)
-class _Fixed:
+class Fixed:
+    """Clients that are the same at every size."""
+
     population: Population
 
     def __call__(self, size: int) -> Population:
+        """Return the clients."""
         return self.population
 
 
 @dataclass(frozen=True)
-class _ShareOfServer:
+class ShareOfServer:
+    """The split with the server's share of the samples fixed, rounded to at least one."""
+
     share: Fraction
 
     def __post_init__(self) -> None:
@@ -304,27 +289,34 @@ class _ShareOfServer:
             raise ValueError(f"share must be inside (0, 1), got {self.share}")
 
     def __call__(self, size: int) -> tuple[int, int]:
+        """Return n_T and n_S."""
         n_server = max(1, round(size * self.share))
         return n_server, size - n_server
 
 
 @dataclass(frozen=True)
-class _ServerOf:
+class ServerOf:
+    """The split with the server's number of samples fixed."""
+
     count: int
 
     def __post_init__(self) -> None:
         validation.whole_number("count", self.count, at_least=0)
 
     def __call__(self, size: int) -> tuple[int, int]:
+        """Return n_T and n_S."""
         return self.count, size - self.count
 
 
 @dataclass(frozen=True)
-class _ClientsPerServer:
+class ClientsPerServer:
+    """The split where a size is n_T, and n_S so many times as large."""
+
     ratio: int
 
     def __post_init__(self) -> None:
         validation.whole_number("ratio", self.ratio, at_least=0)
 
     def __call__(self, size: int) -> tuple[int, int]:
+        """Return n_T and n_S."""
         return size, self.ratio * size

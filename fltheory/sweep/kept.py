@@ -15,7 +15,7 @@ from fltheory.engines.setting_file import setting_document
 from fltheory.evidence.verdict import Evidence, Grade, Outcome, Verdict
 from fltheory.long_work.progress import Progress
 from fltheory.sweep.cell import IMPOSSIBLE, Checks, Row, Task, WorkCell, digest, own_files
-from fltheory.sweep.running import work_out
+from fltheory.sweep.running import RunningTasks
 from fltheory.sweep.store import Store, StoreError
 from fltheory.theorems import Family
 from fltheory.theorems.registry import get
@@ -57,14 +57,9 @@ class KeptWork:
         StoreError
             If the store can no longer be written.
         """
-        found = work_out(
-            tasks,
-            self.store,
-            processes=self.processes,
-            executor=self.executor,
-            in_flight=self.in_flight,
-            progress=progress,
-        )
+        n_cells = sum(len(task.cells) for task in tasks)
+        running = RunningTasks(tasks.__getitem__, n_cells, self.store, progress)
+        found = running.through(len(tasks), self.processes, self.executor, self.in_flight)
         if found.failures:
             raise ValueError(f"{len(found.keys)} cells are in {self.store.path}; {found.complaint}")
         self.keys |= found.keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -128,26 +128,11 @@ def sweep(
     >>> temporary.cleanup()
     """
     files = own_files()
-    run = _Running(lambda number: design.task(number, files), design.n_cells, store, progress)
+    run = RunningTasks(lambda number: design.task(number, files), design.n_cells, store, progress)
     return run.through(len(design), processes, executor, in_flight)
 
 
-def work_out(
-    tasks: Sequence[Task],
-    store: Store,
-    *,
-    processes: int | None = None,
-    executor: Executor | None = None,
-    in_flight: int | None = None,
-    progress: Progress | None = None,
-) -> SweepRun:
-    """Do for any tasks what `sweep` does for those of a design."""
-    n_cells = sum(len(task.cells) for task in tasks)
-    run = _Running(tasks.__getitem__, n_cells, store, progress)
-    return run.through(len(tasks), processes, executor, in_flight)
-
-
-class _Running:
+class RunningTasks:
     """Tasks by number, what they are kept in, and how far they are."""
 
     def __init__(
@@ -169,6 +154,7 @@ class _Running:
         executor: Executor | None,
         in_flight: int | None,
     ) -> SweepRun:
+        """Work the tasks out, as `sweep` does."""
         count = validation.whole_number("processes", processes or processors(), at_least=1)
         numbers = list(range(n_tasks))
         random.SystemRandom().shuffle(numbers)

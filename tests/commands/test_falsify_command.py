@@ -78,7 +78,7 @@ def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("reading", "why"),
     [
-        ("printed", "nothing can be seen to meet 'psi, its cap, tau_max and the step sizes"),
+        ("printed", "no setting can be shown to meet 'psi, its cap, tau_max and the step sizes"),
         ("derived", "its bound has constants that are not known"),
     ],
 )

@@ -13,8 +13,7 @@ import pytest
 from fltheory.cli import COMMANDS, command_of
 from fltheory.commands.shared import written_files
 from fltheory.commands.shared.written_files import file_uses, with_inputs_kept
-from fltheory.files.own_input import Result, results_apart
-from fltheory.files.read_file import text_of
+from fltheory.files.read_file import Result, results_apart, text_of
 from fltheory.logs import read_log
 from tests.bad_input.files import EXPERIMENT, LOG
 

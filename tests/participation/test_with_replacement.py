@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
 from typing import Any
@@ -14,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.algorithms import FedAvg, Harmonic, LocalSgd
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.engines import Setting, exact, monte_carlo
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.participation import WithReplacement
 from fltheory.problems import QuadraticProblem
 
@@ -118,3 +121,45 @@ def test_other_bad_arguments_are_named() -> None:
         WithReplacement([[1.0]], 1)
     with pytest.raises(ValueError, match=r"draws must be a whole number of at least 1"):
         WithReplacement([1.0], 0)
+
+
+@dataclass(frozen=True)
+class MeanOfDraws(Algorithm):
+    """A step of each client drawn, their mean over the draws."""
+
+    lr: float
+    draws: int
+    counts_draws: bool = True
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        changes = clients.local_sgd(state["x"], who > 0, steps=1, lr=self.lr)
+        return {"x": state["x"] + (who[:, :, None] * changes).sum(axis=1) / self.draws}
+
+
+@pytest.mark.parametrize(("n_clients", "draws"), [(3, 2), (12, 2), (6, 4)])
+def test_moments_where_sets_are_few_or_many(n_clients: int, draws: int) -> None:
+    """With one Hessian, 1, ``x' = (1 - eta) x + eta mean(c)``: K independent draws of variance v.
+
+    So means go to ``(1 - eta) m + eta E c`` and variances to ``(1 - eta)^2 V + eta^2 v/K``; 12
+    clients have 78 multisets of two, more than are gone through at once.
+    """
+    p = np.arange(1.0, n_clients + 1) / (n_clients * (n_clients + 1) / 2)
+    optima, lr, rounds = np.arange(n_clients) ** 2 / 7.0, 0.25, 5
+    problem = QuadraticProblem([[1.0]], optima[:, None])
+    setting = Setting(MeanOfDraws(lr, draws), problem, WithReplacement(p, draws), rounds, [3.0])
+    mean, variance, expected = 3.0, 0.0, []
+    for _ in range(rounds + 1):
+        expected.append((mean - optima.mean()) ** 2 + variance)
+        mean = (1 - lr) * mean + lr * (p @ optima)
+        spread = p @ optima**2 - (p @ optima) ** 2
+        variance = (1 - lr) ** 2 * variance + lr**2 * spread / draws
+    np.testing.assert_allclose(exact(setting).squared_distance, expected, rtol=1e-12)
+
+
+def test_more_multisets_than_can_be_gone_through_are_refused() -> None:
+    problem = QuadraticProblem([[1.0]], np.arange(100.0)[:, None])
+    setting = Setting(
+        MeanOfDraws(0.25, 2), problem, WithReplacement(np.full(100, 0.01), 2), 3, [3.0]
+    )
+    with pytest.raises(NotAffineError, match=r"at most 4096 outcomes .* twice, got 5050"):
+        exact(setting)

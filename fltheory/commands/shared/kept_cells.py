@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fltheory.commands.shared.exit_status import Interrupted
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import tell_written
 from fltheory.files.read_file import json_of
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import shown_progress
@@ -192,7 +192,6 @@ def kept_in(path: Path | None, dask: str | None = None) -> Iterator[KeptWork | N
     from fltheory.sweep import Store
     from fltheory.sweep.kept import KeptWork
 
-    check_places(store=path)
     with (
         workers(dask) as (executor, in_flight),
         Store(path, create=True) as store,

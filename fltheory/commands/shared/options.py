@@ -24,16 +24,25 @@ class FileUse:
         Or the flag without which nothing is written. What is resumed from is read as well.
     files : str
         Of a folder that is written to: which files in it, as a pattern.
+    endings : tuple of str
+        Those that a file that is written may have; any if none are given.
     """
 
     reads: bool = False
     writes: bool | str = False
     files: str = ""
+    endings: tuple[str, ...] = ()
 
 
 READ = FileUse(reads=True)
 WRITTEN = FileUse(writes=True)
 UPDATED = FileUse(reads=True, writes=True)
+
+
+def written(*endings: str) -> FileUse:
+    """Return the use of a file that is written, and whose name ends so."""
+    return FileUse(writes=True, endings=endings)
+
 
 TheoremId: TypeAlias = Annotated[
     str, typer.Argument(help="Id of a theorem, e.g. sa-fl/5, or an unambiguous prefix.")
@@ -45,7 +54,7 @@ Load: TypeAlias = Annotated[
 ]
 Rocq: TypeAlias = Annotated[
     Path | None,
-    WRITTEN,
+    written(".v"),
     typer.Option(help="Where to write the proof as a theorem that Rocq (Coq) checks (.v)."),
 ]
 TheoremIds: TypeAlias = Annotated[
@@ -61,7 +70,9 @@ Seed: TypeAlias = Annotated[int, typer.Option(help="Random seed.")]
 
 # What a command is for goes to --out; what it can write besides has the name of its kind.
 FigureFile: TypeAlias = Annotated[
-    Path | None, WRITTEN, typer.Option(help="Write a figure to this file: .png or .svg.")
+    Path | None,
+    written(".png", ".svg"),
+    typer.Option(help="Write a figure to this file: .png or .svg."),
 ]
 Changes: TypeAlias = Annotated[
     list[str] | None,
@@ -105,7 +116,7 @@ DaskAddress: TypeAlias = Annotated[
 ]
 PageFile: TypeAlias = Annotated[Path, WRITTEN, typer.Option(help="Where to write the page.")]
 VerdictsAsJson: TypeAlias = Annotated[
-    Path | None, WRITTEN, typer.Option(help="Write the verdicts as JSON to this file.")
+    Path | None, written(".json"), typer.Option(help="Write the verdicts as JSON to this file.")
 ]
 FurtherPage: TypeAlias = Annotated[
     Path | None, WRITTEN, typer.Option(help="Write a page to this file.")

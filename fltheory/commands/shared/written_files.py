@@ -13,7 +13,7 @@ import typer
 
 from fltheory.commands.shared.options import FileUse
 from fltheory.commands.shared.preparation import loaded_files
-from fltheory.files.own_input import Result, results_apart
+from fltheory.files.read_file import Result, results_apart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,11 +37,14 @@ def file_uses(command: Callable[..., None]) -> dict[str, FileUse]:
 
 
 def with_inputs_kept(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that refuses, before any work, to write what it reads, or a file twice."""
+    """Return a command that refuses, before any work, to write what it reads, or a file twice.
+
+    Nor does it begin if a file that it is to write cannot be written there.
+    """
 
     @wraps(command)
     def careful(**given: Any) -> None:
-        results, inputs = [], [*loaded_files()]
+        results, inputs, places = [], [*loaded_files()], list[tuple[FileUse, dict[str, Path]]]()
         if _OUTPUT.is_file():
             results.append(Result("the output", _OUTPUT))
         for name, use in file_uses(command).items():
@@ -50,9 +53,12 @@ def with_inputs_kept(command: Callable[..., None]) -> Callable[..., None]:
                 if writes:
                     files = path.glob(use.files) if use.files else [path]
                     results += [Result(name, file, use.reads) for file in files]
+                    places += [(use, {name: path})] if not use.files else []
                 elif os.path.isfile(path):
                     inputs.append(path)
         with results_apart(results, inputs):
+            for use, place in places:
+                check_places(*use.endings, **place)
             command(**given)
 
     return careful
@@ -87,11 +93,6 @@ def check_places(*suffixes: str, **places: Path | None) -> None:
             writable(name, path, *suffixes)
             if not path.parent.exists():
                 _TO_BE_MADE.add(path.parent)
-
-
-def check_figures(**places: Path | None) -> None:
-    """Raise ValueError if a figure cannot be written there, before the work for it."""
-    check_places(".png", ".svg", **places)
 
 
 def draw(figure: Callable[[], Figure], out: Path | None, progress: Progress) -> None:

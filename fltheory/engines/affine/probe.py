@@ -164,7 +164,7 @@ class Probe:
             raise NotAffineError(
                 "the algorithm's round must be affine in its state, and in who takes part, for "
                 f"exact moments; it misses by {mismatch:.1e} of its size: use engines.monte_carlo, "
-                "or engines.paths where it is affine given who takes part in every round"
+                "or engines.paths if it is affine once participants are known"
             )
 
 

@@ -24,7 +24,8 @@ from fltheory.engines.affine.probe import (
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.moments.client_sums import law_of_sums
-from fltheory.participation.base import Masks, Participation
+from fltheory.participation.base import Masks, Participation, counted
+from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -137,7 +138,15 @@ def _by_sets(probe: Probe, participation: Participation, outcomes: Outcomes) -> 
 
 
 def _by_symbols(probe: Probe, participation: Participation) -> RandomAffineMap:
-    """Read the law off one run on symbols, of a round that adds up what each participant does."""
+    """Read the law off one run on symbols, of a round that adds up what each participant does.
+
+    Symbols say that a client is there, not how often it was drawn.
+    """
+    if process_of(participation).repeats:
+        raise NotAffineError(
+            f"participation must have at most {MOST_SETS} outcomes for exact moments where clients "
+            f"may be drawn twice, got {counted(participation.n_outcomes)}: use engines.monte_carlo"
+        )
     size = participation.fixed_size
     numbers = np.arange(participation.n_clients + 1) if size is None else np.array([size])
     reading = probe.reading(numbers)

@@ -1,7 +1,7 @@
 """A round's map in who takes part, read off one run of it on symbols.
 
-The map of participants S is ``T_S = sum_e h_e(|S|) (T_e + sum_i s_i D_ei)``, s_i saying whether, or
-how often, client i takes part: h_0 is one, and other functions, such as 1/|S|, are those that the
+The map of participants S is ``T_S = sum_e h_e(|S|) (T_e + sum_i s_i D_ei)``, s_i saying whether
+client i takes part: h_0 is one, and other functions, such as 1/|S|, are those that the
 round itself multiplies by. The law of T then needs the first two moments of ``s_i h_e(|S|)`` only.
 """
 
@@ -24,7 +24,7 @@ from fltheory.engines.affine.symbolic.presences import (
     PresentClients,
     together,
 )
-from fltheory.participation.base import Participation
+from fltheory.participation.base import Masks, Participation
 from fltheory.participation.process import process_of
 from fltheory.validation import ClientIndices, FloatArray
 
@@ -57,17 +57,17 @@ class Reading:
     served: Sequence[Noise]
     own: Sequence[tuple[Entries, Entries, bool]]
 
-    def of(self, counts: ClientIndices) -> tuple[Entries, Entries, Entries]:
+    def of(self, who: Masks) -> tuple[Entries, Entries, Entries]:
         """Return slope (k, n), offset (k,) and covariance (k, k) of some participants (N,)."""
-        h = self.functions[:, int(np.flatnonzero(self.numbers == counts.sum())[0])]
-        shares = np.concatenate([[1], counts])
+        h = self.functions[:, int(np.flatnonzero(self.numbers == who.sum())[0])]
+        shares = np.concatenate([[1], who])
         image = np.tensordot(shares, np.tensordot(h, self.maps, 1), 1)
         noise = image[:, :1] @ image[:, :1].T * 0
         for parts, covariance in self.served:
             part = np.tensordot(h, parts, 1)
             noise = noise + part @ covariance @ part.T
         for parts, covariances, away in self.own:
-            times = 1 - counts if away else counts
+            times = ~who if away else who
             each = np.tensordot(h, parts, 1) * times[:, None, None]
             noise = noise + (each @ covariances @ each.swapaxes(1, 2)).sum(axis=0)
         return image[:, 1:], image[:, 0], noise
@@ -181,8 +181,6 @@ def reading_of(
     clients: ClientNumbers,
     origins: tuple[Entries, Entries],
     numbers: ClientIndices,
-    *,
-    most: int = 1,
 ) -> Reading:
     """Read a function's map off symbols, in the arithmetic of the clients' numbers.
 
@@ -195,8 +193,6 @@ def reading_of(
         What states and images are measured from.
     numbers : array, (K,)
         How many may take part.
-    most : int, default 1
-        How often a client may take part in a round.
 
     Raises
     ------
@@ -207,7 +203,7 @@ def reading_of(
 
     def with_room(room: int) -> PresentClients:
         space = PresenceSpace(
-            clients.arithmetic, origin.size, clients.problem.n_clients, numbers, room, most=most
+            clients.arithmetic, origin.size, clients.problem.n_clients, numbers, room
         )
         return PresentClients(clients, space)
 

@@ -843,7 +843,7 @@ def enclosed_trajectory(
         if found is not None and _is_sharp(*found):
             break
     if found is None:
-        raise NotEnclosedError(f"balls of {_BITS[-1]} bits do not hold the run")
+        raise NotEnclosedError(f"balls of {_BITS[-1]} bits are too coarse for the run")
     middles, errors = found
     broken = np.abs(middles) >= OVERFLOW
     middles[broken] = errors[broken] = np.inf

@@ -319,7 +319,7 @@ def check_ranges(ranges: Mapping[str, tuple[int, int]], known: Mapping[str, Any]
         if name in known and not all(least <= one <= most for one in _ends(known[name])):
             raise NotAffineError(
                 f"the state's {name!r} must stay between {least} and {most} for exact moments, as "
-                "numbers of its type are others beyond: use engines.monte_carlo"
+                "its type cannot hold others: use engines.monte_carlo"
             )
 
 

@@ -137,7 +137,7 @@ def _moments(
             growing = len(histories.place) > len(step.weights)
             if held + growing * left * step.maps.size > _MOST_NUMBERS:
                 raise TooManyHistoriesError(
-                    "rounds and histories must leave less to remember for a bound on rounding, got "
+                    "rounds and histories must fit into memory for a bound on rounding, got "
                     f"{rounds.setting.rounds} rounds: give the number of paths to draw, or use "
                     "engines.monte_carlo"
                 )

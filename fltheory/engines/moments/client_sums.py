@@ -166,9 +166,9 @@ class _OneSum(PresentClients):
         space, numbers, d = self._space, self._numbers, self._numbers.problem.dim
         n, parts = space.symbols - d, space.parts(weights)
         if self.effects is not None or not space.is_mask(who) or parts is None or len(parts) != 1:
-            raise together("it takes other than one sum over those who take part")
+            raise together("it does not use its participants through exactly one sum")
         if correction is not None or x.values[..., 1 + n :].any():
-            raise together("clients begin elsewhere, or with noise, or are told corrections")
+            raise together("clients start at another model, or with noise, or get corrections")
         ((place, (*_, present)),) = parts.items()
         weighed = space.forms(present).known("weights of clients")
         # What all weigh alike is told from rounding only where it is one.

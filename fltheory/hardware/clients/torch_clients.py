@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -139,24 +140,16 @@ class TorchClients:
         proximal: float = 0,
     ) -> Tensor:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
-        rows, clients, change = self._changes(x, who, steps, lr, correction, proximal)
+        rows, clients, change = self._changes(
+            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
+        )
         changes = torch.zeros((*who.shape, x.shape[1]), dtype=x.dtype, device=x.device)
         changes[rows, clients] = change
         return changes
 
-    def summed_local_sgd(
-        self,
-        x: Tensor,
-        who: Tensor,
-        weights: Tensor,
-        *,
-        steps: int,
-        lr: float,
-        correction: Tensor | None = None,
-        proximal: float = 0,
-    ) -> Tensor:
+    def summed_local_sgd(self, x: Tensor, who: Tensor, weights: Tensor, **steps: Any) -> Tensor:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        rows, clients, change = self._changes(x, who, steps, lr, correction, proximal)
+        rows, clients, change = self._changes(x, who, **steps)
         replicas = torch.arange(len(x), device=x.device)[:, None]
         return torch.where(rows == replicas, weights[rows, clients], 0.0) @ change
 
@@ -203,10 +196,11 @@ class TorchClients:
         self,
         x: Tensor,
         who: Tensor,
+        *,
         steps: int,
         lr: float,
-        correction: Tensor | None,
-        proximal: float,
+        correction: Tensor | None = None,
+        proximal: float = 0,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the participants, as (rows, clients), and their changes, (participants, dim)."""
         rows, clients, present = self._participants(who)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.files.own_input import check_no_result
+from fltheory.files.read_file import check_no_result
 from fltheory.hardware.datasets.images import ImageData, Labelled, check_labels, from_bytes
 from fltheory.read_only import read_only
 

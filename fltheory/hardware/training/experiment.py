@@ -11,7 +11,7 @@ from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.files.read_file import toml_in, toml_of
 from fltheory.files.tables import Table, checked_table, made, merged
-from fltheory.hardware.training.curve import FIGURES
+from fltheory.hardware.training.run import FIGURES
 from fltheory.hardware.training.settings import RunSettings, run_settings
 
 _OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")

@@ -12,10 +12,9 @@ import numpy as np
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.files.whole_file import remove_leftovers, writable
-from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment import Experiment, ExperimentCell
 from fltheory.hardware.training.prepared import checked_device, prepared
-from fltheory.hardware.training.run import Finished, identity, train
+from fltheory.hardware.training.run import FIGURES, Finished, identity, train
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.long_work.progress import Progress
 from fltheory.validation import FloatArray

@@ -90,10 +90,8 @@ class Prepared(ReadOnlyArrays):
     participation : Participation
     start : Tensor, (1, dim)
         The initial model.
-    train_inputs, train_labels : Tensor
-        Of everybody.
     parts : tuple of index arrays
-        Places of each client's images among them.
+        Places of each client's images among those of the clients.
     server_places : index array
         Those of the server's.
     test_inputs, test_labels : Tensor
@@ -106,8 +104,6 @@ class Prepared(ReadOnlyArrays):
     clients: TorchClients
     participation: Participation
     start: Tensor
-    train_inputs: Tensor
-    train_labels: Tensor
     parts: Partition
     server_places: NDArray[np.intp]
     test_inputs: Tensor
@@ -182,8 +178,6 @@ def prepared(
         clients,
         participation,
         clients.model.initial[None],
-        pictures.train,
-        labels,
         parts,
         server,
         pictures.test,

@@ -90,6 +90,16 @@ class ModelSettings:
         checked_flag("compiled", self.compiled)
 
 
+def _check_one_of(settings: object, *names: str) -> None:
+    """Raise ValueError unless one of two numbers is given, and whole."""
+    given = {name: getattr(settings, name) for name in names}
+    counts = {name: value for name, value in given.items() if value is not None}
+    if len(counts) != 1:
+        raise ValueError(f"{' or '.join(names)} must be given, and not both")
+    for name, value in counts.items():
+        validation.whole_number(name, value, at_least=1)
+
+
 @dataclass(frozen=True)
 class TrainingSettings:
     """Local SGD and the rounds.
@@ -132,11 +142,9 @@ class TrainingSettings:
         validation.whole_number("rounds", self.rounds, at_least=1)
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("batch_size", self.batch_size, at_least=1)
-        if (self.local_steps is None) == (self.local_epochs is None):
-            raise ValueError("local_steps or local_epochs must be given, and not both")
-        for name in ("local_steps", "local_epochs", "loss_batch_size"):
-            if getattr(self, name) is not None:
-                validation.whole_number(name, getattr(self, name), at_least=1)
+        _check_one_of(self, "local_steps", "local_epochs")
+        if self.loss_batch_size is not None:
+            validation.whole_number("loss_batch_size", self.loss_batch_size, at_least=1)
         validation.one_of("sampling", self.sampling, SAMPLINGS)
         validation.nonnegative("weight_decay", self.weight_decay)
         validation.one_of("step_sizes", self.step_sizes, STEP_SIZES)
@@ -177,11 +185,7 @@ class ServerSettings:
         validation.whole_number("samples", self.samples, at_least=1)
         validation.positive("lr", self.lr)
         validation.whole_number("batch_size", self.batch_size, at_least=1)
-        if (self.steps is None) == (self.epochs is None):
-            raise ValueError("steps or epochs must be given, and not both")
-        for name in ("steps", "epochs"):
-            if getattr(self, name) is not None:
-                validation.whole_number(name, getattr(self, name), at_least=1)
+        _check_one_of(self, "steps", "epochs")
         checked_flag("held_out", self.held_out)
 
     @property

@@ -54,7 +54,7 @@ def sentences(advice: Advice) -> tuple[str, str, str]:
 def _use(advice: Advice) -> str:
     best, fallback = advice.best, advice.fallback
     if not math.isfinite(best.error):
-        return "No algorithm settles at any step size that was tried."
+        return "No algorithm converges at any step size that was tried."
     interval = _interval(best)
     ends = (
         f"its error late in the log is {best.usual_error:.2g} {_UNRELATED}, and at worst "

@@ -53,16 +53,16 @@ from fltheory.learnability.relation import (
     relate,
 )
 from fltheory.learnability.system import (
+    ClientsPerServer,
     DisagreementCase,
+    Fixed,
     PowerOfSize,
     ServerAssistedSystem,
+    ServerOf,
+    ShareOfServer,
     TailCase,
     TailFamily,
     UniformPair,
-    clients_per_server,
-    fixed,
-    server_of,
-    share_of_server,
 )
 from fltheory.theorems.sa_fl.impossibility import PAPER, about
 from fltheory.validation import FloatArray
@@ -100,16 +100,16 @@ def _system(
     sizes: tuple[int, ...] = FOUR_DECADES,
 ) -> ServerAssistedSystem:
     return ServerAssistedSystem(
-        target, server or target, fixed(clients), sizes, share_of_server(_TENTH)
+        target, server or target, Fixed(clients), sizes, ShareOfServer(_TENTH)
     )
 
 
 def _fixed_server(clients: Population) -> ServerAssistedSystem:
-    return ServerAssistedSystem(UNIFORM, UNIFORM, fixed(clients), FOUR_DECADES, server_of(10))
+    return ServerAssistedSystem(UNIFORM, UNIFORM, Fixed(clients), FOUR_DECADES, ServerOf(10))
 
 
 def _clients_only() -> ServerAssistedSystem:
-    return ServerAssistedSystem(UNIFORM, UNIFORM, fixed(GAP), FOUR_DECADES, server_of(0))
+    return ServerAssistedSystem(UNIFORM, UNIFORM, Fixed(GAP), FOUR_DECADES, ServerOf(0))
 
 
 THEOREM_2_REGIMES = {
@@ -175,21 +175,21 @@ def _shared(
     target: Population = UNIFORM,
     sizes: tuple[int, ...] = FOUR_DECADES,
 ) -> ServerAssistedSystem:
-    return ServerAssistedSystem(target, target, clients, sizes, clients_per_server(4))
+    return ServerAssistedSystem(target, target, clients, sizes, ClientsPerServer(4))
 
 
 THEOREM_3_REGIMES = {
-    "one target": Regime("D = P, n_S = 4 n_T", lambda: _shared(fixed(UNIFORM))),
+    "one target": Regime("D = P, n_S = 4 n_T", lambda: _shared(Fixed(UNIFORM))),
     "one target with noise near it": Regime(
         "D = P, beta_P = 1/2, n_S = 4 n_T",
-        lambda: _shared(fixed(NOISY), target=NOISY, sizes=(20, 200, 2_000, 20_000, 200_000)),
+        lambda: _shared(Fixed(NOISY), target=NOISY, sizes=(20, 200, 2_000, 20_000, 200_000)),
     ),
     "clients' target within 2/n_T": Regime(
         "D's labels change at 1/2 + 2/n_T", lambda: _shared(near_target, sizes=TWO_DECADES)
     ),
     "clients' target apart": Regime(
         "D's labels change at 3/5, P's at 1/2",
-        lambda: _shared(fixed(source(uniform(0, 1), target=Fraction(3, 5))), sizes=TWO_DECADES),
+        lambda: _shared(Fixed(source(uniform(0, 1), target=Fraction(3, 5))), sizes=TWO_DECADES),
     ),
 }
 

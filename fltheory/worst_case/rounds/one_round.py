@@ -509,8 +509,8 @@ class AveragingRound:
         never = np.flatnonzero(participation.marginals == 0)
         if never.size:
             raise ValueError(
-                "participation must have each client there at times, got availability 0 for client "
-                f"{never[0]}"
+                "participation must have every client present at times, got availability 0 for "
+                f"client {never[0]}"
             )
         if chains is not None and (chains.first != participation.marginals).any():
             raise ValueError("participation must have no start: its first round must be stationary")

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 import typer
+from matplotlib.figure import Figure
 
+from fltheory.commands.shared.options import FigureFile, FurtherPage
 from fltheory.commands.shared.written_files import (
-    check_figures,
     check_page,
     check_places,
     draw,
     tell_written,
+    with_inputs_kept,
 )
 from fltheory.files.whole_file import write_whole
 
@@ -23,18 +25,28 @@ def test_places_are_named_by_their_option(tmp_path: Path) -> None:
         check_places(out=tmp_path / "a.json", page=tmp_path)
 
 
-def test_figures_have_two_formats(tmp_path: Path) -> None:
-    check_figures(out=tmp_path / "a.svg", figure=tmp_path / "a.png")
+def test_a_figure_is_drawn_if_it_was_asked_for(tmp_path: Path) -> None:
+    told, place = [], tmp_path / "a.svg"
+    draw(Figure, None, lambda *state: told.append(state))
+    assert told == []
+    draw(Figure, place, lambda *state: told.append(state))
+    assert told == [(0, 0, f"drawing {place}")]
+    assert place.is_file()
+
+
+def test_what_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
+    done = []
+
+    def command(figure: FigureFile = None, page: FurtherPage = None) -> None:
+        done.append(figure)
+
+    careful = with_inputs_kept(command)
+    careful(figure=tmp_path / "a.svg", page=None)
     with pytest.raises(ValueError, match=r"^figure must end in .png or .svg, got '.*a.pdf'$"):
-        check_figures(figure=tmp_path / "a.pdf")
-
-
-def test_a_figure_is_drawn_if_it_was_asked_for() -> None:
-    told, drawn = [], []
-    draw(drawn.append, None, lambda *state: told.append(state))
-    assert (told, drawn) == ([], [])
-    draw(drawn.append, Path("a.svg"), lambda *state: told.append(state))
-    assert (told, drawn) == ([(0, 0, "drawing a.svg")], [Path("a.svg")])
+        careful(figure=tmp_path / "a.pdf", page=None)
+    with pytest.raises(ValueError, match=r"^page must be a file, got the folder"):
+        careful(figure=None, page=tmp_path)
+    assert done == [tmp_path / "a.svg"]
 
 
 def test_a_file_is_named_if_it_was_asked_for(capsys) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from fltheory.algorithms import F3ast, FedNova, LocalSgd, Mifa, Scaffold, ServerMomentum
 from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.algorithms.fedavg import FedAvg
-from fltheory.algorithms.shared.client_constants import on_backend
 from fltheory.algorithms.shared.step_sizes import Constant
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.engines.affine.numbers import (
@@ -243,7 +241,7 @@ def test_who_trains_in_any_case_has_noise_in_any_case() -> None:
         (lambda x, clients, who: x * (who * np.arange(N)).sum(axis=1)[:, None], "a product"),
         (
             lambda x, clients, who: x + (who.sum(axis=1, keepdims=True) * 1.0 > x),
-            "it takes greater of what several do",
+            "it takes greater of several clients' contributions",
         ),
         (
             lambda x, clients, who: (
@@ -265,51 +263,3 @@ SHARES = np.array([0.5, 0.25, 0.125, 0.125])
 LINE = QuadraticProblem(
     [[[h]] for h in (1.0, 2.0, 0.5, 1.5)], [[1.0], [-1.0], [2.0], [0.5]], sigma=2
 )
-
-
-@pytest.mark.parametrize("drawn", [(2, 0, 1, 0), (0, 0, 0, 3), (1, 1, 1, 0), (0, 2, 0, 1)])
-def test_who_is_drawn_twice_counts_twice(drawn: tuple[int, ...]) -> None:
-    """A step of 1/4 of each, weighed by its draws over three and by its share, worked out by hand.
-
-    ``x - sum_i (c_i/3) q_i h_i (x - o_i) / 4``, with noise of variance ``sum_i (c_i q_i / 6)^2``.
-    """
-
-    def run(states: Any, clients: Any, times: Any) -> Any:
-        weights = (
-            times
-            * on_backend(with_parameters(SHARES, RATIONAL), states)
-            / times.sum(axis=1, keepdims=True)
-        )
-        return states + clients.summed_local_sgd(
-            states, times, weights, steps=1, lr=with_parameters(0.25, RATIONAL)
-        )
-
-    origin = entries(RATIONAL, np.zeros(1))
-    clients = ClientNumbers(LINE, RATIONAL)
-    reading = reading_of(run, clients, (origin, origin), np.array([3]), most=3)
-    slope, offset, noise = (part.ravel()[0] for part in reading.of(np.array(drawn)))
-    parts = [
-        (Fraction(c) / 3 * Fraction(float(q)), Fraction(float(h)), Fraction(float(o)))
-        for c, q, (h,), (o,) in zip(drawn, SHARES, LINE.hessians[:, 0], LINE.optima, strict=True)
-    ]
-    for found, expected in (
-        (slope, 1 - sum(w * h / 4 for w, h, _ in parts)),
-        (offset, sum(w * h * o / 4 for w, h, o in parts)),
-        (noise, sum((w / 4 * 2) ** 2 for w, _, _ in parts)),
-    ):
-        assert (int(found.p), int(found.q)) == (expected.numerator, expected.denominator)
-
-
-@pytest.mark.parametrize(
-    "weights",
-    [lambda times: times * times, lambda times: np.minimum(times, 1), lambda times: times > 0],
-)
-def test_what_does_not_count_twice_is_refused(weights: Callable[[Any], Any]) -> None:
-    def run(states: Any, clients: Any, times: Any) -> Any:
-        return states + clients.summed_local_sgd(
-            states, times, weights(times) * 0.5, steps=1, lr=0.25
-        )
-
-    origin, clients = np.zeros(1), ClientNumbers(LINE, FLOAT64)
-    with pytest.raises(NotAffineError, match="who comes twice does not count twice"):
-        reading_of(run, clients, (origin, origin), np.array([3]), most=2)

@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from fltheory.files.own_input import Result, results_apart
+from fltheory.files.read_file import Result, results_apart
 from fltheory.hardware import datasets
 from fltheory.hardware.datasets.files import parse_idx, read_file
 from tests.hardware.datasets.written_files import idx_bytes, write_idx

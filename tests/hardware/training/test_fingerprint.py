@@ -56,7 +56,7 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
         ("hardware/datasets/images.py", "_BRIGHTEST = 255", "_BRIGHTEST = 256"),
         ("hardware/models.py", "_GROUPS = 32", "_GROUPS = 16"),
         ("hardware/partitions.py", "_MIXING = 20", "_MIXING = 21"),
-        ("hardware/training/curve.py", "100 * right", "101 * right"),
+        ("hardware/training/run.py", "100 * right", "101 * right"),
         ("participation/uniform_subset.py", "def ", "def a_"),
     ],
 )

@@ -11,7 +11,7 @@ torch = pytest.importorskip(
 from torch import nn  # noqa: E402
 
 from fltheory.hardware.gradients import FlatModel  # noqa: E402
-from fltheory.hardware.training.curve import FIGURES, Curve, evaluated  # noqa: E402
+from fltheory.hardware.training.run import FIGURES, Curve, evaluated  # noqa: E402
 
 
 @pytest.mark.parametrize("n", [1, 999, 2500])

@@ -8,7 +8,7 @@ import pytest
 
 from fltheory.engines.measured_run import Bracket
 from fltheory.evidence.verdict import HypothesisCheck
-from fltheory.report.terminal.hardware_report import hardware_text
+from fltheory.report.terminal.training_report import hardware_text
 from fltheory.verify import Outcome
 from fltheory.verify.on_hardware import HardwareVerdict, MeasuredCell
 

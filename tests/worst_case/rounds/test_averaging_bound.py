@@ -127,7 +127,7 @@ def test_chains_without_correlation_are_coins() -> None:
     chains = MarkovOnOff(AVAILABLE, 0.0)
     assert AveragingRound.of(method, chains) == AveragingRound.of(method, Bernoulli(AVAILABLE))
     never = MarkovOnOff([0.0, *AVAILABLE[1:]], 0.0)
-    with pytest.raises(ValueError, match="each client there at times, got availability 0 for"):
+    with pytest.raises(ValueError, match="every client present at times, got availability 0 for"):
         AveragingRound.of(method, never)
 
 

@@ -78,7 +78,7 @@ def refused(what: str) -> NotAffineError:
         NotAffineError(
             "the algorithm's round must be affine in its state for exact moments, but it takes "
             f"{what} of what depends on the model: use engines.monte_carlo, or engines.paths, "
-            "where who takes part is known, and without noise the model too"
+            "which knows who takes part, and without noise the model too"
         )
     )
 

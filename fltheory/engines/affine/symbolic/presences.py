@@ -6,9 +6,6 @@ is without anybody, and for each client what that client adds. All may be multip
 of how many take part, which are known where their number is fixed, and symbols else. What takes
 two clients together, a product or a comparison of sums, some clients picked out, is refused by
 name.
-
-Clients may come several times, as those who are drawn with replacement do: entries are then
-counts, and what is done with them must be linear in them.
 """
 
 from __future__ import annotations
@@ -35,8 +32,6 @@ from fltheory.validation import ClientIndices
 _FOLDS = ("sum", "mean", "any", "all", "min", "max", "amin", "amax")
 _SUMS = ("add", "subtract", "negative", "where")
 _NAMED = {"multiply": "a product", "divide": "a quotient"}
-# What is lost in multiplying a weight by a count, of its size.
-_LOST = 1e-14
 
 
 class NoRoomError(ArithmeticError):
@@ -68,8 +63,6 @@ class PresenceSpace(Space):
         How many may take part: one number where it is fixed.
     room : int
         For how many symbols of noise there is room.
-    most : int, default 1
-        How often a client may come in a round.
     sums : bool, default True
         Whether sums over clients who differ may be held, which takes a form for each client.
     """
@@ -82,11 +75,10 @@ class PresenceSpace(Space):
         numbers: ClientIndices,
         room: int,
         *,
-        most: int = 1,
         sums: bool = True,
     ) -> None:
         super().__init__(arithmetic, symbols)
-        self.n_clients, self.most, self._sums = n_clients, most, sums
+        self.n_clients, self._sums = n_clients, sums
         self.width = 1 + symbols + room
         self.own: dict[int, tuple[slice, bool]] = {}
         self.numbers = self.constants(numbers)
@@ -104,10 +96,9 @@ class PresenceSpace(Space):
 
     @cached_property
     def mask(self) -> Presences:
-        """The mask of who takes part, (1, N), or of how often."""
-        kind = np.int64 if self.most > 1 else np.bool_
-        times = range(self.most + 1)
-        return Presences(self, {0: tuple(np.full((1, self.n_clients), t, kind) for t in times)}, -1)
+        """The mask of who takes part, (1, N)."""
+        away, there = (np.full((1, self.n_clients), here) for here in (False, True))
+        return Presences(self, {0: (away, there)}, -1)
 
     def is_mask(self, who: Any) -> bool:
         """Whether it says who takes part, and nothing else."""
@@ -137,7 +128,7 @@ class PresenceSpace(Space):
         """Return the error for what is not affine in the model, or in who takes part."""
         if self.is_plain(form):
             return super().refusal(what, form)
-        return together(f"it takes {what} of what several do")
+        return together(f"it takes {what} of several clients' contributions")
 
     def is_plain(self, form: AffineArray) -> bool:
         """Whether it has nothing to do with who takes part."""
@@ -193,14 +184,14 @@ class PresenceSpace(Space):
         if isinstance(item, Presences):
             return item.parts
         if isinstance(item, OfNumber):
-            return {self.place(self.forms(item.values)): (1,) * (self.most + 1)}
+            return {self.place(self.forms(item.values)): (1, 1)}
         if not isinstance(item, AffineArray) or item.values.shape[-1] <= self.width:
-            return {0: (item,) * (self.most + 1)}
+            return {0: (item, item)}
         blocks = self.blocks(item)
         if _anything(blocks[..., 1:, :]):
             return None
         each = (AffineArray(self, blocks[..., e, 0, :]) for e in range(blocks.shape[-3]))
-        return {e: (form,) * (self.most + 1) for e, form in enumerate(each)}
+        return {e: (form, form) for e, form in enumerate(each)}
 
 
 def _anything(values: Entries) -> bool:
@@ -269,10 +260,10 @@ def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, .
     axes = {item.axis for item in inputs if isinstance(item, Presences)}
     if not axes or None in parts:
         if name not in _SUMS or (given and isinstance(inputs[0], _Symbol)):
-            raise together(f"it takes {_NAMED.get(name, name)} of what several do")
+            raise together(f"it takes {_NAMED.get(name, name)} of several clients' contributions")
         return own(*(item.forms() if isinstance(item, _Symbol) else item for item in inputs))
     if len(axes) > 1:
-        raise together("it sets participants against each other")
+        raise together("it combines participants with each other")
     return Presences(space, _combined(space, name, own, parts, given), *axes)
 
 
@@ -313,7 +304,7 @@ def _combined(
         return {e: _each(own, left, parts[1][0]) for e, left in parts[0].items()}
     if name in _SUMS and all(plain[:given]):
         shapes = (getattr(sides[0], "shape", ()) for part in parts for sides in part.values())
-        none = (np.zeros(np.broadcast_shapes(*shapes), np.int64),) * (space.most + 1)
+        none = (np.zeros(np.broadcast_shapes(*shapes), np.int64),) * 2
         conditions = [part[0] for part in parts[:given]]
         places = sorted({e for part in parts[given:] for e in part})
         return {
@@ -460,14 +451,14 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 class Presences(_Symbol):
-    """What arrays are for each client, by whether, or how often, that client takes part.
+    """What arrays are for each client, by whether that client takes part.
 
     Parameters
     ----------
     space : PresenceSpace
-    parts : mapping of int to tuple of arrays, (1, ..., N, ...)
+    parts : mapping of int to pair of arrays, (1, ..., N, ...)
         By the place of a function of how many take part, by which it is multiplied: what is there
-        without the client, with it, and so on.
+        without the client, and with it.
     axis : int
         That of the clients, counted from the last.
     """
@@ -480,7 +471,7 @@ class Presences(_Symbol):
             part[0].ndim < -axis or part[0].shape[axis] != space.n_clients
             for part in parts.values()
         ):
-            raise together("it sets participants against each other")
+            raise together("it combines participants with each other")
 
     @property
     def is_plain(self) -> bool:
@@ -569,14 +560,8 @@ class Presences(_Symbol):
         """Add up what is made of entries without clients and of what each client adds to them."""
         total: Any = None
         for e, sides in self.parts.items():
-            without, *others = map(self.space.forms, sides)
-            added = others[0] - without
-            for times, other in enumerate(others[1:], 2):
-                apart = abs((other - without - added * times).values)
-                if (
-                    apart > (0 if self.space.arithmetic.exact else _LOST * abs(other.values))
-                ).any():
-                    raise together("who comes twice does not count twice")
+            without, there = map(self.space.forms, sides)
+            added = there - without
             term = gather(without, self._with_noise_away(without, added))
             if e:
                 term = self.space.turned(term, partial(operator.mul, self.space.functions[e]))
@@ -587,8 +572,8 @@ class Presences(_Symbol):
         """Count noise that absent clients have by client: it is not the same for all of them."""
         for columns, away in self.space.own.values():
             if _anything(without.values[..., columns]):
-                if not away or self.space.most > 1:
-                    raise together("it takes noise of absent clients for that of those there")
+                if not away:
+                    raise together("it uses the noise of absent clients for present ones")
                 added = added.copy()
                 added.values[..., columns] = without.values[..., columns]
         return added
@@ -614,16 +599,11 @@ class Presences(_Symbol):
         """Return a minimum or the like over clients who are all alike."""
         space = self.space
         first = [np.moveaxis(np.asarray(side), self.axis, 0) for side in self.parts[0]]
-        alike = all((side == side[:1]).all() for side in first) and first[0][0].size == 1
-        without, *others = (side[:1] for side in first)
-        found = [
-            own(side, axis=0) for side in (without, others[0], np.concatenate([without, others[0]]))
-        ]
-        if not alike or any((own(side, axis=0) != found[1]).any() for side in others[1:]):
+        if not all((side == side[:1]).all() for side in first) or first[0][0].size != 1:
             raise together(f"it takes {name} over participants that differ")
+        without, there = (side[:1] for side in first)
+        found = (own(side, axis=0) for side in (without, there, np.concatenate([without, there])))
         none, everybody, some = (np.reshape(value, (1,)) for value in found)
-        if space.most > 1 and everybody != some:
-            raise together(f"it takes {name} over participants who may come twice")
         numbers = space.numbers.constant
         values = np.where(numbers == 0, none, np.where(numbers == space.n_clients, everybody, some))
         return OfNumber(space, values, first[0].ndim - 1)

@@ -18,10 +18,9 @@ from fltheory.report.terminal.training_report import (
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training.curve import Curve  # noqa: E402
 from fltheory.hardware.training.experiment import experiment  # noqa: E402
 from fltheory.hardware.training.measure import Measured  # noqa: E402
-from fltheory.hardware.training.run import Finished  # noqa: E402
+from fltheory.hardware.training.run import Curve, Finished  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
 ABOUT = {"data": "digits", "torch": "2"}
