@@ -50,7 +50,7 @@ from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
 from fltheory.verify.own_steps import GivenRun, OwnBound
 from fltheory.verify.region_map import MapAxis, RegionMap
-from fltheory.verify.safari.instance_batch import InstanceBatch, assess
+from fltheory.verify.safari.instances import InstanceBatch, assess
 from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.correlated.program import DifferenceForm, OnOffProgram
 from fltheory.worst_case.memory import LyapunovProgram, MemoryRound
