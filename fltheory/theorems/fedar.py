@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -559,14 +559,14 @@ def _grid(*values: int) -> Callable[[Setting], tuple[int, ...]]:
     return lambda setting: values
 
 
-AVERAGE_INACTIVITY = DirectionClaim(
+_remark = partial(DirectionClaim, theorem=_BOUND_1, kind=StatementKind.REMARK)
+
+AVERAGE_INACTIVITY = _remark(
     id="fedar/average-inactivity",
     title="The error grows with the average inactivity",
     source=f"{_PAPER}, Remark 1 and Remark 2",
-    theorem=_BOUND_1,
     axes=(RateAxis(sp.Symbol("P"), tau_mean, _grid(1, 2, 4, 8), _with_period),),
     regimes=IN_ROTATION,
-    kind=StatementKind.REMARK,
     note=(
         "The remarks say it only in words: the higher, the worse. They read it off the bound, "
         "which the text at hand lacks; here it is tested on the error after 150 rounds. Four "
@@ -574,14 +574,12 @@ AVERAGE_INACTIVITY = DirectionClaim(
     ),
 )
 
-MAXIMUM_INACTIVITY = DirectionClaim(
+MAXIMUM_INACTIVITY = _remark(
     id="fedar/maximum-inactivity",
     title="The error grows with the maximum inactivity",
     source=f"{_PAPER}, Remark 1",
-    theorem=_BOUND_1,
     axes=(RateAxis(tau_max, tau_max, _grid(1, 2, 4, 8), _with_gap),),
     regimes=IN_ROTATION,
-    kind=StatementKind.REMARK,
     note=(
         "The remark says it in words only: long absences of most clients do harm. Here the "
         "average inactivity is kept fixed: absences of tau_max rounds in cycles of tau_max "
@@ -589,14 +587,12 @@ MAXIMUM_INACTIVITY = DirectionClaim(
     ),
 )
 
-NUMBER_OF_CLIENTS = DirectionClaim(
+NUMBER_OF_CLIENTS = _remark(
     id="fedar/number-of-clients",
     title="The error grows with the number of clients",
     source=f"{_PAPER}, Remark 2",
-    theorem=_BOUND_1,
     axes=(RateAxis(N, N, _grid(2, 4, 8, 16), _with_clients),),
     regimes=OF_CLIENTS,
-    kind=StatementKind.REMARK,
     note=(
         "The remark says it only in words: with more clients, more rounds are needed. It reads "
         "this off the bound, which the text at hand lacks; the error itself goes the other way "
@@ -605,14 +601,12 @@ NUMBER_OF_CLIENTS = DirectionClaim(
     ),
 )
 
-WEIGHT = DirectionClaim(
+WEIGHT = _remark(
     id="fedar/weight",
     title="The error grows with psi",
     source=f"{_PAPER}, Remark 1",
-    theorem=_BOUND_1,
     axes=(RateAxis(growth, growth, _grid(0, 10, 50, 200), _with_growth),),
     regimes=OF_PSI,
-    kind=StatementKind.REMARK,
     note=(
         "The remark says it in words only: too large a psi lets inactive clients dominate. It "
         "calls the effect of psi otherwise negligible, which is not so for our psi (see fedar/1). "
@@ -621,14 +615,13 @@ WEIGHT = DirectionClaim(
 )
 
 
-INITIAL_ERROR = DirectionClaim(
+INITIAL_ERROR = _remark(
     id="fedar/initial-error",
     title="The mean squared gradient grows with the initial error",
     source=f"{_PAPER}, Remark 2",
     theorem=_BOUND_2,
     axes=(RateAxis(F_0, F_0, _grid(1, 2, 4, 8), _with_distance),),
     regimes=THEOREM_2_REGIMES,
-    kind=StatementKind.REMARK,
     note=(
         "The remark names what 'mainly influences' the dominant term of a bound that the text at "
         "hand lacks; here it is tested on the mean squared gradient, with starts 1, 2, 4 and 8 "

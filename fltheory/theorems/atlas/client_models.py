@@ -69,6 +69,20 @@ def local_sgd(setting: Setting) -> LocalSgd:
     return method
 
 
+def clients_in_the_plane(
+    condition: float, spread: float, sigma: float, *, n_clients: int = 4, p: Any = None
+) -> QuadraticProblem:
+    """Return clients in the plane, each flat along another axis, with optima all around."""
+    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * n_clients
+    optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]] * n_clients)
+    return QuadraticProblem(
+        [np.diag(one) for one in curvatures[:n_clients]],
+        spread * optima[:n_clients],
+        sigma=sigma,
+        target_weights=p,
+    )
+
+
 def widened(moment: Any, step: int) -> Any:
     """Return fractions as balls after the first steps; floats as they are."""
     if not is_exact(moment) or step <= _FRACTIONS_KEPT:

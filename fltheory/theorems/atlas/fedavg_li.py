@@ -45,6 +45,7 @@ from fltheory.participation import Participation, UniformSubset, WithReplacement
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import (
     client_models,
+    clients_in_the_plane,
     gap_of_minima,
     local_sgd,
     weighted_noise,
@@ -196,20 +197,6 @@ _DEFINITIONS = {
     gamma: as_printed(lambda: sp.Max(8 * kappa, E)),
     B: as_printed(lambda: S + 6 * L * Gamma + 8 * (E - 1) ** 2 * G**2),
 }
-
-
-def clients_in_the_plane(
-    condition: float, spread: float, sigma: float, *, n_clients: int = 4, p: Any = None
-) -> QuadraticProblem:
-    """Clients in the plane, each flat along another axis, with optima all around."""
-    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * n_clients
-    optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]] * n_clients)
-    return QuadraticProblem(
-        [np.diag(one) for one in curvatures[:n_clients]],
-        spread * optima[:n_clients],
-        sigma=sigma,
-        target_weights=p,
-    )
 
 
 def _setting(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,15 @@ def _three_decades_of_cutoffs(setting: Setting) -> tuple[int, ...]:
     return (1, 10, 100, 316, 1000)
 
 
-THEOREM_3 = PointClaim(
+_on_weights = partial(
+    PointClaim,
+    hypotheses=_HYPOTHESES,
+    domain=with_cutoff,
+    symbols=_LETTERS,
+    regimes=regimes.THEOREM_3,
+)
+
+THEOREM_3 = _on_weights(
     id="fedau/3",
     reading="derived",
     title="FedAU's weights: their mean squared error over rounds and clients",
@@ -139,10 +148,6 @@ THEOREM_3 = PointClaim(
         certified="mean_weight_error",
     ),
     bound=as_printed(lambda: (v_2 + 2 * K * v_1 * H_T) / T + b_K),
-    hypotheses=_HYPOTHESES,
-    domain=with_cutoff,
-    symbols=_LETTERS,
-    regimes=regimes.THEOREM_3,
     note=(
         "The proof's last line, 2K(1-p)/t + (1-p)^(2K), summed over t = 1 .. T-1, plus (1-p)^2 "
         "for round 0, where omega is 1. The proof reaches that line by a step that fails for t < "
@@ -163,7 +168,7 @@ THEOREM_3_PRINTED = RateClaim(
     note="To the letter: O(K log T/T + 1/N sum_n (1 - p_n)^(2K)), the constant left open.",
 )
 
-LAST_LINE = PointClaim(
+LAST_LINE = _on_weights(
     id="fedau/3-rounds",
     title="FedAU's weights: the error in every round, last line of Theorem 3's proof",
     source=f"{PAPER}, proof of Theorem 3",
@@ -174,10 +179,6 @@ LAST_LINE = PointClaim(
         certified="weight_error_share",
     ),
     bound=sp.Integer(1),
-    hypotheses=_HYPOTHESES,
-    domain=with_cutoff,
-    symbols=_LETTERS,
-    regimes=regimes.THEOREM_3,
     note="To the letter, in every round and for every client.",
     kind=StatementKind.STEP,
 )
@@ -190,7 +191,7 @@ def _against_count_latex(first: str) -> str:
     )
 
 
-STEP = PointClaim(
+STEP = _on_weights(
     id="fedau/3-step",
     title="FedAU's weights: the error as if at least floor(t/K) intervals were averaged",
     source=f"{PAPER}, proof of Theorem 3",
@@ -203,10 +204,6 @@ STEP = PointClaim(
         certified="weight_error_ratio",
     ),
     bound=sp.Integer(1),
-    hypotheses=_HYPOTHESES,
-    domain=with_cutoff,
-    symbols=_LETTERS,
-    regimes=regimes.THEOREM_3,
     note=(
         "To the letter: the error is split as if E omega_t were E S_n, and the number of ended "
         "intervals is taken to be at least floor(t/K), or one before round K. Before round K "

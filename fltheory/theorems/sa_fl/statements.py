@@ -505,46 +505,6 @@ FASTER_STEP = _step_of_corollary_1(
 )
 
 
-def corollary_1_repaired(theorem: Theorem) -> RateClaim:
-    """Return Corollary 1 on a repaired Theorem 4, with clients' rounds as rare as it asks for."""
-    few = "few clients' rounds"
-    return replace(
-        COROLLARY_1,
-        reading="repaired",
-        theorem=theorem,
-        derivation=proof_rates.corollary_1_repaired(theorem.bound),
-        axes=(
-            replace(
-                COROLLARY_1.axes[0],
-                schedule=_corollary_1_rounds_rare,
-                hypotheses=(
-                    PLAIN_STEP,
-                    Hypothesis(few, sp.Le(q, 1 / sp.sqrt(R)), "4 q sigma_G^2, (52)"),
-                ),
-            ),
-            replace(
-                COROLLARY_1.axes[1],
-                schedule=_corollary_1_steps_rare,
-                hypotheses=(
-                    FASTER_STEP,
-                    _QUIET_SERVER,
-                    Hypothesis(
-                        few,
-                        as_printed(lambda: sp.Le(q, 1 / sp.sqrt(m * K * R))),
-                        "4 q sigma_G^2, (52)",
-                    ),
-                ),
-            ),
-        ),
-        note=(
-            "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order: q <= "
-            "1/sqrt(R) with eta_s = 1/sqrt(R), and q <= 1/sqrt(mKR) with eta_s = sqrt(mK/R) for "
-            "the second claim, whose first term needs that step size. Tested at half of these "
-            "limits on q."
-        ),
-    )
-
-
 def _corollary_2_rounds(setting: Setting, rounds: int) -> Setting:
     """Scale both step sizes by log(R)/R from their values at the setting's own R."""
     algorithm = safari_of(setting)
@@ -569,35 +529,6 @@ def _slowly_falling_steps(setting: Setting, rounds: int) -> Setting:
 def _three_decades_of_twice_the_rounds(setting: Setting) -> tuple[int, ...]:
     """From later on: at R = 100 an etabar of log(R)/R is too large for eta_c <= 1/(16LK)."""
     return tuple(2 * rounds for rounds in _three_decades_of_rounds(setting))
-
-
-def corollary_2_repaired(theorem: Theorem) -> RateClaim:
-    """Return Corollary 2 on a repaired Theorem 5, with clients' rounds as rare as it asks for."""
-    contraction = COROLLARY_2_DERIVED.axes[0].hypotheses
-    few = Hypothesis(
-        "few clients' rounds",
-        as_printed(lambda: sp.Le(q, sp.log(R) / R)),
-        "4 q sigma_G^2/mu^2, (78)",
-    )
-    return replace(
-        COROLLARY_2,
-        reading="repaired",
-        theorem=theorem,
-        derivation=proof_rates.corollary_2_repaired(theorem.bound),
-        axes=(
-            replace(
-                COROLLARY_2.axes[0],
-                grid=_three_decades_of_twice_the_rounds,
-                schedule=_corollary_2_rounds_rare,
-                hypotheses=(*contraction, few),
-            ),
-        ),
-        note=(
-            "With 4 q sigma_G^2/mu^2 in the bound, q must fall as fast as the claimed order, q <= "
-            "log(R)/R; and log(R)/R <= etabar <= 10 log(R)/R, where 10 stands for any constant, as "
-            "in the derived reading. Tested at half of this limit on q."
-        ),
-    )
 
 
 _QUIET_SERVER = Hypothesis(
@@ -930,8 +861,69 @@ REPAIR_5 = Repair(
 
 _REPAIRED_4 = REPAIR_4.theorem()
 _REPAIRED_5 = replace(REPAIR_5.theorem(), own_run=OWN_5_REPAIRED)
-COROLLARY_1_REPAIRED = corollary_1_repaired(_REPAIRED_4)
-COROLLARY_2_REPAIRED = corollary_2_repaired(_REPAIRED_5)
+
+COROLLARY_1_REPAIRED = replace(
+    COROLLARY_1,
+    reading="repaired",
+    theorem=_REPAIRED_4,
+    derivation=proof_rates.corollary_1_repaired(_REPAIRED_4.bound),
+    axes=(
+        replace(
+            COROLLARY_1.axes[0],
+            schedule=_corollary_1_rounds_rare,
+            hypotheses=(
+                PLAIN_STEP,
+                Hypothesis("few clients' rounds", sp.Le(q, 1 / sp.sqrt(R)), "4 q sigma_G^2, (52)"),
+            ),
+        ),
+        replace(
+            COROLLARY_1.axes[1],
+            schedule=_corollary_1_steps_rare,
+            hypotheses=(
+                FASTER_STEP,
+                _QUIET_SERVER,
+                Hypothesis(
+                    "few clients' rounds",
+                    as_printed(lambda: sp.Le(q, 1 / sp.sqrt(m * K * R))),
+                    "4 q sigma_G^2, (52)",
+                ),
+            ),
+        ),
+    ),
+    note=(
+        "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order: q <= "
+        "1/sqrt(R) with eta_s = 1/sqrt(R), and q <= 1/sqrt(mKR) with eta_s = sqrt(mK/R) for "
+        "the second claim, whose first term needs that step size. Tested at half of these "
+        "limits on q."
+    ),
+)
+
+COROLLARY_2_REPAIRED = replace(
+    COROLLARY_2,
+    reading="repaired",
+    theorem=_REPAIRED_5,
+    derivation=proof_rates.corollary_2_repaired(_REPAIRED_5.bound),
+    axes=(
+        replace(
+            COROLLARY_2.axes[0],
+            grid=_three_decades_of_twice_the_rounds,
+            schedule=_corollary_2_rounds_rare,
+            hypotheses=(
+                *COROLLARY_2_DERIVED.axes[0].hypotheses,
+                Hypothesis(
+                    "few clients' rounds",
+                    as_printed(lambda: sp.Le(q, sp.log(R) / R)),
+                    "4 q sigma_G^2/mu^2, (78)",
+                ),
+            ),
+        ),
+    ),
+    note=(
+        "With 4 q sigma_G^2/mu^2 in the bound, q must fall as fast as the claimed order, q <= "
+        "log(R)/R; and log(R)/R <= etabar <= 10 log(R)/R, where 10 stands for any constant, as "
+        "in the derived reading. Tested at half of this limit on q."
+    ),
+)
 
 
 STATEMENTS: tuple[Statement, ...] = (
