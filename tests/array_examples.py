@@ -48,7 +48,7 @@ from fltheory.theorems.cited_lemmas import LocalRun
 from fltheory.theorems.fedar import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
-from fltheory.verify.own_steps import GivenRun, OwnBound
+from fltheory.verify.comparison import GivenRun, OwnBound
 from fltheory.verify.region_map import MapAxis, RegionMap
 from fltheory.verify.safari.instances import InstanceBatch, assess
 from fltheory.worst_case.audits.witness import worst_clients
