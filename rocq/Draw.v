@@ -35,13 +35,19 @@ Qed.
 
 End Expectation.
 
-Lemma expectation_le {A} (l : law A) f g :
-  (forall p, In p l -> 0 <= fst p) -> (forall o, f o <= g o) -> expectation l f <= expectation l g.
+Lemma expectation_le_met {A} (l : law A) f g :
+  (forall p, In p l -> 0 <= fst p) -> (forall p, In p l -> f (snd p) <= g (snd p)) ->
+  expectation l f <= expectation l g.
 Proof.
   induction l as [|[p o] l IH]; simpl; intros P H; [lra|].
   assert (0 <= p) by exact (P (p, o) (or_introl eq_refl)).
-  assert (IH' := IH (fun q I => P q (or_intror I)) H). specialize (H o). nra.
+  assert (f o <= g o) by exact (H (p, o) (or_introl eq_refl)).
+  assert (IH' := IH (fun q I => P q (or_intror I)) (fun q I => H q (or_intror I))). nra.
 Qed.
+
+Lemma expectation_le {A} (l : law A) f g :
+  (forall p, In p l -> 0 <= fst p) -> (forall o, f o <= g o) -> expectation l f <= expectation l g.
+Proof. intros P H. apply expectation_le_met; [exact P|]. intros p _. apply H. Qed.
 
 Lemma indicator_twice b : indicator b * indicator b = indicator b.
 Proof. destruct b; simpl; ring. Qed.

@@ -2,7 +2,7 @@
 
 The first [n] clients may be drawn, the next [s] never take part. *)
 
-From Coq Require Import Reals List.
+From Coq Require Import Reals List Bool.
 From fltheory Require Import Space.
 Open Scope R_scope.
 
@@ -156,3 +156,29 @@ Definition memory_round {V : space} (n : nat) (step surprise : R) (G : nat -> V 
      (scale surprise (total n (fun i =>
         if who i then minus (G i x) (G i (memory i)) else zero))))),
    fun i => if who i then x else memory i).
+
+(** ** Clients that come and go in bursts *)
+
+(** Who is there next, after those who were: each of them stays with probability
+    [lambda + (1 - lambda) pi], each other one comes with probability [(1 - lambda) pi],
+    independently. *)
+Fixpoint on_off (pi lambda : R) (there : list bool) : law (list bool) :=
+  match there with
+  | nil => (1, nil) :: nil
+  | b :: others => let p := lambda * indicator b + (1 - lambda) * pi in
+      flat_map (fun o => (p * fst o, true :: snd o) :: ((1 - p) * fst o, false :: snd o) :: nil)
+        (on_off pi lambda others)
+  end.
+
+(** Who was there last, and the model after [r] rounds from [x]: at first each of [n] clients is there
+    with probability [pi], independently. In a round those who are there now make it. *)
+Fixpoint in_bursts {V : space} (n : nat) (pi lambda : R) (round : list bool -> V -> V) (x : V)
+    (r : nat) : law (list bool * V) :=
+  match r with
+  | O => map (fun o => (fst o, (snd o, x))) (on_off pi 0 (repeat false n))
+  | S r => flat_map (fun p => map (fun o => (fst p * fst o, (snd o, round (snd o) (snd (snd p)))))
+      (on_off pi lambda (fst (snd p)))) (in_bursts n pi lambda round x r)
+  end.
+
+Definition is_there (there : list bool) (i : nat) : bool := nth i there false.
+Definition present (there : list bool) : nat := count_occ Bool.bool_dec there true.

@@ -17,11 +17,13 @@ Qed.
 Lemma geometric_one r : geometric 1 r = INR r.
 Proof. induction r as [|r IH]; [reflexivity|]. rewrite S_INR. simpl geometric. lra. Qed.
 
-(** [gain] is what a round makes [value] smaller by besides, in the weighted mean over rounds. *)
-Theorem all_rounds_gain {A : Type} (iterates : nat -> law A) (value after gain : A -> R)
+(** [gain] is what a round makes [value] smaller by besides, in the weighted mean over rounds; it need
+    do so where rounds lead. *)
+Theorem all_rounds_met {A : Type} (iterates : nat -> law A) (value after gain : A -> R)
     (rate speed floor : R) :
   0 <= rate -> (forall r, probabilities (iterates r)) -> tower iterates value after ->
-  (forall x, after x <= rate * value x - speed * gain x + floor) ->
+  (forall r p, In p (iterates r) ->
+    after (snd p) <= rate * value (snd p) - speed * gain (snd p) + floor) ->
   forall r, expectation (iterates r) value
     + speed * sum r (fun k => rate ^ (r - 1 - k) * expectation (iterates k) gain)
     <= rate ^ r * expectation (iterates 0%nat) value + floor * geometric rate r.
@@ -32,7 +34,7 @@ Proof.
     - speed * expectation (iterates r) gain + floor).
   { rewrite T. apply Rle_trans with (expectation (iterates r)
       (fun x => rate * value x + (- speed * gain x + floor * 1))).
-    - apply expectation_le; [exact N|]. intros x. specialize (H x). lra.
+    - apply expectation_le_met; [exact N|]. intros p I. specialize (H r p I). lra.
     - rewrite !expectation_add, !expectation_scale, C. lra. }
   assert (E : sum (S r) (fun k => rate ^ (S r - 1 - k) * expectation (iterates k) gain) =
     rate * sum r (fun k => rate ^ (r - 1 - k) * expectation (iterates k) gain)
@@ -42,6 +44,15 @@ Proof.
   rewrite E. apply (Rmult_le_compat_l rate) in IH; [|exact P].
   cbn [geometric pow]. lra.
 Qed.
+
+Theorem all_rounds_gain {A : Type} (iterates : nat -> law A) (value after gain : A -> R)
+    (rate speed floor : R) :
+  0 <= rate -> (forall r, probabilities (iterates r)) -> tower iterates value after ->
+  (forall x, after x <= rate * value x - speed * gain x + floor) ->
+  forall r, expectation (iterates r) value
+    + speed * sum r (fun k => rate ^ (r - 1 - k) * expectation (iterates k) gain)
+    <= rate ^ r * expectation (iterates 0%nat) value + floor * geometric rate r.
+Proof. intros P L T H. apply (all_rounds_met iterates value after); auto. Qed.
 
 (** Where nothing is forgotten, the mean over rounds is a plain one. *)
 Theorem all_rounds_steady {A : Type} (iterates : nat -> law A) (value after gain : A -> R)
@@ -70,6 +81,14 @@ Qed.
 
 (** ** The tower property is what independent rounds have *)
 
+Lemma expectation_app {A} (l l' : law A) f :
+  expectation (l ++ l') f = expectation l f + expectation l' f.
+Proof. induction l as [|p l IH]; simpl; [ring|]. rewrite IH. ring. Qed.
+
+Lemma expectation_map {A B} (l : law A) (a : R) (h : A -> B) f :
+  expectation (map (fun o => (a * fst o, h (snd o))) l) f = a * expectation l (fun o => f (h o)).
+Proof. induction l as [|p l IH]; simpl; [ring|]. rewrite IH. ring. Qed.
+
 Section Independent.
 Context {V : space}.
 
@@ -78,14 +97,6 @@ Definition step_on (l : law V) (next : V -> law V) : law V :=
 
 Fixpoint played (next : V -> law V) (x : V) (r : nat) : law V :=
   match r with O => (1, x) :: nil | S r => step_on (played next x r) next end.
-
-Lemma expectation_app {A} (l l' : law A) f :
-  expectation (l ++ l') f = expectation l f + expectation l' f.
-Proof. induction l as [|p l IH]; simpl; [ring|]. rewrite IH. ring. Qed.
-
-Lemma expectation_map {A B} (l : law A) (a : R) (h : A -> B) f :
-  expectation (map (fun o => (a * fst o, h (snd o))) l) f = a * expectation l (fun o => f (h o)).
-Proof. induction l as [|p l IH]; simpl; [ring|]. rewrite IH. ring. Qed.
 
 (** A law of the next point for each point, drawn anew each round. *)
 Theorem independent_rounds (next : V -> law V) (x : V) (value : V -> R) :

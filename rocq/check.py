@@ -38,6 +38,7 @@ LIBRARY = (
     "Averaging",
     "Rounds",
     "Memory",
+    "Bursts",
     "Quadratic",
     "Process",
     "Enclose",

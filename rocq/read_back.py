@@ -28,7 +28,8 @@ NAMES = (
     r"(?:eligible|excluded)_(?:pairs|squares)|budgets|noises|orthogonal|(?:mean|fluctuation)_squares|"
     r"pairs_of_groups|budgets_at_(?:optimum|x)|squares_of_(?:means|groups)|sizes|shares|"
     r"(?:mean|square|product)_weights|of_(?:means|differences)|"
-    r"(?:positive|decrease|begin)_(?:pairs|means|differences)"
+    r"(?:positive|decrease|begin)_(?:pairs|means|differences)|"
+    r"values|pairs_of_(?:present|absent)|squares_(?:of_rounds|from_below|at_first)"
 )
 LISTS = rf"  (?:{NAMES}) := \[[0-9 #();,\[\]%nat\-]*\](?:%nat)?;?\n"
 REALS = rf"\[{REAL}(?:; {REAL})*\]"
@@ -74,6 +75,9 @@ MEMORY = MEMORY.replace(": claim :=", ": memory_claim :=").replace(
     ": certificate :=", ": lyapunov :="
 )
 MEMORY = MEMORY.replace("@(?:LISTS)*@", "@(?:LISTS|FIELD)*@")
+# Clients that come and go in bursts.
+BURSTS = MEMORY.replace("Memory Rounds", "Bursts").replace(": memory_claim :=", ": bursts_claim :=")
+BURSTS = BURSTS.replace(": lyapunov :=", ": bursts_certificate :=")
 EXCLUDING = ("n s", "(n + s)", "INR s = {share} * (INR n + INR s) ->\n  ")
 ALONE = ("n", "n", "")
 DIFFERENCES = {
@@ -104,6 +108,11 @@ STEPS = re.compile(
     r"ltac:\(vm_compute; reflexivity\)\)\.|"
     r"specialize \(H V F G x xs d memory draws iterates\)\. unfold the_claim in H\.|"
     r"memory_in_numbers H\. exact \(H A B C D E I W T\)\.|"
+    r"intros V F G x xs h A B C T P\.|"
+    r"assert \(H := one_in_bursts the_claim the_certificate "
+    r"ltac:\(vm_compute; reflexivity\)\)\.|"
+    r"specialize \(H V F G x xs h\)\. unfold the_claim in H\. bursts_in_numbers H\.|"
+    r"exact \(H A B C T P\)\.|"
     r"intros V F G (?:x )?xs d weights (?:iterates )?A B C D(?: W T r)?\.|"
     r"assert \(H := one_averaging the_claim the_certificate "
     r"ltac:\(vm_compute; reflexivity\)\)\.|"
@@ -332,17 +341,59 @@ def memory_statement(from_zero: bool, of_gap: bool) -> str:
     )
 
 
+def bursts_statement(over_present: bool, measure: str) -> str:
+    """Return the theorem's text, of clients in bursts, with places for its numbers."""
+    divided = "(Nat.max 1 (present there))" if over_present else "1"
+    run = (
+        "(in_bursts {n} {p} {lambda} (fun there =>\n"
+        f"      clients_round {{n}} {divided} {{K}} {{client_lr}} {{server_lr}}\n"
+        "        (exact_gradients G) (is_there there)) x"
+    )
+    value = "square (minus (snd state) xs)"
+    if measure == "loss":
+        value = "mean_loss {n} F (snd state) - mean_loss {n} F xs"
+    started = "({start} * square (minus x xs) + {start_heterogeneity} * h)"
+    if measure == "rate":
+        bound = (
+            f"expectation\n    {run} T)\n    (fun state => {value})\n"
+            f"  <= {{rate}} ^ T * {started}\n"
+            "     + (1 - {rate} ^ T) / (1 - {rate}) * ({heterogeneity} * h).\n"
+        )
+    else:
+        bound = (
+            f"average T (fun t => expectation\n    {run} t)\n    (fun state => {value}))\n"
+            f"  <= {started} / INR T\n     + {{heterogeneity}} * h.\n"
+        )
+    return (
+        "  forall (V : space) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (h : R),\n"
+        "  (forall i, (i < {n})%nat -> interpolable {L} {mu} (F i) (G i)) ->\n"
+        "  same (mean_gradient {n} G xs) zero ->\n"
+        "  average {n} (fun i => square (G i xs)) = h ->\n"
+        "  forall T, (0 < T)%nat ->\n  " + bound
+    )
+
+
 def _read_memory(text: str) -> dict[str, Any]:
     from_zero, of_gap = "memory = " not in text, "mean_loss" in text
+    numbers = _read_one(text, MEMORY + memory_statement(from_zero, of_gap))
+    return {**numbers, "from_zero": from_zero, "measure": "gap" if of_gap else "distance"}
+
+
+def _read_bursts(text: str) -> dict[str, Any]:
+    over_present = "Nat.max" in text
+    measure = "loss" if "mean_loss" in text else "rate" if "^ T" in text else "distance"
+    numbers = _read_one(text, BURSTS + bursts_statement(over_present, measure))
+    return {**numbers, "over_present": over_present, "measure": measure}
+
+
+def _read_one(text: str, head: str) -> dict[str, Any]:
+    """Return the numbers of a file with one theorem."""
     end = END.replace("_after_every_round", "")
-    found = _whole_pattern(MEMORY + memory_statement(from_zero, of_gap) + PROOF + end).fullmatch(
-        text
-    )
+    found = _whole_pattern(head + PROOF + end).fullmatch(text)
     if found is None:
         raise NotReadError("the file must be of the shape of an exported theorem")
     _check_proofs(text, found["name"])
-    numbers = {name: _value(one) for name, one in found.groupdict().items() if name != "name"}
-    return {**numbers, "from_zero": from_zero, "measure": "gap" if of_gap else "distance"}
+    return {name: _value(one) for name, one in found.groupdict().items() if name != "name"}
 
 
 def read(text: str) -> dict[str, Any]:
@@ -355,6 +406,8 @@ def read(text: str) -> dict[str, Any]:
     """
     if "memory_round" in text:
         return _read_memory(text)
+    if "in_bursts" in text:
+        return _read_bursts(text)
     shape = shape_of(text)
     in_groups = "averaging_round" in text
     said = averaging_statements(shape) if in_groups else statements(shape)
@@ -438,6 +491,8 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same numbers from a certificate's own fields."""
     if "method" in certificate:
         return _claimed_of_memory(certificate)
+    if "below" in certificate:
+        return _claimed_in_bursts(certificate)
     played, clients, bound = (certificate[name] for name in ("round", "class", "bound"))
     lr = Fraction(certificate["boxes"][0]["client_lr"][0])
     drawn = played["taking_part"]
@@ -497,6 +552,32 @@ def _claimed_of_memory(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "measure": "gap" if of_gap else "distance",
         **({"gap": Fraction(bound["gap"])} if of_gap else {}),
         **{name: Fraction(bound[name]) for name in ("rate", "start", "heterogeneity")},
+    }
+
+
+def _claimed_in_bursts(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    played, clients, bound = (certificate[name] for name in ("round", "class", "bound"))
+    (own,) = played["groups"]
+    measures = {"1/T sum": "distance", "E F((x_": "loss", "E||x_t ": "rate"}
+    measure = measures[certificate["claim"][:7]]
+    coefficients = [
+        "start",
+        "start_heterogeneity",
+        "heterogeneity",
+        *["rate"] * (measure == "rate"),
+    ]
+    return {
+        "n": Fraction(own["n_clients"]),
+        "p": Fraction(own["availability"]),
+        "lambda": Fraction(own["correlation"]),
+        "K": Fraction(played["local_steps"]),
+        "client_lr": Fraction(played["client_lr"]),
+        "server_lr": Fraction(played["server_lr"]) * Fraction(own["weight"]),
+        "over_present": played["averaging"] == "present",
+        "L": Fraction(clients["L"]),
+        "mu": Fraction(clients["mu"]),
+        "measure": measure,
+        **{name: Fraction(bound[name]) for name in coefficients},
     }
 
 

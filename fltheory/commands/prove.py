@@ -126,7 +126,6 @@ def command(
         "--q": q,
         "--assist-lr": assist_lr,
         "--mu": convexity,
-        "--rocq": rocq,
     }
     of_round = {"--local-steps": local_steps, "--client-lr": client_lr, "--sigma": sigma}
     if name in RUN_AUDITS:
@@ -134,7 +133,7 @@ def command(
         others = chain | of_round | {"--rich": rich or None}
         _refuse(drawn | ({"--regime": regime} if of_clients else others), name)
         setting = _four_clients(chain, local_steps, client_lr, sigma) if of_clients else None
-        _prove_run(name, setting, regime, rich, out)
+        _prove_run(name, setting, regime, rich, out, rocq)
         return
     _refuse(chain | {"--regime": regime, "--rich": rich or None}, name)
     statement = registry.get(name, reading)
@@ -157,26 +156,24 @@ def command(
     with shown_progress("proving in fractions", each=True) as advance:
         found = audit(statement, clients, played, progress=advance)  # type: ignore[arg-type]
     print(audit_text(found))
-    certificate = found.all_rounds.certificate
-    _write(certificate, out, rocq is None)
-    if certificate is not None:
-        write_theorem(certificate.rocq_theorem, rocq)
-    elif rocq is not None:
-        print(f"nothing written to {rocq}: nothing was proved")
+    _write(found.all_rounds.certificate, out, rocq)
 
 
-def _write(certificate: ProofFile[Any] | None, out: Path | None, hint: bool) -> None:
-    if out is not None and certificate is not None:
+def _write(certificate: ProofFile[Any] | None, out: Path | None, rocq: Path | None) -> None:
+    if certificate is None:
+        for file in filter(None, (out, rocq)):
+            print(f"nothing written to {file}: nothing was proved")
+        return
+    if out is not None:
         certificate.write(out)
         tell_written(out)
         print(
             "check it again (the file states the bound, not the theorem's name): "
             f"{next_command('certify', out)}"
         )
-    elif out is not None:
-        print(f"nothing written to {out}: nothing was proved")
-    elif certificate is not None and hint:
+    elif rocq is None:
         print("--out FILE writes the certificate; fltheory certify FILE checks it")
+    write_theorem(certificate.rocq_theorem, rocq)
 
 
 def _refuse(options: Mapping[str, object], theorem: str) -> None:
@@ -186,7 +183,12 @@ def _refuse(options: Mapping[str, object], theorem: str) -> None:
 
 
 def _prove_run(
-    theorem: str, setting: Setting | None, regime: str | None, rich: bool, out: Path | None
+    theorem: str,
+    setting: Setting | None,
+    regime: str | None,
+    rich: bool,
+    out: Path | None,
+    rocq: Path | None,
 ) -> None:
     """Compare a bound on a run with the proved bound and the truth, on one setting."""
     from fltheory.report.terminal.proof_text import run_text
@@ -197,10 +199,12 @@ def _prove_run(
     print(run_text(found))
     proofs = found.proved.proofs
     if len(proofs) < 2:
-        _write(proofs[0] if proofs else None, out, True)
-        return
-    for number, proof in enumerate(proofs if out is not None else (), 1):
-        _write(proof, out.with_stem(f"{out.stem}-{number}"), False)  # type: ignore[union-attr]
+        _write(proofs[0] if proofs else None, out, rocq)
+    elif out is not None or rocq is not None:
+        for number, proof in enumerate(proofs, 1):
+            _write(
+                proof, *(file and file.with_stem(f"{file.stem}-{number}") for file in (out, rocq))
+            )
 
 
 def _four_clients(

@@ -13,10 +13,9 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from flint import arb_mat, fmpq_mat
 
 from fltheory.algorithms.shared.averaging import participant_average
-from fltheory.engines.affine.numbers import RATIONAL, Entries, entries, with_parameters
+from fltheory.engines.affine.numbers import Entries, entries, with_parameters
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
@@ -24,6 +23,7 @@ from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import Space, noise_covariance
 from fltheory.engines.clients.analytic_clients import AnalyticClients
 from fltheory.engines.clients.pulls import Pulls
+from fltheory.exact_or_float import solve
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import HasGradientSplit, Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -415,11 +415,8 @@ def _offset_of_minimiser(
     """Return ``x* - w``, w the minimiser of ``sum_i w_i F_i``: Hessian^-1 times gradient at x*."""
     given = entries(numbers.arithmetic, np.array(weights, dtype=object))
     form = _excess_form(numbers, x_star, given)
-    matrix: Any = fmpq_mat if numbers.arithmetic is RATIONAL else arb_mat
-    size = x_star.size
-    hessian = matrix(size, size, [2 * item for item in form[:-1, :-1].flat])
-    reach = hessian.solve(matrix(size, 1, [2 * item for item in form[:-1, -1]]))
-    return np.array([reach[i, 0] for i in range(size)], dtype=object)
+    # Halves of both.
+    return np.asarray(solve(form[:-1, :-1], form[:-1, -1]))
 
 
 def _excess_form(numbers: ClientNumbers, x_star: Entries, weights: Entries) -> Entries:

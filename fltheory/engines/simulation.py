@@ -89,6 +89,7 @@ def round_by_branch(
         image = algorithm.round(part, clients, who[rows], name)
         for key, array in image.items():
             if key not in following:
-                following[key] = array_namespace(array).zeros_like(state[key])
+                xp = array_namespace(array)
+                following[key] = xp.zeros_like(state[key], dtype=array.dtype)
             following[key][rows] = array
     return following

@@ -138,9 +138,11 @@ def test_prove_puts_ca_feds_value_the_proved_one_and_the_truth_side_by_side(
     fltheory_command, tmp_path: Path
 ) -> None:
     """CA-Fed's is verify's bound; 15.18 is another program's, from the same mathematics."""
-    path = tmp_path / "proof.json"
-    status, out, _ = fltheory_command("prove", "ca-fed/2", "--out", str(path))
+    path, theorem = tmp_path / "proof.json", tmp_path / "theorem.v"
+    arguments = ("--out", str(path), "--rocq", str(theorem))
+    status, out, _ = fltheory_command("prove", "ca-fed/2", *arguments)
     assert status == 0
+    assert "in_bursts 4 (1 / 2) (9 / 10)" in theorem.read_text()
     assert "bound of the derived reading, CA-Fed (arXiv 2301.04632, later version), " in out
     assert "Theorem 2 (HOLDS here): 288259" in out
     assert "PROVED: 15.18" in out

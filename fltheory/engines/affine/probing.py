@@ -84,7 +84,13 @@ def random_affine_map(
         if law is not None:
             return law
         _check_clients_one_by_one(participation)
-    return _by_sets(probe, participation, outcomes)
+    if outcomes.count > _ENUMERATION_LIMIT:
+        try:
+            return _by_symbols(probe, participation)
+        except NotAffineError:
+            if outcomes.count > MOST_SETS:
+                raise
+    return _by_enumeration(probe, outcomes)
 
 
 class Outcomes:
@@ -104,37 +110,11 @@ class Outcomes:
         return self._participation.n_outcomes
 
     @cached_property
-    def _listed(self) -> tuple[FloatArray, Masks]:
+    def listed(self) -> tuple[FloatArray, Masks]:
+        """Their probabilities, (s,), and masks, (s, N)."""
         outcomes = list(self._participation.outcomes())
         probabilities = np.array([probability for probability, _ in outcomes])
         return probabilities, np.array([mask for _, mask in outcomes])
-
-    @property
-    def probabilities(self) -> FloatArray:
-        """(s,)."""
-        return self._listed[0]
-
-    @property
-    def masks(self) -> Masks:
-        """(s, N)."""
-        return self._listed[1]
-
-    @cached_property
-    def roots(self) -> FloatArray:
-        """(s,) roots of the probabilities."""
-        return np.asarray(np.sqrt(self.probabilities))
-
-
-def _by_sets(probe: Probe, participation: Participation, outcomes: Outcomes) -> RandomAffineMap:
-    """Read the law off the maps of some participant sets, or of all where they are few."""
-    few = outcomes.count <= MOST_SETS
-    if outcomes.count > _ENUMERATION_LIMIT:
-        try:
-            return _by_symbols(probe, participation)
-        except NotAffineError:
-            if not few:
-                raise
-    return _by_enumeration(probe, outcomes)
 
 
 def _by_symbols(probe: Probe, participation: Participation) -> RandomAffineMap:
@@ -181,8 +161,8 @@ def _check_clients_one_by_one(participation: Participation) -> None:
 
 
 def _by_enumeration(probe: Probe, outcomes: Outcomes) -> RandomAffineMap:
-    probabilities, roots = outcomes.probabilities, outcomes.roots
-    maps = probe.bounded_maps(outcomes.masks)
+    probabilities, masks = outcomes.listed
+    roots, maps = np.sqrt(probabilities), probe.bounded_maps(masks)
     return RandomAffineMap(
         mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
         mean_offset=probabilities @ maps.offsets,

@@ -46,16 +46,17 @@ from fltheory.engines.history.histories import (
     Image,
     Numbers,
     Rounds,
-    Rows,
     TooManyHistoriesError,
     Ways,
     WidenedError,
     check_ranges,
     ranges_of,
 )
+from fltheory.engines.history.steps import Rows
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting, without_idle_projection
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
+from fltheory.exact_or_float import solve
 from fltheory.participation.base import Participation, counted
 from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -238,9 +239,7 @@ class ExactRun(Rounds):
     @cached_property
     def x_star(self) -> Entries:
         """(d,) the minimiser of F."""
-        hessian = _matrix(self._reading, self._numbers.mean_hessian)
-        pull = _matrix(self._reading, self._numbers.pull[:, None])
-        return _entries_of(hessian.solve(pull))[:, 0]
+        return np.asarray(solve(self._numbers.mean_hessian, self._numbers.pull))
 
     def values(self) -> Entries:
         """Return every quantity, in FIELDS' order, before the first round and after each."""
@@ -588,7 +587,7 @@ class ExactRun(Rounds):
 
     def _transition(self, closed: Sequence[_Key], n: int, index: int) -> Any:
         """Return the matrix of a round on the upper triangles of all histories' moments."""
-        pairs = [(a, b) for a in range(n) for b in range(a, n)]
+        pairs = _upper(n)
         empty = _matrix(self._arithmetic, np.full((n, n), self._reading.entry(0)))
         place, counted = np.array(closed).T
         coming = self.coming(index, place, {_COUNTED: counted[:, None]}, self._random)
@@ -639,14 +638,9 @@ class ExactRun(Rounds):
         return [solution[k, 0] for k in range(solution.nrows())]
 
     def _start_vector(self, closed: Sequence[_Key], rows: Mapping[_Key, Any], n: int) -> Any:
-        return arb_mat(
-            [
-                [rows[row][a, b] if row in rows else self._number(0)]
-                for row in closed
-                for a in range(n)
-                for b in range(a, n)
-            ]
-        )
+        zero = self._number(0)
+        pairs = [(row, place) for row in closed for place in _upper(n)]
+        return arb_mat([[rows[row][place] if row in rows else zero] for row, place in pairs])
 
     def _functional(self, closed: Sequence[_Key], n: int) -> Any:
         """Return the forms as rows that act on the upper triangles."""
@@ -656,8 +650,7 @@ class ExactRun(Rounds):
             for place, line in enumerate(lines):
                 line += [
                     forms[place, a * n + b] + (forms[place, b * n + a] if b > a else 0)
-                    for a in range(n)
-                    for b in range(a, n)
+                    for a, b in _upper(n)
                 ]
         return self._kind(len(lines), len(lines[0]), [item for line in lines for item in line])
 
@@ -687,12 +680,17 @@ def _batches(places: Rows, rows: Rows) -> Iterator[Rows]:
         places = places[end:]
 
 
+def _upper(n: int) -> list[tuple[int, int]]:
+    """Return the places of a matrix on its diagonal and above."""
+    return [(a, b) for a in range(n) for b in range(a, n)]
+
+
 def _forgets(transition: Any, rows: int, n: int) -> bool:
     """Whether second moments without noise surely vanish: a power has a norm below one.
 
     In balls, also of a matrix of fractions: their digits would double with every squaring.
     """
-    pairs = [(a, b) for a in range(n) for b in range(a, n)]
+    pairs = _upper(n)
     own = [place for place, (_, b) in enumerate(pairs) if b < n - 1]
     places = [row * len(pairs) + place for row in range(rows) for place in own]
     size = len(places)

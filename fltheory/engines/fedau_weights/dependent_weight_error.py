@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -105,15 +104,6 @@ def _enclosed(p: FloatArray, chains: ClientChains, cutoff: float, rounds: int) -
     return WeightError(np.stack(rows), np.zeros((len(rows), rounds)))
 
 
-@dataclass(frozen=True)
-class _Presence:
-    """Probability of presence in the first round, after a presence, and after an absence."""
-
-    first: float
-    stays: float
-    comes: float
-
-
 def _of_client(
     p: float, first: float, stays: float, comes: float, cutoff: float, rounds: int
 ) -> tuple[FloatArray, FloatArray]:
@@ -121,8 +111,7 @@ def _of_client(
 
     Without a cut-off nothing is subtracted, so that rounding is in proportion to the result.
     """
-    presence = _Presence(float(first), float(stays), float(comes))
-    values = _averages(presence, p, cutoff, rounds)
+    values = _averages(first, stays, comes, p, cutoff, rounds)
     largest = max((p - 1) ** 2, (p * min(cutoff, rounds) - 1) ** 2)
     rounding = 16 * _EPS * np.arange(1.0, rounds + 1)
     left_out = 3 * rounds**2 * _NEGLIGIBLE
@@ -130,20 +119,22 @@ def _of_client(
     return values, np.asarray(rounding * scale + left_out * largest)
 
 
-def _averages(presence: _Presence, p: float, cutoff: float, rounds: int) -> FloatArray:
+def _averages(
+    first: float, stays: float, comes: float, p: float, cutoff: float, rounds: int
+) -> FloatArray:
     """Average ``(p omega_t - 1)^2`` over all histories, for t = 0 .. rounds-1."""
     if cutoff >= rounds:
         cutoff = math.inf
-    comes, absent = presence.comes, 1 - presence.comes
+    absent = 1 - comes
     cut = 0.0 if cutoff == math.inf else absent ** (cutoff - 1)
     averages = np.empty(rounds)
     averages[0] = (p - 1) ** 2
     # v(., s) by the round s in which an interval ended, and its sums with the values.
     length = 2 if cutoff == math.inf else int(cutoff) + 1
-    onward: deque[_Row] = deque([(0, np.array([1 - presence.first]))], maxlen=length)
-    sums: deque[float] = deque([averages[0] * (1 - presence.first)], maxlen=length)
+    onward: deque[_Row] = deque([(0, np.array([1 - first]))], maxlen=length)
+    sums: deque[float] = deque([averages[0] * (1 - first)], maxlen=length)
     open_now = 0.0
-    at_once: _Row = (0, np.array([presence.first]))
+    at_once: _Row = (0, np.array([first]))
     later = _NOTHING
     for s in range(1, rounds):
         long_ago = _NOTHING if cutoff == math.inf else _row_before(onward, int(cutoff))
@@ -151,11 +142,11 @@ def _averages(presence: _Presence, p: float, cutoff: float, rounds: int) -> Floa
         away_once = _row_before(onward, 2)
         later = _added((absent, later, 0), (comes, away_once, 1), (-cut * comes, before, 1))
         present, away = _added((1.0, later, 0), (1.0, at_once, 1)), _added((cut, long_ago, 1))
-        at_once = _added((presence.stays, present, 0), (comes, away, 0))
+        at_once = _added((stays, present, 0), (comes, away, 0))
         open_now = absent * open_now + sums[-1]
         open_now -= cut * sums[-int(cutoff)] if len(sums) >= cutoff else 0.0
         averages[s] = _sum(_added((1.0, present, 0), (1.0, away, 0)), s, p) + open_now
-        onward.append(_added((1 - presence.stays, present, 0), (absent, away, 0)))
+        onward.append(_added((1 - stays, present, 0), (absent, away, 0)))
         sums.append(_sum(onward[-1], s, p))
     return averages
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,10 +49,6 @@ class Range:
         top = np.full(rounds + 1, math.inf)
         return cls(-top, top, np.zeros(rounds + 1))
 
-    def with_beyond(self, more: FloatArray) -> Range:
-        """Return the range where there is more beyond the ceiling."""
-        return Range(self.floor, self.ceiling, self.beyond + more)
-
     def cut(self, rounds: int) -> Range:
         """Return the range in the first rounds."""
         first = slice(rounds + 1)
@@ -83,7 +79,8 @@ def ranges(
         yield _under(far, shape, dim, left_open, given_path)
         if rare is not None:
             others = rare.added(shape.slope, shape.level + shape.noise + shape.spread)
-            yield _under(rare.typical, shape, dim, left_open, given_path).with_beyond(others)
+            made = _under(rare.typical, shape, dim, left_open, given_path)
+            yield replace(made, beyond=made.beyond + others)
 
     return {
         name: _least_open([made for shape in envelopes for made in under(shape)], left_open)

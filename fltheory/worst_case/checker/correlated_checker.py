@@ -485,12 +485,12 @@ class Sums:
 
     def __init__(self, proof: CorrelatedRounds, cells: Sequence[Cell]) -> None:
         self.cells = cells
-        self._n_vectors = proof.local_steps + 1
+        self.n_vectors = proof.local_steps + 1
         self._alpha = [proof.groups[c].target_weight for c, _, _ in cells]
         self._clients = kernel.Coordinates(
             1,
             [
-                kernel.Group(name_of(cell), cell[2], self._n_vectors, self._n_vectors)
+                kernel.Group(name_of(cell), cell[2], self.n_vectors, self.n_vectors)
                 for cell in cells
             ],
         )
@@ -516,7 +516,7 @@ class Sums:
 
     def add_own_g(self, k: int, factor: Fraction) -> None:
         """Add ``factor sum_i ||g_i||^2`` over a cell."""
-        g = self.vector(k, self._n_vectors - 1)
+        g = self.vector(k, self.n_vectors - 1)
         self.form.add_each(factor * self.cells[k][2], k, g, g)
 
     def add_along(self, k: int, row: Fractions) -> None:
@@ -545,10 +545,18 @@ class Sums:
 
     def check(self, place: str) -> None:
         """Check that it is a sum of squares, wherever ``sum alpha_i g_i = 0``."""
+        self.form.check_values(place)
+        kernel.check_blocks(place, self.blocks())
+
+    def blocks(self) -> dict[str, FractionRows]:
+        """Return what must be positive semidefinite, ``sum alpha_i g_i`` being zero, by name.
+
+        The first cell's mean of g is left out.
+        """
         total = self._clients.nothing
         for k, (alpha, (_, _, members)) in enumerate(zip(self._alpha, self.cells, strict=True)):
-            total = total + alpha * members * self.mean(k, self._n_vectors - 1)
-        self.form.check(place, [total])
+            total = total + alpha * members * self.mean(k, self.n_vectors - 1)
+        return self.form.blocks([total])
 
 
 def name_of(cell: Cell) -> str:
@@ -662,6 +670,10 @@ class Checker:
 
     def check_round(self, place: int) -> None:
         """Check that the inequality of a round holds in a state, by its multipliers."""
+        self.round_slack(place).check(f"state {self.proof.states[place]}")
+
+    def round_slack(self, place: int) -> Sums:
+        """Return what must not be negative for a round's inequality to hold in a state."""
         proof, state = self.proof, self.proof.states[place]
         sums = Sums(proof, proof.cells(state))
         self.add_now(sums, proof.bound["rate"], place)
@@ -685,32 +697,41 @@ class Checker:
             sums.form.values[k][K] = Fraction(0)
             if proof.measure == "loss":
                 sums.form.add_value(-members * L * self.alpha[c], k, 0)
-        sums.check(f"state {state}")
+        return sums
 
     def check_end(self, place: int) -> None:
         """Check that W is bounded from below in a state."""
-        proof, state = self.proof, self.proof.states[place]
-        sums = Sums(proof, proof.cells(state))
+        state = self.proof.states[place]
+        self.end_slack(place).check(f"state {state}, lower bound")
+        if self.proof.function[place].constant + self.proof.noise_below < 0:
+            raise ProofError(f"state {state}: noise_below is too small")
+
+    def end_slack(self, place: int) -> Sums:
+        """Return what must not be negative for W to be bounded from below in a state."""
+        proof = self.proof
+        sums = Sums(proof, proof.cells(proof.states[place]))
         self.add_now(sums, Fraction(1), place)
         sums.add_h(proof.below)
         if proof.measure == "rate":
             sums.add_square(Fraction(-1))
-        sums.check(f"state {state}, lower bound")
-        if proof.function[place].constant + proof.noise_below < 0:
-            raise ProofError(f"state {state}: noise_below is too small")
+        return sums
 
     def check_start(self) -> None:
         """Check that W is at most what is claimed of the start, over the stationary law."""
         proof = self.proof
-        sums = Sums(proof, [(c, False, own.n_clients) for c, own in enumerate(proof.groups)])
-        law = Next(proof, None)
-        self.add_expected(sums, Fraction(-1), law, moves=False)
-        sums.add_square(proof.bound["start"])
-        sums.add_h(proof.bound["start_heterogeneity"] - proof.below)
-        sums.check("start")
-        noise = self._mean_constant(law, proof.function) + proof.noise_below
+        self.start_slack().check("start")
+        noise = self._mean_constant(Next(proof, None), proof.function) + proof.noise_below
         if noise > proof.bound["start_noise"]:
             raise ProofError("bound.start_noise: the function is larger at first")
+
+    def start_slack(self) -> Sums:
+        """Return what must not be negative for W to be at most what is claimed of the start."""
+        proof = self.proof
+        sums = Sums(proof, [(c, False, own.n_clients) for c, own in enumerate(proof.groups)])
+        self.add_expected(sums, Fraction(-1), Next(proof, None), moves=False)
+        sums.add_square(proof.bound["start"])
+        sums.add_h(proof.bound["start_heterogeneity"] - proof.below)
+        return sums
 
     # ------------------------------------------------------------ noise
 

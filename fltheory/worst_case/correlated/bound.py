@@ -27,6 +27,7 @@ from fltheory.worst_case.correlated.program import (
     states_of,
 )
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text, first_accepted
+from fltheory.worst_case.proof.rocq_bursts import bursts_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import AveragingRound, ParticipantChain
 
@@ -565,6 +566,16 @@ class CorrelatedCertificate(ProofFile[CorrelatedProof]):
     """
 
     checker: ClassVar[Any] = correlated_checker
+
+    def rocq_theorem(self) -> str:
+        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+
+        Raises
+        ------
+        ValueError
+            For several groups of clients, a chain, noise, or too many clients or steps.
+        """
+        return bursts_theorem(self.proof)
 
     @property
     def floor(self) -> Fraction:

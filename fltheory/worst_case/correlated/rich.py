@@ -56,7 +56,7 @@ from fltheory.worst_case.correlated.program import (
     mixed,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import first_accepted
+from fltheory.worst_case.proof.proof_file import ProofFile, first_accepted
 from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block
 
@@ -766,3 +766,5 @@ class RichCertificate(CorrelatedCertificate):
     """
 
     checker: ClassVar[Any] = rich_checker
+    # Rocq's library knows the plain function alone.
+    rocq_theorem = ProofFile.rocq_theorem

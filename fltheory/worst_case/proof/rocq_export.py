@@ -278,10 +278,19 @@ def sum_of_squares(matrix: FractionRows) -> list[Square]:
     >>> sum_of_squares([[one, one], [one, one]])
     [(Fraction(1, 1), [Fraction(1, 1), Fraction(1, 1)])]
     """
-    rounded = _rounded_squares(matrix)
-    rest = _left_over(matrix, rounded)
-    dominant = _dominant_squares(rest)
-    return _eliminated(matrix) if dominant is None else [*rounded, *dominant]
+    there = [i for i, row in enumerate(matrix) if any(row)]
+    # Of a coordinate that nothing depends on, rounding would leave less than nothing.
+    dense = [[matrix[i][j] for j in there] for i in there]
+    rounded = _rounded_squares(dense)
+    dominant = _dominant_squares(_left_over(dense, rounded))
+    found = _eliminated(dense) if dominant is None else [*rounded, *dominant]
+    return [(weight, _at(there, form)) for weight, form in found]
+
+
+def _at(places: Sequence[int], values: Fractions) -> Fractions:
+    """Return a list with values at these places, and zeros before and between."""
+    known = dict(zip(places, values, strict=False))
+    return [known.get(place, Fraction(0)) for place in range(max(known) + 1)]
 
 
 def _rounded_squares(matrix: FractionRows) -> list[Square]:

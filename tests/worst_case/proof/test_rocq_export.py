@@ -10,6 +10,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,14 @@ from hypothesis import strategies as st
 
 from benchmarks import rocq_mutants
 from fltheory.worst_case import read_proof
+from fltheory.worst_case.checker.correlated_checker import Chain
 from fltheory.worst_case.checker.one_round import DESCENT_CLAIM
+from fltheory.worst_case.correlated.bound import CorrelatedCertificate
+from fltheory.worst_case.correlated.phases import PhasesCertificate
+from fltheory.worst_case.correlated.rich import RichCertificate
 from fltheory.worst_case.memory import LyapunovCertificate
+from fltheory.worst_case.proof.proof_file import ProofFile
+from fltheory.worst_case.proof.rocq_bursts import bursts_theorem
 from fltheory.worst_case.proof.rocq_export import NotExportedError, sum_of_squares
 from fltheory.worst_case.rounds.certificate import Certificate
 
@@ -129,6 +136,44 @@ def test_a_single_client_with_memory_is_refused() -> None:
         LyapunovCertificate(json.dumps(document)).rocq_theorem()
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("groups", 2, "several groups of clients in bursts"),
+        ("noise", True, "noise of clients in bursts"),
+        ("n_clients", 51, "more than 50 clients in bursts"),
+        ("availability", "1", "clients that are always there"),
+        ("local_steps", 11, "more than 10 local steps"),
+    ],
+)
+def test_what_is_not_known_of_clients_in_bursts_is_named(
+    place: str, value: Any, message: str
+) -> None:
+    proof = CorrelatedCertificate((ROCQ / "proofs" / "bursts.json").read_text()).proof
+    (own,) = proof.groups
+    changed = {
+        "groups": {"groups": [own, own]},
+        "noise": {"noisy": value},
+        "local_steps": {"local_steps": value},
+    }.get(place) or {"groups": [replace(own, **{place: Fraction(value)})]}
+    with pytest.raises(NotExportedError, match=message):
+        bursts_theorem(replace(proof, **changed))
+
+
+def test_a_chain_of_sets_is_refused() -> None:
+    proof = CorrelatedCertificate((ROCQ / "proofs" / "bursts.json").read_text()).proof
+    one = Fraction(1)
+    chain = Chain([[True] * 4], [[one]], [one])
+    with pytest.raises(NotExportedError, match="a chain of sets"):
+        bursts_theorem(replace(proof, chain=chain))
+
+
+@pytest.mark.parametrize("kind", [RichCertificate, PhasesCertificate])
+def test_other_functions_of_clients_in_bursts_are_refused(kind: type[ProofFile]) -> None:
+    with pytest.raises(ValueError, match=f"Rocq, got '{kind.kind}'"):
+        kind("{}").rocq_theorem()
+
+
 # As Coq 8.16 prints them.
 REST_ON = """\
 Axioms:
@@ -229,13 +274,22 @@ def test_a_library_that_assumes_is_refused(line: str) -> None:
         ("sa_fl_5", "rate := (159 # 160);", "rate := (98 # 100);"),
         ("gap_fedavg", "gap := (1759150964155547 # 2500250000000000);", "gap := (704 # 1000);"),
         ("sa_fl_4", "decrease := (48886604939 # 962802625160);", "decrease := (51 # 1000);"),
+        # The second is above the solver's least floor by less than 2%.
+        (
+            "bursts",
+            "each_heterogeneity := (2864471923575 # 1099511627776)",
+            "each_heterogeneity := (2553 # 1000)",
+        ),
+        ("bursts", "availability := (1 # 2);", "availability := (49 # 100);"),
     ],
 )
 def test_rocq_accepts_a_theorem_and_not_a_smaller_bound(
     kept: str, old: str, new: str, tmp_path: Path
 ) -> None:
     """The smaller bound stands in the claim alone: the theorem is then another one, too."""
-    text = Certificate((ROCQ / "proofs" / f"{kept}.json").read_text()).rocq_theorem()
+    proof = read_proof(ROCQ / "proofs" / f"{kept}.json")
+    assert proof is not None
+    text = proof.rocq_theorem()
     assert old in text
     good = _checked(text, tmp_path)
     assert good.returncode == 0, good.stderr

@@ -101,6 +101,11 @@ class ClientNumbers:
         each = np.matmul(self.hessians, self.optima[:, :, None])[:, :, 0]
         return (self.alpha[:, None] * each).sum(axis=0)
 
+    @cached_property
+    def reach(self) -> float:
+        """How far, in floats, an optimum is from x* at most."""
+        return float(np.linalg.norm(self.problem.optima - self.problem.x_star, axis=1).max())
+
     def noise_level(self, sigma: float) -> Any:
         """Return the variance ``sigma^2 / d`` of one coordinate of a gradient's noise."""
         return self.arithmetic.entry(sigma) ** 2 / self.arithmetic.entry(self.problem.dim)

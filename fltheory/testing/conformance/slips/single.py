@@ -83,7 +83,7 @@ _NOVA: Mapping[str, Callable[..., Any]] = {
         for says, of in _TAU.items()
     },
     "plain FedAvg: changes are not divided by their numbers of steps": lambda play, p, tau, here: p,
-    "changes are divided by their own numbers of steps twice": lambda play, p, tau, here: (
+    "changes are divided by their own numbers of steps, twice": lambda play, p, tau, here: (
         p @ tau * p / tau**2
     ),
     "changes are divided by the largest number of steps, not by their own": (
