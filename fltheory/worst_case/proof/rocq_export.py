@@ -127,7 +127,7 @@ def _linear(coefficients: Fractions) -> str:
     return listed(map(rational, coefficients))
 
 
-def _defined(name: str, kind: str, fields: Mapping[str, str]) -> str:
+def defined(name: str, kind: str, fields: Mapping[str, str]) -> str:
     """Return the definition of a record."""
     rows = ";\n".join(f"  {field} := {value}" for field, value in fields.items())
     return f"Definition {name} : {kind} := {{|\n{rows}\n|}}.\n"
@@ -147,7 +147,7 @@ def _claim(proof: Proof) -> str:
         "most_eligible": "None" if pool is None else f"Some {rational(pool)}",
         "excluded_share": rational(drawn.excluded_share),
     }
-    return _defined("the_claim", "claim", claim_fields(proof, of_draw))
+    return defined("the_claim", "claim", claim_fields(proof, of_draw))
 
 
 def claim_fields(proof: Proof, of_draw: Mapping[str, str]) -> dict[str, str]:
@@ -198,7 +198,7 @@ def _certificate(proof: Proof, box: Box) -> str:
             )
         },
     }
-    return _defined("the_certificate", "certificate", values)
+    return defined("the_certificate", "certificate", values)
 
 
 def _parts(proof: Proof) -> int:
@@ -734,7 +734,7 @@ def _averaging_certificate(proof: Proof) -> str:
             [squares_listed(blocks.get(f"differences of {own.name}", [])) for own in proof.crowds]
         ),
     }
-    return _defined("the_certificate", "averaging_certificate", values)
+    return defined("the_certificate", "averaging_certificate", values)
 
 
 def _reals(values: Sequence[Fraction]) -> str:
@@ -848,7 +848,7 @@ def _memory_claim(proof: LyapunovProof) -> str:
         "at_start": rational(bound["start"]),
         "dissimilarity": rational(bound["heterogeneity"]),
     }
-    return _defined("the_claim", "memory_claim", values)
+    return defined("the_claim", "memory_claim", values)
 
 
 def _memory_certificate(proof: LyapunovProof) -> str:
@@ -866,7 +866,7 @@ def _memory_certificate(proof: LyapunovProof) -> str:
         values[f"{inequality}_pairs"] = pairs_listed(proof.multipliers[inequality], Fraction(1))
         values[f"{inequality}_means"] = squares_listed(_memory_in_units(proof, means))
         values[f"{inequality}_differences"] = squares_listed(_memory_in_units(proof, differences))
-    return _defined("the_certificate", "lyapunov", values)
+    return defined("the_certificate", "lyapunov", values)
 
 
 def _rows(rows: FractionRows) -> str:
