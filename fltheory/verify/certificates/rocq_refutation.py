@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import ast
 import math
-import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from fltheory.worst_case.proof.rocq_export import listed, not_known, rational
+from fltheory.verify.certificates.rocq_chains import chain_refutation, is_on_chain
+from fltheory.worst_case.proof.rocq_export import listed, rational, refused, wrapped
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
 MOST_STEPS = 1_000
@@ -74,6 +73,8 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
     """
     if document["statement"]["quantity"] == "weight_error_ratio":
         return weight_error_refutation(document, name)
+    if is_on_chain(document):
+        return chain_refutation(document, name)
     played = _Played(document["setting"])
     said = _Statement(document, played)
     return "\n".join(
@@ -123,19 +124,19 @@ class _Played:
     def __init__(self, raw: Mapping[str, Any]) -> None:
         problem, algorithm, who = raw["problem"], raw["algorithm"], raw["participation"]
         if algorithm["name"] not in ("Safari", "FedAvg"):
-            raise not_known(f"the algorithm {algorithm['name']}")
+            raise refused(f"the algorithm {algorithm['name']}")
         if who["name"] != "UniformSubset":
-            raise not_known(f"the participation {who['name']}")
+            raise refused(f"the participation {who['name']}")
         self.optima = [[Fraction(c) for c in point] for point in problem["optima"]]
         n, d = len(self.optima), len(self.optima[0])
         full = [[[Fraction(h) for h in row] for row in rows] for rows in problem["hessians"]]
         if any(h[a][b] for h in full for a in range(d) for b in range(a)):
-            raise not_known("Hessians that are not diagonal")
+            raise refused("Hessians that are not diagonal")
         self.hessians = [[h[a][a] for a in range(d)] for h in full]
         if any(Fraction(w) != Fraction(1, n) for w in problem["target_weights"]):
-            raise not_known("unequal importances of clients")
+            raise refused("unequal importances of clients")
         if any(Fraction(share) != 1 for share in problem.get("noise_shares", [])):
-            raise not_known("clients of unequal noise")
+            raise refused("clients of unequal noise")
         is_safari = algorithm["name"] == "Safari"
         self.numbers = {
             "sigma": Fraction(problem["sigma"]),
@@ -175,7 +176,7 @@ class _Played:
             ("products for one round", work, MOST_WORK),
         ):
             if size > most:
-                raise not_known(f"more than {most} {what}")
+                raise refused(f"more than {most} {what}")
 
     def lines(self) -> Iterator[str]:
         counts, numbers = self.counts, {k: rational(v) for k, v in self.numbers.items()}
@@ -260,7 +261,7 @@ class _Played:
         if name == "excess_loss":
             return sum((h * a * a for h, a in zip(mean, apart, strict=True)), Fraction(0)) / 2
         if any(row != self.hessians[0] for row in self.hessians):
-            raise not_known("a gradient dissimilarity that is not finite")
+            raise refused("a gradient dissimilarity that is not finite")
         largest = max(
             sum(
                 ((h * (star - c)) ** 2 for h, star, c in zip(hs, self.star, cs, strict=True)),
@@ -270,7 +271,7 @@ class _Played:
         )
         root = _root(largest)
         if root is None:
-            raise not_known("a gradient dissimilarity that is not rational")
+            raise refused("a gradient dissimilarity that is not rational")
         return root
 
 
@@ -337,19 +338,19 @@ class _Statement:
         for place, (name, rule) in enumerate(self._rules.items()):
             argument = " (r : nat)" if rule.is_every else ""
             self._written.append(
-                _wrapped(f"Definition {_named(name)}{argument} : R := {rule.definition}.")
+                wrapped(f"Definition {_named(name)}{argument} : R := {rule.definition}.")
             )
             self._terms[name] = f"(Named {place})"
         if isinstance(raw["quantity"], str):
-            raise not_known("a quantity that is not along a run")
+            raise refused("a quantity that is not along a run")
         if raw["quantity"]["weights"] != "1":
-            raise not_known("a weighted mean over rounds")
+            raise refused("a weighted mean over rounds")
         self._truth = self._along({k: v for k, v in raw["quantity"].items() if k != "weights"})
         self._conditions = list(self._read_conditions(raw["conditions"]))
         self._bound = self._formula(_parsed(raw["bound"]), self._of_symbols)
 
     def _define(self, name: str, formula: _Formula) -> None:
-        self._written.append(_wrapped(f"Definition {_named(name)} : R := {formula.text}."))
+        self._written.append(wrapped(f"Definition {_named(name)} : R := {formula.text}."))
         self._terms[name] = formula.term
 
     # ------------------------------------------------------------ formulas
@@ -361,7 +362,7 @@ class _Statement:
             return _Formula(*given, _ATOM)
         fact = self._played.fact(name)
         if fact is None:
-            raise not_known(f"the number {name}")
+            raise refused(f"the number {name}")
         self._facts.setdefault(name, fact[1:])
         return _Formula(_real(fact[0]), _real_term(fact[0]), _ATOM)
 
@@ -392,7 +393,7 @@ class _Statement:
             case ast.Call(func=ast.Name(id="sqrt"), args=[argument]):
                 inner = self._formula(argument, name_of)
                 return _Formula(f"sqrt ({inner.text})", f"(Root {inner.term})", _ATOM)
-        raise not_known(f"the formula {ast.unparse(tree)}")
+        raise refused(f"the formula {ast.unparse(tree)}")
 
     def _exponent(self, node: ast.expr) -> int:
         match node:
@@ -400,13 +401,13 @@ class _Statement:
                 return power
             case ast.Name(id=name) if name in self._whole:
                 return self._whole[name]
-        raise not_known(f"the exponent {ast.unparse(node)}")
+        raise refused(f"the exponent {ast.unparse(node)}")
 
     # ------------------------------------------------------------ along the run
 
     def _along(self, rule: Mapping[str, Any]) -> _Along:
         if rule["of"] not in _QUANTITIES:
-            raise not_known(f"the quantity {rule['of']}")
+            raise refused(f"the quantity {rule['of']}")
         kind, said = _QUANTITIES[rule["of"]]
         first, last = rule["rounds"][0], self._played.rounds + rule["rounds"][1]
         reduction = rule["reduction"]
@@ -420,7 +421,7 @@ class _Statement:
             "max": ("Largest", f"largest {more} (fun r => after s {_round(first)} ({said}))"),
         }.get(reduction, ("", ""))
         if not word:
-            raise not_known(f"the {reduction} over rounds")
+            raise refused(f"the {reduction} over rounds")
         term = f"{{| of := {kind}; reduced := {word}; first := {first}; more := {more} |}}"
         return _Along(term, text, reduction == "every", more + 1)
 
@@ -438,7 +439,7 @@ class _Statement:
                 case ast.Call(func=ast.Name(id="Eq"), args=[left, right]):
                     sides, sign = (left, right), ast.Eq
                 case _:
-                    raise not_known(f"the condition {text}")
+                    raise refused(f"the condition {text}")
             first, second = (self._formula(side, self._of_symbols) for side in sides)
             signs: Mapping[type, tuple[str, str, bool]] = {
                 ast.LtE: ("<=", "AtMost", False),
@@ -458,7 +459,7 @@ class _Statement:
         symbols = self._document["statement"]["symbols"]
         number = symbols.get(tree.id) if isinstance(tree, ast.Name) else None
         if number not in ("L", "sigma_G"):
-            raise not_known(f"the condition {ast.unparse(tree)} < oo")
+            raise refused(f"the condition {ast.unparse(tree)} < oo")
 
     # ------------------------------------------------------------ the file
 
@@ -489,7 +490,7 @@ class _Statement:
              "proj2 (proj2 (refuted the_refutation accepted))"),
         ]  # fmt: skip
         yield from self._claim(truth, bound, rounds)
-        yield f"Theorem {name} :\n" + " /\\\n".join(_wrapped(text, 2) for text, _ in said) + "."
+        yield f"Theorem {name} :\n" + " /\\\n".join(wrapped(text, 2) for text, _ in said) + "."
         yield "Proof."
         for place, (_, proof) in enumerate(said):
             last = place == len(said) - 1
@@ -509,7 +510,7 @@ class _Statement:
 
     def _claim(self, truth: Fraction, bound: Fraction, rounds: int) -> Iterator[str]:
         for place, (_, term, _) in enumerate(self._conditions):
-            yield _wrapped(f"Definition condition_{place} : condition := {term}.")
+            yield wrapped(f"Definition condition_{place} : condition := {term}.")
         conditions = "; ".join(f"condition_{k}" for k in range(len(self._conditions)))
         symbols = "; ".join(rule.term for rule in self._rules.values())
         fields = {
@@ -525,7 +526,7 @@ class _Statement:
             "bound_below": _real_term(bound),
         }
         yield "Definition the_refutation : refutation := {|"
-        yield ";\n".join(_wrapped(f"{field} := {value}", 2) for field, value in fields.items())
+        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
         yield "|}.\n"
         yield "Lemma accepted : checked the_refutation = true."
         yield "Proof. vm_cast_no_check (eq_refl true). Qed.\n"
@@ -541,15 +542,6 @@ def _named(name: str) -> str:
 
 def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
-
-
-def _wrapped(text: str, indent: int = 0) -> str:
-    """Return text in lines of at most 100 characters, broken at spaces."""
-    before = " " * indent
-    return textwrap.fill(
-        re.sub(r"\s+", " ", text), 100, initial_indent=before, subsequent_indent=before + "  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
 
 
 # ------------------------------------------------------------ FedAU's online weights
@@ -584,9 +576,9 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
     """
     raw = document["setting"]
     if dict(document["statement"]) != _STATEMENT_ON_WEIGHTS:
-        raise not_known("a statement on weights that is not FedAU's Theorem 3")
+        raise refused("a statement on weights that is not FedAU's Theorem 3")
     if raw["participation"]["name"] != "Bernoulli":
-        raise not_known(f"the participation {raw['participation']['name']}")
+        raise refused(f"the participation {raw['participation']['name']}")
     cutoff, truth = raw["algorithm"]["cutoff"], Fraction(document["truth"])
     for t in range(1, min(raw["rounds"], MOST_HISTORIES + 1)):
         for p in map(Fraction, raw["participation"]["availability"]):
@@ -598,7 +590,7 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
                 return head + _theorem_on_weights(
                     name, client, error, line, truth, bound, raw["rounds"], t
                 )
-    raise not_known(f"an error that is largest after more than {MOST_HISTORIES} rounds")
+    raise refused(f"an error that is largest after more than {MOST_HISTORIES} rounds")
 
 
 def _error(p: Fraction, cutoff: int, rounds: int) -> Fraction:

@@ -11,6 +11,8 @@ it leaves is diagonally dominant, and so a sum of squares of single coordinates 
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,6 +33,13 @@ Square = tuple[Fraction, Fractions]
 
 class NotExportedError(ValueError):
     """Rocq's library does not know proofs of this kind, or they are too large."""
+
+
+def refused(what: str) -> NotExportedError:
+    """Return the error that names what the library does not know."""
+    return NotExportedError(
+        f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
+    )
 
 
 def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
@@ -74,21 +83,14 @@ def refuse(present: Mapping[str, bool]) -> None:
     """
     for what, is_there in present.items():
         if is_there:
-            raise not_known(what)
-
-
-def not_known(what: str) -> NotExportedError:
-    """Return the error that names what the library does not know."""
-    return NotExportedError(
-        f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
-    )
+            raise refused(what)
 
 
 def _drawn(proof: Proof) -> Drawn:
     """Return who takes part, if they are drawn uniformly."""
     if isinstance(proof.taking_part, Drawn):
         return proof.taking_part
-    raise not_known("clients that come independently")
+    raise refused("clients that come independently")
 
 
 HEAD = """\
@@ -116,6 +118,15 @@ def rational(value: Fraction | int, over: str = "#") -> str:
 def real(value: Fraction | int) -> str:
     """Return a number as a real one."""
     return rational(value, "/")
+
+
+def wrapped(text: str, indent: int = 0) -> str:
+    """Return text in lines of at most 100 characters, broken at spaces."""
+    before = " " * indent
+    return textwrap.fill(
+        re.sub(r"\s+", " ", text), 100, initial_indent=before, subsequent_indent=before + "  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def listed(items: Iterable[str]) -> str:
