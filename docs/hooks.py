@@ -45,6 +45,12 @@ _BOOSTS = {
     "add-": 4.0,
     "verdicts": 4.0,
     "correlated": 4.0,
+    "every-loss": 4.0,
+    "bias": 3.0,
+    "others-code": 5.0,
+    "findings": 2.0,
+    "performance": 3.0,
+    "verdict-files": 3.0,
     "papers/": 0.001,
     "reference/": 0.001,
 }

@@ -191,6 +191,8 @@ _WIDE_PAGE = """\
 | `sa-fl-submission/4` | `sa-fl-submission/4` | `sa-fl-submission/4` | {word} | {word} | {word} |
 
 <span class="formula"><math><mrow>{row}</mrow></math></span>
+
+In a sentence <math><mrow><mo>{{</mo>{row}<mo>}}</mo></mrow></math> as well.
 """
 
 

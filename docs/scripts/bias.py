@@ -43,7 +43,7 @@ from fltheory.participation import (
     WaitingSubset,
 )
 from fltheory.problems import QuadraticProblem
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import write_figure
 from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ def _lines(cells: Sequence[BiasEntry], effort: Effort, figure: str | None) -> It
 
 
 _INTRODUCTION = """\
-# Where algorithms end up when participation is uneven
+# The bias of FedAvg and other algorithms when participation is uneven
 
 Made by `python docs/scripts/bias.py`; do not edit. `--check` says whether it is current.
 

@@ -505,7 +505,7 @@ _HEADINGS = (
     "deviation",
     "paper",
     "of running average",
-    "time-average less Unbiased's",
+    "time-average above Unbiased's",
     "of logged points",
     "kept: more, less available",
     "eta, eta_s most often",
@@ -602,8 +602,8 @@ pi (CA-Fed lambda too). Where the paper is silent, or its authors' code says oth
   weakly correlated ones, as is done here. The code's matrix of joint classes makes half of all
   clients more available and weakly correlated, a quarter less available and correlated, and a
   quarter less available and weakly correlated: **its more available clients are never
-  correlated**. Its weak lambda_k are normal with mean and standard deviation 0.005; 0 and 0.01 in
-  the paper, and here.
+  correlated**. Its weak lambda_k are normal with mean and standard deviation 0.005; in the paper,
+  and here, with mean 0 and standard deviation 0.01.
 - Models start uniform within +-{spread:g}/sqrt(d), torch's default where the factor is 1.
 - Clients and server have momentum {momentum:g}; the paper mentions none, the code has 0.9. There
   the server's step decays the weights too, which is left out here.
@@ -613,7 +613,8 @@ pi (CA-Fed lambda too). Where the paper is silent, or its authors' code says oth
   training. The row "CA-Fed, F* known" has the exact minima of the clients' losses.
 - F3AST and AdaFed are the forms of the published code; the paper does not define them.
 - Every seed draws data and availability afresh, and all methods of a seed see the same
-  participants. Rates are tuned on other participants and batches than they are measured on."""
+  participants. Rates are tuned on different participants and batches from those of the
+  measurements."""
 
 
 def _remarks(results: Sequence[Measured]) -> Iterator[str]:
@@ -625,13 +626,13 @@ def _remarks(results: Sequence[Measured]) -> Iterator[str]:
     )
     yield (
         f"- CA-Fed keeps the more and the less available clients in {kept} of the rounds (tuned "
-        "for the time-average). The paper says that those excluded tend to be the less available "
-        "or the correlated, and that the more available are favoured."
+        "for the time-average). The paper says that excluded clients tend to be less available or "
+        "correlated, and that more available clients are favoured."
     )
     yield (
-        "- A reason: F_hat^* is a minimum over a client's own reports. A client that reports often "
-        "has a lower minimum, of more numbers, so a larger gap, and is excluded; one that hardly "
-        f"reports has a small gap. With F* known the classes are kept in {alike} of the rounds."
+        "- One reason: F_hat^* is the minimum of a client's own reports. A client that reports "
+        "often has a lower minimum, hence a larger gap, and is excluded; one that rarely reports "
+        f"has a small gap. With F* known the classes are kept in {alike} of the rounds."
     )
 
 
@@ -640,9 +641,9 @@ def _on_averages(results: Sequence[Measured]) -> Iterator[str]:
     yield (
         "- **Which rounds are averaged.** The authors' script evaluates the model before training, "
         "after rounds 2, 5, ..., 38 and after every tenth: 28 points of 150 rounds, 17 of them up "
-        "to round 40. Its time-averages are means of these points, all of one weight, so that the "
-        "start counts for more than its share of the rounds. Both averages stand here: of all "
-        "rounds, and of the logged points, which is what to compare the paper's figures with."
+        "to round 40. Its time-averages weight these points equally, so the start counts for more "
+        "than its share of the rounds. Both averages are shown here: over all rounds, and over the "
+        "logged points. Compare the paper's figures with the latter."
     )
     leads = {
         average: {
@@ -654,11 +655,11 @@ def _on_averages(results: Sequence[Measured]) -> Iterator[str]:
         leads.values(), ("over all rounds", "over the logged points"), strict=True
     ):
         yield (
-            f"- CA-Fed's time-average less Unbiased's is, {words}, {gain['time-average']} where "
-            f"every method is tuned for the time-average, {gain['maximum']} where tuned for the "
-            f"maximum, {gain['published']} with the scripts' rates, which give CA-Fed more than "
-            "three times the product eta eta_s of Unbiased, and "
-            f"{gain['all as CA-Fed']} with CA-Fed's rates for both. The paper has +0.90."
+            f"- By how much CA-Fed's time-average exceeds Unbiased's, {words}: "
+            f"{gain['time-average']} if every method is tuned for the time-average, "
+            f"{gain['maximum']} if tuned for the maximum, {gain['published']} with the scripts' "
+            f"rates, and {gain['all as CA-Fed']} with CA-Fed's rates for both. The paper has +0.90."
+            " The scripts' rates give CA-Fed more than three times Unbiased's product eta eta_s."
         )
     gaps = {
         (choice, average): _mean(_gap(results, choice, average))
@@ -670,15 +671,18 @@ def _on_averages(results: Sequence[Measured]) -> Iterator[str]:
         f"{gaps[choice, 'logged_average']} over the logged points"
         for choice in CHOICES
     )
-    yield f"- Unbiased's maximum less its time-average is {shown}. The paper has 3.62."
+    yield (
+        f"- By how much Unbiased's maximum exceeds its time-average: {shown}. The paper has 3.62."
+    )
     gain = leads["logged_average"]
     yield (
         "- **What is explained, and what is not.** With the scripts' rates and the logged points "
         f"the gap is {gaps['published', 'logged_average']} beside the paper's 3.62, and CA-Fed's "
         f"gain {gain['published']} beside its +0.90. With CA-Fed's rates for both methods the gain "
-        f"is {gain['all as CA-Fed']}: what lies between the two gains comes of the rates, not of "
-        "CA-Fed's weights. What is left beside the paper's figures is not explained here; they are "
-        "means of three runs on one data set, with other joint classes and fewer samples."
+        f"is {gain['all as CA-Fed']}: the two gains differ because of the rates, not because of "
+        "CA-Fed's weights. The rest of the difference from the paper is not explained here; its "
+        "figures are means of three runs on one data set, with other joint classes and fewer "
+        "samples."
     )
 
 

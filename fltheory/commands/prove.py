@@ -106,7 +106,11 @@ def command(
     ] = None,
     rocq: Rocq = None,
 ) -> None:
-    """Prove a theorem's bound for every client loss in a class; compare the best provable."""
+    """Prove a theorem's bound for every client loss in a class; compare the best provable.
+
+    Covered: bounds E||x_R - x*||^2 <= rate^R D_0^2 + floor, bounds Delta_0 / (decrease R) + floor
+    on the mean of E||grad F||^2, and some theorems on whole runs: see docs/every-loss.md.
+    """
     from fltheory import theorems as registry
     from fltheory.report.terminal.proof_text import audit_text
     from fltheory.worst_case import SafariRound, audit

@@ -400,14 +400,14 @@ def exact_beginning(setting: Setting) -> Trajectory | None:
     It is a few rounds, or as many as there are where nothing is random.
     """
     found: Trajectory | None = None
-    step = 1
-    # Double the rounds for as long as that works, and then add one by one.
-    while step:
-        rounds = min((found.rounds if found else 0) + step, setting.rounds)
+    followed, too_many = 0, setting.rounds + 1
+    while followed + 1 < too_many:
+        # Double the rounds for as long as that works, and then halve what is left open.
+        more = 2 * followed + 1 if too_many > setting.rounds else (followed + too_many) // 2
+        rounds = min(more, setting.rounds)
         try:
             found = paths(replace(setting, rounds=rounds))
+            followed = rounds
         except NotAffineError:
-            step //= 2
-        else:
-            step = 2 * step if rounds < setting.rounds else 0
+            too_many = rounds
     return found

@@ -160,18 +160,12 @@ class QuadraticProblem(ReadOnlyArrays):
     @cached_property
     def mean_hessian(self) -> FloatArray:
         """(d, d) Hessian of F."""
-        if self.shared_hessian:
-            return self.hessians
-        return np.einsum("i,iab->ab", self.alpha, self.hessians)
+        return weighted_hessian(self.hessians, self.alpha)
 
     @cached_property
     def x_star(self) -> FloatArray:
         """(d,) minimiser of F."""
-        centre = weighted_mean(self.optima, self.alpha)
-        if self.shared_hessian:
-            return centre
-        pull = _times(self.hessians, self.optima - centre)
-        return np.asarray(centre + solve(self.mean_hessian, self.alpha @ pull))
+        return weighted_minimiser(self.hessians, self.optima, self.alpha)
 
     @cached_property
     def x_star_error(self) -> float:
@@ -339,6 +333,22 @@ def _times(hessians: FloatArray, vectors: FloatArray) -> FloatArray:
     if hessians.ndim == 2:
         return vectors @ hessians
     return np.einsum("iab,ib->ia", hessians, vectors)
+
+
+def weighted_hessian(hessians: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return ``sum_i w_i H_i``, (d, d), for weights that sum to one."""
+    if hessians.ndim == 2:
+        return hessians
+    return np.einsum("i,iab->ab", weights, hessians)
+
+
+def weighted_minimiser(hessians: FloatArray, optima: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the minimiser of ``sum_i w_i F_i``, (d,), for weights that sum to one."""
+    centre = weighted_mean(optima, weights)
+    if hessians.ndim == 2:
+        return centre
+    pull = weights @ _times(hessians, optima - centre)
+    return np.asarray(centre + solve(weighted_hessian(hessians, weights), pull))
 
 
 def from_eigenbasis(values: FloatArray, vectors: FloatArray) -> FloatArray:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.exact_or_float import is_exact, solve
-from fltheory.problems.base import weighted_mean
-from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.exact_or_float import is_exact
+from fltheory.problems.quadratic_problem import (
+    QuadraticProblem,
+    weighted_hessian,
+    weighted_minimiser,
+)
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -63,29 +65,12 @@ class WeightedObjective(ReadOnlyArrays):
     @cached_property
     def hessian(self) -> FloatArray:
         """(d, d) Hessian."""
-        if self.problem.shared_hessian:
-            return self.problem.hessians
-        return np.einsum("i,iab->ab", self.weights, self.problem.hessians)
+        return weighted_hessian(self.problem.hessians, self.weights)
 
     @cached_property
     def minimiser(self) -> FloatArray:
         """(d,) minimiser, CA-Fed's ``w_B*``."""
-        optima = self.problem.optima
-        if is_exact(self.weights):
-            return solve(self.hessian, self.hessian_times_optima)
-        centre = weighted_mean(optima, self.weights)
-        if self.problem.shared_hessian:
-            return centre
-        pull = np.einsum("i,iab,ib->a", self.weights, self.problem.hessians, optima - centre)
-        return centre + np.linalg.solve(self.hessian, pull)
-
-    @property
-    def hessian_times_optima(self) -> FloatArray:
-        """(d,) ``sum_k p_k H_k c_k``."""
-        problem = self.problem
-        if problem.shared_hessian:
-            return np.asarray(problem.hessians @ (self.weights @ problem.optima))
-        return np.einsum("i,iab,ib->a", self.weights, problem.hessians, problem.optima)
+        return weighted_minimiser(self.problem.hessians, self.problem.optima, self.weights)
 
     def excess_loss(self, x: FloatArray) -> FloatArray:
         """``F_B(x) - F_B*`` at points of shape (..., d), without cancellation."""

@@ -66,7 +66,11 @@ def test_remarks_by_hand() -> None:
         "tuned for the maximum 8.50 +- 1.50 over all rounds and 43.50 +- 0.50 over the logged "
         "points" in page
     )
-    leads = [line for line in page.splitlines() if "less Unbiased's is, over" in line]
+    leads = [
+        line
+        for line in page.splitlines()
+        if "CA-Fed's time-average exceeds Unbiased's, over" in line
+    ]
     assert ["+2.00 +- 1.00" in leads[0], "+1.00 +- 0.50" in leads[1]] == [True, True]
 
 

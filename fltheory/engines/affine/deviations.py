@@ -105,11 +105,6 @@ class SharedSlope:
         return np.asarray(self.push @ self.moments[1:, 1:] @ self.push.T)
 
     @cached_property
-    def pulled_offset(self) -> FloatArray:
-        """(n,) ``E[A' b]``."""
-        return np.asarray(-self.slope.T @ self._pushed)
-
-    @cached_property
     def spread_tensor(self) -> FloatArray:
         """(k, k, n, n) E with ``E[A M A']_(ab) = sum_cd E_(abcd) M_(cd)``."""
         return np.asarray(self.moments[0, 0] * np.einsum("ac,bd->abcd", self.slope, self.slope))
@@ -211,12 +206,6 @@ class OwnSlopes:
     def inflow(self) -> FloatArray:
         """(k, k) ``E[b b']``."""
         return self._pushed(self.of_offsets)
-
-    @cached_property
-    def pulled_offset(self) -> FloatArray:
-        """(n,) ``E[A' b]``."""
-        gram = self.into.T @ self.into
-        return np.asarray(-self.start.T @ np.einsum("ab,abc->c", gram, self.of_both))
 
     @cached_property
     def spread_tensor(self) -> FloatArray:
@@ -347,12 +336,6 @@ class CorrelatedRows:
         from scipy.sparse import csr_array
 
         return csr_array(self.slopes), csr_array(self.slopes.T)
-
-    @cached_property
-    def pulled_offset(self) -> FloatArray:
-        """(n,) ``E[A' b]``."""
-        weights = self.covariance * (self.targets[:, None] == self.targets)
-        return np.asarray(self.slopes.T @ (weights @ self.offsets))
 
     @cached_property
     def spread_tensor(self) -> FloatArray:

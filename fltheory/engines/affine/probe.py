@@ -117,28 +117,13 @@ class Probe:
         return reading_of(self.function, self.numbers, (self.origin, self.image_origin), numbers)
 
     def rounding(self, maps: SetMaps, participants: float) -> MapErrors:
-        """Bound what has been lost in reading the maps: powers, sums, and probing itself.
-
-        Rounding at the image's origin is absolute, in proportion to its distance from zero.
-        """
-        spread = np.sqrt(participants)
-        # An entry sums n numbers of the state and one for each participant. What a round does
-        # besides, products with weights, step sizes and constants, is some dozens of operations
-        # for each of them, for which 64 leaves room. Over a law's sets participants add up to
-        # ``participants`` on average, and by Cauchy-Schwarz the sum's norm to a root of it.
-        operations = 64.0 * (maps.slopes.shape[2] + participants)
-        slope = float(np.sqrt((maps.slopes**2).sum(axis=(1, 2))).max())
-        offset = float(np.sqrt((maps.offsets**2).sum(axis=1)).max())
-        offset += float(np.linalg.norm(self.image_origin))
+        """Bound what has been lost in reading the maps, in the worst of them."""
+        errors = reading_errors(
+            maps.slopes, maps.offsets, self.image_origin, self.numbers, participants
+        )
+        slope, offset, noise = errors.max(axis=0).tolist()
         trace = float(np.trace(maps.noises, axis1=1, axis2=2).max())
-        growth = UNIT_ROUNDOFF * operations * spread
-        reach = float(np.linalg.norm(self.problem.optima - self.problem.x_star, axis=1).max())
-        of_powers = 4 * spread * max(slope, 1.0) * self.numbers.slope_rounding
-        return {
-            "slope_error": growth * max(slope, 1.0) + of_powers,
-            "offset_error": growth * offset + of_powers * reach,
-            "noise_error": (growth + 8 * self.numbers.power_rounding) * trace,
-        }
+        return {"slope_error": slope, "offset_error": offset, "noise_error": noise * trace}
 
     def check(
         self, masks: Masks, slopes: FloatArray, offsets: FloatArray, rng: np.random.Generator
@@ -162,6 +147,50 @@ class Probe:
                 f"exact moments; it misses by {mismatch:.1e} of its size: use engines.monte_carlo, "
                 "or engines.paths if it is affine once participants are known"
             )
+
+
+def reading_errors(
+    slopes: FloatArray,
+    offsets: FloatArray,
+    image_origin: FloatArray,
+    numbers: ClientNumbers,
+    participants: float = 1.0,
+) -> FloatArray:
+    """Bound what has been lost in reading maps off forms: powers, sums, and reading itself.
+
+    Parameters
+    ----------
+    slopes, offsets : arrays, (s, k, n) and (s, k)
+    image_origin : array, (k,)
+        Rounding at it is absolute, in proportion to its distance from zero.
+    numbers : ClientNumbers
+        Those of the clients that have been asked.
+    participants : float
+        How many there are on average; for a set's own map one will do for some 64.
+
+    Returns
+    -------
+    array, (s, 3)
+        Frobenius norms of errors of the slope and the offset, and the relative one of the noise.
+    """
+    spread = np.sqrt(participants)
+    # An entry sums n numbers of the state and one for each participant. What a round does
+    # besides, products with weights, step sizes and constants, is some dozens of operations
+    # for each of them, for which 64 leaves room. Over a law's sets participants add up to
+    # ``participants`` on average, and by Cauchy-Schwarz the sum's norm to a root of it.
+    growth = UNIT_ROUNDOFF * 64.0 * (slopes.shape[2] + participants) * spread
+    size = np.maximum(np.sqrt((slopes**2).sum(axis=(1, 2))), 1.0)
+    offset = np.sqrt((offsets**2).sum(axis=1)) + float(np.linalg.norm(image_origin))
+    of_powers = 4 * spread * size * numbers.slope_rounding
+    noise = growth + 8 * numbers.power_rounding
+    return np.stack(
+        [
+            growth * size + of_powers,
+            growth * offset + of_powers * numbers.reach,
+            np.full(len(slopes), noise),
+        ],
+        axis=1,
+    )
 
 
 def _in_order(values: FloatArray) -> FloatArray:

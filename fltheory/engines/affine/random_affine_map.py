@@ -128,9 +128,8 @@ class RandomAffineMap:
 
     @cached_property
     def pulled_offset(self) -> FloatArray:
-        """(n,) ``E[A' b]``."""
-        image = np.einsum("jkn,jk->n", *self.moving)
-        return np.asarray(sum((part.pulled_offset for part in self.parts), image))
+        """(n,) ``E[A' b]``, half the traces of what `cross` makes of unit vectors."""
+        return np.asarray(np.trace(self.crosses, axis1=1, axis2=2) / 2)
 
     @property
     def offset_square(self) -> FloatArray:

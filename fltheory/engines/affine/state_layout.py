@@ -71,9 +71,9 @@ class StateLayout:
         return run
 
     def _balanced_units(self, algorithm: Algorithm, problem: QuadraticProblem) -> FloatArray:
-        """Balance, for each entry of the memory, its pull on the model and the model's on it."""
-        units, dim = self.units.copy(), problem.dim
-        if units.size == dim:
+        """Balance the memory in a round of every other client."""
+        units = self.units
+        if units.size == problem.dim:
             return units
         branch = max(algorithm.branches, key=lambda named: named[1])[0]
         probe = Probe(self.function(algorithm, branch), problem, self.origin, self.origin)
@@ -82,12 +82,7 @@ class StateLayout:
             slope = probe.maps(every_other).slopes[0]
         except RoundOverflowError:
             return units
-        first = dim
-        for shape in list(self.shapes.values())[1:]:
-            part = slice(first, first + prod(shape))
-            units[part] = _balance(slope[part, :dim], slope[:dim, part])
-            first = part.stop
-        return units
+        return balanced_units(slope, self.shapes)
 
     def form(self, form: QuadraticForm) -> QuadraticForm:
         """Return a form in the model's offset as a form in the state's."""
@@ -102,6 +97,17 @@ class StateLayout:
 
     def _state(self, vectors: FloatArray) -> State:
         return split(vectors * self.units, self.shapes)
+
+
+def balanced_units(slope: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> FloatArray:
+    """Balance, for each entry of the memory, its pull on the model and the model's on it."""
+    widths = [prod(shape) for shape in shapes.values()]
+    units, first, dim = np.ones(sum(widths)), widths[0], widths[0]
+    for width in widths[1:]:
+        part = slice(first, first + width)
+        units[part] = _balance(slope[part, :dim], slope[:dim, part])
+        first = part.stop
+    return units
 
 
 def _balance(from_model: FloatArray, to_model: FloatArray) -> float:

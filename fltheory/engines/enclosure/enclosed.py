@@ -46,13 +46,13 @@ from fltheory.engines.history.histories import (
     Image,
     Numbers,
     Rounds,
-    Rows,
     TooManyHistoriesError,
     Ways,
     WidenedError,
     check_ranges,
     ranges_of,
 )
+from fltheory.engines.history.steps import Rows
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting, without_idle_projection
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,9 +27,9 @@ from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.content import content, kept
-from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.symbolic.clients import joined
 from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.history.steps import HistoryStep, Rows
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.process import Law, States, process_of
@@ -38,14 +37,10 @@ from fltheory.validation import FloatArray
 
 MOST_HISTORIES = 50_000
 _MOST_STATES = 1 << 18
-_NUMBERS_AT_ONCE = 1 << 22
-_OPERATIONS = 8.0
 _MOST_NUMBERS = 1 << 22
-_SMALL_TABLE = 1 << 14
 _LARGEST_COUNT = 2**53
 
 T = TypeVar("T")
-Rows = NDArray[np.intp]
 Numbers: TypeAlias = NDArray[Any]
 """Floats, or fractions and balls as objects."""
 RoundKey: TypeAlias = tuple[tuple[str, ...], tuple[int, ...], bytes]
@@ -97,45 +92,6 @@ class Histories:
     def weights(self) -> FloatArray:
         """(P,) probability of each history."""
         return np.asarray(self.moments[:, -1, -1])
-
-    @property
-    def scale(self) -> FloatArray:
-        """(P, n + 1) roots of the entries' mean squares, given the history."""
-        squares = np.maximum(np.diagonal(self.moments, axis1=1, axis2=2), 0.0)
-        weights = np.where(self.weights > 0, self.weights, 1.0)
-        return np.asarray(np.sqrt(squares / weights[:, None]))
-
-
-@dataclass(frozen=True, eq=False)
-class HistoryStep:
-    """A round's affine maps in floats, one for each continued history, and where each leads.
-
-    Attributes
-    ----------
-    rows, targets : arrays of int, (Q,)
-        The history that is continued, and the one that it becomes part of.
-    chances : array, (Q,)
-    maps : array, (Q, n + 1, n + 1)
-        ``[[A, b], [0, 1]]``.
-    noises : array, (Q, n, n)
-    errors : array, (Q, 3)
-        Bounds on the rounding errors in A, b (norms) and, relatively, in the noise.
-    operations : float
-        Rounding errors in a moment after it.
-    scale : array, (P, n + 1)
-        That of the histories before it.
-    weights : array, (P,)
-    """
-
-    rows: Rows
-    targets: Rows
-    chances: FloatArray
-    maps: FloatArray
-    noises: FloatArray
-    errors: FloatArray
-    operations: float
-    scale: FloatArray
-    weights: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,29 +350,20 @@ class Rounds:
         self, before: Histories, image: Image, rows: Rows, arrivals: Arrivals
     ) -> tuple[Any, HistoryStep | None]:
         """Return the moments after a round, by new history, and the step that led there."""
-        rows = rows[arrivals.onward]
-        if rows.size * image.maps[0].size > _MOST_NUMBERS:
+        if arrivals.onward.size * image.maps[0].size > _MOST_NUMBERS:
             raise TooManyHistoriesError(_too_many(self.setting.participation))
-        maps, noises = image.maps[arrivals.onward], image.noises[arrivals.onward]
-        moments = maps @ before.moments[rows] @ maps.swapaxes(1, 2)
-        n = noises.shape[1]
-        moments[:, :n, :n] += noises * before.weights[rows][:, None, None]
-        moments *= arrivals.chances[:, None, None]
-        # An entry sums n + 1 terms on either side of M, over all rows that go to its target; noise
-        # is a sum over clients. `_OPERATIONS` is for chances, weights and the addition of noise.
-        operations = _OPERATIONS + 2 * (n + 1) + _crowd(arrivals.targets)
         step = HistoryStep(
+            before.moments,
             rows,
+            image.maps,
+            image.noises,
+            image.errors,
+            arrivals.onward,
             arrivals.targets,
             arrivals.chances,
-            maps,
-            noises,
-            image.errors[arrivals.onward],
-            operations + self.setting.problem.n_clients,
-            before.scale,
-            before.weights,
+            self.setting.problem.n_clients,
         )
-        return _gathered(moments, arrivals.targets, len(arrivals.place)), step
+        return step.gathered(step.images(before.moments)), step
 
 
 @dataclass(frozen=True, eq=False)
@@ -571,30 +518,6 @@ def follow(
             coming = rounds.coming(index + 1, now.place, now.known, now.random)
 
 
-def _crowd(targets: Rows) -> int:
-    """Return how many rows go to the target that most go to."""
-    return 1 if len(targets) == 1 else int(np.bincount(targets).max(initial=1))
-
-
-def _gathered(stack: FloatArray, targets: Rows, count: int) -> FloatArray:
-    """Return the sums (count, n, n) of the matrices of a stack (Q, n, n) by target."""
-    from scipy.sparse import csr_array
-
-    if len(targets) == count == 1:
-        return stack
-    if len(targets) == count and _crowd(targets) == 1:
-        total = np.empty_like(stack)
-        total[targets] = stack
-        return total
-    flat = stack.reshape(len(targets), -1)
-    if len(targets) * count <= _SMALL_TABLE:
-        adding = (targets == np.arange(count)[:, None]).astype(np.float64)
-    else:
-        rows = np.arange(len(targets))
-        adding = csr_array((np.ones(len(targets)), (targets, rows)), (count, len(targets)))
-    return np.asarray(adding @ flat).reshape(count, *stack.shape[1:])
-
-
 def _table(place: Rows, known: Mapping[str, FloatArray]) -> FloatArray:
     """Return all that tells histories apart, a row each."""
     count = len(place)
@@ -622,111 +545,3 @@ def distinct(table: FloatArray) -> tuple[Rows, Rows]:
     )
     # Every first place comes after all those before it, as new rows are numbered in turn.
     return np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1)), which
-
-
-def rounding_of(steps: Sequence[HistoryStep], dim: int) -> FloatArray:
-    """Bound, to first order, the error of ``E||x_t - x*||^2`` before and after each round.
-
-    A moment's entry errs by at most ``k u`` times what sums of absolute values make of it, and
-    those are at most ``f f'`` with f the round's absolute map of the entries' scale. An error D
-    in round t adds ``tr(X D)`` to the squared distance in round T, X being the adjoint of the
-    rounds between, taken of the model's identity; X is positive, so ``|X_ab| <= sqrt(X_aa X_bb)``
-    and the sum is at most ``k u (sum_a f_a sqrt(X_aa))^2``. X is added up over a window of rounds T
-    in which the horizon doubles, and serves all of them. Unlike a bound by norms of single rounds
-    it knows what the rounds together contract, whatever units the entries have.
-    """
-    rounds = len(steps)
-    bounds = np.zeros(rounds + 1)
-    if rounds == 0:
-        return bounds
-    initial = np.einsum("pa,pa->", steps[0].scale[:, :dim], steps[0].scale[:, :dim] * _w(steps[0]))
-    bounds[0] = _OPERATIONS * UNIT_ROUNDOFF * float(initial)
-    own = _OwnRounding.of(steps)
-    ends = [0]
-    while ends[-1] < rounds:
-        ends.append(min(max(2 * ends[-1], 4), rounds))
-    for first, last in pairwise(ends):
-        total = own.seen_through(_adjoints(steps, first + 1, last, dim))
-        bounds[first + 1 : last + 1] = np.cumsum(total)[first:last]
-    return bounds
-
-
-def _w(step: HistoryStep) -> FloatArray:
-    return step.weights[:, None]
-
-
-def _adjoints(steps: Sequence[HistoryStep], first: int, last: int, dim: int) -> list[FloatArray]:
-    """Return, for the first ``last`` rounds, what follows of each target: X of a window, (T, n+1).
-
-    Of X only the roots of its diagonal are kept.
-    """
-    size = steps[0].maps.shape[1]
-    seed = np.diag((np.arange(size) < dim).astype(np.float64))
-    count = int(steps[last - 1].targets.max(initial=0)) + 1
-    adjoint = np.tile(seed, (count, 1, 1))
-    heights: list[FloatArray] = []
-    for index in range(last - 1, -1, -1):
-        step = steps[index]
-        at_targets = adjoint if len(step.targets) == count == 1 else adjoint[step.targets]
-        heights.append(np.diagonal(at_targets, axis1=1, axis2=2))
-        pulled = step.maps.swapaxes(1, 2) @ at_targets @ step.maps
-        count = len(step.weights)
-        back = _gathered(step.chances[:, None, None] * pulled, step.rows, count)
-        adjoint = back + seed if index >= first else back
-    return [np.sqrt(np.maximum(diagonal, 0.0)) for diagonal in reversed(heights)]
-
-
-@dataclass(frozen=True, eq=False)
-class _OwnRounding:
-    """What every round's own rounding is made of, a row for each of its maps.
-
-    Attributes
-    ----------
-    ends : array of int, (R,)
-        Where a round's rows end.
-    chances, operations, wrong, noise_error : arrays, (S,)
-        ``wrong`` bounds the error of an image by that of its map.
-    reached : array, (S, n + 1)
-    spread : array, (S, n)
-        Variances of the noise.
-    """
-
-    ends: Rows
-    chances: FloatArray
-    operations: FloatArray
-    wrong: FloatArray
-    noise_error: FloatArray
-    reached: FloatArray
-    spread: FloatArray
-
-    @classmethod
-    def of(cls, steps: Sequence[HistoryStep]) -> _OwnRounding:
-        """Return what these rounds' rounding is made of."""
-        counts = [len(step.rows) for step in steps]
-        scale = np.concatenate([step.scale[step.rows] for step in steps])
-        errors = np.concatenate([step.errors for step in steps])
-        noises = np.concatenate([np.diagonal(step.noises, axis1=1, axis2=2) for step in steps])
-        return cls(
-            np.cumsum(counts),
-            np.concatenate([step.weights[step.rows] * step.chances for step in steps]),
-            np.repeat([step.operations for step in steps], counts),
-            errors[:, 0] * np.linalg.norm(scale[:, :-1], axis=1) + errors[:, 1],
-            errors[:, 2],
-            np.concatenate(
-                [(np.abs(s.maps) @ s.scale[s.rows][:, :, None])[:, :, 0] for s in steps]
-            ),
-            np.maximum(noises, 0.0),
-        )
-
-    def seen_through(self, heights: Sequence[FloatArray]) -> FloatArray:
-        """Bound what each of the first rounds adds, of whose targets so much is seen later."""
-        height = np.concatenate(heights)
-        count, n = len(height), self.spread.shape[1]
-        spread, operations = self.spread[:count], self.operations[:count]
-        seen = (self.reached[:count] * height).sum(axis=1)
-        seen += (np.sqrt(spread) * height[:, :n]).sum(axis=1)
-        shown = self.wrong[:count] * height[:, :n].sum(axis=1)
-        noise = self.noise_error[:count] * (spread * height[:, :n] ** 2).sum(axis=1)
-        each = operations * UNIT_ROUNDOFF * seen**2 + 2 * seen * shown + shown**2 + noise
-        starts = np.concatenate([[0], self.ends[: len(heights) - 1]])
-        return np.add.reduceat(self.chances[:count] * each, starts)

@@ -20,8 +20,10 @@ import numpy as np
 from fltheory.algorithms.contract import Algorithm, State, in_round
 from fltheory.content import kept
 from fltheory.engines.affine.numbers import FLOAT64
-from fltheory.engines.affine.probe import UNIT_ROUNDOFF
+from fltheory.engines.affine.probe import reading_errors
+from fltheory.engines.affine.state_layout import balanced_units
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence, analytic_clients
 from fltheory.engines.guard import guarded
 from fltheory.engines.history.histories import (
@@ -30,10 +32,10 @@ from fltheory.engines.history.histories import (
     Image,
     RoundKey,
     Rounds,
-    Rows,
     Ways,
     distinct,
 )
+from fltheory.engines.history.steps import Rows
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import round_by_branch
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -43,6 +45,7 @@ _NUMBERS_AT_ONCE = 1 << 22
 _NUMBERS_AHEAD = 1 << 19
 _MOST_ROUNDS_AHEAD = 512
 _MOST_IMAGES = 7
+_CLIENTS_AS_ONE = 64
 
 
 class AffineRounds(Rounds):
@@ -61,8 +64,8 @@ class AffineRounds(Rounds):
         self._numbers = ClientNumbers(problem, FLOAT64)
         first = in_round(setting.algorithm, 1)
         self._start = dict(first.init(setting.x0[None], problem.n_clients))
-        self._reach = float(np.abs(problem.optima - problem.x_star).max(initial=0.0))
         self._origins: dict[tuple[str, ...], FloatArray] = {}
+        self._balanced: dict[tuple[str, ...], FloatArray] = {}
         self._images: dict[int, tuple[Algorithm, dict[RoundKey, Image]]] = {}
         self._ahead = 1
         self._replicas_alike = not guarded(setting).apart
@@ -71,7 +74,7 @@ class AffineRounds(Rounds):
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
         """Return the one beginning."""
         offset = joined(self._start, random)[0] - self._origin(random)
-        vector = np.append(offset, 1.0)
+        vector = np.append(offset / self._units(random), 1.0)
         known = {name: array for name, array in self._start.items() if name not in random}
         return random, known, np.outer(vector, vector)
 
@@ -82,6 +85,27 @@ class AffineRounds(Rounds):
             zeros = np.zeros(width - self._problem.dim)
             self._origins[names] = np.concatenate([self._problem.x_star, zeros])
         return self._origins[names]
+
+    def _units(self, names: tuple[str, ...]) -> FloatArray:
+        """Return what random entries are measured in, as in `StateLayout`."""
+        if names not in self._balanced:
+            shapes = {name: np.shape(self._start[name])[1:] for name in names}
+            first = in_round(self.setting.algorithm, 1)
+            try:
+                slope = read_round(
+                    first,
+                    max(first.branches, key=lambda named: named[1])[0],
+                    self._numbers,
+                    np.arange(self._problem.n_clients)[None] % 2 == 0,
+                    {name: array for name, array in self._start.items() if name not in names},
+                    shapes,
+                    self._origin(names),
+                ).slopes[0]
+            except NotAffineError:
+                # Those sets that there are may do, where every other client does not.
+                slope = np.eye(self._origin(names).size)
+            self._balanced[names] = balanced_units(slope, shapes)
+        return self._balanced[names]
 
     def image(self, coming: ComingRound, index: int) -> Image:
         """Return what a round makes of the continued histories, once for those that are alike."""
@@ -193,35 +217,18 @@ class AffineRounds(Rounds):
             {name: np.shape(self._start[name])[1:] for name in random},
             origin,
         )
-        maps = np.zeros((len(rows), n + 1, n + 1))
-        maps[:, :n, :n], maps[:, :n, n], maps[:, n, n] = made.slopes, made.offsets, 1.0
+        units = self._units(random)
+        maps, inverse = np.zeros((len(rows), n + 1, n + 1)), 1 / units[:, None]
+        maps[:, :n, :n], maps[:, :n, n] = inverse * made.slopes * units, made.offsets / units
+        maps[:, n, n] = 1.0
         names = (*random, *made.widened)
         known = {name: array for name, array in made.known.items() if name not in names}
-        return Image(names, known, maps, made.noises, self._errors(maps, origin))
-
-    def _errors(self, maps: FloatArray, origin: FloatArray) -> FloatArray:
-        """Bound what sums over clients, powers and inputs have lost in each map.
-
-        Each client's part is right relative to its own size, which is that of its step, and of its
-        optimum's distance, and to the distance of the origin from zero where differences are taken.
-        """
-        n = origin.size
-        # As for maps of participant sets (`Probe.rounding`); a root of N turns what each client's
-        # part has lost into what their sum has, its weights adding up to about one.
-        growth = UNIT_ROUNDOFF * 64.0 * (n + self._problem.n_clients)
-        powers = 4.0 * self._numbers.slope_rounding
-        slope = np.maximum(np.linalg.norm(maps[:, :n, :n], axis=(1, 2)), 1.0)
-        offset = np.linalg.norm(maps[:, :n, n], axis=1) + float(np.linalg.norm(origin))
-        spread = np.sqrt(self._problem.n_clients)
-        far = self._reach * np.sqrt(self._problem.dim)
-        return np.stack(
-            [
-                (growth + powers * spread) * slope,
-                growth * (offset + slope * far) + powers * spread * slope * far,
-                np.full(len(maps), growth + 8 * self._numbers.power_rounding),
-            ],
-            axis=1,
+        # A set's own map is read as in `Probe`, which goes over sets of few clients only.
+        several = max(1.0, self._problem.n_clients / _CLIENTS_AS_ONE)
+        errors = reading_errors(
+            maps[:, :n, :n], maps[:, :n, n], origin / units, self._numbers, several
         )
+        return Image(names, known, maps, inverse * made.noises * inverse.T, errors)
 
 
 class KnownRounds(Rounds):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import islice
 
 import numpy as np
@@ -13,16 +12,15 @@ from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import guard_affine, guard_certain
 from fltheory.engines.history.histories import (
     Histories,
-    HistoryStep,
     PathWays,
     Rounds,
     TooManyHistoriesError,
     Ways,
     follow,
-    rounding_of,
     until_read,
 )
 from fltheory.engines.history.history_rounds import AffineRounds, KnownRounds
+from fltheory.engines.history.steps import HistoryErrors
 from fltheory.engines.observables import standard_forms, standard_samples
 from fltheory.engines.setting import Setting, in_float64, without_idle_projection
 from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory, sampled_trajectory
@@ -122,43 +120,43 @@ def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int
 def _moments(
     rounds: Rounds, random: tuple[str, ...], problem: QuadraticProblem, draws: int | None
 ) -> Trajectory:
-    forms = {name: form.matrix for name, form in standard_forms(problem).items()}
-    values, steps, held, left = [], list[HistoryStep](), 0, rounds.setting.rounds
+    forms = standard_forms(problem)
+    matrices = np.stack([form.matrix for form in forms.values()])
+    values, errors, wrong = [], list[FloatArray](), None
+    taken, left = 0, rounds.setting.rounds
     with np.errstate(over="ignore", invalid="ignore"):
         for histories, step in follow(rounds, random):
-            values.append(
-                _by_path(_expected(histories, forms, problem.dim), rounds, histories, draws)
-            )
-            if step is None or draws is not None:
+            blocks = histories.moments[:, : problem.dim, : problem.dim]
+            shares = np.einsum("pab,fab->pf", blocks, matrices)
+            values.append(_by_path(shares, rounds, histories, draws))
+            if draws is not None:
                 continue
-            steps.append(step)
-            held, left = held + step.maps.size, left - 1
-            # Histories that have become more seldom become fewer again.
-            growing = len(histories.place) > len(step.weights)
-            if held + growing * left * step.maps.size > _MOST_NUMBERS:
-                raise TooManyHistoriesError(
-                    "rounds and histories must fit into memory for a bound on rounding, got "
-                    f"{rounds.setting.rounds} rounds: give the number of paths to draw, or use "
-                    "engines.monte_carlo"
-                )
+            if wrong is None or step is None:
+                wrong = HistoryErrors.at_start(histories.moments)
+            else:
+                wrong = wrong.after(step, histories.moments)
+                taken, left = taken + step.cost, left - 1
+                # Histories that have become more seldom become fewer again.
+                growing = len(histories.place) > len(step.before)
+                if taken + growing * left * step.cost > _MOST_NUMBERS:
+                    raise TooManyHistoriesError(
+                        "rounds and histories must leave less to work out, got "
+                        f"{rounds.setting.rounds} rounds: give the number of paths to draw, or use "
+                        "engines.monte_carlo"
+                    )
+            errors.append(wrong.of_forms(matrices, values[-1][0]))
         each = np.stack(values, axis=1)
         if draws is not None:
             return _sampled(each, list(forms))
-        bound = rounding_of(steps, problem.dim)
-        total = each[0]
-        trace = np.maximum(total[:, list(forms).index("squared_distance")], 0.0)
-        standard = standard_forms(problem).values()
-        nothing = np.zeros_like(bound)
-        errors = [f.error(trace, bound, nothing, problem.x_star_error) for f in standard]
+        found = dict(zip(forms, each[0].T, strict=True))
+        trace, nothing = np.maximum(found["squared_distance"], 0.0), np.zeros(len(each[0]))
         return exact_trajectory(
-            dict(zip(forms, total.T, strict=True)), dict(zip(forms, errors, strict=True))
+            found,
+            {
+                name: error + form.error(trace, nothing, nothing, problem.x_star_error)
+                for (name, form), error in zip(forms.items(), np.transpose(errors), strict=True)
+            },
         )
-
-
-def _expected(histories: Histories, forms: Mapping[str, FloatArray], dim: int) -> FloatArray:
-    """Return each history's share in every form's expectation, (P or 1, F)."""
-    blocks = histories.moments[:, :dim, :dim]
-    return np.stack([np.einsum("pab,ab->p", blocks, matrix) for matrix in forms.values()], axis=1)
 
 
 def _runs(rounds: Rounds, draws: int | None) -> Trajectory:

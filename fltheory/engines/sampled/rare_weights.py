@@ -22,6 +22,7 @@ What the others add is the expectation over all runs less that over the typical 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -98,13 +99,14 @@ def rare_weights(setting: Setting) -> RareWeights | None:
         return None
     if not np.isfinite(problem.gradient_split.rest) or guarded(setting).draws_from:
         return None
+    pulls_of = cache(partial(Pulls.of, problem.gradient_split))
     squares, now, shares = [], None, np.ones(0)
     for r in range(1, setting.rounds + 1):
         of_round = in_round(algorithm, r)
         bounds = _of_fresh_updates(of_round, problem.n_clients, r)
         if bounds is None or not isinstance(of_round, CountedWeights):
             return None
-        pulls = Pulls.of(problem.gradient_split, bounds.steps, bounds.lr)
+        pulls = pulls_of(bounds.steps, bounds.lr)
         if now is None:
             shares = _shares(pulls, setting.participation.marginals, setting.rounds)
             now = _Clients.before_the_first(of_round, chains)
@@ -209,4 +211,4 @@ class _Clients:
 
     def _moved(self, chances: FloatArray) -> FloatArray:
         """Return what moves on with chances (2, N), wherever it was in the last round."""
-        return np.asarray((self.held * chances[:, None, None]).sum(axis=1))
+        return np.asarray(self.held[:, 0] * chances[0] + self.held[:, 1] * chances[1])

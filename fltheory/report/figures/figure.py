@@ -15,6 +15,7 @@ from fltheory.report.figures.figure_axes import (
     PART_STYLES,
     blank,
     cycled,
+    default_style,
     draw_levels,
     draw_points,
     label,
@@ -22,7 +23,6 @@ from fltheory.report.figures.figure_axes import (
     set_scales,
     set_title,
 )
-from fltheory.report.figures.figure_file import default_style
 from fltheory.report.figures.region_figure import region_figure
 from fltheory.validation import FloatArray
 from fltheory.verify import Outcome
@@ -61,9 +61,9 @@ def figure(
     Parameters
     ----------
     shown : BoundCurve, mapping of str to BoundCurve, or of str to such mappings; or RegionMap
-        From `fltheory.verify.curve`: one curve; several of one quantity, by the name in the legend;
-        or panels by their titles, one per setting, with curves of the same names. Or a map from
-        `fltheory.verify.map_region`.
+        From `fltheory.verify.curve`: one curve; several curves of one quantity, keyed by their name
+        in the legend; or panels, one per setting, keyed by their title, with curves of the same
+        names. Or a map from `fltheory.verify.map_region`.
     title : str, optional
         A last line of the title; panels have their own.
     log_x : bool

@@ -157,6 +157,11 @@ class Failure:
         """Where it fails."""
         return self.trial.case
 
+    @property
+    def kind(self) -> str:
+        """What the call did wrong, in a word or two; nothing where models differ."""
+        return "" if self.misconduct is None else self.misconduct.kind
+
 
 def failure_of(bench: Bench, trial: LawTrial) -> Failure | None:
     """Return how a trial fails, None where the law holds.
@@ -224,13 +229,9 @@ def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
     except (ValueError, ArithmeticError, IndexError):
         # The reference refuses the smaller case, so that it shows nothing.
         return None
-    if found is None or (found.misconduct is None) != (failure.misconduct is None):
+    if found is None or found.kind != failure.kind:
         return None
-    if not steady(bench.specification, case, bench.rtol):
-        return None
-    if found.misconduct is not None and failure.misconduct is not None:
-        return found if found.misconduct.kind == failure.misconduct.kind else None
-    return found
+    return found if steady(bench.specification, case, bench.rtol) else None
 
 
 def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:
@@ -238,15 +239,15 @@ def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:
     if case.dim > 1:
         return []
     lr = case.client_lr if {"client_lr", "proximal"} & set(fixed) else 0.5
-    clients = tuple(
-        replace(
-            client,
-            hessian=client.hessian if not client.hessian.any() else np.eye(1) * 0.5 / lr,
-            optimum=np.array([8.0 * k]),
-        )
-        for k, client in enumerate(case.clients)
+    curved = np.eye(1) * 0.5 / lr
+    plain = case.with_clients(
+        lambda k, client: {
+            "hessian": curved if client.hessian.any() else client.hessian,
+            "optimum": np.array([8.0 * k]),
+        },
+        x0=np.array([4.0]),
+        client_lr=lr,
     )
-    plain = replace(case, clients=clients, x0=np.array([4.0]), client_lr=lr)
     if "server_lr" in fixed or case.server_lr is None:
         return [plain]
     return [plain, replace(plain, server_lr=1.0)]

@@ -390,7 +390,7 @@ def form_of(theorem: Statement) -> TheoremForm:
     raise ValueError(
         "theorem must bound E||x_R - x*||^2 by rate^R D_0^2 + floor, or the mean of "
         f"E||grad F(x_r)||^2 by Delta_0 / (decrease R) + floor, got {theorem.id}: no one-round "
-        "inequality can be read off it"
+        "inequality can be read off it (docs/every-loss.md says what is covered)"
     )
 
 

@@ -67,8 +67,6 @@ def _compare_with_sums(seed: int) -> None:
     np.testing.assert_allclose(rows.cross(first), pushed + pushed.T, atol=1e-11)
     inflow = np.einsum("fg,fa,gb->ab", parts.covariance, parts.offsets, parts.offsets)
     np.testing.assert_allclose(rows.inflow, inflow, atol=1e-11)
-    pulled = np.einsum("fg,fab,ga->b", parts.covariance, parts.slopes, parts.offsets)
-    np.testing.assert_allclose(rows.pulled_offset, pulled, atol=1e-11)
     assert (rows.dual(weight) * second).sum() == pytest.approx(np.trace(expected), abs=1e-10)
 
 

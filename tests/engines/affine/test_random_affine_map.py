@@ -55,7 +55,7 @@ def test_moments_are_those_of_the_maps(sums: bool) -> None:
         "cross": mean(lambda a, b: crossed(a, b, FIRST), lambda s: s.cross(FIRST)),
         "inflow": mean(lambda a, b: np.outer(b, b), lambda s: s.inflow) + NOISE,
         "gram": mean(lambda a, b: a.T @ a, lambda s: s.dual(np.eye(K))),
-        "pulled": mean(lambda a, b: a.T @ b, lambda s: s.pulled_offset),
+        "pulled": mean(lambda a, b: a.T @ b, lambda s: -s.slope.T @ s.push @ s.moments[1:, 0]),
         "square": mean(lambda a, b: b @ b, lambda s: np.trace(s.inflow)),
         "tensor": mean(lambda a, b: np.einsum("ac,bd->abcd", a, a), lambda s: s.spread_tensor),
         "still": 0.2 * np.outer(B[2], B[2]) + NOISE + sum(s.inflow for s in parts),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +12,8 @@ from fltheory.algorithms import F3ast, FedAR, FedAU, FedAvg, FedNova, FedProx, M
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting, exact, monte_carlo, paths
-from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.history import paths as paths_module
-from fltheory.engines.history.histories import (
-    Ways,
-    _OwnRounding,
-    follow,
-    rounding_of,
-)
+from fltheory.engines.history.histories import Ways, follow
 from fltheory.engines.history.history_rounds import AffineRounds
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Grade
@@ -196,20 +188,6 @@ def test_mifa_in_a_cycle_has_a_bound_that_is_of_use() -> None:
         assert bound <= 1e-6 * value
 
 
-def test_the_start_is_rounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight roundings of the square of a distance of 5/2, or of the start's 3."""
-    seen: list[np.ndarray] = []
-
-    def noted(*arguments: Any) -> np.ndarray:
-        seen.append(rounding_of(*arguments))
-        return seen[-1]
-
-    monkeypatch.setattr(paths_module, "rounding_of", noted)
-    problem = QuadraticProblem([[1.0]], [[0.0], [1.0]], sigma=0.5)
-    paths(Setting(Mifa(0.1, 2), problem, Cyclic([2, 3], [0, 1]), 5, [3.0]))
-    assert 8 * UNIT_ROUNDOFF * 6.25 <= seen[0][0] <= 8 * UNIT_ROUNDOFF * 9
-
-
 def jumping(rounds):
     """A cut-off that lets old updates in from round 5 on."""
     return np.where(np.asarray(rounds) <= 4, 0.0, 5.0)
@@ -365,22 +343,3 @@ def test_independent_rounds_draw_every_set() -> None:
     assert set(rows.tolist()) == {0}
     assert chance.sum() == pytest.approx(1, rel=1e-14)
     np.testing.assert_allclose(chance @ masks, [0.3, 1.0], rtol=1e-14)
-
-
-def test_what_a_rounds_own_rounding_adds_by_hand() -> None:
-    """A map of chance 1/2 that reaches (2, 3), with noise of 3, seen from heights of 5 and 7.
-
-    Seen is 2 x 5 + 3 x 7 + 3 x 5 = 46, off by .1 x 5; operations make a hundredth of 46^2, and a
-    fifth of the noise's 9 x 25 is unsure.
-    """
-    rounding = _OwnRounding(
-        ends=np.array([1]),
-        chances=np.array([0.5]),
-        operations=np.array([0.01 / UNIT_ROUNDOFF]),
-        wrong=np.array([0.1]),
-        noise_error=np.array([0.2]),
-        reached=np.array([[2.0, 3.0]]),
-        spread=np.array([[9.0]]),
-    )
-    (found,) = rounding.seen_through([np.array([[5.0, 7.0]])])
-    assert found == pytest.approx(0.5 * (21.16 + 2 * 46 * 0.5 + 0.25 + 45), rel=1e-13)

@@ -7,8 +7,9 @@ import pytest
 
 from fltheory.algorithms import FedAR, FedAU, Harmonic, Mifa, Scheduled
 from fltheory.engines import Setting, paths
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.history import history_rounds
-from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
+from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 from tests.engines.history.test_histories import fedar_with_a_jumping_cutoff
 
@@ -81,3 +82,24 @@ def test_rounds_that_do_not_treat_replicas_alike_are_run_alone() -> None:
     found = paths(Setting(algorithm, PROBLEM, Cyclic([2, 2], [0, 1]), 7, [3.0]))
     expected = fedar_with_a_jumping_cutoff(7)
     np.testing.assert_allclose(found.squared_distance, expected, rtol=1e-12)
+
+
+class OneAtATime(Mifa):
+    """A round of MIFA that is not told what several do."""
+
+    def round(self, state, clients, who, branch):
+        if (np.asarray(who).sum(axis=1) > 1).any():
+            raise NotAffineError("one at a time")
+        return super().round(state, clients, who, branch)
+
+
+def test_units_need_no_set_that_does_not_come() -> None:
+    """Every other one of four clients would be two."""
+    problem = QuadraticProblem([[1.0]], [[0.0], [1.0], [2.0], [3.0]], sigma=0.5)
+    found, expected = (
+        paths(Setting(kind(0.1, 1, start="zero"), problem, UniformSubset(4, 1), 9, [3.0]))
+        for kind in (OneAtATime, Mifa)
+    )
+    np.testing.assert_allclose(found.squared_distance, expected.squared_distance, rtol=1e-13)
+    assert found.rounding_error is not None
+    assert (found.rounding_error.squared_distance < 1e-10).all()

@@ -210,8 +210,7 @@ def test_the_stated_rounding_covers_a_run_in_fractions() -> None:
 def test_the_stated_rounding_adds_up_over_rounds() -> None:
     """Steps of just less than half the last place of x are lost in every round.
 
-    Nothing contracts: the bound of a round then counts the errors of each of the 476 rounds that
-    share a window with it (`histories.rounding_of`), and is a few hundred times what it could be.
+    Nothing contracts: the bound grows by what it allows for each round, less than 300 times that.
     """
     cycles, step, start = Cyclic([1], [0]), 0.93 * 2.0**-53, 4.1
     problem = QuadraticProblem([[1.0]], [[0.0]])
@@ -221,7 +220,7 @@ def test_the_stated_rounding_adds_up_over_rounds() -> None:
         expected = (Decimal(start) * (1 - Decimal(step)) ** 1500) ** 2
         gap = float(abs(Decimal(float(found.squared_distance[-1])) - expected))
     assert gap > 1.8 * 1500 * 2.0**-53 * start**2
-    assert gap <= found.rounding_error.squared_distance[-1] < 1e-6
+    assert gap <= found.rounding_error.squared_distance[-1] < 300 * gap
 
 
 def test_a_projection_that_may_move_a_model_is_refused() -> None:

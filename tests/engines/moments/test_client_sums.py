@@ -182,7 +182,8 @@ def test_trajectories_are_those_of_all_sets(
     with pytest.MonkeyPatch.context() as patch:
         listed, summed = runs_both_ways(setting, observe, patch)
         # The closed form must have been used: nothing is left to the other ways.
-        patch.setattr(probing, "_by_sets", None)
+        for name in ("_by_symbols", "_by_enumeration"):
+            patch.setattr(probing, name, None)
         exact(setting, observe=observe)
     for name in (*FIELDS, *(item.name for item in observe)):
         close(summed[name], listed[name], scale=0.0)

@@ -55,7 +55,7 @@ def test_moments_are_those_of_all_cases(kind: str, factor: float) -> None:
     make, slopes = BOTH[kind]
     found = make().scaled(factor)
     expected = {
-        "spread": 0.0, "dual": 0.0, "cross": 0.0, "inflow": 0.0, "pulled": 0.0, "tensor": 0.0,
+        "spread": 0.0, "dual": 0.0, "cross": 0.0, "inflow": 0.0, "tensor": 0.0,
     }  # fmt: skip
     for chance, a, b in cases(slopes):
         half = np.outer(a @ FIRST, b)
@@ -63,14 +63,12 @@ def test_moments_are_those_of_all_cases(kind: str, factor: float) -> None:
         expected["dual"] += chance * (a.T @ MATRIX @ a)
         expected["cross"] += chance * (half + half.T)
         expected["inflow"] += chance * np.outer(b, b)
-        expected["pulled"] += chance * (a.T @ b)
         expected["tensor"] += chance * np.einsum("ac,bd->abcd", a, a)
     answers = {
         "spread": found.spread(SECOND),
         "dual": found.dual(MATRIX),
         "cross": found.cross(FIRST),
         "inflow": found.inflow,
-        "pulled": found.pulled_offset,
         "tensor": found.spread_tensor,
     }
     for name, value in answers.items():

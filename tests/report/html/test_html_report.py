@@ -120,6 +120,14 @@ def test_every_hypothesis_of_a_witness_has_both_sides() -> None:
         assert ("<polyline" in witness) == ("the first violated bound" in witness)
 
 
+def test_a_page_on_which_nothing_is_refuted_has_no_heading_of_refutations() -> None:
+    made_by = case()[3]
+    page = html_report([theorems.get("local-gd/lemma-1")], [], [], made_by)
+    assert 'href="#refuted"' not in page
+    assert 'id="refuted"' not in page
+    assert "No regime, and no certificate at hand, refutes any of these statements." in page
+
+
 def test_certificates_of_other_statements_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_text("[]")
     (tmp_path / "other.json").write_text('{"theorem": "t/9", "reading": "printed"}')

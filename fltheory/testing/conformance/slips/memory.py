@@ -128,8 +128,8 @@ def _placed(play: Play, k: int) -> Any:
 
 
 BY_PLACE = Slip(
-    "what is known or kept of a client is looked up by its position in the round: it gets what "
-    "is another client's",
+    "what is known or kept of a client is looked up by its position in the round: it gets "
+    "another client's",
     trace=_packed,
     local=lambda play, k, x, go: replace(go, client=_placed(play, k))(x) - x,
     loss=lambda play, k, x: _placed(play, k).loss(x),

@@ -1,0 +1,177 @@
+"""A round's step from histories to histories in floats, and what rounding does to their moments.
+
+What is computed differs from the truth in two ways. Both move as moments do, by congruences, which
+keep the order of symmetric matrices.
+
+*Operations.* Moments M are off by some D with ``-E <= D <= E``. In an entry of an image a round
+loses at most ``k u f_a f_b``, with f the round's absolute map of the entries' scale. As
+``2 |v_a v_b| <= v_a^2 + v_b^2`` in any units, that lies within the diagonal ``(n + 1) k u f_a^2``.
+Noise is off in proportion to itself.
+
+*Maps.* Maps that were read a little wrong make a run s + d beside the true one, ``E[d d'] <= C``. A
+round makes d to A d plus what is wrong with its map at s: of such a sum, second moments are at most
+``(1 + e) P + (1 + 1/e) Q`` with P and Q those of its parts, for any e. Then ``E||s + d||^2`` is off
+by at most ``2 sqrt(E||s||^2 tr C) + tr C``, and for the model only its own part of s and of C
+counts. The last round's noise, which knows nothing of d, does not count in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF
+from fltheory.validation import FloatArray
+
+_OPERATIONS = 8.0
+_SMALL_TABLE = 1 << 14
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryStep:
+    """A round's affine maps in floats, one for each continued history, and where each leads.
+
+    Attributes
+    ----------
+    before : array, (P, n + 1, n + 1)
+        The histories' moments.
+    rows : array of int, (C,)
+        The history that is continued.
+    maps : array, (C, n + 1, n + 1)
+        ``[[A, b], [0, 1]]``.
+    noises : array, (C, n, n)
+    errors : array, (C, 3)
+        Bounds on the rounding errors in A, b (norms) and, relatively, in the noise.
+    onward, targets : arrays of int, (Q,)
+        Which of the continued ones goes on, and the history that it becomes part of.
+    chances : array, (Q,)
+    n_clients : int
+    """
+
+    before: FloatArray
+    rows: Rows
+    maps: FloatArray
+    noises: FloatArray
+    errors: FloatArray
+    onward: Rows
+    targets: Rows
+    chances: FloatArray
+    n_clients: int
+
+    def images(self, moments: FloatArray) -> FloatArray:
+        """Return what maps make of moments (..., P, n + 1, n + 1), (..., C, n + 1, n + 1)."""
+        n, moments = self.noises.shape[1], moments[..., self.rows, :, :]
+        images = (self.maps @ moments) @ self._turned
+        images[..., :n, :n] += self.noises * moments[..., -1:, -1:]
+        return np.asarray(images)
+
+    @cached_property
+    def _turned(self) -> FloatArray:
+        # Products with it as it lies in memory take two thirds of the time.
+        return np.ascontiguousarray(self.maps.swapaxes(1, 2))
+
+    def gathered(self, images: FloatArray) -> FloatArray:
+        """Return the sums (..., P', n + 1, n + 1) of images times chances, by target."""
+        count, continued = 1 + int(self.targets.max()), len(self.rows)
+        if len(self.targets) == 1:
+            return images * self.chances[0]
+        flat = images.reshape(*images.shape[:-2], -1)
+        if continued * count <= _SMALL_TABLE:
+            dense = np.zeros((count, continued))
+            dense[self.targets, self.onward] = self.chances
+            made = dense @ flat
+        else:
+            from scipy.sparse import csr_array
+
+            places = self.targets, self.onward
+            sparse = csr_array((self.chances, places), (count, continued))
+            made = np.stack([sparse @ part for part in flat.reshape(-1, *flat.shape[-2:])])
+        return np.asarray(made).reshape(*images.shape[:-3], count, *images.shape[-2:])
+
+    @property
+    def cost(self) -> int:
+        """How many numbers go on."""
+        return len(self.targets) * self.maps[0].size
+
+    @cached_property
+    def operations(self) -> float:
+        """Rounding errors in a moment after it.
+
+        An entry sums n + 1 terms on either side of M, over all rows that go to its target; noise
+        is a sum over clients. `_OPERATIONS` is for chances, weights and the addition of noise.
+        """
+        crowd = 1 if len(self.targets) == 1 else int(np.bincount(self.targets).max())
+        return _OPERATIONS + 2 * self.maps.shape[1] + crowd + self.n_clients
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryErrors:
+    """What may be wrong with histories' moments, to first order.
+
+    Attributes
+    ----------
+    bounds : array, (2, P, n + 1, n + 1)
+        E, by operations, and C, by maps.
+    noise : array, (n, n)
+        What the last round's noise has added to the moments.
+    """
+
+    bounds: FloatArray
+    noise: FloatArray
+
+    @classmethod
+    def at_start(cls, moments: FloatArray) -> HistoryErrors:
+        """Return the errors of the first ones: x0 - x* and its squares are rounded twice each."""
+        entries = (np.diagonal(moments, axis1=1, axis2=2) > 0).sum(axis=1) - 1
+        sizes = entries[:, None] * _diagonals(moments)
+        bounds = np.zeros((2, *moments.shape))
+        _diagonals(bounds[0])[:] = 2 * UNIT_ROUNDOFF * sizes
+        _diagonals(bounds[1])[:] = (2 * UNIT_ROUNDOFF) ** 2 * sizes
+        return cls(bounds, np.zeros((len(sizes[0]) - 1,) * 2))
+
+    def after(self, step: HistoryStep, moments: FloatArray) -> HistoryErrors:
+        """Return the errors after a round, of ``moments`` (P', n + 1, n + 1)."""
+        n = step.noises.shape[1]
+        squares = np.maximum(_diagonals(step.before), 0.0)[step.rows]
+        scale, noise = np.sqrt(squares), _diagonals(step.noises) * squares[:, -1:]
+        by_operations = (np.abs(step.maps) @ scale[:, :, None])[:, :, 0] ** 2
+        of_slope, of_offset, of_noise = step.errors.T[:, :, None]
+        by_operations *= (n + 1) * step.operations * UNIT_ROUNDOFF
+        by_operations[:, :n] += (n * step.operations * UNIT_ROUNDOFF + of_noise) * noise
+        by_maps = of_slope * np.sqrt(squares[:, :n].sum(axis=1, keepdims=True))
+        by_maps = (by_maps + of_offset * scale[:, -1:]) ** 2
+        images = step.images(self.bounds)
+        diagonals = _diagonals(images)
+        # The best e is the ratio of both parts' sizes, here in units of the moments themselves.
+        units = _diagonals(moments)[:, :n].sum(axis=0)
+        units[units <= 0] = np.inf
+        held = math.sqrt(max((diagonals[1, :, :n].sum(axis=0) / units).sum(), 0.0))
+        fresh = math.sqrt(by_maps.sum() * (1 / units).sum())
+        if held > 0:
+            images[1] *= (held + fresh) / held
+        if fresh > 0:
+            by_maps *= (held + fresh) / fresh
+        diagonals[0] += by_operations
+        diagonals[1, :, :n] += by_maps
+        shares = np.bincount(step.onward, step.chances, len(step.rows)) * squares[:, -1]
+        return HistoryErrors(step.gathered(images), np.einsum("c,cab->ab", shares, step.noises))
+
+    def of_forms(self, matrices: FloatArray, values: FloatArray) -> FloatArray:
+        """Bound the errors of forms (F, d, d) in the model, of ``values`` (F,)."""
+        dim = matrices.shape[-1]
+        blocks = self.bounds[..., :dim, :dim].sum(axis=1)
+        by_operations, by_maps = np.einsum("kab,fab->kf", blocks, matrices)
+        own = np.einsum("ab,fab->f", self.noise[:dim, :dim], matrices)
+        seen = np.maximum(values - own, 0.0)
+        return np.asarray(by_operations + 2 * np.sqrt(seen * by_maps) + by_maps)
+
+
+def _diagonals(matrices: FloatArray) -> FloatArray:
+    """Return a view of the diagonals (..., n) of matrices (..., n, n)."""
+    return np.einsum("...aa->...a", matrices)
