@@ -23,7 +23,7 @@ from fltheory.algorithms import FedAvg, FedVarp, Mifa, Safari, Scaffold, Weighte
 from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import write_figure
 from fltheory.weights import for_setting, optimal
 from fltheory.worst_case import (
     ClientClass,

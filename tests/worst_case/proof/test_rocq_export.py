@@ -280,7 +280,6 @@ def test_a_library_that_assumes_is_refused(line: str) -> None:
             "each_heterogeneity := (2864471923575 # 1099511627776)",
             "each_heterogeneity := (2553 # 1000)",
         ),
-        ("bursts", "availability := (1 # 2);", "availability := (49 # 100);"),
     ],
 )
 def test_rocq_accepts_a_theorem_and_not_a_smaller_bound(
