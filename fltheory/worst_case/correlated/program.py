@@ -41,7 +41,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fltheory.read_only import ReadOnlyArrays
+from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, optimum
@@ -677,12 +677,12 @@ def least_of(
 
 @lru_cache(maxsize=1024)
 def _binomial(count: int, chance: float) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return how many of so many may be there, and their probabilities; they are read alone."""
+    """Return how many of so many may be there, and their probabilities."""
     from scipy.stats import binom
 
     number = np.arange(count + 1)
     likely = np.asarray(binom.pmf(number, count, chance))
-    return number[likely > 0], likely[likely > 0]
+    return read_only((number[likely > 0], likely[likely > 0]))
 
 
 def mixed(factor: FloatArray, rows: FloatArray, i: int, j: int) -> FloatArray:
