@@ -13,6 +13,7 @@ from fltheory.worst_case.checker.correlated_checker import Checker, CorrelatedPr
 from fltheory.worst_case.checker.kernel import FractionRows, Fractions
 from fltheory.worst_case.proof.rocq_export import (
     HEAD,
+    defined,
     listed,
     pairs_listed,
     rational,
@@ -52,10 +53,10 @@ def bursts_theorem(proof: CorrelatedProof, name: str = "bound_for_every_loss") -
         }
     )
     head = HEAD.replace("Descent Rounds", "Bursts")
-    return "\n".join((head, *_claim(proof), *_certificate(proof), *_theorem(proof, name)))
+    return "\n".join((head, _claim(proof), _certificate(proof), *_theorem(proof, name)))
 
 
-def _claim(proof: CorrelatedProof) -> Iterator[str]:
+def _claim(proof: CorrelatedProof) -> str:
     own, bound = proof.groups[0], proof.bound
     values = {
         "crowd": f"{own.n_clients}%nat",
@@ -74,12 +75,10 @@ def _claim(proof: CorrelatedProof) -> Iterator[str]:
         "each_rate": rational(bound["rate"]),
         "each_heterogeneity": rational(bound["heterogeneity"]),
     }
-    yield "Definition the_claim : bursts_claim := {|"
-    yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
-    yield "|}.\n"
+    return defined("the_claim", "bursts_claim", values)
 
 
-def _certificate(proof: CorrelatedProof) -> Iterator[str]:
+def _certificate(proof: CorrelatedProof) -> str:
     checker, places = Checker(proof), range(len(proof.states))
     values = {
         "below": rational(proof.below),
@@ -90,9 +89,7 @@ def _certificate(proof: CorrelatedProof) -> Iterator[str]:
         "squares_from_below": listed([_squares(checker.end_slack(place)) for place in places]),
         "squares_at_first": _squares(checker.start_slack()),
     }
-    yield "Definition the_certificate : bursts_certificate := {|"
-    yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
-    yield "|}.\n"
+    return defined("the_certificate", "bursts_certificate", values)
 
 
 def _row(proof: CorrelatedProof, place: int) -> str:

@@ -169,8 +169,8 @@ def test_a_chain_of_sets_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", [RichCertificate, PhasesCertificate])
-def test_other_functions_of_clients_in_bursts_are_refused(kind: type[ProofFile]) -> None:
-    with pytest.raises(ValueError, match=f"Rocq, got '{kind.kind}'"):
+def test_other_functions_of_clients_in_bursts_are_refused(kind: type[ProofFile[Any]]) -> None:
+    with pytest.raises(ValueError, match=f"Rocq, got '{kind.checker.KIND}'"):
         kind("{}").rocq_theorem()
 
 
