@@ -49,6 +49,7 @@ from fltheory.theorems.correction import correction
 from fltheory.theorems.registry import ids, readings
 from fltheory.verify import Outcome, falsify, read_certificate
 from fltheory.verify.certificates.certificate import Certified
+from fltheory.verify.certificates.rocq_refutation import rocq_refutation
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, Record, check_regime, record_of
 from fltheory.verify.safari.instances import about_safari, is_about_safari
 from fltheory.verify.safari.natural_witness import (
@@ -58,6 +59,7 @@ from fltheory.verify.safari.natural_witness import (
     natural_witnesses,
 )
 from fltheory.verify.search.falsification import Falsification, Survival, survival
+from fltheory.worst_case.proof.rocq_export import NotExportedError
 
 SURVIVAL, NATURAL_WITNESS, SEARCH, VERDICT = "survival", "natural witness", "search", "verdict"
 """Kinds of cells: how a repair fares, each fault by itself, a search, and one on one regime."""
@@ -372,6 +374,9 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in _of_the_page()]
     yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
+    in_rocq = ", ".join(f"`{identifier}`" for identifier in _checked_by_rocq())
+    yield f"- Checked by a proof assistant as well: Rocq has proved {in_rocq} false"
+    yield "  ([what exactly, and from which axioms](rocq.md))"
     yield ""
     yield "| statement | what it is | weight | why it is refuted | fixed by |"
     yield "|---|---|---|---|---|"
@@ -393,6 +398,22 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
         for fault in statement.refutations:
             yield f"| `{statement.id}` | {fault.weight.label} | {fault.answer} |"
     yield ""
+
+
+def _checked_by_rocq() -> list[str]:
+    """Return the ids of statements with a kept certificate that is exported for Rocq.
+
+    ``make rocq`` checks these files.
+    """
+    found = []
+    for path in sorted(WITNESSES.parent.glob("*/*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            rocq_refutation(document)
+        except NotExportedError:
+            continue
+        found.append(document["theorem"])
+    return sorted(set(found), key=ids().index)
 
 
 def _statements(

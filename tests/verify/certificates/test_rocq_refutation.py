@@ -22,6 +22,7 @@ import pytest
 from fltheory.verify import read_certificate
 from fltheory.verify.certificates.certificate_checker import CertificateError, check_certificate
 from fltheory.verify.certificates.rocq_refutation import rocq_refutation
+from fltheory.worst_case.proof.rocq_export import NotExportedError
 
 ROOT = Path(__file__).parents[3]
 ROCQ = ROOT / "rocq"
@@ -50,6 +51,19 @@ QUANTITIES = set(read_refutation.QUANTITIES.values())
 def _document(file: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
+
+
+def test_every_kept_certificate_that_is_exported_is_checked() -> None:
+    def is_exported(file: Path) -> bool:
+        try:
+            rocq_refutation(_document(file))
+        except NotExportedError:
+            return False
+        return True
+
+    refutations = ROOT / "verification"
+    exported = {*filter(is_exported, refutations.glob("*/*.json"))}
+    assert exported == {file for file in check.kept() if refutations in file.parents}
 
 
 @pytest.mark.parametrize("file", [*KEPT, *CHAINS], ids=lambda file: file.stem)
