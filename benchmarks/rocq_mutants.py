@@ -7,7 +7,10 @@ certificate. The target is none that both accept whose statement is not the clai
 Rocq accepts with a bound below the one claimed. A changed multiplier that proves the claim still is
 no miss: the statement is the same.
 
-    python benchmarks/rocq_mutants.py [--compiled 200] [--read 5000] [--seed 38]
+    python benchmarks/rocq_mutants.py [--compiled 200] [--read 5000] [--refutations 60] [--seed 38]
+
+Refutations of CA-Fed's Theorem 2 have a number, a sign, an inequality or a word changed anywhere,
+in their lemmas too.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "rocq")]
 
 import check  # noqa: E402
 import read_back  # noqa: E402
+import read_refutation  # noqa: E402
 
+from fltheory.verify.certificates.rocq_refutation import rocq_refutation  # noqa: E402
 from fltheory.worst_case import read_proof  # noqa: E402
 
 KEPT = sorted((ROOT / "rocq" / "proofs").glob("*.json"))
@@ -289,7 +294,7 @@ def is_compiled(text: str, folder: Path) -> bool:
             stderr=subprocess.STDOUT,
             timeout=300,
         ).stdout
-        check.check_assumptions(printed)
+        check.check_assumptions(printed, text)
     except (subprocess.SubprocessError, ValueError):
         return False
     return True
@@ -352,15 +357,63 @@ def read_mutants(count: int, seed: int) -> int:
     return missed
 
 
+REFUTATION_SLIPS = (
+    *SIGNS[:2], *INEQUALITIES[2:4], *INEQUALITIES[8:], (" <= ", " < "), (" * ", " + "),
+    ("is_lub", "bound"), ("U", "V"), ("w_B", "w_star"), ("sqrt ", "Rabs "), ("biased_", "true_"),
+    ("true_", "biased_"), ("ln ", "exp "), ("lambda_P ^ m", "lambda_P"), ("S_0", "S_2"),
+    ("Y_1", "Y_0"), ("delayed_step s delay", "step s"), ("least ", "id "), (" r ", " 1 "),
+    ("D", "H"), ("Qed.", "Admitted."), ("by_numbers", "admit"), ("exact chain", "exact diagonal"),
+    ("(eq_refl true)", "I"), ("/\\", "\\/"), ("forall", "exists"), ("root_0", "1"), ("2 * ", ""),
+)  # fmt: skip
+
+
+def refutations(count: int, seed: int) -> int:
+    """Print what Rocq and the reader say of changed refutations; return how many both accept."""
+    rng = random.Random(seed + 2)
+    names = ("ca-fed-2-start", "ca-fed-2-units")
+    files = [ROOT / "verification" / "certificates" / f"{name}.json" for name in names]
+    by_rocq = by_reader = missed = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        check.compile_library(folder)
+        for index in range(count):
+            document = json.loads(files[index % 2].read_text(encoding="utf-8"))
+            text = changed = rocq_refutation(document)
+            while changed == text:
+                if index % 3:
+                    changed = _replaced(text, rng, REFUTATION_SLIPS)
+                else:
+                    at = rng.choice(
+                        [m.start() for m in re.finditer(r"\d", text) if m.start() > 300]
+                    )
+                    changed = text[:at] + rng.choice("0123456789") + text[at + 1 :]
+            is_proved = is_compiled(changed, folder)
+            try:
+                read_refutation.compare(changed, document)
+                is_same = True
+            except (ValueError, LookupError):
+                is_same = False
+            by_rocq, by_reader = by_rocq + is_proved, by_reader + is_same
+            before, after = (re.split(r"Lemma kept|Theorem", t) for t in (text, changed))
+            stated = [(parts[0], parts[-1].partition("Proof.")[0]) for parts in (before, after)]
+            if is_proved and is_same and stated[0] != stated[1]:
+                missed += 1
+                print(f"missed: refutation {index}, seed {seed}")
+    print(f"refutations {count}: Rocq accepted {by_rocq}, the reader {by_reader}; {missed} missed")
+    return missed
+
+
 def main() -> int:
     """Compile and read mutants; status 1 if one is accepted that says something else."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--compiled", type=int, default=200)
     parser.add_argument("--read", type=int, default=5_000)
+    parser.add_argument("--refutations", type=int, default=60)
     parser.add_argument("--seed", type=int, default=38)
     given = parser.parse_args()
     missed = read_mutants(given.read, given.seed) if given.read else 0
     missed += compiled(given.compiled, given.seed) if given.compiled else 0
+    missed += refutations(given.refutations, given.seed) if given.refutations else 0
     return int(missed > 0)
 
 

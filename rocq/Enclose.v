@@ -179,6 +179,15 @@ Proof.
   split; apply Rsqr_incr_0_var; unfold Rsqr; lra.
 Qed.
 
+Fixpoint i_power (a : interval) (n : nat) : interval :=
+  match n with O => i_whole 1 | S O => a | S k => i_times a (i_power a k) end.
+
+Lemma inside_power x a n : inside x a -> inside (x ^ n) (i_power a n).
+Proof.
+  intros H. induction n as [|[|n] IH]; [apply inside_whole|rewrite pow_1; exact H|].
+  exact (inside_times _ _ _ _ H IH).
+Qed.
+
 (** ** Formulas *)
 
 Inductive term :=
@@ -211,9 +220,6 @@ Fixpoint value (t : term) : R :=
   | Power a n => value a ^ n
   | Root a => sqrt (value a)
   end.
-
-Fixpoint i_power (a : interval) (n : nat) : interval :=
-  match n with O => i_whole 1 | S k => i_times a (i_power a k) end.
 
 Definition both (f : interval -> interval -> interval) (a b : option interval) :=
   match a, b with Some i, Some j => Some (f i j) | _, _ => None end.
@@ -260,7 +266,7 @@ Proof.
     destruct (range t1); [|discriminate]. injection E as <-.
     apply inside_times; [auto|]. apply (inside_inverse _ j); auto.
   - destruct (range t) as [j|]; [|discriminate]. injection E as <-.
-    induction n as [|n IH]; simpl; [apply inside_whole|]. apply inside_times; auto.
+    apply inside_power; auto.
   - destruct (range t) as [j|]; [|discriminate]. apply (inside_root _ j); auto.
 Qed.
 

@@ -157,16 +157,16 @@ def read(text: str) -> Said:
         if found is not None:
             numbers = [f"{k} = {v}" for k, v in found.groupdict().items() if k != "of"]
             return Said(found["of"], {}, "", {}, numbers)
+        found = CHAIN.fullmatch(plain)
+        if found is not None:
+            return _read_chain(found)
         raise NotReadError("the file must be of the shape of an exported refutation")
-    fields = [field.partition(" := ") for field in re.split(r"; (?=[a-z_]+ :=)", found["setting"])]
-    if tuple(name for name, _, _ in fields) != FIELDS:
-        raise NotReadError("the setting must have the fields of a setting, in their order")
+    setting = _fields(found["setting"], FIELDS)
     symbols: dict[str, tuple[str, bool]] = {}
     for name, every, meaning in SYMBOL.findall(found["symbols"]):
         if name in WORDS or name in symbols:
             raise NotReadError(f"a symbol must have a name of its own, got {name}")
         symbols[name] = meaning, bool(every)
-    setting = {name: value for name, _, value in fields}
     return Said(found["of"], setting, found["optimum"], symbols, found["said"].split(" /\\ "))
 
 
@@ -321,6 +321,282 @@ def _said_along(text: str, rounds: int) -> tuple[str, str, int, int]:
     return (of, "mean", first, count) if kind == "average" else (of, "max", first, count + 1)
 
 
+# ---------------------------------------------------------------- CA-Fed on a Markov chain
+
+# What the symbols of CA-Fed's Theorem 2 are in a certificate, and the rest of its statement.
+CHAIN_SYMBOLS = {
+    "C_P": "cited_chain_factor", "D": "largest_gradient", "D_0": "sqrt(squared_distance)",
+    "E": "local_steps", "G": "sqrt(largest_gradient**2 + sigma**2)", "Gamma": "Gamma",
+    "H": "largest_loss_change", "L": "L", "M": "chain_states",
+    "N_q": "sigma**2*mean_squared_weight", "Q": "total_weight", "S_0": "inverse_square_sum",
+    "S_1": "step_sum", "S_2": "step_square_sum", "T": "rounds", "T_P": "chain_onset",
+    "Y_0": "cited_delayed_log_sum", "Y_1": "cited_delayed_square_sum", "lambda_P": "chain_rate",
+    "mu": "mu", "pi_q": "mean_weight", "r": "step_decay", "r_0": "reach_of_start",
+    "r_min": "reach_of_minimisers", "rho": "radius",
+}  # fmt: skip
+CHAIN_CONDITIONS = [
+    "r_min < rho",
+    "L < oo",
+    "mu > 0",
+    "r_0 <= rho",
+    "r <= 1",
+    "r > 1/2",
+    "T >= T_P",
+]
+CHAIN_FIELDS = (
+    "curvatures", "minimisers", "weights", "local_work", "server_step", "step_scale",
+    "step_offset", "ball_centre", "ball_radius", "origin", "transition", "present", "stationary",
+)  # fmt: skip
+# What a file says, and where numbers, tables and formulas stand in it.
+CHAIN_FILE = r"""
+Definition s : chain_setting := {| <setting:fields> |}. Open Scope R_scope.
+Definition w_star : R := <w_star:number>. Definition w_B : R := <w_B:number>.
+<roots:roots>Definition U : list (list R) := <U:table>. Definition V : list (list R) := <V:table>.
+Definition eigenvalues : list R := <eigenvalues:row>. Definition sigma : R := 0.
+Definition C_P : R := sqrt (INR (n_states s - 1)) * frobenius s U * frobenius s V.
+Definition D : R := <D:number>. Definition D_0 : R := sqrt ((Q2R (origin s) - w_star) ^ 2).
+Definition E : R := INR (local_work s). Definition G : R := sqrt (D ^ 2 + sigma ^ 2).
+Definition Gamma : R := <Gamma:number>. Definition H : R := <H:number>.
+Definition L : R := <L:number>. Definition M : R := INR (n_states s).
+Definition N_q : R := sigma ^ 2 * mean_squared_weight s.
+Definition Q_ : R := sum (n_clients s) (weight s). Definition S_1 : R := step_sum s <rounds:count>.
+Definition T : R := INR <rounds:count>. Definition T_P : R := 0.
+Definition lambda_P : R := (1 + second_eigenvalue eigenvalues) / 2.
+Definition mu : R := <mu:number>. Definition pi_q : R := mean_weight s.
+Definition r : R := decay. Definition r_0 : R := reach s [Q2R (origin s)].
+Definition r_min : R := reach s (w_star :: w_B :: map Q2R (minimisers s)).
+Definition rho : R := radius s. Definition bound (S_0 S_2 Y_0 Y_1 : R) : R :=
+let upsilon := <upsilon:formula> in let psi := <psi:formula> in let phi := <phi:formula> in
+<formula:formula>. <lemmas:lemmas>Theorem <name:name> : is_stationary s /\
+diagonalises s U eigenvalues V /\ (forall x, true_objective s w_star <= true_objective s x) /\
+(forall x, biased_objective s w_B <= biased_objective s x) /\
+(forall i, (i < <clients:count>)%nat -> smooth L (client_loss s i) (client_gradient s i)) /\
+(forall i, (i < <clients:count>)%nat ->
+strongly_convex mu (client_loss s i) (client_gradient s i)) /\
+is_lub (among_clients_in_W s (fun i x => Rabs (client_gradient s i x))) D /\
+is_lub (among_clients_in_W s (fun i x => Rabs (client_loss s i x - client_loss s i w_B))) H /\
+Gamma = largest <last:count> (fun i => client_loss s i w_star) /\
+r_min < rho /\ mu > 0 /\ r_0 <= rho /\ r <= 1 /\ r > 1 / 2 /\ T >= T_P /\ <truth:number> <=
+at_average s <rounds:count> (fun w => biased_objective s w - biased_objective s w_B) /\
+exists (delay : nat -> nat) S_0 S_2 Y_0 Y_1, (forall t, (1 <= t)%nat ->
+least (fun m => 2 * C_P * H * INR t * lambda_P ^ m <= 1) (delay t)) /\
+sums_to (fun t => (/ INR t) ^ 2) S_0 /\ sums_to (fun t => step s t ^ 2) S_2 /\
+sums_to (fun t => ln (INR t) * delayed_step s delay t ^ 2) Y_0 /\
+sums_to (fun t => delayed_step s delay t ^ 2) Y_1 /\ bound S_0 S_2 Y_0 Y_1 <= <bound:number>.
+<proof:lemmas>Print Assumptions <name:name>.
+"""
+KINDS = {
+    "fields": r"[a-z0-9_ :=;\[\]()#%\-]*",
+    "number": r"(?:\d+|\(-?\d+(?: / [1-9]\d*)?\))",
+    "count": r"\d+",
+    "name": r"[a-z][a-z0-9_]*",
+    "row": r"\[[0-9 ;()/\-]*\]",
+    "table": r"\[\[[0-9a-z_ ;()/*\-\[\]]*\]\]",
+    "roots": r"(?:Definition root_\d : R := sqrt \(\d+ / \d+\)\. )*",
+    "formula": r"[A-Za-z0-9_ +*/^()\-]*",
+    "lemmas": r"(?:.*?\. )?",
+}
+
+
+def _pattern(template: str) -> str:
+    """Return a template as a pattern; what has one name must be the same wherever it stands."""
+    pieces = re.split(r"<(\w+):(\w+)>", re.sub(r"\s+", " ", template.strip()))
+    found = re.escape(pieces[0])
+    for place in range(1, len(pieces), 3):
+        name, kind, after = pieces[place : place + 3]
+        again = f"(?P<{name}>" in found
+        found += (f"(?P={name})" if again else f"(?P<{name}>{KINDS[kind]})") + re.escape(after)
+    return found
+
+
+CHAIN = re.compile(
+    FILE.pattern[: FILE.pattern.index("From")]
+    + re.escape(
+        "From Coq Require Import Reals QArith Qreals ZArith List Arith Lra Lia. From fltheory "
+        "Require Import Space Round Process Enclose Moments Refuted Chain Series Chained. "
+        "Import ListNotations. Open Scope Q_scope. "
+    )
+    + _pattern(CHAIN_FILE)
+    + " ?"
+)
+# Between definitions and theorem: lemmas, and terms and lists for their proofs. No command of Rocq
+# begins with a small letter, so that what is within a proof can only be a proof.
+HELP = re.compile(
+    r"(?:Definition (?P<of>[a-z]\w*) : (?:term|list R|list interval) :=|Lemma (?P<lemma>[a-z]\w*) :"
+    r"|Ltac by_roots :=|Proof$|Qed$|[a-z\[])"
+)
+
+
+def _read_chain(found: re.Match[str]) -> Said:
+    """Return what a file on CA-Fed says, whose proofs may say nothing else."""
+    stated = found[0].replace(found["lemmas"], " ", 1)
+    words = set(re.findall(r"\w+", stated[: stated.index(" Proof. ")]))
+    for sentence in re.split(r"\.(?: |$)", f"{found['lemmas']}{found['proof']}".strip())[:-1]:
+        help_ = HELP.match(sentence)
+        name = help_ and (help_["of"] or help_["lemma"])
+        if help_ is None or "admit" in sentence or (name and name in words):
+            raise NotReadError(f"a proof must say nothing else, got {sentence[:60]}")
+        words |= {name} if name else set()
+    setting, roots = _fields(found["setting"], CHAIN_FIELDS), {}
+    for name, square in re.findall(r"(root_\d) : R := sqrt (\([^)]*\))", found["roots"]):
+        if name in roots:
+            raise NotReadError(f"a root must have a name of its own, got {name}")
+        roots[name] = (square, False)
+    numbers = {
+        name: (value, False)
+        for name, value in found.groupdict().items()
+        if name not in ("of", "setting", "roots", "lemmas", "proof", "name")
+    }
+    said = stated.partition(f"Theorem {found['name']} : ")[2].partition(". Proof. ")[0]
+    return Said(found["of"], setting, "", {**roots, **numbers}, said.split(" /\\ "))
+
+
+def _fields(text: str, names: tuple[str, ...]) -> dict[str, str]:
+    fields = [field.partition(" := ") for field in re.split(r"; (?=[a-z_]+ :=)", text)]
+    if tuple(name for name, _, _ in fields) != names:
+        raise NotReadError("the setting must have the fields of a setting, in their order")
+    return {name: value for name, _, value in fields}
+
+
+def _squares(table: str, roots: Mapping[str, Fraction]) -> Fraction:
+    """Return the sum of the squares of a table's entries: products of roots and a fraction."""
+    total = Fraction(0)
+    for entry in re.split(r"[;\[\]]+", table):
+        if entry.strip():
+            *factors, last = entry.strip().split(" * ")
+            square = _number(last) ** 2
+            for factor in factors:
+                square *= roots[factor]
+            total += square
+    return total
+
+
+def _compare_chain(said: Said, certificate: Mapping[str, Any]) -> None:
+    """Compare a theorem on CA-Fed with its certificate's statement and setting."""
+    statement, raw = certificate["statement"], certificate["setting"]
+    values = {name: text for name, (text, _) in said.symbols.items()}
+    _same("the symbols", CHAIN_SYMBOLS, statement["symbols"])
+    _same("the conditions", CHAIN_CONDITIONS, [*statement["conditions"].values()])
+    quantity = {"of": "biased_excess_loss", "reduction": "last", "rounds": [0, 0], "weights": "1"}
+    _same("the quantity", quantity, statement["quantity"])
+    _same("along the run", {}, statement["round_symbols"])
+    meant = _Meant({"log": ast.Name("ln", ast.Load()), "Q": ast.Name("Q_", ast.Load())}, {})
+    _same("definitions", list(statement["definitions"]), ["upsilon", "psi", "phi"])
+    for name, formula in {**statement["definitions"], "formula": statement["bound"]}.items():
+        _same(name, _formula(re.sub(r"\bln (?=\()", "ln", values[name])), meant.tree(formula))
+    chain = _Chain(raw)
+    for name, value in chain.setting.items():
+        written = said.setting[name]
+        if name == "present":
+            _same(name, written, f"{value}%nat".replace(",", ";"))
+        else:
+            many = _rows if name == "transition" else _list
+            _same(name, (many if isinstance(value, list) else _number)(written), value)
+    for name, value in chain.numbers.items():
+        _same(name, _number(values[name]), value)
+    roots = {name: _number(text) for name, text in values.items() if name.startswith("root_")}
+    lengths = _squares(values["U"], roots) * _squares(values["V"], roots)
+    _same("the eigenbasis", lengths, chain.lengths)
+    first, *others = _list(values["eigenvalues"])
+    _same("eigenvalues", [first, *sorted(others)], [1, *sorted(chain.eigenvalues[1:])])
+    n = len(chain.setting["minimisers"])
+    counts = {"rounds": raw["rounds"], "clients": n, "last": n - 1}
+    _same("counts", {name: int(values[name]) for name in counts}, counts)
+    for name in ("truth", "bound"):
+        _same(f"the {name}'s number", _number(values[name]), Fraction(certificate[name]))
+
+
+class _Chain:
+    """A setting of CA-Fed on a chain, and what follows from it."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        average, problem = raw["algorithm"], raw["problem"]
+        projected = average["algorithm"]
+        scheduled = projected["algorithm"]
+        inner, sizes = scheduled["algorithm"], scheduled["step_sizes"]
+        names = [part["name"] for part in (average, projected, scheduled, inner, sizes)]
+        _same(
+            "the algorithm",
+            ["AveragedIterate", "Projected", "Scheduled", "WeightedFedAvg", "Harmonic"],
+            names,
+        )
+        _same("the average's weights", average["weights"], sizes)
+        h = [_only(_only(hessian)) for hessian in problem["hessians"]]
+        c = [_only(point) for point in problem["optima"]]
+        q = [Fraction(value) for value in inner["aggregation_weights"]]
+        n, ball = len(c), projected["onto"]
+        if any(Fraction(w) * n != 1 for w in problem["target_weights"]):
+            raise NotReadError("the certificate must be of clients of equal importance")
+        _same("the noise", Fraction(problem["sigma"]), 0)
+        _same("the chain's start", raw["participation"]["start"], None)
+        start, radius, centre = _only(raw["x0"]), Fraction(ball["radius"]), _only(ball["centre"])
+        self._read_participation(raw["participation"])
+        self.setting: dict[str, Any] = {
+            "curvatures": h, "minimisers": c, "weights": q,
+            "local_work": Fraction(inner["local_steps"]),
+            "server_step": Fraction(inner["server_lr"]),
+            "step_scale": Fraction(sizes["scale"]), "step_offset": Fraction(sizes["offset"]),
+            "ball_centre": centre, "ball_radius": radius, "origin": start,
+            "transition": self.moves, "present": self.sets, "stationary": self.law,
+        }  # fmt: skip
+        there = [
+            sum(p for p, who in zip(self.law, self.sets, strict=True) if i in who) for i in range(n)
+        ]
+        star = sum(a * b for a, b in zip(h, c, strict=True)) / sum(h)
+        pulls = [p * w * a for p, w, a in zip(there, q, h, strict=True)]
+        biased = sum(p * x for p, x in zip(pulls, c, strict=True)) / sum(pulls)
+        reach = [abs(x - centre) + radius for x in c]
+        ends = [a * r * r / 2 for a, r in zip(h, reach, strict=True)]
+        before = [a * (x - biased) ** 2 / 2 for a, x in zip(h, c, strict=True)]
+        self.numbers = {
+            "w_star": star, "w_B": biased, "L": max(h), "mu": min(h),
+            "D": max(a * r for a, r in zip(h, reach, strict=True)),
+            "H": max(*before, *(e - b for e, b in zip(ends, before, strict=True))),
+            "Gamma": max(a * (x - star) ** 2 / 2 for a, x in zip(h, c, strict=True)),
+        }  # fmt: skip
+
+    def _read_participation(self, who: Mapping[str, Any]) -> None:
+        """Read the chain of sets: of clients that come and go on their own, or of two states."""
+        if who["name"] == "FiniteChain":
+            self.moves = [[Fraction(p) for p in row] for row in who["transition"]]
+            (_, leaves), (comes, _) = self.moves
+            shares = [comes / (leaves + comes)]
+            self.law, self.sets = [shares[0], 1 - shares[0]], who["sets"]
+            kept = [1 - leaves - comes]
+        else:
+            _same("the participation", who["name"], "MarkovOnOff")
+            shares = [Fraction(p) for p in who["availability"]]
+            kept = [Fraction(v) for v in who["correlation"]]
+            # Sets in the order in which the file has them: by whether client 0 is there, and so on.
+            every = range(len(shares))
+            self.sets = [
+                [i for i in every if not place >> (len(shares) - 1 - i) & 1]
+                for place in range(2 ** len(shares))
+            ]
+
+            def chance(who_is: list[int], before: list[int] | None) -> Fraction:
+                found = Fraction(1)
+                for i, (p, v) in enumerate(zip(shares, kept, strict=True)):
+                    memory = v * (i in before) if before is not None else p * v
+                    there = p * (1 - v) + memory
+                    found *= there if i in who_is else 1 - there
+                return found
+
+            self.law = [chance(who_is, None) for who_is in self.sets]
+            self.moves = [[chance(after, before) for after in self.sets] for before in self.sets]
+        self.lengths, self.eigenvalues = Fraction(1), [Fraction(1)]
+        for value in kept:
+            self.eigenvalues += [value * other for other in self.eigenvalues]
+        for p in shares:
+            self.lengths *= 8 * (p * p + (1 - p) * (1 - p))
+
+
+def _only(items: list[Any]) -> Any:
+    if len(items) != 1:
+        raise NotReadError("the certificate must be of models of one coordinate")
+    return items[0] if isinstance(items[0], list) else Fraction(items[0])
+
+
 # ---------------------------------------------------------------- comparison
 
 
@@ -336,6 +612,9 @@ def compare(text: str, certificate: Mapping[str, Any]) -> Said:
     _same("the statement", said.of, f"{certificate['theorem']} ({certificate['reading']})")
     if not said.setting:
         _compare_weights(dict(part.split(" = ") for part in said.parts), certificate)
+        return said
+    if "transition" in said.setting:
+        _compare_chain(said, certificate)
         return said
     claim = _Claim(certificate)
     for name, value in said.setting.items():

@@ -210,6 +210,16 @@ class _StatementItem(pytest.Item):
     """A test of a statement; its failure is told in the statement's words, without a traceback."""
 
     statement: Statement
+    regime: str
+
+    @classmethod
+    def of(
+        cls, parent: pytest.Collector, name: str, statement: Statement, regime: str = ""
+    ) -> _StatementItem:
+        """Return the test of a statement, in a regime if one is named."""
+        item = cls.from_parent(parent, name=name)
+        item.statement, item.regime = statement, regime
+        return item
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, DepartureError | ValueError):
@@ -226,17 +236,6 @@ class DepartureError(Exception):
 
 class RegimeItem(_StatementItem):
     """A statement in one of its regimes: as recorded, or without a record not refuted."""
-
-    regime: str
-
-    @classmethod
-    def of(
-        cls, parent: pytest.Collector, name: str, statement: Statement, regime: str
-    ) -> RegimeItem:
-        """Return the test of a statement in a regime."""
-        item = cls.from_parent(parent, name=name)
-        item.statement, item.regime = statement, regime
-        return item
 
     def runtest(self) -> None:
         """Check the statement, and compare with the record."""
@@ -256,13 +255,6 @@ class RegimeItem(_StatementItem):
 
 class SearchItem(_StatementItem):
     """The search for a refutation of a statement."""
-
-    @classmethod
-    def of(cls, parent: pytest.Collector, name: str, statement: Statement) -> SearchItem:
-        """Return the search for a statement."""
-        item = cls.from_parent(parent, name=name)
-        item.statement = statement
-        return item
 
     def runtest(self) -> None:
         """Search; what the record knows as refuted need not be found again."""

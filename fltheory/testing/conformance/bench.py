@@ -238,15 +238,15 @@ def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:
     if case.dim > 1:
         return []
     lr = case.client_lr if {"client_lr", "proximal"} & set(fixed) else 0.5
-    clients = tuple(
-        replace(
-            client,
-            hessian=client.hessian if not client.hessian.any() else np.eye(1) * 0.5 / lr,
-            optimum=np.array([8.0 * k]),
-        )
-        for k, client in enumerate(case.clients)
+    curved = np.eye(1) * 0.5 / lr
+    plain = case.with_clients(
+        lambda k, client: {
+            "hessian": curved if client.hessian.any() else client.hessian,
+            "optimum": np.array([8.0 * k]),
+        },
+        x0=np.array([4.0]),
+        client_lr=lr,
     )
-    plain = replace(case, clients=clients, x0=np.array([4.0]), client_lr=lr)
     if "server_lr" in fixed or case.server_lr is None:
         return [plain]
     return [plain, replace(plain, server_lr=1.0)]

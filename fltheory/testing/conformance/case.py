@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -100,7 +100,7 @@ class Case(ReadOnlyArrays):
     client_lr: float
     local_steps: int | tuple[int, ...]
     server_lr: float | None = 1.0
-    options: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     kinds: Mapping[str, Option] = field(default_factory=lambda: OPTIONS)
 
     @property
@@ -136,7 +136,7 @@ class Case(ReadOnlyArrays):
             "client_lr": self.client_lr,
             "local_steps": self.local_steps,
             **({} if self.server_lr is None else {"server_lr": self.server_lr}),
-            **(self.options or {}),
+            **self.options,
         }
 
     @property
@@ -161,8 +161,7 @@ class Case(ReadOnlyArrays):
         """Return the case with only the clients named, in this order."""
         picked = list(order)
         options = {
-            name: self.kinds[name].ordered(value, picked)
-            for name, value in (self.options or {}).items()
+            name: self.kinds[name].ordered(value, picked) for name, value in self.options.items()
         }
         steps = self.local_steps
         return replace(
@@ -175,16 +174,23 @@ class Case(ReadOnlyArrays):
 
     def in_dimension(self, dim: int) -> Case:
         """Return the case on the first coordinates alone."""
-        clients = tuple(
-            replace(
-                c,
-                hessian=c.hessian[:dim, :dim],
-                optimum=c.optimum[:dim],
-                slope=c.slope[:dim] if isinstance(c.slope, np.ndarray) else c.slope,
-            )
-            for c in self.clients
+        return self.with_clients(
+            lambda k, client: {
+                "hessian": client.hessian[:dim, :dim],
+                "optimum": client.optimum[:dim],
+                "slope": client.slope[:dim]
+                if isinstance(client.slope, np.ndarray)
+                else client.slope,
+            },
+            x0=self.x0[:dim],
         )
-        return replace(self, clients=clients, x0=self.x0[:dim])
+
+    def with_clients(
+        self, change: Callable[[int, QuadraticClient], Mapping[str, Any]], **besides: Any
+    ) -> Case:
+        """Return the case with some numbers of each client changed, and what is named besides."""
+        clients = tuple(replace(one, **change(k, one)) for k, one in enumerate(self.clients))
+        return replace(self, clients=clients, **besides)
 
     def with_trace(self, trace: Trace) -> Case:
         """Return the case with others present."""

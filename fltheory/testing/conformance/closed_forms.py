@@ -8,14 +8,13 @@ and ``P = H (H + mu)^-1 (I - (I - lr (H + mu))^K)``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fltheory.testing.conformance import case_maker
 from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison
-from fltheory.testing.conformance.case import Case, QuadraticClient
+from fltheory.testing.conformance.case import Case
 from fltheory.testing.conformance.case_maker import CaseMaker
 from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
@@ -24,14 +23,14 @@ from fltheory.validation import FloatArray
 def pull(case: Case, k: int, steps: int) -> FloatArray:
     """Return P of a client's steps, (d, d)."""
     hessian, identity = case.clients[k].hessian, np.eye(case.dim)
-    held = hessian + float((case.options or {}).get("proximal", 0.0)) * identity
+    held = hessian + float(case.options.get("proximal", 0.0)) * identity
     power = np.linalg.matrix_power(identity - case.client_lr * held, steps)
     return np.asarray(hessian @ np.linalg.solve(held, identity - power))
 
 
 def weights(one: Specification, case: Case) -> FloatArray:
     """Return how clients count where everybody is always present, (N,)."""
-    options, n = case.options or {}, case.n_clients
+    options, n = case.options, case.n_clients
     sizes = np.array([client.n_samples for client in case.clients], dtype=np.float64)
     if one.by_size and options.get("weighting", "n_samples") == "n_samples":
         p, tau = sizes / sizes.sum(), np.array(case.steps)
@@ -98,13 +97,10 @@ def alike_curvatures(make: CaseMaker) -> Iterator[LawTrial]:
 def _flat(case: Case) -> Case:
     """Return the case with gradients that are the same everywhere, a coordinate for each client."""
     n = case.n_clients
-    clients = tuple(
-        QuadraticClient(
-            np.zeros((n, n)), np.zeros(n), client.n_samples, np.eye(n)[k] / case.client_lr
-        )
-        for k, client in enumerate(case.clients)
+    flat = {"hessian": np.zeros((n, n)), "optimum": np.zeros(n)}
+    return case.with_clients(
+        lambda k, client: {**flat, "slope": np.eye(n)[k] / case.client_lr}, x0=np.zeros(n)
     )
-    return replace(case, clients=clients, x0=np.zeros(n))
 
 
 def _by_formula(bench: Bench, case: Case) -> ModelComparison:
@@ -113,7 +109,7 @@ def _by_formula(bench: Bench, case: Case) -> ModelComparison:
     A proximal term makes it ``-sum_j (1 - lr mu)^j``. Who weighs what by more than who is there
     and by numbers given has no formula here: then the package's own models are expected.
     """
-    one, options = bench.specification, case.options or {}
+    one, options = bench.specification, case.options
     if not one.divisor or one.memory or one.chooses or one.server or "cutoff" in options:
         return bench.against_ours(case)
     raw = weights(one, case)

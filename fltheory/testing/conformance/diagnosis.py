@@ -245,19 +245,17 @@ def _otherwise(make: CaseMaker, case: Case, name: str) -> Case:
         single: Any = (1,) * case.n_clients if isinstance(case.local_steps, tuple) else 1
         return replace(case, local_steps=single)
     other = make.options(case.n_clients, {}).get(name)
-    given = {**(case.options or {}), name: other}
-    return (
-        case if other is None or name not in (case.options or {}) else replace(case, options=given)
-    )
+    if other is None or name not in case.options:
+        return case
+    return replace(case, options={**case.options, name: other})
 
 
 def _constant(case: Case, slope: float) -> Case:
     """Return the case with gradients that are the same everywhere and for all clients."""
     still = np.zeros((case.dim, case.dim))
-    clients = tuple(
-        replace(client, hessian=still, slope=np.full(case.dim, slope)) for client in case.clients
+    return case.with_clients(
+        lambda k, client: {"hessian": still, "slope": np.full(case.dim, slope)}
     )
-    return replace(case, clients=clients)
 
 
 def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:

@@ -90,8 +90,7 @@ class GuardedRun:
             self.calls += 1
         _check_inputs(case, x0, trace, sequence, clients)
         if case.key != key:
-            message = "run changes its inputs: the numbers inside the clients"
-            raise Misconduct("changes its inputs", message, case)
+            raise _changes(": the numbers inside the clients", case)
         never = ~case.trace.any(axis=0)
         self.asked_absent += sum(len(clients[k].gradients) for k in np.flatnonzero(never))
         models = _checked_models(given, case)
@@ -117,16 +116,16 @@ def check_signature(run: Run, case: Case) -> None:
         ) from error
 
 
+def _changes(what: str, case: Case) -> Misconduct:
+    return Misconduct("changes its inputs", f"run changes its inputs{what}", case)
+
+
 def _raised(error: BaseException, case: Case) -> Misconduct:
     said = said_by(error)
     text = f"{type(error).__name__}: {said}".strip().rstrip(":")
     place = _place(error)
     if "read-only" in said or type(error).__name__ == "FrozenInstanceError":
-        return Misconduct(
-            "changes its inputs",
-            f"run changes its inputs, which are read-only (copy them first): {text}{place}",
-            case,
-        )
+        return _changes(f", which are read-only (copy them first): {text}{place}", case)
     return Misconduct(f"raises {type(error).__name__}", f"run raises {text}{place}", case)
 
 
@@ -148,29 +147,23 @@ def _check_inputs(
     sequence: Sequence[CountedClient],
     clients: Sequence[CountedClient],
 ) -> None:
-    changed = [
-        name
-        for name, differs in (
-            ("x0", x0.tobytes() != case.x0.tobytes()),
-            ("trace", trace.tobytes() != case.trace.tobytes()),
-            ("clients", len(sequence) != len(clients) or any(
-                one is not other for one, other in zip(sequence, clients, strict=True)
-            )),
-        )
-        if differs
-    ]  # fmt: skip
-    if changed:
-        raise Misconduct(
-            "changes its inputs", f"run changes its inputs: {' and '.join(changed)}", case
-        )
+    differing = {
+        "x0": x0.tobytes() != case.x0.tobytes(),
+        "trace": trace.tobytes() != case.trace.tobytes(),
+        "clients": list(map(id, sequence)) != list(map(id, clients)),
+    }
+    if changed := [name for name, differs in differing.items() if differs]:
+        raise _changes(f": {' and '.join(changed)}", case)
 
 
 def _checked_models(given: Any, case: Case) -> FloatArray:
     wanted = (case.rounds + 1, case.dim)
+
+    def refused(kind: str, what: str) -> Misconduct:
+        return Misconduct(kind, f"run must return {what}", case)
+
     if given is None:
-        raise Misconduct(
-            "returns None", f"run must return models of shape {wanted}, got None", case
-        )
+        raise refused("returns None", f"models of shape {wanted}, got None")
     try:
         kind = np.asarray(given).dtype.kind
         if kind in "cSU":
@@ -180,26 +173,15 @@ def _checked_models(given: Any, case: Case) -> FloatArray:
             raise TypeError("models must be floating-point numbers, not whole ones or truth values")
         models = np.array(given, dtype=np.float64)
     except Exception as error:
-        raise Misconduct(
-            "returns no array",
-            f"run must return an array of shape {wanted}, got {type(given).__name__} that is "
-            f"none: {said_by(error)}",
-            case,
-        ) from error
+        got = f"got {type(given).__name__} that is none: {said_by(error)}"
+        raise refused("returns no array", f"an array of shape {wanted}, {got}") from error
     if models.shape != wanted:
-        raise Misconduct(
-            "wrong shape",
-            f"run must return models of shape (rounds + 1, d) = {wanted}, got {models.shape}"
-            f"{_shape_hint(models.shape, case)}",
-            case,
-        )
+        hint = _shape_hint(models.shape, case)
+        shape = f"models of shape (rounds + 1, d) = {wanted}, got {models.shape}{hint}"
+        raise refused("wrong shape", shape)
     if not np.isfinite(models).all():
         row = int(np.flatnonzero(~np.isfinite(models).all(axis=1))[0])
-        raise Misconduct(
-            NOT_FINITE,
-            f"run must return finite models, got {models[row]} after round {row}",
-            case,
-        )
+        raise refused(NOT_FINITE, f"finite models, got {models[row]} after round {row}")
     return models
 
 

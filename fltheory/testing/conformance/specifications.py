@@ -215,7 +215,7 @@ def without_ties(case: Case) -> Case:
     those never chosen all are as urgent, and so are all where nothing is smoothed; which goes
     first is nowhere said.
     """
-    given, trace = case.options or {}, case.trace.copy()
+    given, trace = case.options, case.trace.copy()
     alpha, size, beta = np.array(given["target_weights"]), given["size"], given["smoothing"]
     known, rate = given.get("availability"), alpha
     for row in trace:

@@ -232,36 +232,25 @@ class Inspection:
     def _told(self, law: ConformanceLaw, first: Failure) -> LawFinding:
         n_fixed = self.maker("").number_of_clients(1) > 1
         failure = smallest(self.bench, first, fixed=self.hyper.keys(), n_fixed=n_fixed)
-        if failure.misconduct is not None:
-            text = f"{failure.misconduct}\n{failure.case.described()}"
-            causes: tuple[str, ...] = ()
-            if failure.misconduct.kind == IGNORES_TRACE:
-                causes = causes_of(self.bench, failure, self.maker)
-            return LawFinding(law.name, law.says, LawOutcome.FAILED, text, causes=causes)
-        comparison = failure.comparison
+        case, comparison, misconduct = failure.case, failure.comparison, failure.misconduct
+        explained = misconduct is None or misconduct.kind == IGNORES_TRACE
+        causes = causes_of(self.bench, failure, self.maker) if explained else ()
+        found = LawFinding(law.name, law.says, LawOutcome.FAILED, causes=causes)
+        if misconduct is not None:
+            return replace(found, message=f"{misconduct}\n{case.described()}")
         assert comparison is not None
         row = comparison.first_wrong
         assert row is not None
-        case = failure.case
+        expected, actual = comparison.expected[row], comparison.actual[row]
         allowed = np.broadcast_to(comparison.tolerance, comparison.expected.shape)[row]
-        text = differences(
-            case,
-            comparison.expected[row],
-            comparison.actual[row],
-            comparison.label.format(row=row),
-            float(allowed.max()),
-        )
-        text = "\n".join([text, *failure.trial.words[:row]])
-        causes = causes_of(self.bench, failure, self.maker)
-        return LawFinding(
-            law.name,
-            law.says,
-            LawOutcome.FAILED,
-            text,
-            causes=causes,
+        label = comparison.label.format(row=row)
+        text = differences(case, expected, actual, label, float(allowed.max()))
+        return replace(
+            found,
+            message="\n".join([text, *failure.trial.words[:row]]),
             round=row,
-            expected=tuple(comparison.expected[row].tolist()),
-            actual=tuple(comparison.actual[row].tolist()),
+            expected=tuple(expected.tolist()),
+            actual=tuple(actual.tolist()),
         )
 
 

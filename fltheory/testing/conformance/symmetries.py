@@ -22,16 +22,14 @@ _UNITS = {"proximal": 4.0, "assist_lr": 0.25}
 
 def moved(case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> Case:
     """Return the case in the coordinates ``scale turn x + shift``; losses grow by scale^2."""
-    clients = tuple(
-        replace(
-            client,
-            hessian=turn @ client.hessian @ turn.T,
-            optimum=scale * turn @ client.optimum + shift,
-        )
-        for client in case.clients
+    return case.with_clients(
+        lambda k, client: {
+            "hessian": turn @ client.hessian @ turn.T,
+            "optimum": scale * turn @ client.optimum + shift,
+        },
+        x0=scale * turn @ case.x0 + shift,
+        options=with_losses(case.options, scale**2),
     )
-    options = with_losses(case.options or {}, scale**2)
-    return replace(case, clients=clients, x0=scale * turn @ case.x0 + shift, options=options)
 
 
 def with_losses(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
@@ -70,12 +68,12 @@ def _scaled(bench: Bench, case: Case) -> ModelComparison:
 
 def _in_other_units(bench: Bench, case: Case) -> ModelComparison:
     """Compare with curvatures four times as large and steps a quarter: the same rounds."""
-    clients = tuple(replace(client, hessian=4.0 * client.hessian) for client in case.clients)
-    options = with_losses(case.options or {}, 4.0)
+    options = with_losses(case.options, 4.0)
     for name, factor in _UNITS.items():
         if name in options:
             options[name] = factor * options[name]
-    other = replace(case, clients=clients, client_lr=case.client_lr / 4, options=options)
+    steeper = case.with_clients(lambda k, client: {"hessian": 4.0 * client.hessian})
+    other = replace(steeper, client_lr=case.client_lr / 4, options=options)
     return bench.compared(case, bench.actual(other), bench.actual(case))
 
 
@@ -95,13 +93,11 @@ def _sooner_ended(bench: Bench, case: Case) -> ModelComparison:
 def _others_away(bench: Bench, case: Case) -> ModelComparison:
     """Compare with other losses of the clients who never come."""
     away = np.asarray(~case.trace.any(axis=0))
-    clients = tuple(
-        replace(client, hessian=2 * client.hessian, optimum=client.optimum + 7.0)
-        if gone
-        else client
-        for client, gone in zip(case.clients, away, strict=True)
+    other = case.with_clients(
+        lambda k, client: (
+            {"hessian": 2 * client.hessian, "optimum": client.optimum + 7.0} if away[k] else {}
+        )
     )
-    other = replace(case, clients=clients)
     return bench.compared(case, bench.actual(other), bench.actual(case))
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import ast
 import math
-import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from fltheory.worst_case.proof.rocq_export import NotExportedError
+from fltheory.verify.certificates.rocq_chains import chain_refutation, is_on_chain
+from fltheory.worst_case.proof.rocq_export import refused, wrapped
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
 MOST_STEPS = 1_000
@@ -54,13 +53,6 @@ _OPERATIONS: Mapping[type, tuple[str, str, int]] = {
 }
 
 
-def refused(what: str) -> NotExportedError:
-    """Return the error that names what the library does not know."""
-    return NotExportedError(
-        f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
-    )
-
-
 def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> str:
     """Return a file for Rocq whose theorem is what a certificate of refutation says.
 
@@ -81,6 +73,8 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
     """
     if document["statement"]["quantity"] == "weight_error_ratio":
         return weight_error_refutation(document, name)
+    if is_on_chain(document):
+        return chain_refutation(document, name)
     played = _Played(document["setting"])
     said = _Statement(document, played)
     return "\n".join(
@@ -350,7 +344,7 @@ class _Statement:
         for place, (name, rule) in enumerate(self._rules.items()):
             argument = " (r : nat)" if rule.is_every else ""
             self._written.append(
-                _wrapped(f"Definition {_named(name)}{argument} : R := {rule.definition}.")
+                wrapped(f"Definition {_named(name)}{argument} : R := {rule.definition}.")
             )
             self._terms[name] = f"(Named {place})"
         if isinstance(raw["quantity"], str):
@@ -362,7 +356,7 @@ class _Statement:
         self._bound = self._formula(_parsed(raw["bound"]), self._of_symbols)
 
     def _define(self, name: str, formula: _Formula) -> None:
-        self._written.append(_wrapped(f"Definition {_named(name)} : R := {formula.text}."))
+        self._written.append(wrapped(f"Definition {_named(name)} : R := {formula.text}."))
         self._terms[name] = formula.term
 
     # ------------------------------------------------------------ formulas
@@ -502,7 +496,7 @@ class _Statement:
              "proj2 (proj2 (refuted the_refutation accepted))"),
         ]  # fmt: skip
         yield from self._claim(truth, bound, rounds)
-        yield f"Theorem {name} :\n" + " /\\\n".join(_wrapped(text, 2) for text, _ in said) + "."
+        yield f"Theorem {name} :\n" + " /\\\n".join(wrapped(text, 2) for text, _ in said) + "."
         yield "Proof."
         for place, (_, proof) in enumerate(said):
             last = place == len(said) - 1
@@ -522,7 +516,7 @@ class _Statement:
 
     def _claim(self, truth: Fraction, bound: Fraction, rounds: int) -> Iterator[str]:
         for place, (_, term, _) in enumerate(self._conditions):
-            yield _wrapped(f"Definition condition_{place} : condition := {term}.")
+            yield wrapped(f"Definition condition_{place} : condition := {term}.")
         conditions = "; ".join(f"condition_{k}" for k in range(len(self._conditions)))
         symbols = "; ".join(rule.term for rule in self._rules.values())
         fields = {
@@ -538,7 +532,7 @@ class _Statement:
             "bound_below": _real_term(bound),
         }
         yield "Definition the_refutation : refutation := {|"
-        yield ";\n".join(_wrapped(f"{field} := {value}", 2) for field, value in fields.items())
+        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
         yield "|}.\n"
         yield "Lemma accepted : checked the_refutation = true."
         yield "Proof. vm_cast_no_check (eq_refl true). Qed.\n"
@@ -554,15 +548,6 @@ def _named(name: str) -> str:
 
 def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
-
-
-def _wrapped(text: str, indent: int = 0) -> str:
-    """Return text in lines of at most 100 characters, broken at spaces."""
-    before = " " * indent
-    return textwrap.fill(
-        re.sub(r"\s+", " ", text), 100, initial_indent=before, subsequent_indent=before + "  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
 
 
 # ------------------------------------------------------------ FedAU's online weights

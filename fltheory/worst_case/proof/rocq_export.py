@@ -11,6 +11,8 @@ it leaves is diagonally dominant, and so a sum of squares of single coordinates 
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +32,13 @@ Square = tuple[Fraction, Fractions]
 
 class NotExportedError(ValueError):
     """Rocq's library does not know proofs of this kind, or they are too large."""
+
+
+def refused(what: str) -> NotExportedError:
+    """Return the error that names what the library does not know of a refutation."""
+    return NotExportedError(
+        f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
+    )
 
 
 def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
@@ -116,6 +125,15 @@ def real(value: Fraction | int) -> str:
     if value.denominator == 1:
         return f"({value.numerator})" if value < 0 else str(value.numerator)
     return f"({value.numerator} / {value.denominator})"
+
+
+def wrapped(text: str, indent: int = 0) -> str:
+    """Return text in lines of at most 100 characters, broken at spaces."""
+    before = " " * indent
+    return textwrap.fill(
+        re.sub(r"\s+", " ", text), 100, initial_indent=before, subsequent_indent=before + "  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def listed(items: Iterable[str]) -> str:

@@ -117,30 +117,22 @@ def fednova(one: Specification) -> list[Slip]:
     ]
 
 
-# --- SCAFFOLD: c of itself and of what those present had and have; c_i+ of c_i, c and the way
+# --- SCAFFOLD: c of itself, changes and values of the c_i of those present; c_i+ of c_i, c and way
 
 _C: Mapping[str, Callable[[Play, FloatArray, FloatArray, FloatArray], FloatArray]] = {
-    "is divided by the number present, |S|, not by N": lambda p, c, o, n: c + (n - o).mean(axis=0),
-    "adds up changes of the c_i without dividing by N": lambda p, c, o, n: c + (n - o).sum(axis=0),
-    "adds the new c_i, not their change c_i+ - c_i": lambda p, c, o, n: c + n.sum(axis=0) / p.n,
-    "is the mean of the new c_i of those present": lambda p, c, o, n: n.mean(axis=0),
-    "is never renewed": lambda p, c, o, n: c,
-    "takes the last client's change only": lambda p, c, o, n: c + (n - o)[-1] / p.n,
-    "adds changes times |S|/N, not divided by N": lambda p, c, o, n: (
-        c + (n - o).sum(axis=0) * len(n) / p.n
+    "is divided by the number present, |S|, not by N": lambda p, c, d, n: c + d.mean(0),
+    "adds up changes of the c_i without dividing by N": lambda p, c, d, n: c + d.sum(0),
+    "adds the new c_i, not their change c_i+ - c_i": lambda p, c, d, n: c + n.sum(0) / p.n,
+    "is the mean of the new c_i of those present": lambda p, c, d, n: n.mean(0),
+    "is never renewed": lambda p, c, d, n: c,
+    "takes the last client's change only": lambda p, c, d, n: c + d[-1] / p.n,
+    "adds changes times |S|/N, not divided by N": lambda p, c, d, n: c + d.sum(0) * len(n) / p.n,
+    "is multiplied by |S|/N once more": lambda p, c, d, n: c + d.sum(0) * len(n) / p.n**2,
+    "takes changes weighted by data size": lambda p, c, d, n: (
+        c + p.sizes[p.who] @ d / over(p.sizes.sum())
     ),
-    "is multiplied by |S|/N once more": lambda p, c, o, n: (
-        c + (n - o).sum(axis=0) * len(n) / p.n**2
-    ),
-    "takes changes weighted by data size": lambda p, c, o, n: (
-        c + p.sizes[p.who] @ (n - o) / over(p.sizes.sum())
-    ),
-    "is renewed with server_lr, too": lambda p, c, o, n: (
-        c + p.given["server_lr"] * (n - o).sum(axis=0) / p.n
-    ),
-    "is divided by the clients seen so far": lambda p, c, o, n: (
-        c + (n - o).sum(axis=0) / p.seen.sum()
-    ),
+    "is renewed with server_lr, too": lambda p, c, d, n: c + p.given["server_lr"] * d.sum(0) / p.n,
+    "is divided by the clients seen so far": lambda p, c, d, n: c + d.sum(0) / p.seen.sum(),
 }
 _CORRECTION: Mapping[str, Callable[[FloatArray, FloatArray], Any]] = {
     "the correction has the wrong sign: c_i - c": lambda c, own: own - c,
@@ -181,8 +173,8 @@ _OTHER_OPTION: Mapping[str, Change] = {
 }
 
 
-def _right_c(p: Play, c: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:
-    return np.asarray(c + (new - old).sum(axis=0) / p.n)
+def _right_c(p: Play, c: FloatArray, changes: FloatArray, new: FloatArray) -> FloatArray:
+    return np.asarray(c + changes.sum(axis=0) / p.n)
 
 
 def _controls(says: str, *, c: Change = _right_c, kept: Any = None, **parts: Any) -> Slip:
@@ -198,9 +190,9 @@ def _controls(says: str, *, c: Change = _right_c, kept: Any = None, **parts: Any
 
     def after(play: Play, old: State, new: State) -> dict[str, Any]:
         before, fresh = old["c_i"][0], new["c_i"][0]
-        then = play.kept["c"]
         if play.who:
-            play.kept["c"] = c(play, then, before[play.who], fresh[play.who])
+            changes = (fresh - before)[play.who]
+            play.kept["c"] = c(play, play.kept["c"], changes, fresh[play.who])
         return {} if kept is None else {"c_i": kept(play, before, fresh, play.kept["c"])[None]}
 
     return Slip(says, **{"mean": mean, "after": after, **parts})
@@ -214,7 +206,8 @@ def _renewal(says: str, change: Callable[[Play, int, State, FloatArray], FloatAr
         for k in play.who:
             rows[k] = change(play, k, old, rows[k])
         if play.who:
-            play.kept["c"] = _right_c(play, play.kept["c"], old["c_i"][0, play.who], rows[play.who])
+            changes = (rows - old["c_i"][0])[play.who]
+            play.kept["c"] = _right_c(play, play.kept["c"], changes, rows[play.who])
         return {"c_i": rows[None]}
 
     return _controls(says, after=after)
