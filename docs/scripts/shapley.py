@@ -208,7 +208,7 @@ def last_round(plan: StalePlan, staleness: int) -> tuple[FloatArray, FloatArray]
     last, _ = until_read(lambda random: list(follow(rounds, random))[-1])
     # Moments of the model's offset from x* and of everybody's updates, in this order.
     second, offset = last.moments[0, :-1, :-1], last.moments[0, :-1, -1]
-    back = _before_the_step(plan)
+    back = _before_the_step(plan) * rounds.units(last.random)
     return back @ offset, back @ second @ back.T
 
 
