@@ -27,13 +27,12 @@ from fltheory.engines import read_setting
 from fltheory.evidence.verdict import Outcome
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import shown_progress
-from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title, write_figure
 from fltheory.report.figures.looseness_figure import own_steps_figure
 from fltheory.report.html.html_report import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.theorems import atlas
 from fltheory.verify.baseline import Baseline, read_baseline
-from fltheory.verify.own_steps import OwnSteps, at_own_steps
+from fltheory.verify.comparison import OwnSteps, at_own_steps
 from fltheory.worst_case.audits.run_audit import times_best_provable
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ from fltheory.theorems.registry import ids, readings
 from fltheory.verify import Outcome, falsify, read_certificate
 from fltheory.verify.certificates.certificate import Certified
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, Record, check_regime, record_of
-from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
+from fltheory.verify.safari.instances import about_safari, is_about_safari
 from fltheory.verify.safari.natural_witness import (
     BUDGET,
     NATURAL,

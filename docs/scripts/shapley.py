@@ -36,7 +36,7 @@ from fltheory.long_work.progress import Progress, shown_progress
 from fltheory.participation import Trace
 from fltheory.problems import QuadraticProblem, quadratic
 from fltheory.read_only import ReadOnlyArrays
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import write_figure
 from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:

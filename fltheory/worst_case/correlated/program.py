@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, optimum
 
 IntArray: TypeAlias = NDArray[np.int64]
