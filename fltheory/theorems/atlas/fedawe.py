@@ -1,4 +1,4 @@
-"""Xiang, Ioannidis, Yeh, Joe-Wong and Su, FedAWE (NeurIPS 2024): its lemmas on availability, and along a run.
+"""Xiang, Ioannidis, Yeh, Joe-Wong and Su, FedAWE (NeurIPS 2024): on availability and along a run.
 
 Clients are available independently, with probabilities of at least delta that may change from
 round to round (Assumption 1).
