@@ -79,7 +79,7 @@ SURVIVORS = {
     "engines/guard.py: _RealRounds: -1.0 -> 1.0": ("killed by test_guard.py"),
     "worst_case/memory.py: _least_proved: away * (1 + float(margin)) -> away / "
     "(1 + float(margin))": ("killed by test_lyapunov.py"),
-    "worst_case/audits/step_interval.py: _over_e: noise - last -> noise + last": (
+    "worst_case/audits/audit.py: _over_e: noise - last -> noise + last": (
         "killed by test_step_interval.py"
     ),
     "engines/moments/many_sets/client_sums.py: _law: _operations(reading, moments.terms) "
@@ -150,7 +150,7 @@ SURVIVORS = {
     ),
     "engines/moments/many_sets/client_sums.py: _agrees: CHECK_TOLERANCE * scale -> "
     "CHECK_TOLERANCE / scale": ("killed by test_client_sums.py"),
-    "worst_case/audits/step_interval.py: _box: slacks[1] -> slacks[2]": (
+    "worst_case/audits/audit.py: _box: slacks[1] -> slacks[2]": (
         "equivalent: coordinates in which a solver works"
     ),
     "worst_case/methods/averaging.py: AveragingBound: self.heterogeneity * "

@@ -32,7 +32,7 @@ from fltheory.worst_case.checker.kernel import ProofError
 from fltheory.worst_case.correlated.bound import CorrelatedBound, best_correlated_bound
 from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
+from fltheory.worst_case.rounds.one_round import AvailabilityGroup, AveragingRound
 
 
 def drawn(draw: random.Random, most_clients: int) -> tuple[AveragingRound, ClientClass]:

@@ -35,10 +35,10 @@ from fltheory.worst_case.checker.kernel import ProofError
 from fltheory.worst_case.correlated.bound import CorrelatedBound, best_correlated_bound
 from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.rounds.averaging_round import Averaging
 from fltheory.worst_case.rounds.bound import best_bound_of
 from fltheory.worst_case.rounds.client_class import Heterogeneity
 from fltheory.worst_case.rounds.measure import Gap
+from fltheory.worst_case.rounds.one_round import Averaging
 from tests.worst_case import enumerated_round
 from tests.worst_case.correlated import enumerated_proof, enumerated_rich_proof
 from tests.worst_case.correlated.test_correlated_bound import by_chain

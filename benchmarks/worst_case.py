@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fltheory import theorems
 from fltheory.worst_case import ClientClass, SafariRound, certificate
-from fltheory.worst_case.audits.step_interval import interval_certificate
+from fltheory.worst_case.audits.audit import interval_certificate
 from fltheory.worst_case.rounds.bound import best_bound_of
 from fltheory.worst_case.rounds.certificate import proved, raised
 from fltheory.worst_case.rounds.measure import Claim

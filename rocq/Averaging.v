@@ -263,9 +263,7 @@ Hypothesis random : random_weights weights (sizes a) (map Q2R (mean_weights a))
 
 Let z : V := minus x xs.
 Let slope : V := weighed_gradient (sizes a) alpha G x.
-Let place (e i b : nat) : V :=
-  if (b <? K)%nat then local_sgd eta (fun _ => G e i) b x else xs.
-Let own (e i b : nat) : V := G e i (place e i b).
+Let own (e i b : nat) : V := G e i (local_point (G e i) K x xs eta b).
 Let A e := nth e alpha 0 * INR (n e).
 
 Lemma checked : (1 <= C)%nat /\ (1 <= K)%nat /\ 0 < Q2R (smoothness c) /\
@@ -353,10 +351,10 @@ Proof.
 Qed.
 
 Lemma own_first e i : (1 <= K)%nat -> own e i 0 = G e i x.
-Proof. intros P. unfold own, place. destruct (Nat.ltb_spec 0 K); [reflexivity|lia]. Qed.
+Proof. intros P. unfold own. now rewrite local_first. Qed.
 
 Lemma own_last e i : own e i K = G e i xs.
-Proof. unfold own, place. destruct (Nat.ltb_spec K K); [lia|reflexivity]. Qed.
+Proof. unfold own. now rewrite local_last. Qed.
 
 Lemma lin_slope v : inner (lin (slope_form a) all_means) v = inner slope v.
 Proof.
@@ -397,18 +395,6 @@ Qed.
 
 Let above (e i : nat) : R := F e i x - F e i xs.
 
-Lemma walked e i b v : (b < K)%nat -> inner (minus (place e i b) xs) v =
-  inner (minus x xs) v - eta * sum b (fun j => inner (own e i j) v + inner zero v).
-Proof.
-  induction b as [|b IH]; intros B.
-  - unfold place. destruct (Nat.ltb_spec 0 K); [|lia]. cbn [local_sgd sum]. ring.
-  - assert (H := IH ltac:(lia)). unfold place in H |- *.
-    destruct (Nat.ltb_spec b K); [|lia]. destruct (Nat.ltb_spec (S b) K); [|lia].
-    cbn [local_sgd sum]. rewrite inner_minus, inner_minus, inner_scale, inner_zero.
-    rewrite inner_minus, inner_zero in H. unfold own at 2, place.
-    destruct (Nat.ltb_spec b K); [|lia]. lra.
-Qed.
-
 Let bo e := Q2R (nth e (budgets_at_optimum w) 0%Q).
 Let bx e := Q2R (nth e (budgets_at_x w) 0%Q).
 Let at_optimum e := average (n e) (fun i => square (G e i xs)).
@@ -424,19 +410,9 @@ Proof.
   unfold average. apply Rmult_le_compat_l.
   - left. now apply Rinv_0_lt_compat, positive.
   - apply sum_le. intros i I.
-    assert (H := group_value c K K x xs slope (place e i) (own e i) (fun _ => zero)
-      (fun b => F e i (place e i b)) ltac:(lia) (le_n K) L M
-      (fun b b' _ _ => interpolated e i I (place e i b) (place e i b'))
-      (fun b v B => walked e i b v B)).
-    specialize (H ltac:(intros v; unfold place; destruct (Nat.ltb_spec K K); [lia|reflexivity])
-      (fun _ _ _ => same_refl zero) _ _ (nth e (budgets_at_optimum w) 0%Q)
-      (nth e (budgets_at_x w) 0%Q) fit).
-    unfold coordinates in H. rewrite form_beyond in H by
-      (apply Forall_map, Forall_forall; intros; apply same_refl).
-    rewrite own_last, own_first in H by exact P. rewrite Q2R_Qred, Q2R_mult, part_value in H.
-    assert (E0 : place e i 0 = x) by (unfold place; destruct (Nat.ltb_spec 0 K); [reflexivity|lia]).
-    assert (EK : place e i K = xs) by (unfold place; destruct (Nat.ltb_spec K K); [lia|reflexivity]).
-    rewrite E0, EK in H. unfold group_form. fold c K z. apply Rle_trans with (1 := H). right.
+    assert (H := local_value (F e i) (G e i) c K x xs slope _ _ (nth e (budgets_at_optimum w) 0%Q)
+      (nth e (budgets_at_x w) 0%Q) P L M (interpolated e i I) fit).
+    rewrite Q2R_Qred, Q2R_mult, part_value in H. apply Rle_trans with (1 := H). right.
     unfold bo, bx, above. ring.
 Qed.
 
@@ -468,14 +444,7 @@ Let M e : V := lin (along a e) all_means.
 Let variance e := average (n e) (fun i => square (lin (ones K) (differing (n e) K (own e) i))).
 
 Lemma change_value e i v : inner (change e i) v = - eta * inner (path e i) v.
-Proof.
-  assert (H : forall b, (b <= K)%nat -> inner (minus (local_sgd eta (fun _ => G e i) b x) x) v =
-    - eta * sum b (fun j => inner (own e i j) v)).
-  { induction b as [|b IH]; intros B; [cbn [local_sgd sum]; rewrite inner_minus; ring|].
-    assert (H := IH ltac:(lia)). cbn [local_sgd sum]. rewrite !inner_minus, inner_scale.
-    rewrite inner_minus in H. unfold own at 2, place. destruct (Nat.ltb_spec b K); [|lia]. lra. }
-  unfold change, path. rewrite inner_total. now apply H.
-Qed.
+Proof. apply local_change. Qed.
 
 Lemma mean_path e v : (e < C)%nat -> inner (mean (n e) (path e)) v = inner (M e) v.
 Proof.

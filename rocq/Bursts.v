@@ -150,6 +150,16 @@ Proof.
     rewrite !IH by lia. ring.
 Qed.
 
+Lemma there_next there i : (i < length there)%nat ->
+  expectation (on_off pi lambda there) (fun s => indicator (is_there s i)) = chance (is_there there i).
+Proof.
+  intros I. assert (C : forall p n, Nat.iter n (joined p) (fun _ => 1) = fun _ => 1).
+  { intros p n. induction n as [|n IH]; [reflexivity|]. simpl Nat.iter. rewrite IH.
+    apply functional_extensionality. intros k. unfold joined. ring. }
+  assert (H := one_there there (fun _ => 1) i 0 I). unfold others, joined_all in H.
+  rewrite !C, Rmult_1_r in H. rewrite <- H. apply expectation_ext. intros. ring.
+Qed.
+
 (** ** Sums over those who are there next, and over pairs of them *)
 
 Section Sums.
@@ -258,6 +268,87 @@ Qed.
 
 End Sums.
 End Next.
+
+(** ** The law of a run *)
+
+Lemma on_off_length pi lambda there p :
+  In p (on_off pi lambda there) -> length (snd p) = length there.
+Proof.
+  revert p. induction there as [|b there IH]; intros p I; simpl in I.
+  - destruct I as [<-|[]]. reflexivity.
+  - apply in_flat_map in I. destruct I as [o [I J]]. specialize (IH o I).
+    destruct J as [<-|[<-|[]]]; simpl; lia.
+Qed.
+
+Section Run.
+Context {A : Type}.
+Variables (N : nat) (pi lambda : R) (round : list bool -> A -> A) (x : A).
+Let run := in_bursts N pi lambda round x.
+
+Lemma run_length r : forall p, In p (run r) -> length (fst (snd p)) = N.
+Proof.
+  induction r as [|r IH]; intros p I; unfold run in I; simpl in I.
+  - apply in_map_iff in I. destruct I as [o [<- I]]. cbn [fst snd].
+    rewrite (on_off_length _ _ _ _ I). apply repeat_length.
+  - apply in_flat_map in I. destruct I as [o [I J]]. apply in_map_iff in J. destruct J as [s [<- J]].
+    cbn [fst snd]. rewrite (on_off_length _ _ _ _ J). now apply IH.
+Qed.
+
+Lemma run_tower f : tower run f (fun o =>
+  expectation (on_off pi lambda (fst o)) (fun s => f (s, round s (snd o)))).
+Proof.
+  intros r. unfold run. simpl in_bursts. induction (in_bursts _ _ _ _ _ r) as [|p l IH]; [reflexivity|].
+  cbn [flat_map]. rewrite expectation_app, (expectation_map _ (fst p)
+    (fun s => (s, round s (snd (snd p))))), IH. reflexivity.
+Qed.
+
+Lemma run_first f :
+  expectation (run 0) f = expectation (on_off pi 0 (repeat false N)) (fun s => f (s, x)).
+Proof.
+  unfold run. simpl in_bursts. induction (on_off _ _ _) as [|p l IH]; simpl; [reflexivity|].
+  simpl in IH. now rewrite IH.
+Qed.
+
+Lemma run_probabilities r : 0 <= pi <= 1 -> 0 <= lambda <= 1 -> probabilities (run r).
+Proof.
+  intros P C. induction r as [|r [Pos One]].
+  - destruct (on_off_probabilities pi 0 (repeat false N) P ltac:(lra)) as [Pos One]. split.
+    + intros p I. unfold run in I. simpl in I. apply in_map_iff in I. destruct I as [o [<- I]]. now apply Pos.
+    + now rewrite run_first.
+  - split.
+    + intros p I. unfold run in I. simpl in I. apply in_flat_map in I. destruct I as [o [I J]].
+      apply in_map_iff in J. destruct J as [s [<- J]]. cbn [fst].
+      apply Rmult_le_pos; [now apply Pos|].
+      exact (proj1 (on_off_probabilities pi _ (fst (snd o)) P C) s J).
+    + rewrite run_tower. refine (eq_trans _ One). apply expectation_ext. intros p _.
+      apply (proj2 (on_off_probabilities pi _ (fst (snd p)) P C)).
+Qed.
+
+(** As often as at first, each client is there in every round. *)
+Lemma always_available r i : 0 <= pi <= 1 -> 0 <= lambda <= 1 -> (i < N)%nat ->
+  expectation (run r) (fun o => indicator (is_there (fst o) i)) = pi.
+Proof.
+  intros P C I. induction r as [|r IH].
+  - rewrite run_first. cbn [fst]. rewrite there_next by now rewrite repeat_length. unfold chance. ring.
+  - rewrite run_tower, (expectation_ext _ _ (fun o =>
+      lambda * indicator (is_there (fst o) i) + (1 - lambda) * pi * 1)).
+    + rewrite expectation_add, !expectation_scale, IH, (proj2 (run_probabilities r P C)). ring.
+    + intros p J. cbn [fst]. rewrite there_next by now rewrite (run_length r p J).
+      unfold chance. ring.
+Qed.
+
+End Run.
+
+(** A part of the state, which goes on by itself. *)
+Lemma part_of_run {A B} N pi lambda (round : list bool -> A -> A) (round' : list bool -> B -> B)
+    (of : A -> B) x f r : (forall s y, of (round s y) = round' s (of y)) ->
+  expectation (in_bursts N pi lambda round' (of x) r) f =
+  expectation (in_bursts N pi lambda round x r) (fun o => f (fst o, of (snd o))).
+Proof.
+  intros E. revert f. induction r as [|r IH]; intros f; [now rewrite !run_first|].
+  rewrite !run_tower, IH. apply expectation_ext. intros p _. cbn [fst snd].
+  apply expectation_ext. intros s _. now rewrite E.
+Qed.
 
 (** ** What is claimed *)
 
@@ -437,8 +528,9 @@ Definition round_falls (n : nat) : bool :=
   let laws := laws_of (correlation a) n in
   forallb (fun b => (size n b =? 0)%nat || pairs_fit gap_share K K (pairs_at n b)) [true; false]
   && proved n
-       (qadd (qscale (each_rate a) (now_means n)) (qadd (qscale (-1) (after_means (correlation a) laws true n))
-         (if of_distance a then qscale (-1) near else [])))
+       (qadd (qscale (each_rate a) (now_means n))
+         (qadd (qscale (-1) (after_means (correlation a) laws true n))
+           (if of_distance a then qscale (-1) near else [])))
        (fun b => qadd (group c K (pairs_at n b) 0 0)
          (qadd (qscale (each_rate a) (now_own n b))
            (qadd (qscale (-1) (after_own (correlation a) laws true b))
@@ -464,7 +556,7 @@ Definition proves_bursts : bool :=
   && negb (Qle_bool (all_smoothness a) 0) && negb (Qle_bool (all_smoothness a) (all_convexity a))
   && Qle_bool 0 (availability a) && Qle_bool (availability a) 1
   && Qle_bool 0 (correlation a) && Qle_bool (correlation a) 1
-  && Qle_bool 0 (each_rate a)
+  && Qle_bool 0 (each_rate a) && Qle_bool 0 (all_convexity a)
   && (if sums then Qeq_bool (each_rate a) 1 else negb (Qle_bool 1 (each_rate a)) && Qeq_bool (below w) 0)
   && negb (of_distance a && of_gap a)
   && forallb round_falls (seq 0 (S N)) && forallb bounded_below (seq 0 (S N)) && begins.
@@ -486,16 +578,20 @@ Definition holds_in_bursts (a : bursts_claim) : Prop :=
   average (crowd a) (fun i => square (G i xs)) = h ->
   forall T, (0 < T)%nat ->
   let started := Q2R (at_first a) * square (minus x xs) + Q2R (heterogeneity_at_first a) * h in
-  let run := in_bursts (crowd a) (Q2R (availability a)) (Q2R (correlation a)) (round_in_bursts a G) x in
+  let pi := Q2R (availability a) in
+  let lambda := Q2R (correlation a) in
+  let round := round_in_bursts a G in
   if of_distance a
-  then average T (fun t => expectation (run t) (fun o => square (minus (snd o) xs)))
+  then average T (fun t => expectation (in_bursts (crowd a) pi lambda round x t)
+      (fun state => square (minus (snd state) xs)))
     <= started / INR T + Q2R (each_heterogeneity a) * h
   else if of_gap a
-  then average T (fun t => expectation (run t) (fun o =>
-      mean_loss (crowd a) F (snd o) - mean_loss (crowd a) F xs))
+  then expectation (in_bursts (crowd a) pi lambda (summing round) (x, zero) T)
+      (fun state => mean_loss (crowd a) F (scale (/ INR T) (snd (snd state))))
+      - mean_loss (crowd a) F xs
     <= started / INR T + Q2R (each_heterogeneity a) * h
   else let r := Q2R (each_rate a) in
-    expectation (run T) (fun o => square (minus (snd o) xs))
+    expectation (in_bursts (crowd a) pi lambda round x T) (fun state => square (minus (snd state) xs))
     <= r ^ T * started + (1 - r ^ T) / (1 - r) * (Q2R (each_heterogeneity a) * h).
 
 (** ** The proof *)
@@ -611,7 +707,7 @@ Lemma bursts_checked : (0 < N)%nat /\ (0 < K)%nat /\ length (values w) = S N /\ 
   begins a w = true.
 Proof.
   assert (H := ok). unfold proves_bursts in H. fold N K in H.
-  do 14 (apply andb_prop in H; destruct H as [H ?]).
+  do 15 (apply andb_prop in H; destruct H as [H ?]).
   repeat match goal with
   | H : (_ <=? _)%nat = true |- _ => apply Nat.leb_le in H
   | H : (_ =? _)%nat = true |- _ => apply Nat.eqb_eq in H
@@ -629,6 +725,12 @@ Proof.
     apply in_seq. lia.
   - match goal with H : forallb (bounded_below a w) _ = true |- _ =>
       rewrite forallb_forall in H; apply H end. apply in_seq. lia.
+Qed.
+
+Lemma convex_gap : 0 <= mu.
+Proof.
+  assert (H := ok). unfold proves_bursts in H. do 5 (apply andb_prop in H; destruct H as [H _]).
+  apply andb_prop in H. apply Q2R_nonneg, H.
 Qed.
 
 Lemma share_value : sh = / INR N.
@@ -664,15 +766,13 @@ Hypothesis all : length there = N.
 Let n := present there.
 Let z : V := minus x xs.
 
-(** A client's points, of which x* is the last, and its gradients there. *)
-Definition point_of (i b : nat) : V :=
-  if (b <? K)%nat then local_sgd eta (fun _ => G i) b x else xs.
-Definition own (i b : nat) : V := G i (point_of i b).
+(** A client's gradients at its points, of which x* is the last. *)
+Definition own (i b : nat) : V := G i (local_point (G i) K x xs eta b).
 Definition changed (i : nat) : V := total K (own i).
 Definition coords (i : nat) : list V := map (coordinate z zero (own i)) (seq 0 (K + 3)).
 
 Lemma own_last i : own i K = g i.
-Proof. unfold own, point_of. destruct (Nat.ltb_spec K K); [lia|reflexivity]. Qed.
+Proof. unfold own. now rewrite local_last. Qed.
 
 Lemma lin_along i : same (lin (along a) (coords i)) (changed i).
 Proof.
@@ -909,7 +1009,8 @@ Proof.
   rewrite (each_ext true _ (fun i => sh * (co 3 n + co 4 n) * square (g i))).
   2: { intros i. rewrite form_qscale, form_pulls, Q2R_Qred, Q2R_mult, Q2R_plus. reflexivity. }
   rewrite (each_ext false _ (fun i => sh * co 4 n * square (g i))).
-  2: { intros i. rewrite form_qscale, form_pulls, Q2R_Qred, Q2R_mult, Q2R_plus, Q2R_0. fold sh (co 4 n). ring. }
+  2: { intros i. rewrite form_qscale, form_pulls, Q2R_Qred, Q2R_mult, Q2R_plus, Q2R_0.
+       fold sh (co 4 n). ring. }
   rewrite !each_scale, each_now, (each_both (fun i => square (g i))), (inner_sym V z).
   unfold square, co. ring.
 Qed.
@@ -1016,44 +1117,12 @@ Qed.
 End After.
 (** *** A client's inequalities *)
 
-Lemma walked i b v : (b < K)%nat -> inner (minus (point_of i b) xs) v =
-  inner (minus x xs) v - eta * sum b (fun j => inner (own i j) v + inner zero v).
-Proof.
-  induction b as [|b IH]; intros B.
-  - unfold point_of. destruct (Nat.ltb_spec 0 K); [|lia]. cbn [local_sgd sum]. ring.
-  - assert (H := IH ltac:(lia)). unfold point_of in H |- *.
-    destruct (Nat.ltb_spec b K); [|lia]. destruct (Nat.ltb_spec (S b) K); [|lia].
-    cbn [local_sgd sum]. rewrite inner_minus, inner_minus, inner_scale, inner_zero.
-    rewrite inner_minus, inner_zero in H. unfold own at 2, point_of.
-    destruct (Nat.ltb_spec b K); [|lia]. lra.
-Qed.
-
 Lemma conditions_below i l : (i < N)%nat -> pairs_fit (gap_share a) K K l = true ->
   form (group c K l 0 0) (coords i) <= - (Q2R (gap_share a) * (F i x - F i xs)).
 Proof.
   intros I fit. destruct bursts_checked as (_ & P & _ & Lp & M & _).
-  assert (H := group_value c K K x xs zero (point_of i) (own i) (fun _ => zero)
-    (fun b => F i (point_of i b)) P (le_n K) Lp M
-    (fun b b' _ _ => interpolated i I (point_of i b) (point_of i b'))
-    (fun b v B => walked i b v B)).
-  specialize (H ltac:(intros v; unfold point_of; destruct (Nat.ltb_spec K K); [lia|reflexivity])
-    (fun _ _ _ => same_refl zero) _ _ 0%Q 0%Q fit).
-  unfold coordinates in H. rewrite form_beyond in H by
-    (apply Forall_map, Forall_forall; intros; apply same_refl).
-  assert (E0 : point_of i 0 = x) by (unfold point_of; destruct (Nat.ltb_spec 0 K); [reflexivity|lia]).
-  assert (EK : point_of i K = xs) by (unfold point_of; destruct (Nat.ltb_spec K K); [lia|reflexivity]).
-  rewrite E0, EK, Q2R_0 in H. fold z in H. unfold coords. lra.
-Qed.
-
-Lemma change_value i v :
-  inner (minus (local_sgd eta (fun _ => G i) K x) x) v = - eta * inner (changed i) v.
-Proof.
-  assert (H : forall b, (b <= K)%nat -> inner (minus (local_sgd eta (fun _ => G i) b x) x) v =
-    - eta * sum b (fun j => inner (own i j) v)).
-  { induction b as [|b IH]; intros B; [cbn [local_sgd sum]; rewrite inner_minus; ring|].
-    assert (H := IH ltac:(lia)). cbn [local_sgd sum]. rewrite !inner_minus, inner_scale.
-    rewrite inner_minus in H. unfold own at 2, point_of. destruct (Nat.ltb_spec b K); [|lia]. lra. }
-  unfold changed. rewrite inner_total. now apply H.
+  assert (H := local_value (F i) (G i) c K x xs zero _ _ 0%Q 0%Q P Lp M (interpolated i I) fit).
+  rewrite Q2R_0 in H. unfold coords, z, own, eta. cbn [c client_lr the_round] in H. lra.
 Qed.
 
 Lemma round_moves s v : inner (minus (round_in_bursts a G s x) xs) v =
@@ -1072,7 +1141,7 @@ Proof.
   rewrite (sum_ext N _ (fun i => - eta * (indicator (is_there s i) * inner (changed i) v))).
   - rewrite sum_scale. field. exact P.
   - intros i _. destruct (is_there s i); cbn [indicator].
-    + rewrite Rmult_1_l. exact (change_value i v).
+    + rewrite Rmult_1_l. exact (local_change (G i) K x xs eta v).
     + rewrite inner_zero. ring.
 Qed.
 
@@ -1110,7 +1179,8 @@ Proof.
           (qscale (Qred (share a * each_heterogeneity a)) (pulls a))))) (coords i)) <=
     - (Q2R (gap_share a) * each N there b (fun i => F i x - F i xs))
     + (Q2R (each_rate a) * each N there b (fun i => form (now_own a w n b) (coords i))
-      + (-1 * each N there b (fun i => form (after_own a w (correlation a) (laws_of a (correlation a) n) true b) (coords i))
+      + (-1 * each N there b (fun i =>
+          form (after_own a w (correlation a) (laws_of a (correlation a) n) true b) (coords i))
       + sh * Q2R (each_heterogeneity a) * each N there b (fun i => square (g i))))).
   { intros b. destruct (Nat.eq_dec (size a n b) 0) as [Z|some].
     { assert (E : forall r, each N there b r = 0) by (intros r; rewrite each_is; unfold many; now rewrite Z).
@@ -1120,7 +1190,8 @@ Proof.
         + (-1 * form (after_own a w (correlation a) (laws_of a (correlation a) n) true b) (coords i)
         + sh * Q2R (each_heterogeneity a) * square (g i)))));
       [|rewrite !each_add, !each_scale; right; ring].
-    apply each_le. intros i I. rewrite !form_qadd, !form_qscale, form_pulls, Q2R_Qred, Q2R_mult, minus_one. fold sh.
+    apply each_le. intros i I.
+    rewrite !form_qadd, !form_qscale, form_pulls, Q2R_Qred, Q2R_mult, minus_one. fold sh.
     specialize (fit b ltac:(destruct b; simpl; auto)). apply orb_prop in fit.
     destruct fit as [Z|fit]; [now apply Nat.eqb_eq in Z|].
     assert (Z := conditions_below i _ I fit). lra. }
@@ -1174,114 +1245,171 @@ Proof.
     -1 * each N nobody b (fun i => form (after_own a w 0 (laws_of a 0 (present nobody)) false b) (coords x i))
       + sh * (Q2R (heterogeneity_at_first a) - Q2R (below w)) * each N nobody b (fun i => square (g i))).
   { intros b. rewrite <- !(each_scale nobody all), <- (each_add nobody all). apply each_ext. intros i.
-    now rewrite form_qadd, !form_qscale, (form_pulls nobody x all), Q2R_Qred, Q2R_mult, Q2R_minus, minus_one. }
+    now rewrite form_qadd, !form_qscale, (form_pulls nobody x all), Q2R_Qred, Q2R_mult, Q2R_minus,
+      minus_one. }
   rewrite !S, form_qadd, !form_qscale, form_near, minus_one in T by exact all. lra.
 Qed.
 
-Let run (x : V) : nat -> law (list bool * V) :=
-  in_bursts N pi (Q2R (correlation a)) (round_in_bursts a G) x.
+(** The state of a run, with what rounds have gained so far, and with the sum of models so far. *)
+Let counting (there : list bool) (o : V * (V * R)) : V * (V * R) :=
+  (round_in_bursts a G there (fst o), (add (fst (snd o)) (fst o), snd (snd o) + gain (fst o))).
+Let run (x : V) : nat -> law (list bool * (V * (V * R))) :=
+  in_bursts N pi (Q2R (correlation a)) counting (x, (zero, 0)).
 
-Lemma on_off_length lambda there p : In p (on_off pi lambda there) -> length (snd p) = length there.
+Lemma run_proper x r : probabilities (run x r).
 Proof.
-  revert p. induction there as [|b there IH]; intros p I; simpl in I.
-  - destruct I as [<-|[]]. reflexivity.
-  - apply in_flat_map in I. destruct I as [o [I J]]. specialize (IH o I).
-    destruct J as [<-|[<-|[]]]; simpl; lia.
+  destruct bursts_checked as (_ & _ & _ & _ & _ & P & C & _). now apply run_probabilities.
 Qed.
 
-Lemma run_length x r : forall p, In p (run x r) -> length (fst (snd p)) = N.
-Proof.
-  induction r as [|r IH]; intros p I; unfold run in I; simpl in I.
-  - apply in_map_iff in I. destruct I as [o [<- I]]. cbn [fst snd].
-    rewrite (on_off_length _ _ _ I). apply repeat_length.
-  - apply in_flat_map in I. destruct I as [o [I J]]. apply in_map_iff in J. destruct J as [s [<- J]].
-    cbn [fst snd]. rewrite (on_off_length _ _ _ J). now apply IH.
-Qed.
-
-Lemma run_tower x f : tower (run x) f (fun o =>
-  expectation (on_off pi (Q2R (correlation a)) (fst o)) (fun s => f (s, round_in_bursts a G s (snd o)))).
-Proof.
-  intros r. unfold run. simpl in_bursts. induction (in_bursts _ _ _ _ _ r) as [|p l IH]; [reflexivity|].
-  cbn [flat_map]. rewrite expectation_app, (expectation_map _ (fst p)
-    (fun s => (s, round_in_bursts a G s (snd (snd p))))), IH. reflexivity.
-Qed.
-
-Lemma run_first x f :
-  expectation (run x 0) f = expectation (on_off pi 0 (repeat false N)) (fun s => f (s, x)).
-Proof.
-  unfold run. simpl in_bursts. induction (on_off _ _ _) as [|p l IH]; simpl; [reflexivity|].
-  simpl in IH. now rewrite IH.
-Qed.
-
-Lemma run_probabilities x r : probabilities (run x r).
-Proof.
-  destruct bursts_checked as (_ & _ & _ & _ & _ & P & C & _).
-  induction r as [|r [Pos One]].
-  - destruct (on_off_probabilities pi 0 (repeat false N) P ltac:(lra)) as [Pos One]. split.
-    + intros p I. unfold run in I. simpl in I. apply in_map_iff in I. destruct I as [o [<- I]]. now apply Pos.
-    + now rewrite run_first.
-  - split.
-    + intros p I. unfold run in I. simpl in I. apply in_flat_map in I. destruct I as [o [I J]].
-      apply in_map_iff in J. destruct J as [s [<- J]]. cbn [fst].
-      apply Rmult_le_pos; [now apply Pos|].
-      exact (proj1 (on_off_probabilities pi _ (fst (snd o)) P C) s J).
-    + rewrite run_tower. refine (eq_trans _ One). apply expectation_ext. intros p _.
-      apply (proj2 (on_off_probabilities pi _ (fst (snd p)) P C)).
-Qed.
-
-Let value (o : list bool * V) : R := potential (fst o) (snd o).
-
-Theorem summed x T :
-  expectation (run x T) value
-    + sum T (fun t => Q2R (each_rate a) ^ (T - 1 - t) * expectation (run x t) (fun o => gain (snd o)))
-  <= Q2R (each_rate a) ^ T * (Q2R (at_first a) * square (minus x xs)
-       + (Q2R (heterogeneity_at_first a) - Q2R (below w)) * h)
-     + Q2R (each_heterogeneity a) * h * geometric (Q2R (each_rate a)) T.
-Proof.
-  destruct bursts_checked as (_ & _ & _ & _ & _ & _ & _ & R & _).
-  assert (H := all_rounds_met (run x) value _ (fun o => gain (snd o)) _ 1 (Q2R (each_heterogeneity a) * h) R
-    (run_probabilities x) (run_tower x value)).
-  assert (D : forall r p, In p (run x r) ->
-    expectation (on_off pi (Q2R (correlation a)) (fst (snd p)))
-      (fun s => value (s, round_in_bursts a G s (snd (snd p)))) <=
-    Q2R (each_rate a) * value (snd p) - 1 * gain (snd (snd p)) + Q2R (each_heterogeneity a) * h).
-  { intros r p I. assert (F1 := falls (fst (snd p)) (snd (snd p)) (run_length x r p I)).
-    unfold value. cbn [fst snd]. lra. }
-  specialize (H D T). rewrite run_first in H. unfold value in H at 2. cbn [fst snd] in H.
-  assert (B := begins_below x).
-  apply (Rmult_le_compat_l (Q2R (each_rate a) ^ T)) in B; [|now apply pow_le]. lra.
-Qed.
+Let value (o : list bool * (V * (V * R))) : R := potential (fst o) (fst (snd o)).
+Let gained (o : list bool * (V * (V * R))) : R := snd (snd (snd o)).
 
 Lemma stays_above_expected x T :
-  expectation (run x T) (fun o => if sums a then 0 else square (minus (snd o) xs)) - Q2R (below w) * h
-  <= expectation (run x T) value.
+  expectation (run x T) (fun o => if sums a then 0 else square (minus (fst (snd o)) xs))
+    - Q2R (below w) * h <= expectation (run x T) value.
 Proof.
-  destruct (run_probabilities x T) as [Pos One].
-  replace (expectation (run x T) (fun o => if sums a then 0 else square (minus (snd o) xs)) - Q2R (below w) * h)
-    with (expectation (run x T) (fun o =>
-      (if sums a then 0 else square (minus (snd o) xs)) + - (Q2R (below w) * h) * 1))
-    by (rewrite expectation_add, expectation_scale, One; ring).
+  destruct (run_proper x T) as [Pos One].
+  apply Rle_trans with (expectation (run x T) (fun o =>
+    (if sums a then 0 else square (minus (fst (snd o)) xs)) + - (Q2R (below w) * h) * 1));
+    [rewrite expectation_add, expectation_scale, One; lra|].
   apply expectation_le_met; [exact Pos|]. intros p I.
-  assert (H := stays_above (fst (snd p)) (snd (snd p)) (run_length x T p I)). unfold value. lra.
+  assert (H := stays_above (fst (snd p)) (fst (snd (snd p))) (run_length _ _ _ _ _ T p I)).
+  unfold value. lra.
 Qed.
 
-Lemma averaged x T : (0 < T)%nat -> sums a = true ->
-  average T (fun t => expectation (run x t) (fun o => gain (snd o))) <=
+(** If the bound is on a sum, potential and gains together grow by the floor at most. *)
+Theorem summed x T : Q2R (each_rate a) = 1 ->
+  expectation (run x T) value + expectation (run x T) gained <=
+  Q2R (at_first a) * square (minus x xs) + (Q2R (heterogeneity_at_first a) - Q2R (below w)) * h
+  + Q2R (each_heterogeneity a) * h * INR T.
+Proof.
+  intros One. rewrite <- expectation_add.
+  assert (H := all_rounds_met (run x) (fun o => value o + gained o) _ (fun _ => 0) 1 0
+    (Q2R (each_heterogeneity a) * h) Rle_0_1 (run_proper x) (run_tower _ _ _ _ _ _)).
+  assert (D : forall r p, In p (run x r) ->
+    expectation (on_off pi (Q2R (correlation a)) (fst (snd p))) (fun s =>
+      value (s, counting s (snd (snd p))) + gained (s, counting s (snd (snd p)))) <=
+    1 * (value (snd p) + gained (snd p)) - 0 * 0 + Q2R (each_heterogeneity a) * h).
+  { intros r p I. destruct bursts_checked as (_ & _ & _ & _ & _ & P & C & _).
+    assert (F1 := falls (fst (snd p)) (fst (snd (snd p))) (run_length _ _ _ _ _ r p I)).
+    rewrite One in F1. unfold value, gained, counting. cbn [fst snd].
+    rewrite expectation_add, (expectation_ext _ (fun _ => _ + _)
+      (fun _ => (snd (snd (snd (snd p))) + gain (fst (snd (snd p)))) * 1)) by (intros; ring).
+    rewrite expectation_scale, (proj2 (on_off_probabilities _ _ _ P C)). lra. }
+  specialize (H D T). rewrite geometric_one, pow1, Rmult_1_l, Rmult_0_l, Rplus_0_r in H.
+  apply Rle_trans with (1 := H). unfold run. rewrite run_first. unfold value, gained. cbn [fst snd].
+  rewrite expectation_add, expectation_zero. assert (B := begins_below x). lra.
+Qed.
+
+Theorem gained_in_mean x T : (0 < T)%nat -> sums a = true ->
+  / INR T * expectation (run x T) gained <=
   (Q2R (at_first a) * square (minus x xs) + Q2R (heterogeneity_at_first a) * h) / INR T
   + Q2R (each_heterogeneity a) * h.
 Proof.
-  intros P E. assert (H := summed x T). assert (B := stays_above_expected x T). rewrite E in B.
-  rewrite expectation_zero in B.
-  destruct bursts_checked as (_ & _ & _ & _ & _ & _ & _ & _ & One & _). rewrite E in One.
-  rewrite One, geometric_one, pow1 in H.
-  rewrite (sum_ext T _ (fun t => expectation (run x t) (fun o => gain (snd o)))) in H
-    by (intros; rewrite pow1; ring).
+  intros P E. destruct bursts_checked as (_ & _ & _ & _ & _ & _ & _ & _ & One & _). rewrite E in One.
+  assert (H := summed x T One). assert (B := stays_above_expected x T). rewrite E, expectation_zero in B.
   assert (Pos : 0 < INR T) by now apply lt_0_INR.
-  unfold average. apply (Rmult_le_reg_l (INR T)); [exact Pos|].
-  apply Rle_trans with (sum T (fun t => expectation (run x t) (fun o => gain (snd o)))).
-  - right. field. lra.
-  - apply Rle_trans with (Q2R (at_first a) * square (minus x xs) + Q2R (heterogeneity_at_first a) * h
-      + Q2R (each_heterogeneity a) * h * INR T); [lra|]. right. field. lra.
+  apply (Rmult_le_reg_l (INR T)); [exact Pos|]. unfold Rdiv.
+  apply Rle_trans with (expectation (run x T) gained); [right; field; lra|].
+  apply Rle_trans with (Q2R (at_first a) * square (minus x xs) + Q2R (heterogeneity_at_first a) * h
+    + Q2R (each_heterogeneity a) * h * INR T); [lra|]. right. field. lra.
+Qed.
+
+(** Gains are summed along a run, and their expectations add up. *)
+Lemma expected_gains x T : expectation (run x T) gained =
+  sum T (fun t => expectation (in_bursts N pi (Q2R (correlation a)) (round_in_bursts a G) x t)
+    (fun o => gain (snd o))).
+Proof.
+  destruct bursts_checked as (_ & _ & _ & _ & _ & P & C & _).
+  induction T as [|T IH].
+  - unfold run. rewrite run_first. unfold gained. cbn [fst snd]. apply expectation_zero.
+  - cbn [sum]. rewrite <- IH.
+    rewrite (part_of_run _ _ _ counting (round_in_bursts a G) fst (x, (zero, 0))) by reflexivity.
+    fold (run x T). rewrite <- expectation_add. unfold run. rewrite run_tower.
+    apply expectation_ext. intros p _. unfold gained, counting. cbn [fst snd].
+    rewrite (expectation_ext _ _ (fun _ => (snd (snd (snd (snd p))) + gain (fst (snd (snd p)))) * 1))
+      by (intros; ring).
+    rewrite expectation_scale, (proj2 (on_off_probabilities _ _ _ P C)). ring.
+Qed.
+
+(** F lies above its tangents. *)
+Lemma tangent y q : 0 <= mu ->
+  mean_loss N F q + inner (mean_gradient N G q) (minus y q) <= mean_loss N F y.
+Proof.
+  intros nonneg. destruct bursts_checked as (P & _ & _ & Lp & M & _).
+  unfold mean_gradient. rewrite inner_mean. unfold mean_loss. rewrite <- average_add.
+  unfold average. apply Rmult_le_compat_l; [left; apply Rinv_0_lt_compat; now apply lt_0_INR|].
+  apply sum_le. intros i I. assert (H := interpolated i I y q).
+  set (v := minus y q) in *. set (s := minus (G i y) (G i q)) in *.
+  assert (S : 0 <= square (minus s (scale mu v))) by apply square_nonneg.
+  assert (E : (square s / L + mu * square v - 2 * (mu / L) * inner s v) / (2 * (1 - mu / L)) =
+    (square (minus s (scale mu v)) + mu * (L - mu) * square v) / (2 * (L - mu))).
+  { unfold square. rewrite !inner_minus, !inner_minus_r, !inner_scale, !inner_scale_r, (inner_sym V v s).
+    field. split; lra. }
+  assert (0 <= (square (minus s (scale mu v)) + mu * (L - mu) * square v) / (2 * (L - mu))).
+  { apply Rmult_le_pos; [|left; apply Rinv_0_lt_compat; lra].
+    assert (Q := square_nonneg v). assert (0 <= mu * (L - mu)) by (apply Rmult_le_pos; lra). nra. }
+  lra.
+Qed.
+
+Lemma mean_model_value x T : 0 <= mu -> of_distance a = false -> of_gap a = true ->
+  forall p, In p (run x T) -> forall q,
+  INR T * (mean_loss N F q - mean_loss N F xs) + inner (mean_gradient N G q) (fst (snd (snd (snd p))))
+    - INR T * inner (mean_gradient N G q) q <= gained (snd p).
+Proof.
+  intros nonneg D E. unfold gained. induction T as [|T IH]; intros p I q.
+  - unfold run in I. simpl in I. apply in_map_iff in I. destruct I as [o [<- _]].
+    cbn [fst snd INR]. rewrite inner_zero_r. lra.
+  - unfold run in I. simpl in_bursts in I. apply in_flat_map in I. destruct I as [o [I J]].
+    apply in_map_iff in J. destruct J as [s [<- _]]. specialize (IH o I q).
+    unfold counting. cbn [fst snd]. rewrite inner_add_r, S_INR. unfold gain. rewrite D, E.
+    assert (H := tangent (fst (snd (snd o))) q nonneg). rewrite inner_minus_r in H. lra.
+Qed.
+
+Theorem mean_model x T : (0 < T)%nat -> 0 <= mu -> of_distance a = false -> of_gap a = true ->
+  expectation (in_bursts N pi (Q2R (correlation a)) (summing (round_in_bursts a G)) (x, zero) T)
+    (fun o => mean_loss N F (scale (/ INR T) (snd (snd o)))) - mean_loss N F xs
+  <= / INR T * expectation (run x T) gained.
+Proof.
+  intros P nonneg D E. assert (Pos : 0 < INR T) by now apply lt_0_INR.
+  rewrite (part_of_run _ _ _ counting (summing (round_in_bursts a G))
+    (fun o => (fst o, fst (snd o))) (x, (zero, 0))) by reflexivity.
+  fold (run x T). cbn [fst snd]. destruct (run_proper x T) as [Prob One].
+  rewrite <- expectation_scale.
+  apply Rle_trans with (expectation (run x T) (fun o =>
+      mean_loss N F (scale (/ INR T) (fst (snd (snd o)))) + - mean_loss N F xs * 1)).
+  - rewrite expectation_add, expectation_scale, One. lra.
+  - apply expectation_le_met; [exact Prob|]. intros p I.
+    assert (H := mean_model_value x T nonneg D E p I (scale (/ INR T) (fst (snd (snd (snd p)))))).
+    rewrite inner_scale_r in H. apply (Rmult_le_reg_l (INR T)); [exact Pos|].
+    rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l by lra.
+    apply Rle_trans with (2 := H). right. field. lra.
+Qed.
+
+Theorem last_model x T : sums a = false ->
+  expectation (in_bursts N pi (Q2R (correlation a)) (round_in_bursts a G) x T)
+    (fun o => square (minus (snd o) xs)) <=
+  Q2R (each_rate a) ^ T * (Q2R (at_first a) * square (minus x xs) + Q2R (heterogeneity_at_first a) * h)
+  + (1 - Q2R (each_rate a) ^ T) / (1 - Q2R (each_rate a)) * (Q2R (each_heterogeneity a) * h).
+Proof.
+  intros E. destruct bursts_checked as (_ & _ & _ & _ & _ & _ & _ & R & Z & _). rewrite E in Z.
+  destruct Z as [Less Z]. assert (E' := E). unfold sums in E'. apply orb_false_iff in E'.
+  destruct E' as [ED EG].
+  assert (H := all_rounds_met (run x) value _ (fun _ => 0) _ 0 (Q2R (each_heterogeneity a) * h) R
+    (run_proper x) (run_tower _ _ _ _ _ _)).
+  assert (D : forall r p, In p (run x r) ->
+    expectation (on_off pi (Q2R (correlation a)) (fst (snd p)))
+      (fun s => value (s, counting s (snd (snd p)))) <=
+    Q2R (each_rate a) * value (snd p) - 0 * 0 + Q2R (each_heterogeneity a) * h).
+  { intros r p I. assert (F1 := falls (fst (snd p)) (fst (snd (snd p))) (run_length _ _ _ _ _ r p I)).
+    unfold gain in F1. rewrite ED, EG in F1. unfold value, counting. cbn [fst snd]. lra. }
+  specialize (H D T). rewrite geometric_value, Rmult_0_l, Rplus_0_r in H by lra.
+  assert (B := stays_above_expected x T). rewrite E, Z in B.
+  rewrite (part_of_run _ _ _ counting (round_in_bursts a G) fst (x, (zero, 0))) by reflexivity.
+  fold (run x T). cbn [fst snd].
+  unfold run in H at 2. rewrite run_first in H. unfold value in H at 2. cbn [fst snd] in H.
+  assert (S := begins_below x). rewrite Z in S.
+  apply (Rmult_le_compat_l (Q2R (each_rate a) ^ T)) in S; [|now apply pow_le]. unfold Rdiv in *. lra.
 Qed.
 
 End Proof.
@@ -1289,18 +1417,16 @@ End Proof.
 (** Whatever the checker accepts holds. *)
 Theorem one_in_bursts a w : proves_bursts a w = true -> holds_in_bursts a.
 Proof.
-  intros ok V F G x xs h I O S T P started run.
-  assert (M := averaged a w ok V F G xs h I O S x T P). unfold gain in M.
-  assert (H := summed a w ok V F G xs h I O S x T).
-  assert (B := stays_above_expected a w ok V G xs h O S x T).
-  destruct (bursts_checked a w ok) as (_ & _ & _ & _ & _ & _ & _ & _ & R & _).
-  unfold sums, gain in *. destruct (of_distance a); [exact (M eq_refl)|].
-  destruct (of_gap a); [exact (M eq_refl)|]. cbn [orb] in *. destruct R as [R Z].
-  rewrite geometric_value in H by lra.
-  rewrite (sum_ext T _ (fun _ => 0)), sum_const in H by (intros; rewrite expectation_zero; ring).
-  rewrite Z in *. unfold started, run. cbv zeta.
-  match goal with |- ?l <= _ => apply Rle_trans with (l - 0 * h); [lra|] end.
-  apply Rle_trans with (1 := B). unfold Rdiv in *. lra.
+  intros ok V F G x xs h I O S T P started.
+  assert (M := gained_in_mean a w ok V F G xs h I O S x T P).
+  assert (Sum := expected_gains a w ok V F G xs x T).
+  assert (J := mean_model a w ok V F G xs I x T P).
+  assert (H := last_model a w ok V F G xs h I O S x T).
+  destruct (bursts_checked a w ok) as (_ & _ & _ & _ & _ & _ & _ & _ & _ & N & _).
+  unfold sums, gain in *. destruct (of_distance a), (of_gap a); try discriminate N.
+  - rewrite Sum in M. exact (M eq_refl).
+  - exact (Rle_trans _ _ _ (J (convex_gap a w ok) eq_refl eq_refl) (M eq_refl)).
+  - exact (H eq_refl).
 Qed.
 
 Ltac bursts_in_numbers H :=

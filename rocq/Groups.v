@@ -53,3 +53,57 @@ Proof.
 Qed.
 
 End Group.
+
+(** ** One client's local steps, without noise *)
+
+Section Walk.
+Context {V : space}.
+Variables (f : V -> R) (g : V -> V) (c : claim) (k : nat) (x xs : V).
+Let eta := Q2R (client_lr c).
+
+(** Its points before each local step; the optimum is the last. *)
+Definition local_point (step : R) (b : nat) : V :=
+  if (b <? k)%nat then local_sgd step (fun _ => g) b x else xs.
+
+Lemma local_first step : (1 <= k)%nat -> local_point step 0 = x.
+Proof. intros P. unfold local_point. destruct (Nat.ltb_spec 0 k); [reflexivity|lia]. Qed.
+
+Lemma local_last step : local_point step k = xs.
+Proof. unfold local_point. destruct (Nat.ltb_spec k k); [lia|reflexivity]. Qed.
+
+Lemma local_moved step b v : (b <= k)%nat -> inner (minus (local_sgd step (fun _ => g) b x) x) v =
+  - step * sum b (fun j => inner (g (local_point step j)) v).
+Proof.
+  induction b as [|b IH]; intros B; [cbn [local_sgd sum]; rewrite inner_minus; ring|].
+  assert (H := IH ltac:(lia)). cbn [local_sgd sum]. rewrite !inner_minus, inner_scale.
+  rewrite inner_minus in H. unfold local_point at 2. destruct (Nat.ltb_spec b k); [|lia]. lra.
+Qed.
+
+Lemma local_change step v : inner (minus (local_sgd step (fun _ => g) k x) x) v =
+  - step * inner (total k (fun j => g (local_point step j))) v.
+Proof. rewrite inner_total. now apply local_moved. Qed.
+
+Lemma local_value slope l v bo bx : (1 <= k)%nat -> 0 < Q2R (smoothness c) ->
+  Q2R (convexity c) < Q2R (smoothness c) ->
+  interpolable (Q2R (smoothness c)) (Q2R (convexity c)) f g -> pairs_fit v k k l = true ->
+  form (group c k l bo bx)
+    (map (coordinate (minus x xs) slope (fun b => g (local_point eta b))) (seq 0 (k + 3))) <=
+  Q2R bo * square (g xs) + Q2R bx * square (minus (g x) slope) - Q2R v * (f x - f xs).
+Proof.
+  intros P L M I fit.
+  assert (W : forall b w, (b < k)%nat -> inner (minus (local_point eta b) xs) w =
+    inner (minus x xs) w - eta * sum b (fun j => inner (g (local_point eta j)) w + inner zero w)).
+  { intros b w B. rewrite (sum_ext b _ (fun j => inner (g (local_point eta j)) w))
+      by (intros; rewrite inner_zero; ring).
+    assert (H := local_moved eta b w ltac:(lia)). rewrite inner_minus in H. rewrite !inner_minus.
+    unfold local_point at 1. destruct (Nat.ltb_spec b k); [|lia]. lra. }
+  assert (H := group_value c k k x xs slope (local_point eta) (fun b => g (local_point eta b)) (fun _ => zero)
+    (fun b => f (local_point eta b)) P (le_n k) L M
+    (fun b b' _ _ => I (local_point eta b) (local_point eta b')) W
+    ltac:(intros w; now rewrite local_last) (fun _ _ _ => same_refl zero) v l bo bx fit).
+  unfold coordinates in H. rewrite form_beyond in H by
+    (apply Forall_map, Forall_forall; intros; apply same_refl).
+  now rewrite local_first, local_last in H.
+Qed.
+
+End Walk.

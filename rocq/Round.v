@@ -170,15 +170,19 @@ Fixpoint on_off (pi lambda : R) (there : list bool) : law (list bool) :=
         (on_off pi lambda others)
   end.
 
-(** Who was there last, and the model after [r] rounds from [x]: at first each of [n] clients is there
-    with probability [pi], independently. In a round those who are there now make it. *)
-Fixpoint in_bursts {V : space} (n : nat) (pi lambda : R) (round : list bool -> V -> V) (x : V)
-    (r : nat) : law (list bool * V) :=
+(** Who was there last, and the model or another state after [r] rounds from [x]: at first each of [n]
+    clients is there with probability [pi], independently. In a round those who are there now make it. *)
+Fixpoint in_bursts {A : Type} (n : nat) (pi lambda : R) (round : list bool -> A -> A) (x : A)
+    (r : nat) : law (list bool * A) :=
   match r with
   | O => map (fun o => (fst o, (snd o, x))) (on_off pi 0 (repeat false n))
   | S r => flat_map (fun p => map (fun o => (fst p * fst o, (snd o, round (snd o) (snd (snd p)))))
       (on_off pi lambda (fst (snd p)))) (in_bursts n pi lambda round x r)
   end.
+
+(** The model, and the sum of those before it. *)
+Definition summing {V : space} (round : list bool -> V -> V) (there : list bool) (state : V * V) : V * V :=
+  (round there (fst state), add (snd state) (fst state)).
 
 Definition is_there (there : list bool) (i : nat) : bool := nth i there false.
 Definition present (there : list bool) : nat := count_occ Bool.bool_dec there true.

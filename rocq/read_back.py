@@ -344,32 +344,32 @@ def memory_statement(from_zero: bool, of_gap: bool) -> str:
 def bursts_statement(over_present: bool, measure: str) -> str:
     """Return the theorem's text, of clients in bursts, with places for its numbers."""
     divided = "(Nat.max 1 (present there))" if over_present else "1"
-    run = (
-        "(in_bursts {n} {p} {lambda} (fun there =>\n"
-        f"      clients_round {{n}} {divided} {{K}} {{client_lr}} {{server_lr}}\n"
-        "        (exact_gradients G) (is_there there)) x"
+    played = (
+        f"(fun there =>\n      clients_round {{n}} {divided} {{K}} {{client_lr}} {{server_lr}}\n"
+        "        (exact_gradients G) (is_there there))"
     )
-    value = "square (minus (snd state) xs)"
-    if measure == "loss":
-        value = "mean_loss {n} F (snd state) - mean_loss {n} F xs"
+    run, value = "(in_bursts {n} {p} {lambda}", "(fun state => square (minus (snd state) xs))"
     started = "({start} * square (minus x xs) + {start_heterogeneity} * h)"
-    if measure == "rate":
-        bound = (
-            f"expectation\n    {run} T)\n    (fun state => {value})\n"
-            f"  <= {{rate}} ^ T * {started}\n"
-            "     + (1 - {rate} ^ T) / (1 - {rate}) * ({heterogeneity} * h).\n"
+    bound = f"{started} / INR T\n     + {{heterogeneity}} * h"
+    if measure == "distance":
+        left = f"average T (fun t => expectation\n    {run} {played} x t)\n    {value})"
+    elif measure == "loss":
+        left = (
+            f"expectation\n    {run} (summing {played}) (x, zero) T)\n    (fun state => "
+            "mean_loss {n} F (scale (/ INR T) (snd (snd state)))) - mean_loss {n} F xs"
         )
     else:
+        left = f"expectation\n    {run} {played} x T)\n    {value}"
         bound = (
-            f"average T (fun t => expectation\n    {run} t)\n    (fun state => {value}))\n"
-            f"  <= {started} / INR T\n     + {{heterogeneity}} * h.\n"
+            f"{{rate}} ^ T * {started}\n"
+            "     + (1 - {rate} ^ T) / (1 - {rate}) * ({heterogeneity} * h)"
         )
     return (
         "  forall (V : space) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (h : R),\n"
         "  (forall i, (i < {n})%nat -> interpolable {L} {mu} (F i) (G i)) ->\n"
         "  same (mean_gradient {n} G xs) zero ->\n"
         "  average {n} (fun i => square (G i xs)) = h ->\n"
-        "  forall T, (0 < T)%nat ->\n  " + bound
+        f"  forall T, (0 < T)%nat ->\n  {left}\n  <= {bound}.\n"
     )
 
 

@@ -48,13 +48,13 @@ from fltheory.theorems.cited_lemmas import LocalRun
 from fltheory.theorems.fedar import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
-from fltheory.verify.own_steps import GivenRun, OwnBound
+from fltheory.verify.comparison import GivenRun, OwnBound
 from fltheory.verify.region_map import MapAxis, RegionMap
-from fltheory.verify.safari.instance_batch import InstanceBatch, assess
+from fltheory.verify.safari.instances import InstanceBatch, assess
 from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.correlated.program import DifferenceForm, OnOffProgram
 from fltheory.worst_case.memory import LyapunovProgram, MemoryRound
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.rounds.program import Program
 from fltheory.worst_case.rounds.slack import slack_of
 from fltheory.worst_case.semidefinite import optimum

@@ -18,8 +18,8 @@ from fltheory.theorems.ca_fed.statements import C_P, D_0, D_B, H, eta_s
 from fltheory.theorems.sa_fl.statements import FAULTS as SAFARI_FAULTS
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.certificates.setting_text import setting_from_text
-from fltheory.verify.search.naturalness import oddities
+from fltheory.verify.certificates.certificate import setting_from_text
+from fltheory.verify.search.search import oddities
 from tests.drawn import a_tenth
 
 HERE = Path(__file__).parent

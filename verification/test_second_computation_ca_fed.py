@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from fltheory import theorems
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.verify import Outcome, check
-from fltheory.verify.certificates.setting_text import setting_from_text
+from fltheory.verify.certificates.certificate import setting_from_text
 
 _FAR = 2_000_000
 

@@ -32,7 +32,7 @@ from fltheory.worst_case.correlated.phases import (
     phases_certificate,
 )
 from fltheory.worst_case.correlated.rich import richer_bound
-from fltheory.worst_case.rounds.averaging_round import (
+from fltheory.worst_case.rounds.one_round import (
     AvailabilityGroup,
     Averaging,
     AveragingRound,

@@ -23,7 +23,7 @@ from fltheory.algorithms import FedAvg, FedVarp, Mifa, Safari, Scaffold, Weighte
 from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import write_figure
 from fltheory.weights import for_setting, optimal
 from fltheory.worst_case import (
     ClientClass,
@@ -36,10 +36,10 @@ from fltheory.worst_case.audits.audit import Audit, Parameter, judge, threshold
 from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
 from fltheory.worst_case.memory import MemoryRound, lyapunov_bound_of
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.best_settings import SettingTried, least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import certificate as round_certificate
+from fltheory.worst_case.rounds.one_round import AveragingRound
 
 DOCS = Path(__file__).parents[1]
 PAGE, MAP = DOCS / "every-loss.md", DOCS / "every-loss-map.svg"

@@ -27,13 +27,12 @@ from fltheory.engines import read_setting
 from fltheory.evidence.verdict import Outcome
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import shown_progress
-from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title, write_figure
 from fltheory.report.figures.looseness_figure import own_steps_figure
 from fltheory.report.html.html_report import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.theorems import atlas
 from fltheory.verify.baseline import Baseline, read_baseline
-from fltheory.verify.own_steps import OwnSteps, at_own_steps
+from fltheory.verify.comparison import OwnSteps, at_own_steps
 from fltheory.worst_case.audits.run_audit import times_best_provable
 
 if TYPE_CHECKING:
@@ -109,10 +108,10 @@ means that the bound is attained, and an order has slopes instead, which its ver
 *Search* gives the largest ratio that a search for a refutation found, and the number of settings
 tried that met every hypothesis; of an order the ratio is over the expression in parentheses (by
 falsify), or how many times more than claimed the truth changes over a decade (by verdicts). A bound
-can be improved at most by the inverse of the larger of the two ratios. *Over provable* says how
-many times the best bound that we prove for every client loss the statement's bound is, with
-everybody and one local step (`fltheory prove ID` has the setting and the proof); elsewhere we prove
-none, because several local steps of a client, random averages and postponed gossip are not among
+can be improved at most by the inverse of the larger of the two ratios. *Over provable* is
+the statement's bound divided by the best bound that we prove for every client loss, with everybody
+and one local step (`fltheory prove ID` has the setting and the proof). Elsewhere we prove none:
+several local steps of a client, random averages and postponed gossip are not among
 [the rounds that can be proved](every-loss.md). `fltheory verify atlas --html atlas.html` writes
 every statement, with its formulas, hypotheses and regimes, as one HTML page that can be filtered.
 

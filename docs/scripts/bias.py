@@ -43,7 +43,7 @@ from fltheory.participation import (
     WaitingSubset,
 )
 from fltheory.problems import QuadraticProblem
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import write_figure
 from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:

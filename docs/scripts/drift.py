@@ -12,7 +12,7 @@ from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FigureFile
 from fltheory.commands.shared.written_files import tell_written
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import write_figure
 from fltheory.theorems.cited_lemmas import (
     PRINTED_GRADIENT,
     PRINTED_NOISE,

@@ -50,7 +50,7 @@ from fltheory.theorems.registry import ids, readings
 from fltheory.verify import Outcome, falsify, read_certificate
 from fltheory.verify.certificates.certificate import Certified
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, Record, check_regime, record_of
-from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
+from fltheory.verify.safari.instances import about_safari, is_about_safari
 from fltheory.verify.safari.natural_witness import (
     BUDGET,
     NATURAL,
@@ -204,7 +204,8 @@ def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
     """Yield what a search for settings that a referee believes found, fault by fault."""
     if not found:
         return
-    yield f"Each fault by itself, the others mended, over {found[0].tried} settings of {NATURAL}:"
+    over = f"over {found[0].tried} settings of {NATURAL}"
+    yield f"Each fault by itself, with the others fixed, {over}:"
     yield ""
     for one in found:
         yield f"- {one.fault.about}, {one.fault.source}: {one.outcome}"

@@ -28,7 +28,7 @@ from fltheory.learnability.empirical_minimiser import (
 from fltheory.learnability.system import ServerAssistedSystem
 from fltheory.long_work.progress import shown_progress
 from fltheory.report.figures.figure import figure
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import write_figure
 from fltheory.theorems import get
 from fltheory.theorems.sa_fl.impossibility import draw_failures
 

@@ -41,7 +41,7 @@ from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import Theorem, registered
 from fltheory.verify.check import check
 from fltheory.verify.runs import Record
-from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
+from fltheory.verify.safari.instances import about_safari, is_about_safari
 from fltheory.verify.search.falsification import DEFAULT_BUDGET_IN_FAMILY, falsify
 from fltheory.verify.search.mutants import Mutant, registered_mutants
 

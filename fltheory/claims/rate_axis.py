@@ -47,6 +47,11 @@ class KnownDecay:
     in_floats: bool = False
 
 
+def with_rounds(setting: Setting, rounds: int) -> Setting:
+    """Return a setting for more rounds or fewer, all else as it was: a schedule of `RateAxis`."""
+    return replace(setting, rounds=rounds)
+
+
 @dataclass(frozen=True)
 class RateAxis:
     """A claimed order in one variable, with all else fixed or scheduled along.

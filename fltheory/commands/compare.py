@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fltheory.claims.statement import Statement
     from fltheory.engines import Setting
-    from fltheory.verify.own_steps import OneMeasure
+    from fltheory.verify.comparison import OneMeasure
 
 Measure = Literal["loss", "distance"]
 
@@ -108,7 +108,7 @@ def _side_by_side(setting: Setting, statements: Sequence[Statement] | None, **as
     from fltheory.report.figures.looseness_figure import looseness_figure
     from fltheory.report.terminal.comparison_table import comparison_notes, comparison_table
     from fltheory.report.verdict_file import write_comparison
-    from fltheory.verify.side_by_side import compare
+    from fltheory.verify.comparison import compare
 
     found = compare(setting, statements, **asked)
     table = comparison_table(found) if found.answers else None
@@ -126,7 +126,7 @@ def _at_own_steps(
     from fltheory.report.figures.looseness_figure import own_steps_figure
     from fltheory.report.terminal.comparison_table import own_steps_notes, own_steps_table
     from fltheory.report.verdict_file import write_own_steps
-    from fltheory.verify.own_steps import at_own_steps
+    from fltheory.verify.comparison import at_own_steps
 
     found = at_own_steps(setting, statements, measure=measure, **asked)
     table = own_steps_table(found) if found.bounds else None

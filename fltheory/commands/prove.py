@@ -163,7 +163,7 @@ def command(
     _write(found.all_rounds.certificate, out, rocq)
 
 
-def _write(certificate: ProofFile | None, out: Path | None, rocq: Path | None) -> None:
+def _write(certificate: ProofFile[Any] | None, out: Path | None, rocq: Path | None) -> None:
     if certificate is None:
         for file in filter(None, (out, rocq)):
             print(f"nothing written to {file}: nothing was proved")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -282,14 +282,7 @@ class ParticipantExcessLoss:
         if participation.fixed_size is None:
             raise ValueError("participation must have a fixed number of participants per round")
         share = participation.marginals / max(participation.fixed_size, 1)
-        hessian = problem.hessians * share.sum()
-        if not problem.shared_hessian:
-            hessian = np.einsum("i,iab->ab", share, problem.hessians)
-        return QuadraticForm(
-            matrix=0.5 * hessian,
-            vector=0.5 * (share @ problem.gradients_at_optimum),
-            constant=0.0,
-        )
+        return _excess_of(problem, share)
 
     def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
         """Return the same, each set's clients with equal shares."""
@@ -370,14 +363,10 @@ class PresentExcessLoss:
         """Return the expectation over the participants."""
         shares = participation.marginals * np.array(self.factors)
         objective = WeightedObjective(problem, self.weights)
-        hessian = problem.hessians * shares.sum()
-        if not problem.shared_hessian:
-            hessian = np.einsum("i,iab->ab", shares, problem.hessians)
         losses = problem.client_losses(np.stack([problem.x_star, objective.minimiser]))
         size = problem.n_clients + problem.dim
-        return QuadraticForm(
-            matrix=0.5 * hessian,
-            vector=0.5 * (shares @ problem.gradients_at_optimum),
+        return replace(
+            _excess_of(problem, shares),
             constant=float(shares @ (losses[0] - losses[1])),
             relative_error=16 * size * problem.L / problem.mu * UNIT_ROUNDOFF,
         )
@@ -407,6 +396,14 @@ class PresentExcessLoss:
         at_minimiser = problem.client_losses(WeightedObjective(problem, self.weights).minimiser)
         excess = problem.client_losses(x) - at_minimiser
         return np.asarray((np.where(who, excess, 0.0) * np.array(self.factors)).sum(axis=1))
+
+
+def _excess_of(problem: QuadraticProblem, shares: FloatArray) -> QuadraticForm:
+    """Return ``sum_i s_i [F_i(x) - F_i(x*)]``."""
+    hessian = problem.hessians * shares.sum()
+    if not problem.shared_hessian:
+        hessian = np.einsum("i,iab->ab", shares, problem.hessians)
+    return QuadraticForm(0.5 * hessian, 0.5 * (shares @ problem.gradients_at_optimum), 0.0)
 
 
 def _offset_of_minimiser(

@@ -22,9 +22,8 @@ from fltheory.files.whole_file import write_whole
 from fltheory.grammar.assertion import Relation
 from fltheory.theorems import get
 from fltheory.verify import Outcome, Verdict
-from fltheory.verify.own_steps import OwnSteps
+from fltheory.verify.comparison import Answer, OwnSteps, SideBySide
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, cell_of
-from fltheory.verify.side_by_side import Answer, SideBySide
 
 _PACKAGES = ("numpy", "scipy", "sympy")
 

@@ -530,7 +530,9 @@ def _unrolled(local_steps: int) -> Fraction:
     return Fraction(local_steps - 1, local_steps) * (grown - 1)
 
 
-PERTURBED_CONVEXITY = PointClaim(
+_lemma = partial(PointClaim, domain=_local_steps_on_quadratics, kind=StatementKind.LEMMA)
+
+PERTURBED_CONVEXITY = _lemma(
     id="lemmas/perturbed-strong-convexity",
     title="Perturbed strong convexity, for all x, y and z",
     source=f"SCAFFOLD, Lemma 5, as in {_SAFL}, (63)",
@@ -541,9 +543,7 @@ PERTURBED_CONVEXITY = PointClaim(
     ),
     bound=L,
     hypotheses=(Hypothesis("strongly convex", sp.Le(mu, L), "Lemma 5"),),
-    domain=_local_steps_on_quadratics,
     regimes=CURVATURES,
-    kind=StatementKind.LEMMA,
     note="To the letter, c = L. It is needed in full only where mu = L.",
 )
 
@@ -558,7 +558,7 @@ PERTURBED_CONVEXITY_TIGHT = replace(
     ),
 )
 
-SEPARATION = PointClaim(
+SEPARATION = _lemma(
     id="lemmas/separation",
     title="Separation of mean and variance, means fixed",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
@@ -567,9 +567,7 @@ SEPARATION = PointClaim(
     ),
     bound=as_printed(lambda: mean**2 + K**2 * spread**2),
     hypotheses=(Hypothesis("bounded variance", sp.Lt(spread, sp.oo, evaluate=False), "Lemma 4"),),
-    domain=_local_steps_on_quadratics,
     regimes=SUMS,
-    kind=StatementKind.LEMMA,
     note=(
         "E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2 under any dependence, here for a client's "
         "local gradients. SA-FL does not write the lemma out. It holds with equality where all Xi "
@@ -577,7 +575,7 @@ SEPARATION = PointClaim(
     ),
 )
 
-MARTINGALE = PointClaim(
+MARTINGALE = _lemma(
     id="lemmas/martingale-separation",
     title="Separation of mean and variance, means given the past",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
@@ -588,9 +586,7 @@ MARTINGALE = PointClaim(
     ),
     bound=2 * exact_sum**2 + 2 * K * sigma**2,
     hypotheses=(Hypothesis("bounded noise", sp.Lt(sigma, sp.oo, evaluate=False), "Lemma 4"),),
-    domain=_local_steps_on_quadratics,
     regimes=SUMS,
-    kind=StatementKind.LEMMA,
     note=(
         "E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write the lemma out. The "
         "quantity is the largest over all sequences, not the one that local SGD has."
@@ -608,7 +604,7 @@ MARTINGALE_TIGHT = replace(
     ),
 )
 
-SEPARATION_61 = PointClaim(
+SEPARATION_61 = _lemma(
     id="lemmas/separation-in-61",
     title="Mean and variance of local gradients, without the factor 2",
     source=f"{_SAFL}, (60) to (61)",
@@ -620,7 +616,6 @@ SEPARATION_61 = PointClaim(
         Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Theorem 5"),
         Hypothesis("steps that do not expand", sp.Le(eta, 2 / L), "eta_c of Theorem 5"),
     ),
-    domain=_local_steps_on_quadratics,
     regimes=SUMS,
     kind=StatementKind.STEP,
     note=(
@@ -631,7 +626,7 @@ SEPARATION_61 = PointClaim(
     ),
 )
 
-DRIFT = PointClaim(
+DRIFT = _lemma(
     id="lemmas/bounded-drift",
     title="Bounded local drift, for every client and k <= K",
     source=f"{_SAFL}, (41) and (75)",
@@ -647,9 +642,7 @@ DRIFT = PointClaim(
         ),
         Hypothesis("bounded dissimilarity", sp.Lt(sigma_G, sp.oo, evaluate=False), "Assumption 5"),
     ),
-    domain=_local_steps_on_quadratics,
     regimes=DRIFT_REGIMES,
-    kind=StatementKind.LEMMA,
     note=(
         "To the letter, at k = K, where the drift is largest. The quantity is the supremum over "
         "quadratics with the setting's constants; it is reached at curvature -L with grad F_i - "

@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.direction import DirectionClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
@@ -458,21 +458,11 @@ _BOUND_2 = replace(
 )
 
 
-def _with_rounds(setting: Setting, rounds: int) -> Setting:
-    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
-
-
 def _with_rounds_and_step(setting: Setting, rounds: int) -> Setting:
     """Scale the step with 1/sqrt(T)."""
     fedar = fedar_of(setting)
     lr = fedar.client_lr * math.sqrt(setting.rounds / rounds)
-    return Setting(
-        replace(fedar, client_lr=lr),
-        setting.problem,
-        setting.participation,
-        rounds,
-        setting.x0,
-    )
+    return replace(setting, algorithm=replace(fedar, client_lr=lr), rounds=rounds)
 
 
 THEOREM_1 = RateClaim(
@@ -480,7 +470,7 @@ THEOREM_1 = RateClaim(
     title="FedAR on strongly convex losses: O(1/T)",
     source=f"{_PAPER}, Theorem 1 and Remark 1",
     theorem=_BOUND_1,
-    axes=(RateAxis(T, 1 / T, lambda setting: _LONG, _with_rounds),),
+    axes=(RateAxis(T, 1 / T, lambda setting: _LONG, with_rounds),),
     regimes=THEOREM_1_REGIMES,
     note=(
         "The text at hand gives the order and Assumptions 1 to 3, but not the bound, its "
@@ -550,34 +540,33 @@ def _with_clients(setting: Setting, count: int) -> Setting:
 def _with_growth(setting: Setting, thousandths: int) -> Setting:
     fedar = replace(fedar_of(setting), weight=CappedLinear(thousandths / 1000, 2.0))
     algorithm = replace(setting.algorithm, algorithm=fedar)  # type: ignore[type-var]
-    return Setting(algorithm, setting.problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=algorithm)
 
 
 def _with_distance(setting: Setting, times: int) -> Setting:
     fedar_of(setting)
     x_star = setting.problem.x_star
-    x0 = x_star + times * (setting.x0 - x_star)
-    return Setting(setting.algorithm, setting.problem, setting.participation, setting.rounds, x0)
+    return replace(setting, x0=x_star + times * (setting.x0 - x_star))
 
 
 def _with_noise(setting: Setting, times: int) -> Setting:
     fedar_of(setting)
     problem = replace(setting.problem, sigma=times / 10)  # type: ignore[type-var]
-    return Setting(setting.algorithm, problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, problem=problem)
 
 
 def _grid(*values: int) -> Callable[[Setting], tuple[int, ...]]:
     return lambda setting: values
 
 
-AVERAGE_INACTIVITY = DirectionClaim(
+_remark = partial(DirectionClaim, theorem=_BOUND_1, kind=StatementKind.REMARK)
+
+AVERAGE_INACTIVITY = _remark(
     id="fedar/average-inactivity",
     title="The error grows with the average inactivity",
     source=f"{_PAPER}, Remark 1 and Remark 2",
-    theorem=_BOUND_1,
     axes=(RateAxis(sp.Symbol("P"), tau_mean, _grid(1, 2, 4, 8), _with_period),),
     regimes=IN_ROTATION,
-    kind=StatementKind.REMARK,
     note=(
         "The remarks say it only in words: the higher, the worse. They read it off the bound, "
         "which the text at hand lacks; here it is tested on the error after 150 rounds. Four "
@@ -585,14 +574,12 @@ AVERAGE_INACTIVITY = DirectionClaim(
     ),
 )
 
-MAXIMUM_INACTIVITY = DirectionClaim(
+MAXIMUM_INACTIVITY = _remark(
     id="fedar/maximum-inactivity",
     title="The error grows with the maximum inactivity",
     source=f"{_PAPER}, Remark 1",
-    theorem=_BOUND_1,
     axes=(RateAxis(tau_max, tau_max, _grid(1, 2, 4, 8), _with_gap),),
     regimes=IN_ROTATION,
-    kind=StatementKind.REMARK,
     note=(
         "The remark says it in words only: long absences of most clients do harm. Here the "
         "average inactivity is kept fixed: absences of tau_max rounds in cycles of tau_max "
@@ -600,14 +587,12 @@ MAXIMUM_INACTIVITY = DirectionClaim(
     ),
 )
 
-NUMBER_OF_CLIENTS = DirectionClaim(
+NUMBER_OF_CLIENTS = _remark(
     id="fedar/number-of-clients",
     title="The error grows with the number of clients",
     source=f"{_PAPER}, Remark 2",
-    theorem=_BOUND_1,
     axes=(RateAxis(N, N, _grid(2, 4, 8, 16), _with_clients),),
     regimes=OF_CLIENTS,
-    kind=StatementKind.REMARK,
     note=(
         "The remark says it only in words: with more clients, more rounds are needed. It reads "
         "this off the bound, which the text at hand lacks; the error itself goes the other way "
@@ -616,14 +601,12 @@ NUMBER_OF_CLIENTS = DirectionClaim(
     ),
 )
 
-WEIGHT = DirectionClaim(
+WEIGHT = _remark(
     id="fedar/weight",
     title="The error grows with psi",
     source=f"{_PAPER}, Remark 1",
-    theorem=_BOUND_1,
     axes=(RateAxis(growth, growth, _grid(0, 10, 50, 200), _with_growth),),
     regimes=OF_PSI,
-    kind=StatementKind.REMARK,
     note=(
         "The remark says it in words only: too large a psi lets inactive clients dominate. It "
         "calls the effect of psi otherwise negligible, which is not so for our psi (see fedar/1). "
@@ -632,14 +615,13 @@ WEIGHT = DirectionClaim(
 )
 
 
-INITIAL_ERROR = DirectionClaim(
+INITIAL_ERROR = _remark(
     id="fedar/initial-error",
     title="The mean squared gradient grows with the initial error",
     source=f"{_PAPER}, Remark 2",
     theorem=_BOUND_2,
     axes=(RateAxis(F_0, F_0, _grid(1, 2, 4, 8), _with_distance),),
     regimes=THEOREM_2_REGIMES,
-    kind=StatementKind.REMARK,
     note=(
         "The remark names what 'mainly influences' the dominant term of a bound that the text at "
         "hand lacks; here it is tested on the mean squared gradient, with starts 1, 2, 4 and 8 "

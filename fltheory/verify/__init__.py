@@ -4,10 +4,10 @@ from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.verify.certificates.certificate import certificate, read_certificate
 from fltheory.verify.check import check, curve
+from fltheory.verify.comparison import compare
 from fltheory.verify.region_map import MapAxis, map_region
 from fltheory.verify.runs import check_regimes
 from fltheory.verify.search.falsification import falsify
-from fltheory.verify.side_by_side import compare
 
 __all__ = [
     "MapAxis",

@@ -22,7 +22,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.theorems import Family
 from fltheory.validation import FloatArray
 from fltheory.verify.check import check
-from fltheory.verify.search.setting_numbers import SettingNumber, numbers_of, with_numbers
+from fltheory.verify.search.setting_search import SettingNumber, numbers_of, with_numbers
 
 
 @dataclass(frozen=True)

@@ -47,14 +47,13 @@ from fltheory.worst_case.memory import (
     lyapunov_bound_of,
 )
 from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.best_settings import least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import Certificate
 from fltheory.worst_case.rounds.certificate import certificate as round_certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Gap, Measure
-from fltheory.worst_case.rounds.one_round import OneRound
+from fltheory.worst_case.rounds.one_round import AveragingRound, OneRound
 
 Measured: TypeAlias = Literal["distance", "gap", "descent", "loss", "last"]
 AnyBound: TypeAlias = Bound | CorrelatedBound | LyapunovBound | PhasedBound
@@ -305,7 +304,7 @@ def _convex(clients: AnyClass) -> ClientClass:
 
 
 @checks_kinds
-def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
+def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile[Any]:
     """Return a proof in fractions of a bound that `best_bound` found, a little above it.
 
     Parameters
@@ -338,13 +337,13 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
     return _PROVERS[type(bound)](bound, margin)
 
 
-def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile:
+def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile[Any]:
     if bound.certificate is None:
         raise ArithmeticError(f"no proof was found: {bound.tried}")
     return bound.certificate
 
 
-_PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
+_PROVERS: Mapping[type, Callable[[Any, float], ProofFile[Any]]] = {
     Bound: round_certificate,
     CorrelatedBound: correlated_certificate,
     RichBound: rich_certificate,
@@ -355,8 +354,8 @@ _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
 
 # ------------------------------------------------------------ proofs from files
 
-KINDS: Mapping[str, type[ProofFile]] = {
-    one.kind: one
+KINDS: Mapping[str, type[ProofFile[Any]]] = {
+    one.checker.KIND: one
     for one in (
         Certificate,
         CorrelatedCertificate,
@@ -369,7 +368,7 @@ _FORMER = ("bound on weighted averaging for every client loss",)
 """Kinds that are part of another one now."""
 
 
-def read_proof(path: Path | str) -> ProofFile | None:
+def read_proof(path: Path | str) -> ProofFile[Any] | None:
     """Return the proof that a file holds, not yet checked; None if it holds something else.
 
     The file says of which kind it is.
@@ -385,7 +384,7 @@ def read_proof(path: Path | str) -> ProofFile | None:
     True
     """
     path = validation.path("path", path)
-    most = max(one.most_characters for one in KINDS.values())
+    most = max(one.checker.MOST_CHARACTERS for one in KINDS.values())
     try:
         text = existing_file("proof must be a file", path, most_bytes=most).read_bytes().decode()
     except (OSError, ValueError):
@@ -397,8 +396,8 @@ def read_proof(path: Path | str) -> ProofFile | None:
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind in _FORMER:
         raise ValueError(
-            f"kind: {kind!r} is of an earlier format and part of {Certificate.kind!r} now: make "
-            "the proof again"
+            f"kind: {kind!r} is of an earlier format and part of {Certificate.checker.KIND!r} now: "
+            "make the proof again"
         )
     if not isinstance(kind, str) or kind not in KINDS:
         return None

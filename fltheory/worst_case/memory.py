@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from fltheory.participation.process import process_of
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import memory as checker
-from fltheory.worst_case.checker.memory import INEQUALITIES, LyapunovProof, ProofError, check_proof
+from fltheory.worst_case.checker.memory import INEQUALITIES, LyapunovProof
 from fltheory.worst_case.proof.proof_file import (
     ClassOutcome,
     ProofFile,
@@ -36,7 +36,7 @@ from fltheory.worst_case.proof.proof_file import (
     heterogeneity_text,
     text_from_above,
 )
-from fltheory.worst_case.proof.rocq_memory import memory_theorem
+from fltheory.worst_case.proof.rocq_export import memory_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 # ------------------------------------------------------------ a round in forms
@@ -421,7 +421,7 @@ _HALVINGS = 5
 
 
 @dataclass(frozen=True)
-class LyapunovCertificate(ProofFile):
+class LyapunovCertificate(ProofFile[LyapunovProof]):
     """A proof of a rate for every client of a class, as JSON.
 
     Attributes
@@ -430,14 +430,7 @@ class LyapunovCertificate(ProofFile):
         The certificate; all numbers are fractions.
     """
 
-    kind = checker.KIND
-    most_characters = checker.MOST_CHARACTERS
-    check = staticmethod(check_proof)
-
-    @property
-    def proof(self) -> LyapunovProof:
-        """What it says, read again from its text."""
-        return checker.parsed(self.text)
+    checker: ClassVar[Any] = checker
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -840,15 +833,8 @@ def proved_rate(
     inner = program.inner_solution(float(rate), float(start), float(heterogeneity))
     if inner is None:
         return None
-    for bits in _BITS:
-        text = _certificate_text(program, inner, rate, start, heterogeneity, bits)
-        made = LyapunovCertificate(text)
-        try:
-            made.verify()
-        except ProofError:
-            continue
-        return made
-    return None
+    texts = (_certificate_text(program, inner, rate, start, heterogeneity, bits) for bits in _BITS)
+    return next(filter(None, map(LyapunovCertificate.accepted, texts)), None)
 
 
 def _certificate_text(

@@ -17,7 +17,7 @@ from fltheory.algorithms.table import ALGORITHMS, PARTS, Listed, class_named, li
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.verify.certificates.setting_text import setting_from_text, setting_text
+from fltheory.verify.certificates.certificate import setting_from_text, setting_text
 
 CIRCUMSTANCES = {
     "client_lr": 0.25,

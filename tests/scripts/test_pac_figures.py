@@ -20,7 +20,7 @@ from docs.scripts.pac_figures import (
     server_data_figure,
     write_learnability_figures,
 )
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_axes import write_figure
 from fltheory.theorems import get
 
 ROWS = [

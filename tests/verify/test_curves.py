@@ -109,7 +109,7 @@ def test_rounds_of_which_the_theorem_does_not_speak_are_left_out() -> None:
 
     late = replace(THEOREM, domain=only_long)
     assert verify.curve(late, server_alone(), points=4, replicas=0).values.tolist() == [6.0, 16.0]
-    with pytest.raises(ValueError, match=r"setting must be one of which sa-fl/5 speaks"):
+    with pytest.raises(ValueError, match=r"setting must be one that sa-fl/5 is about"):
         verify.curve(late, server_alone(rounds=3), replicas=0)
 
 

@@ -16,7 +16,7 @@ from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
 from fltheory.participation import Bernoulli, UniformSubset, WithReplacement
 from fltheory.problems import QuadraticProblem, nonconvex
-from fltheory.verify.own_steps import OwnBound, OwnSteps, at_own_steps
+from fltheory.verify.comparison import OwnBound, OwnSteps, at_own_steps
 
 HESSIAN = np.diag([1.0, 0.05])
 OPTIMA = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]])

@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 
 from fltheory.worst_case import ClientClass
-from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
+from fltheory.worst_case.rounds.one_round import AvailabilityGroup, AveragingRound
 from tests.worst_case.full_program import Vectors
 
 Inner = Callable[[np.ndarray, np.ndarray], cp.Expression]

@@ -12,8 +12,8 @@ from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.worst_case import ClientClass, best_bound, certificate, read_proof
 from fltheory.worst_case.best_bounds import KINDS
 from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.bound import best_bound_of
+from fltheory.worst_case.rounds.one_round import AveragingRound
 from tests.worst_case.settings import a_round
 
 CLIENTS = ClientClass(1, "1/10")
@@ -50,7 +50,7 @@ def test_a_proof_of_each_kind_is_read_as_what_it_is(make, tmp_path: Path) -> Non
     assert type(found) is type(made)
     found.verify()
     assert "for all clients that are 1-smooth and 1/10 = 0.1-strongly convex" in found.lines[1]
-    for kind in KINDS.keys() - {made.kind}:
+    for kind in KINDS.keys() - {made.checker.KIND}:
         path.write_text(json.dumps({**json.loads(made.text), "kind": kind}))
         with pytest.raises(ValueError, match=r"certificate\.|claim: must be|version: "):
             read_proof(path)
@@ -73,4 +73,4 @@ def test_a_proof_of_an_earlier_format_must_be_made_again(text: str, tmp_path: Pa
 
 def test_kinds_are_told_apart_by_what_their_files_say() -> None:
     assert len(KINDS) == 5
-    assert all(one.kind == kind for kind, one in KINDS.items())
+    assert all(kind == one.checker.KIND for kind, one in KINDS.items())

@@ -436,21 +436,19 @@ def entries(arithmetic: Arithmetic, values: Any) -> Entries:
         ]
         return np.array(flat, dtype=np.float64).reshape(given.shape)
     given = np.asarray(values)
-    made = np.empty(given.shape, dtype=object)
+    made = np.empty(given.size, dtype=object)
     # Equal floats are common (masks, zeros, identities), and a fraction costs a thousand of them.
     known: dict[Any, Any] = {}
-    flat_made = made.reshape(-1)
     for index, item in enumerate(given.reshape(-1).tolist()):
         if isinstance(item, ExactNumber):
-            flat_made[index] = item.value
-            continue
-        if isinstance(item, arb | fmpq):
-            flat_made[index] = item
-            continue
-        if item not in known:
-            known[item] = arithmetic.entry(item)
-        flat_made[index] = known[item]
-    return flat_made.reshape(given.shape)
+            made[index] = item.value
+        elif isinstance(item, arb | fmpq):
+            made[index] = item
+        else:
+            if item not in known:
+                known[item] = arithmetic.entry(item)
+            made[index] = known[item]
+    return made.reshape(given.shape)
 
 
 def with_parameters(thing: Any, arithmetic: Arithmetic) -> Any:

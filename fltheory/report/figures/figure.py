@@ -15,6 +15,7 @@ from fltheory.report.figures.figure_axes import (
     PART_STYLES,
     blank,
     cycled,
+    default_style,
     draw_levels,
     draw_points,
     label,
@@ -22,7 +23,6 @@ from fltheory.report.figures.figure_axes import (
     set_scales,
     set_title,
 )
-from fltheory.report.figures.figure_file import default_style
 from fltheory.report.figures.region_figure import region_figure
 from fltheory.validation import FloatArray
 from fltheory.verify import Outcome

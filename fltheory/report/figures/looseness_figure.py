@@ -15,8 +15,7 @@ from fltheory.report.figures.figure_axes import (
     set_title,
 )
 from fltheory.verify import Outcome
-from fltheory.verify.own_steps import OwnSteps
-from fltheory.verify.side_by_side import SideBySide
+from fltheory.verify.comparison import OwnSteps, SideBySide
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

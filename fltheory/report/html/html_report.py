@@ -19,7 +19,7 @@ from fltheory.evidence.verdict import Grade
 from fltheory.files.read_file import existing_file, text_of, toml_of
 from fltheory.grammar.refutation import Weight
 from fltheory.long_work.progress import Progress
-from fltheory.report.figures.figure_file import drawn
+from fltheory.report.figures.figure_axes import drawn
 from fltheory.report.figures.region_figure import region_figure
 from fltheory.report.html.report_view import (
     MARKS,

@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fltheory.report.terminal.verdict_table import OUTCOME_STYLES, remark
-from fltheory.verify.own_steps import OneMeasure, OwnSteps
-from fltheory.verify.side_by_side import Answer, SideBySide
+from fltheory.verify.comparison import Answer, OneMeasure, OwnSteps, SideBySide
 
 MEASURED: Mapping[OneMeasure, str] = {"loss": "E F - F*", "distance": "E||x - x*||^2"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from fltheory.decimals import fraction_text, how_many
 from fltheory.worst_case.audits.audit import Audit, AuditFinding
@@ -18,7 +19,7 @@ from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.measure import AnyClass
 
 
-def proof_text(proof: ProofFile) -> str:
+def proof_text(proof: ProofFile[Any]) -> str:
     """Return what a proof shows. It is to be verified before: this only reads it."""
     proved = ClassOutcome.PROVED
     lines = (f"scope: {proved.scope.value}", *proof.lines)

@@ -12,8 +12,13 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.curves import BoundCurve
 from fltheory.decimals import how_many
 from fltheory.report.figures.figure import draw_curve, heights
-from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
-from fltheory.report.figures.figure_file import default_style
+from fltheory.report.figures.figure_axes import (
+    default_style,
+    label,
+    legend_below,
+    set_scales,
+    set_title,
+)
 from fltheory.report.terminal.log_report import doubts
 from fltheory.validation import FloatArray
 from fltheory.weights.client_weights import ClientWeights, Training

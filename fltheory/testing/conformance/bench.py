@@ -157,6 +157,11 @@ class Failure:
         """Where it fails."""
         return self.trial.case
 
+    @property
+    def kind(self) -> str:
+        """What the call did wrong, in a word or two; nothing where models differ."""
+        return "" if self.misconduct is None else self.misconduct.kind
+
 
 def failure_of(bench: Bench, trial: LawTrial) -> Failure | None:
     """Return how a trial fails, None where the law holds.
@@ -224,13 +229,9 @@ def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
     except (ValueError, ArithmeticError, IndexError):
         # The reference refuses the smaller case, so that it shows nothing.
         return None
-    if found is None or (found.misconduct is None) != (failure.misconduct is None):
+    if found is None or found.kind != failure.kind:
         return None
-    if not steady(bench.specification, case, bench.rtol):
-        return None
-    if found.misconduct is not None and failure.misconduct is not None:
-        return found if found.misconduct.kind == failure.misconduct.kind else None
-    return found
+    return found if steady(bench.specification, case, bench.rtol) else None
 
 
 def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:

@@ -69,6 +69,20 @@ def local_sgd(setting: Setting) -> LocalSgd:
     return method
 
 
+def clients_in_the_plane(
+    condition: float, spread: float, sigma: float, *, n_clients: int = 4, p: Any = None
+) -> QuadraticProblem:
+    """Return clients in the plane, each flat along another axis, with optima all around."""
+    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * n_clients
+    optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]] * n_clients)
+    return QuadraticProblem(
+        [np.diag(one) for one in curvatures[:n_clients]],
+        spread * optima[:n_clients],
+        sigma=sigma,
+        target_weights=p,
+    )
+
+
 def widened(moment: Any, step: int) -> Any:
     """Return fractions as balls after the first steps; floats as they are."""
     if not is_exact(moment) or step <= _FRACTIONS_KEPT:
@@ -83,8 +97,8 @@ def check_affordable(start: Any, steps: int, n_clients: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class ClientModels(ReadOnlyArrays):
-    """The second moments of a setting's clients, ``E z z'``, after t steps, t = 0 .. R.
+class QuadraticModels(ReadOnlyArrays):
+    """Models of quadratic clients, one after the other in ``z``, which ends with 1.
 
     Attributes
     ----------
@@ -97,15 +111,25 @@ class ClientModels(ReadOnlyArrays):
     def _hessians(self) -> Any:
         """(N, d, d)."""
         problem: Any = self.setting.problem
-        shape = problem.n_clients, problem.dim, problem.dim
-        return np.broadcast_to(problem.hessians, shape)
+        return np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
 
     @cached_property
     def _pulls(self) -> Any:
-        """(N, d) ``H_k o_k``: minus the gradient at x*."""
+        """(N, d) ``H_k o_k``: minus the gradients at x*."""
         problem: Any = self.setting.problem
         offsets = problem.optima - problem.x_star
         return np.matmul(self._hessians, offsets[:, :, None])[:, :, 0]
+
+    @cached_property
+    def _start(self) -> Any:
+        """``z z'`` where all models are x_0, (N d + 1, N d + 1)."""
+        start = self.setting.x0 - self.setting.problem.x_star
+        z = np.concatenate([*[start] * len(self._hessians), start[:1] * 0 + 1])
+        return np.outer(z, z)
+
+
+class ClientModels(QuadraticModels):
+    """The second moments of a setting's clients, ``E z z'``, after t steps, t = 0 .. R."""
 
     @property
     def squared_sigmas(self) -> Any:
@@ -121,11 +145,8 @@ class ClientModels(ReadOnlyArrays):
     @cached_property
     def _moments(self) -> list[Any]:
         """Those after 0, 1, .. steps, as far as they have been asked for."""
-        start = self.setting.x0 - self.setting.problem.x_star
-        check_affordable(start, self.setting.rounds, len(self._hessians))
-        one = start[:1] * 0 + 1
-        z = np.concatenate([*[start] * len(self._hessians), one])
-        return [np.outer(z, z)]
+        check_affordable(self.setting.x0, self.setting.rounds, len(self._hessians))
+        return [self._start]
 
     def moment(self, step: int) -> Any:
         """``E z z'`` after so many steps, (N d + 1, N d + 1)."""
@@ -323,34 +344,13 @@ class DescentTerms:
     spread: Any
 
 
-@dataclass(frozen=True, eq=False)
-class WaitingModels(ReadOnlyArrays):
-    """The second moments ``E z z' 1{a}`` of a setting's clients before each round t = 0 .. R.
-
-    Attributes
-    ----------
-    setting : Setting
-    """
-
-    setting: Setting
-
-    @cached_property
-    def _hessians(self) -> Any:
-        """(m, d, d)."""
-        problem: Any = self.setting.problem
-        return np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
+class WaitingModels(QuadraticModels):
+    """The second moments ``E z z' 1{a}`` of a setting's clients before each round t = 0 .. R."""
 
     @property
     def _mean_hessian(self) -> Any:
         problem: Any = self.setting.problem
         return problem.mean_hessian
-
-    @cached_property
-    def _pulls(self) -> Any:
-        """(m, d) minus the gradients at x*."""
-        problem: Any = self.setting.problem
-        offsets = problem.optima - problem.x_star
-        return np.matmul(self._hessians, offsets[:, :, None])[:, :, 0]
 
     @cached_property
     def _chances(self) -> list[dict[tuple[bool, ...], Any]]:
@@ -421,12 +421,6 @@ class WaitingModels(ReadOnlyArrays):
             for j in members:
                 added[i * size : (i + 1) * size, j * size : (j + 1) * size] = spread
         return slope, added
-
-    @cached_property
-    def _start(self) -> Any:
-        start = self.setting.x0 - self.setting.problem.x_star
-        z = np.concatenate([*[start] * len(self._hessians), start[:1] * 0 + 1])
-        return np.outer(z, z)
 
     def _following(
         self, absences: Absences, phase: int

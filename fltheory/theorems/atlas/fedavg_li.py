@@ -6,7 +6,7 @@ A round is one step of SGD of every client, so that T is `Setting.rounds` and a 
 ``eta_t`` with t = 0 in the first. All clients step and those drawn are averaged after every E-th
 step, which is what the paper's devices do as far as any model shows. ``w_t`` is the mean
 ``sum_k p_k w_t^k`` between averages. The text at hand has no appendix: the lemmas of the proof are
-not here; Theorem 4 is in `fedavg_li_constant`.
+not here.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from fltheory.participation import Participation, UniformSubset, WithReplacement
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import (
     client_models,
+    clients_in_the_plane,
     gap_of_minima,
     local_sgd,
     weighted_noise,
@@ -198,20 +199,6 @@ _DEFINITIONS = {
 }
 
 
-def clients_in_the_plane(
-    condition: float, spread: float, sigma: float, *, n_clients: int = 4, p: Any = None
-) -> QuadraticProblem:
-    """Clients in the plane, each flat along another axis, with optima all around."""
-    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * n_clients
-    optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]] * n_clients)
-    return QuadraticProblem(
-        [np.diag(one) for one in curvatures[:n_clients]],
-        spread * optima[:n_clients],
-        sigma=sigma,
-        target_weights=p,
-    )
-
-
 def _setting(
     participation: Callable[[int], Participation],
     *,
@@ -250,7 +237,7 @@ def _own(setting: Setting, sampled: Sampled, *, from_w_1: bool = False) -> Setti
         sampled=sampled,
     )
     rounds = max(setting.rounds * steps - from_w_1, 1)
-    return Setting(method, setting.problem, setting.participation, rounds, setting.x0)
+    return replace(setting, algorithm=method, rounds=rounds)
 
 
 _P = (0.5, 0.25, 0.125, 0.125)
@@ -554,7 +541,7 @@ def _size_of_optimum(setting: Setting) -> Any:
 
 def _shorter(setting: Setting, divisor: int) -> Setting:
     method = replace(local_sgd(setting), step_sizes=Constant(_step(setting) / divisor))
-    return Setting(method, setting.problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=method)
 
 
 eta = symbol("eta", "the step size", STEP, _step, positive=True)

@@ -36,10 +36,10 @@ from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
 from fltheory.numbers.of_setting import value_in
 from fltheory.participation import UniformSubset
-from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import (
     ClientModels,
     client_models,
+    clients_in_the_plane,
     gradients_at_optimum,
     local_sgd,
 )
@@ -176,12 +176,7 @@ def _setting(
     averaged: bool = True,
 ) -> Setting:
     """Four clients in the plane; ``step`` is gamma over 1/(4 L H)."""
-    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * 2
-    problem = QuadraticProblem(
-        [np.diag(one) for one in curvatures],
-        spread * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]]),
-        sigma=sigma,
-    )
+    problem = clients_in_the_plane(condition, spread, sigma)
     steps = int(local_steps)
     method: Any = LocalSgd(
         Constant(step / (4 * steps)), steps, (0.25,) * 4, first_average=steps + late
@@ -210,9 +205,7 @@ def _own(
     weights = tuple(setting.problem.alpha.tolist())
     method = LocalSgd(Constant(step_of(setting, steps)), steps, weights, first_average=steps + late)
     rounds = setting.rounds * steps
-    return Setting(
-        AveragedIterate(method), setting.problem, setting.participation, rounds, setting.x0
-    )
+    return replace(setting, algorithm=AveragedIterate(method), rounds=rounds)
 
 
 def _largest_step(setting: Setting, steps: int) -> float:

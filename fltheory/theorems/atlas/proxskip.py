@@ -39,7 +39,7 @@ from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
 from fltheory.numbers.of_setting import value_in
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.atlas.client_models import check_affordable, widened
+from fltheory.theorems.atlas.client_models import check_affordable, clients_in_the_plane, widened
 
 _PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
 
@@ -135,12 +135,7 @@ def _setting(
     sigma: float = 0.0,
 ) -> Setting:
     """Four clients in the plane, L = 1; ``step`` is gamma L."""
-    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * 2
-    problem = QuadraticProblem(
-        [np.diag(one) for one in curvatures],
-        spread * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]]),
-        sigma=sigma,
-    )
+    problem = clients_in_the_plane(condition, spread, sigma)
     method = ProxSkip(step, communication)
     x0 = problem.x_star + np.array([start, 0.0])
     return Setting(method, problem, UniformSubset(4, 4), int(rounds), x0)
@@ -151,7 +146,7 @@ def _own(setting: Setting) -> Setting:
     steps = value_in("local_steps", setting)
     method = ProxSkip(JUST_BELOW / setting.problem.L, 1 / steps)
     rounds = setting.rounds * steps
-    return Setting(method, setting.problem, setting.participation, rounds, setting.x0)
+    return replace(setting, algorithm=method, rounds=rounds)
 
 
 _OWN = OwnRun(

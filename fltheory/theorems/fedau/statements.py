@@ -203,7 +203,7 @@ def _slower(setting: Setting, divisor: int) -> Setting:
     if not isinstance(algorithm, FedAU | WeightedFedAvg):
         raise ValueError(f"algorithm must be FedAU or WeightedFedAvg, got {algorithm!r}")
     slower = replace(algorithm, client_lr=algorithm.client_lr / divisor)
-    return Setting(slower, setting.problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=slower)
 
 
 _DIVISORS = (1, 10, 100, 316, 1000)
@@ -405,7 +405,7 @@ def _longer(setting: Setting, rounds: int) -> Setting:
     of = fedau_of(setting)
     factor = math.sqrt(min(setting.rounds / rounds, 10))
     changed = replace(of.algorithm, client_lr=of.algorithm.client_lr * factor)
-    return Setting(changed, setting.problem, setting.participation, rounds, setting.x0)
+    return replace(setting, algorithm=changed, rounds=rounds)
 
 
 def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
@@ -465,7 +465,7 @@ def _with(
     """Return the same object for the same numbers, so that readings share its truth."""
     steps = fedau_of(setting).algorithm.local_steps
     algorithm = FedAU(client_lr, steps, cutoff=cutoff, server_lr=server_lr)
-    return Setting(algorithm, setting.problem, setting.participation, rounds, setting.x0)
+    return replace(setting, algorithm=algorithm, rounds=rounds)
 
 
 def _order_4(psi: sp.Expr, logarithms: sp.Expr, noise: sp.Expr) -> sp.Expr:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from fltheory.algorithms import FedAU
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import sampled_weight_errors
@@ -110,16 +111,11 @@ def _against_count_from_cutoff(setting: Setting) -> tuple[float, float]:
     return _worst_ratio(setting, counted, from_cutoff=True)
 
 
-def _with_rounds(setting: Setting, rounds: int) -> Setting:
-    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
-
-
 def _with_cutoff(setting: Setting, cutoff: int) -> Setting:
     algorithm = setting.algorithm
     if not isinstance(algorithm, FedAU):
         raise ValueError(f"algorithm must be FedAU to have a cut-off, got {algorithm!r}")
-    changed = replace(algorithm, cutoff=cutoff)
-    return Setting(changed, setting.problem, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=replace(algorithm, cutoff=cutoff))
 
 
 def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
@@ -130,7 +126,15 @@ def _three_decades_of_cutoffs(setting: Setting) -> tuple[int, ...]:
     return (1, 10, 100, 316, 1000)
 
 
-THEOREM_3 = PointClaim(
+_on_weights = partial(
+    PointClaim,
+    hypotheses=_HYPOTHESES,
+    domain=with_cutoff,
+    symbols=_LETTERS,
+    regimes=regimes.THEOREM_3,
+)
+
+THEOREM_3 = _on_weights(
     id="fedau/3",
     reading="derived",
     title="FedAU's weights: their mean squared error over rounds and clients",
@@ -144,10 +148,6 @@ THEOREM_3 = PointClaim(
         certified="mean_weight_error",
     ),
     bound=as_printed(lambda: (v_2 + 2 * K * v_1 * H_T) / T + b_K),
-    hypotheses=_HYPOTHESES,
-    domain=with_cutoff,
-    symbols=_LETTERS,
-    regimes=regimes.THEOREM_3,
     note=(
         "The proof's last line, 2K(1-p)/t + (1-p)^(2K), summed over t = 1 .. T-1, plus (1-p)^2 "
         "for round 0, where omega is 1. The proof reaches that line by a step that fails for t < "
@@ -161,14 +161,14 @@ THEOREM_3_PRINTED = RateClaim(
     source=THEOREM_3.source,
     theorem=THEOREM_3,
     axes=(
-        RateAxis(T, K * sp.log(T) / T + b_K, _three_decades_of_rounds, _with_rounds),
+        RateAxis(T, K * sp.log(T) / T + b_K, _three_decades_of_rounds, with_rounds),
         RateAxis(K, K * sp.log(T) / T + b_K, _three_decades_of_cutoffs, _with_cutoff),
     ),
     regimes=regimes.THEOREM_3_ORDER,
     note="To the letter: O(K log T/T + 1/N sum_n (1 - p_n)^(2K)), the constant left open.",
 )
 
-LAST_LINE = PointClaim(
+LAST_LINE = _on_weights(
     id="fedau/3-rounds",
     title="FedAU's weights: the error in every round, last line of Theorem 3's proof",
     source=f"{PAPER}, proof of Theorem 3",
@@ -179,10 +179,6 @@ LAST_LINE = PointClaim(
         certified="weight_error_share",
     ),
     bound=sp.Integer(1),
-    hypotheses=_HYPOTHESES,
-    domain=with_cutoff,
-    symbols=_LETTERS,
-    regimes=regimes.THEOREM_3,
     note="To the letter, in every round and for every client.",
     kind=StatementKind.STEP,
 )
@@ -195,7 +191,7 @@ def _against_count_latex(first: str) -> str:
     )
 
 
-STEP = PointClaim(
+STEP = _on_weights(
     id="fedau/3-step",
     title="FedAU's weights: the error as if at least floor(t/K) intervals were averaged",
     source=f"{PAPER}, proof of Theorem 3",
@@ -208,10 +204,6 @@ STEP = PointClaim(
         certified="weight_error_ratio",
     ),
     bound=sp.Integer(1),
-    hypotheses=_HYPOTHESES,
-    domain=with_cutoff,
-    symbols=_LETTERS,
-    regimes=regimes.THEOREM_3,
     note=(
         "To the letter: the error is split as if E omega_t were E S_n, and the number of ended "
         "intervals is taken to be at least floor(t/K), or one before round K. Before round K "

@@ -14,7 +14,7 @@ from fltheory.algorithms import FedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import KnownDecay, RateAxis
+from fltheory.claims.rate_axis import KnownDecay, RateAxis, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work, rational_trajectory
@@ -108,10 +108,6 @@ def _multiples_of_participants(setting: Setting) -> tuple[int, ...]:
     return tuple(size * times for times in _GRID)
 
 
-def _in_rounds(setting: Setting, rounds: int) -> Setting:
-    return replace(setting, rounds=rounds)
-
-
 def _in_steps(setting: Setting, steps: int) -> Setting:
     return replace(setting, algorithm=replace(safari_of(setting), local_steps=steps))
 
@@ -200,7 +196,7 @@ def _axes(*, faster: bool, hypotheses: tuple[Hypothesis, ...], tried: bool) -> t
         R,
         R**-_HALF,
         COROLLARY_1.axes[0].grid,
-        _nearly_all(_in_rounds, faster=faster),
+        _nearly_all(with_rounds, faster=faster),
         hypotheses,
     )
     about = "q = 1/2, eta_s = 1/5"

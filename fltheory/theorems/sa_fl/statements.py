@@ -26,7 +26,7 @@ import sympy as sp
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.observables import Observable, ParticipantExcessLoss, ParticipantGradientSum
@@ -424,7 +424,7 @@ def _rescheduled(setting: Setting, rounds: int, assist_lr: float, ratio: float) 
     """Return the setting with R and eta_s changed, and eta_c = ratio * eta_s."""
     algorithm = safari_of(setting)
     changed = replace(algorithm, assist_lr=assist_lr, client_lr=ratio * assist_lr)
-    return Setting(changed, setting.problem, setting.participation, rounds, setting.x0)
+    return replace(setting, algorithm=changed, rounds=rounds)
 
 
 def safari_of(setting: Setting) -> Safari:
@@ -462,7 +462,7 @@ def _with_local_steps(setting: Setting, steps: int) -> Setting:
     size = _participants(setting)
     quieter = replace(problem, server_sigma=problem.sigma / math.sqrt(2 * size * steps))
     algorithm = replace(safari_of(setting), local_steps=steps)
-    return Setting(algorithm, quieter, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, algorithm=algorithm, problem=quieter)
 
 
 def _corollary_1_steps(setting: Setting, steps: int) -> Setting:
@@ -505,46 +505,6 @@ FASTER_STEP = _step_of_corollary_1(
 )
 
 
-def corollary_1_repaired(theorem: Theorem) -> RateClaim:
-    """Return Corollary 1 on a repaired Theorem 4, with clients' rounds as rare as it asks for."""
-    few = "few clients' rounds"
-    return replace(
-        COROLLARY_1,
-        reading="repaired",
-        theorem=theorem,
-        derivation=proof_rates.corollary_1_repaired(theorem.bound),
-        axes=(
-            replace(
-                COROLLARY_1.axes[0],
-                schedule=_corollary_1_rounds_rare,
-                hypotheses=(
-                    PLAIN_STEP,
-                    Hypothesis(few, sp.Le(q, 1 / sp.sqrt(R)), "4 q sigma_G^2, (52)"),
-                ),
-            ),
-            replace(
-                COROLLARY_1.axes[1],
-                schedule=_corollary_1_steps_rare,
-                hypotheses=(
-                    FASTER_STEP,
-                    _QUIET_SERVER,
-                    Hypothesis(
-                        few,
-                        as_printed(lambda: sp.Le(q, 1 / sp.sqrt(m * K * R))),
-                        "4 q sigma_G^2, (52)",
-                    ),
-                ),
-            ),
-        ),
-        note=(
-            "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order: q <= "
-            "1/sqrt(R) with eta_s = 1/sqrt(R), and q <= 1/sqrt(mKR) with eta_s = sqrt(mK/R) for "
-            "the second claim, whose first term needs that step size. Tested at half of these "
-            "limits on q."
-        ),
-    )
-
-
 def _corollary_2_rounds(setting: Setting, rounds: int) -> Setting:
     """Scale both step sizes by log(R)/R from their values at the setting's own R."""
     algorithm = safari_of(setting)
@@ -558,10 +518,6 @@ def _corollary_2_rounds_rare(setting: Setting, rounds: int) -> Setting:
     return _rarer(_corollary_2_rounds(setting, rounds), math.log(rounds) / (2 * rounds))
 
 
-def _constant_steps(setting: Setting, rounds: int) -> Setting:
-    return replace(setting, rounds=rounds)
-
-
 def _slowly_falling_steps(setting: Setting, rounds: int) -> Setting:
     """Scale both step sizes by 1/sqrt(R) from their values at the setting's own R."""
     algorithm = safari_of(setting)
@@ -573,35 +529,6 @@ def _slowly_falling_steps(setting: Setting, rounds: int) -> Setting:
 def _three_decades_of_twice_the_rounds(setting: Setting) -> tuple[int, ...]:
     """From later on: at R = 100 an etabar of log(R)/R is too large for eta_c <= 1/(16LK)."""
     return tuple(2 * rounds for rounds in _three_decades_of_rounds(setting))
-
-
-def corollary_2_repaired(theorem: Theorem) -> RateClaim:
-    """Return Corollary 2 on a repaired Theorem 5, with clients' rounds as rare as it asks for."""
-    contraction = COROLLARY_2_DERIVED.axes[0].hypotheses
-    few = Hypothesis(
-        "few clients' rounds",
-        as_printed(lambda: sp.Le(q, sp.log(R) / R)),
-        "4 q sigma_G^2/mu^2, (78)",
-    )
-    return replace(
-        COROLLARY_2,
-        reading="repaired",
-        theorem=theorem,
-        derivation=proof_rates.corollary_2_repaired(theorem.bound),
-        axes=(
-            replace(
-                COROLLARY_2.axes[0],
-                grid=_three_decades_of_twice_the_rounds,
-                schedule=_corollary_2_rounds_rare,
-                hypotheses=(*contraction, few),
-            ),
-        ),
-        note=(
-            "With 4 q sigma_G^2/mu^2 in the bound, q must fall as fast as the claimed order, q <= "
-            "log(R)/R; and log(R)/R <= etabar <= 10 log(R)/R, where 10 stands for any constant, as "
-            "in the derived reading. Tested at half of this limit on q."
-        ),
-    )
 
 
 _QUIET_SERVER = Hypothesis(
@@ -623,7 +550,7 @@ COROLLARY_1 = RateClaim(
             _three_decades_of_rounds,
             _corollary_1_rounds,
             (PLAIN_STEP,),
-            families={"constant steps": _constant_steps},
+            families={"constant steps": with_rounds},
         ),
         RateAxis(
             K,
@@ -656,7 +583,7 @@ COROLLARY_1_DERIVED = replace(
             _three_decades_of_rounds,
             _corollary_1_rounds_with_speedup,
             (FASTER_STEP,),
-            families={"constant steps": _constant_steps},
+            families={"constant steps": with_rounds},
         ),
         RateAxis(
             K,
@@ -690,7 +617,7 @@ COROLLARY_2 = RateClaim(
             _three_decades_of_rounds,
             _corollary_2_rounds,
             families={
-                "constant steps": _constant_steps,
+                "constant steps": with_rounds,
                 "steps of order 1/sqrt(R)": _slowly_falling_steps,
             },
         ),
@@ -934,8 +861,69 @@ REPAIR_5 = Repair(
 
 _REPAIRED_4 = REPAIR_4.theorem()
 _REPAIRED_5 = replace(REPAIR_5.theorem(), own_run=OWN_5_REPAIRED)
-COROLLARY_1_REPAIRED = corollary_1_repaired(_REPAIRED_4)
-COROLLARY_2_REPAIRED = corollary_2_repaired(_REPAIRED_5)
+
+COROLLARY_1_REPAIRED = replace(
+    COROLLARY_1,
+    reading="repaired",
+    theorem=_REPAIRED_4,
+    derivation=proof_rates.corollary_1_repaired(_REPAIRED_4.bound),
+    axes=(
+        replace(
+            COROLLARY_1.axes[0],
+            schedule=_corollary_1_rounds_rare,
+            hypotheses=(
+                PLAIN_STEP,
+                Hypothesis("few clients' rounds", sp.Le(q, 1 / sp.sqrt(R)), "4 q sigma_G^2, (52)"),
+            ),
+        ),
+        replace(
+            COROLLARY_1.axes[1],
+            schedule=_corollary_1_steps_rare,
+            hypotheses=(
+                FASTER_STEP,
+                _QUIET_SERVER,
+                Hypothesis(
+                    "few clients' rounds",
+                    as_printed(lambda: sp.Le(q, 1 / sp.sqrt(m * K * R))),
+                    "4 q sigma_G^2, (52)",
+                ),
+            ),
+        ),
+    ),
+    note=(
+        "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order: q <= "
+        "1/sqrt(R) with eta_s = 1/sqrt(R), and q <= 1/sqrt(mKR) with eta_s = sqrt(mK/R) for "
+        "the second claim, whose first term needs that step size. Tested at half of these "
+        "limits on q."
+    ),
+)
+
+COROLLARY_2_REPAIRED = replace(
+    COROLLARY_2,
+    reading="repaired",
+    theorem=_REPAIRED_5,
+    derivation=proof_rates.corollary_2_repaired(_REPAIRED_5.bound),
+    axes=(
+        replace(
+            COROLLARY_2.axes[0],
+            grid=_three_decades_of_twice_the_rounds,
+            schedule=_corollary_2_rounds_rare,
+            hypotheses=(
+                *COROLLARY_2_DERIVED.axes[0].hypotheses,
+                Hypothesis(
+                    "few clients' rounds",
+                    as_printed(lambda: sp.Le(q, sp.log(R) / R)),
+                    "4 q sigma_G^2/mu^2, (78)",
+                ),
+            ),
+        ),
+    ),
+    note=(
+        "With 4 q sigma_G^2/mu^2 in the bound, q must fall as fast as the claimed order, q <= "
+        "log(R)/R; and log(R)/R <= etabar <= 10 log(R)/R, where 10 stands for any constant, as "
+        "in the derived reading. Tested at half of this limit on q."
+    ),
+)
 
 
 STATEMENTS: tuple[Statement, ...] = (

@@ -598,10 +598,6 @@ class _File:
 
     def _sides(self) -> Iterator[str]:
         s = self._s
-        hints = f"{rational(self._rate)} {rational(_LN_2)} {self._rest()}"
-        number = _number(Fraction(self._document["bound"]))
-        said = f"is_below s (around t_reach) {hints} around_reals t_bound {number} = true"
-        yield from _lemma("bounded", said, _COMPUTED)
         truth, at = Fraction(self._document["truth"]), rational(s.biased)
         proof = f"replace w_B with (Q2R {at}) by by_numbers. "
         if truth <= 0:
@@ -614,6 +610,10 @@ class _File:
                 f"{rational(slope)} {_number(truth)}) as [m Above]; [{_COMPUTED[:-1]}|exact Above]."
             )
         yield from _lemma("truth", self._said_truth(), proof)
+        hints = f"{rational(self._rate)} {rational(_LN_2)} {self._rest()}"
+        number = _number(Fraction(self._document["bound"]))
+        said = f"is_below s (around t_reach) {hints} around_reals t_bound {number} = true"
+        yield from _lemma("bounded", said, _COMPUTED)
         yield ""
 
     # ------------------------------------------------------------ the theorem

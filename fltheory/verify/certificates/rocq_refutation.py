@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from fltheory.verify.certificates.rocq_chains import chain_refutation, is_on_chain
-from fltheory.worst_case.proof.rocq_export import refused, wrapped
+from fltheory.worst_case.proof.rocq_export import listed, rational, refused, wrapped
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
 MOST_STEPS = 1_000
@@ -101,18 +101,12 @@ Open Scope Q_scope.
 # ---------------------------------------------------------------- numbers
 
 
-def _rational(value: Fraction) -> str:
-    if value.denominator == 1:
-        return f"({value.numerator})" if value < 0 else str(value.numerator)
-    return f"({value.numerator} # {value.denominator})"
-
-
 def _rows(rows: Sequence[Row]) -> str:
-    return f"[{'; '.join(map(_row, rows))}]"
+    return listed(map(_row, rows))
 
 
 def _row(row: Row) -> str:
-    return f"[{'; '.join(map(_rational, row))}]"
+    return listed(map(rational, row))
 
 
 def _root(value: Fraction) -> Fraction | None:
@@ -185,7 +179,7 @@ class _Played:
                 raise refused(f"more than {most} {what}")
 
     def lines(self) -> Iterator[str]:
-        counts, numbers = self.counts, {k: _rational(v) for k, v in self.numbers.items()}
+        counts, numbers = self.counts, {k: rational(v) for k, v in self.numbers.items()}
         fields = {
             "dimension": f"{counts['dimension']}%nat",
             "clients": f"{counts['clients']}%nat",
@@ -216,7 +210,7 @@ class _Played:
         if not self.is_safari:
             del fields["q"], fields["assist_lr"]
         if name in fields:
-            return f"Q2R ({fields[name]} s)", f"(Number {_rational(self.numbers[fields[name]])})"
+            return f"Q2R ({fields[name]} s)", f"(Number {rational(self.numbers[fields[name]])})"
         counts = {"participants": "participants", "local_steps": "local_steps"}
         counts["n_clients"] = "clients"
         if name in counts:

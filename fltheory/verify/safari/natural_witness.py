@@ -23,8 +23,14 @@ from fltheory.grammar.refutation import Mend, Weight
 from fltheory.theorems import Theorem
 from fltheory.theorems.sa_fl.statements import FAULTS
 from fltheory.verify.safari.coin_paths import holds_on_every_path, is_function_of_coins
-from fltheory.verify.safari.extremal_instances import Genes, Layout, coupling_of, decoded
-from fltheory.verify.safari.instance_batch import InstanceBatch, assess
+from fltheory.verify.safari.instances import (
+    Genes,
+    InstanceBatch,
+    Layout,
+    assess,
+    coupling_of,
+    decoded,
+)
 from fltheory.verify.safari.witness import Witness
 
 BUDGET = 4000

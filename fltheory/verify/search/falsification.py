@@ -12,15 +12,13 @@ from fltheory.claims.statement import Statement
 from fltheory.grammar.refutation import Mend
 from fltheory.long_work.progress import Progress, within
 from fltheory.theorems.registry import statement_of
-from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
-from fltheory.verify.safari.instance_search import InstanceSearch
+from fltheory.verify.safari.instances import InstanceSearch, about_safari, is_about_safari
 from fltheory.verify.safari.natural_witness import BUDGET as NATURAL_BUDGET
 from fltheory.verify.safari.natural_witness import NaturalWitness, natural_witnesses, preferred
 from fltheory.verify.safari.witness import Witness
 from fltheory.verify.search.family_search import FamilySearch, FamilyWitness
 from fltheory.verify.search.search import Search
-from fltheory.verify.search.setting_numbers import AnySetting
-from fltheory.verify.search.setting_search import FoundSetting, SettingSearch
+from fltheory.verify.search.setting_search import AnySetting, FoundSetting, SettingSearch
 
 Found = Witness | FamilyWitness | FoundSetting
 

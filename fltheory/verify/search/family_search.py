@@ -16,8 +16,7 @@ from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.theorems import Family, Parameter
 from fltheory.verify.check import check
-from fltheory.verify.search.naturalness import oddities
-from fltheory.verify.search.search import Search, simplified
+from fltheory.verify.search.search import Search, oddities, simplified
 
 _RANDOM_SHARE = 0.5
 _LEADERS = 8

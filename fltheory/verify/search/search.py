@@ -10,6 +10,9 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from fltheory import validation
+from fltheory.engines import Setting
+from fltheory.learnability.system import FederatedSystem, LearningSetting, TailCase, UniformPair
+from fltheory.validation import FloatArray
 
 Found = TypeVar("Found")
 Place = TypeVar("Place")
@@ -101,3 +104,119 @@ def simplified(
             if tried >= most:
                 return found
     return found
+
+
+# ------------------------------------------------------------ what makes a setting unnatural
+
+LEAST_ROUNDS = 100
+LEAST, LARGEST = 0.01, 100.0
+RAREST = 0.05
+LEAST_COUNT = 10
+LEAST_DELTA = 1e-9
+RULE = (
+    f"at least two clients that are not all alike, {LEAST_ROUNDS} rounds, gradient noise unless a "
+    f"projection is to be followed exactly, probabilities of {RAREST:g} to {1 - RAREST:g} unless "
+    "certain, client steps of at most 1/L, and curvatures, distances, noise and the server's step "
+    f"size of {LEAST:g} to {LARGEST:g}"
+)
+_SMALL_ERROR = 1e-9
+
+
+def oddities(setting: Setting | LearningSetting) -> tuple[str, ...]:
+    """Return what makes a setting look made up; nothing for a natural one.
+
+    A natural setting has, see ``RULE``, at least two clients that are not all alike, 100 rounds,
+    gradient noise, probabilities of 0.05 to 0.95 (or 0 or 1), client steps of at most 1/L, and
+    curvatures, distances, noise and the server's step size of 0.01 to 100. Where models are
+    projected, a run with noise cannot be followed exactly, so that exact gradients are not odd.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.participation import Bernoulli
+    >>> from fltheory.problems import QuadraticProblem
+    >>> problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=1.0)
+    >>> oddities(Setting(FedAvg(0.1, 5), problem, Bernoulli([0.5, 0.3]), 200, [3.0]))
+    ()
+    >>> oddities(Setting(FedAvg(0.1, 5), problem, Bernoulli([0.5, 0.3]), 2, [3.0]))
+    ('2 rounds',)
+    """
+    return tuple(_oddities(setting) if isinstance(setting, Setting) else _of_learning(setting))
+
+
+def _of_learning(problem: LearningSetting) -> Iterator[str]:
+    """Yield what looks made up about a learning problem."""
+    if isinstance(problem, FederatedSystem):
+        if min(problem.M, problem.n) < LEAST_COUNT:
+            yield f"{problem.M} clients with {problem.n} samples"
+        yield from _outside("a capacity", np.array([problem.m / problem.M]), RAREST, 1 - RAREST)
+    if isinstance(problem, TailCase) and (problem.m < LEAST_ROUNDS or problem.delta < LEAST_DELTA):
+        yield f"delta = {float(problem.delta):.3g} with {problem.m} samples"
+    if isinstance(problem, UniformPair) and problem.target in (problem.c, problem.d):
+        yield "a target at the end of a support"
+
+
+def _oddities(setting: Setting) -> Iterator[str]:
+    problem, x0 = setting.problem, np.asarray(setting.x0, dtype=np.float64)
+    layers = _layers(setting)
+    projects = any(hasattr(layer, "onto") for layer in layers)
+    if problem.n_clients < 2:
+        yield "one client"
+    elif _alike(setting):
+        yield "clients that are all alike"
+    if setting.rounds < LEAST_ROUNDS:
+        yield f"{setting.rounds} rounds"
+    if max(problem.sigma, problem.server_sigma) == 0 and not projects:
+        yield "no gradient noise"
+    chances = np.asarray(setting.participation.marginals)
+    uncertain = chances[(chances > _SMALL_ERROR) & (chances < 1 - _SMALL_ERROR)]
+    yield from _outside("a probability", uncertain, RAREST, 1 - RAREST)
+    sizes = {
+        "a curvature": np.array([problem.L, problem.mu]),
+        "a distance": np.array([np.linalg.norm(x0 - problem.x_star), _spread(setting)]),
+        "noise": np.array([problem.sigma, problem.server_sigma]),
+        "a server step size": np.array(getattr(layers[-1], "server_lr", 1.0)).ravel(),
+    }
+    for name, values in sizes.items():
+        yield from _outside(name, values[values > _SMALL_ERROR], LEAST, LARGEST)
+    if getattr(layers[-1], "q", 0.5) in (0, 1):
+        yield "one kind of round alone"
+    step = getattr(layers[-1], "client_lr", 0.0) * problem.L
+    if step > 1 + _SMALL_ERROR:
+        yield f"a client step of {step:.3g}/L"
+
+
+def _outside(name: str, values: FloatArray, low: float, high: float) -> Iterator[str]:
+    """Yield the worst of some numbers that leave a range."""
+    out = values[(values < low * (1 - _SMALL_ERROR)) | (values > high * (1 + _SMALL_ERROR))]
+    if out.size:
+        yield f"{name} of {out[0]:.3g}"
+
+
+def _alike(setting: Setting) -> bool:
+    """Tell whether all clients have one gradient, at x0 and next to it."""
+    problem, x0 = setting.problem, np.asarray(setting.x0, dtype=np.float64)
+    everybody = np.arange(problem.n_clients)
+    for x in (x0, x0 + 1.0):
+        gradients = problem.client_gradients(np.tile(x, (problem.n_clients, 1)), everybody)
+        if not np.allclose(gradients, gradients[0], rtol=_SMALL_ERROR, atol=_SMALL_ERROR):
+            return False
+    return True
+
+
+def _spread(setting: Setting) -> float:
+    """Return how far the farthest minimiser of a client is from w*; 0 where none is known."""
+    optima = getattr(setting.problem, "optima", None)
+    if optima is None:
+        return 0.0
+    return float(np.linalg.norm(optima - setting.problem.x_star, axis=-1).max())
+
+
+def _layers(setting: Setting) -> tuple[object, ...]:
+    """Return the algorithm and what it is wrapped around, the innermost last."""
+    layers: list[object] = []
+    layer: object = setting.algorithm
+    while layer is not None:
+        layers.append(layer)
+        layer = getattr(layer, "algorithm", getattr(layer, "scaffold", None))
+    return tuple(layers)

@@ -37,13 +37,11 @@ from fltheory.worst_case.correlated.bound import best_correlated_bound
 from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.memory import MemoryRound, proved_gap
 from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of, bound_of
 from fltheory.worst_case.rounds.certificate import proved, raised
 from fltheory.worst_case.rounds.client_class import ClientClass
 from fltheory.worst_case.rounds.measure import DESCENT, AnyClass, Gap
-from fltheory.worst_case.rounds.one_round import OneRound
-from fltheory.worst_case.rounds.played import Played
+from fltheory.worst_case.rounds.one_round import AveragingRound, OneRound, Played
 
 # Shares by which what is proved may be above the solver's value, in turn.
 _MARGINS = (Fraction(1, 10**6), Fraction(1, 10**5), Fraction(1, 10**4))
@@ -68,7 +66,7 @@ class ProvedBound:
 
     value: float
     clients: AnyClass
-    proofs: tuple[ProofFile, ...]
+    proofs: tuple[ProofFile[Any], ...]
     at: str
 
 
@@ -324,7 +322,7 @@ def _loss_of_falling_steps(setting: Setting) -> ProvedBound:
 
 def _after(rounds: list[Any], clients: ClientClass, squared: float) -> ProvedBound:
     """Bound the squared distance round by round, each stretch of equal rounds at one rate."""
-    proofs: list[ProofFile] = []
+    proofs: list[ProofFile[Any]] = []
     for a_round, alike in groupby(rounds):
         found = _stretch(a_round, len(list(alike)), clients, squared)
         squared = found.value

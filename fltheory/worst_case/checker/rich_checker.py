@@ -422,21 +422,10 @@ class _Columns(plain.Columns):
             super()._fill(key)
 
 
-def check_rich(proof: RichProof) -> None:
-    """Accept a certificate that proves its claim, and nothing else.
-
-    Raises
-    ------
-    ProofError
-        With the first thing that fails.
-    """
-    RichChecker(proof).check()
-
-
 def checked(text: str) -> str:
     """Check a certificate's text and return its claim."""
     proof = parsed(text)
-    check_rich(proof)
+    RichChecker(proof).check()
     return kernel.with_numbers(plain.CLAIMS[proof.measure], proof.bound)
 
 

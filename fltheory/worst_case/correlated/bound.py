@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -19,21 +19,19 @@ from fltheory import validation
 from fltheory.decimals import as_fraction, fraction_text
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import correlated_checker
-from fltheory.worst_case.checker.correlated_checker import CorrelatedProof, check_correlated
-from fltheory.worst_case.checker.kernel import ProofError
+from fltheory.worst_case.checker.correlated_checker import CorrelatedProof
 from fltheory.worst_case.correlated.program import (
     CorrelatedSolution,
     OnOffProgram,
     cells_of,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import ProofFile, class_text
+from fltheory.worst_case.proof.proof_file import ProofFile, class_text, first_accepted
 from fltheory.worst_case.proof.rocq_bursts import bursts_theorem
-from fltheory.worst_case.rounds.averaging_round import AveragingRound, ParticipantChain
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.one_round import AveragingRound, ParticipantChain
 
 Measured: TypeAlias = Literal["distance", "loss"]
-_Certificate = TypeVar("_Certificate", bound=ProofFile)
 
 # Units of gradients at x*, in turn: the solver stalls where its numbers are far from 1.
 UNITS = (1, 8, Fraction(1, 8), 128)
@@ -399,34 +397,22 @@ def correlated_certificate(bound: CorrelatedBound, margin: float = 1e-6) -> Corr
 
     Parameters and errors are those of `certificate`.
     """
-    return first_proof(bound, margin, solutions(bound.request), proof_text, CorrelatedCertificate)
+    texts = texts_of(bound, margin, solutions(bound.request), proof_text)
+    return first_accepted(CorrelatedCertificate, texts, margin)
 
 
-def first_proof(
+def texts_of(
     bound: CorrelatedBound,
     margin: float,
     others: Iterator[Solved],
     text_of: Callable[[Request, Fraction, Any, int], str],
-    kind: type[_Certificate],
-) -> _Certificate:
-    """Return the first certificate that the checker accepts, from the bound's solution or others.
-
-    Raises
-    ------
-    ArithmeticError
-        If there is none.
-    """
+) -> Iterator[str]:
+    """Yield certificates to be tried, from the bound's own solution and then from others."""
     share = 1 + float(exact("margin", margin, above=0))
     for solved in chain([bound.solved], others):
         widest = _widest(bound, solved, share)
         for bits in BITS if widest is not None else ():
-            made = kind(text_of(bound.request, solved.unit, widest, bits))
-            try:
-                made.verify()
-            except ProofError:
-                continue
-            return made
-    raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
+            yield text_of(bound.request, solved.unit, widest, bits)
 
 
 def _widest(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedSolution | None:
@@ -571,7 +557,7 @@ def _balanced(rows: FloatArray, dyadic: Any, factor: Fraction, wanted: Fraction)
 
 
 @dataclass(frozen=True)
-class CorrelatedCertificate(ProofFile):
+class CorrelatedCertificate(ProofFile[CorrelatedProof]):
     """A proof of a bound where clients come and go in bursts, as JSON.
 
     Attributes
@@ -579,14 +565,7 @@ class CorrelatedCertificate(ProofFile):
     text : str
     """
 
-    kind = correlated_checker.KIND
-    most_characters = correlated_checker.MOST_CHARACTERS
-    check: ClassVar[staticmethod[[Any], None]] = staticmethod(check_correlated)
-
-    @property
-    def proof(self) -> CorrelatedProof:
-        """What it says, read again from its text."""
-        return correlated_checker.parsed(self.text)
+    checker: ClassVar[Any] = correlated_checker
 
     def rocq_theorem(self) -> str:
         """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.

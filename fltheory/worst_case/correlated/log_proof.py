@@ -35,8 +35,8 @@ from fltheory.worst_case.correlated.phases import (
     best_two_phases,
     phases_certificate,
 )
-from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, Averaging, AveragingRound
 from fltheory.worst_case.rounds.client_class import ClientClass, check_ratio
+from fltheory.worst_case.rounds.one_round import AvailabilityGroup, Averaging, AveragingRound
 
 # What is proved in a few seconds: numbers of clients present, of two groups and of one.
 _MOST_STATES = {2: 30, 1: 61}

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, groupby, pairwise, permutations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from fltheory import validation
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import phases_checker
-from fltheory.worst_case.checker.kernel import ProofError
 from fltheory.worst_case.checker.phases_checker import PhasesProof
 from fltheory.worst_case.correlated import bound as one_phase
 from fltheory.worst_case.correlated.program import (
@@ -32,9 +31,9 @@ from fltheory.worst_case.correlated.program import (
     OnOffProgram,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.proof.proof_file import ProofFile, first_accepted
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, optimum
 
 _BITS_OF_BOUND = 80
@@ -653,18 +652,14 @@ def phases_certificate(bound: PhasedBound, margin: float = 1e-6) -> PhasesCertif
     """
     share = float(exact("margin", margin, above=0))
     others = _solved(bound.round, bound.client_class, bound.phases, bound.distance)
-    for solved in chain([bound.solved], others):
-        widest = solved.program.solve(share, solved.unknowns)
-        if widest is None:
-            continue
-        for bits in one_phase.BITS:
-            made = PhasesCertificate(_text(bound, solved, widest, bits))
-            try:
-                made.verify()
-            except ProofError:
-                continue
-            return made
-    raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
+
+    def texts() -> Iterator[str]:
+        for solved in chain([bound.solved], others):
+            widest = solved.program.solve(share, solved.unknowns)
+            if widest is not None:
+                yield from (_text(bound, solved, widest, bits) for bits in one_phase.BITS)
+
+    return first_accepted(PhasesCertificate, texts(), margin)
 
 
 def _text(bound: PhasedBound, solved: SolvedPhases, widest: FloatArray, bits: int) -> str:
@@ -700,7 +695,7 @@ def _text(bound: PhasedBound, solved: SolvedPhases, widest: FloatArray, bits: in
 
 
 @dataclass(frozen=True)
-class PhasesCertificate(ProofFile):
+class PhasesCertificate(ProofFile[PhasesProof]):
     """A proof of a bound on a run in phases, as JSON.
 
     Attributes
@@ -708,14 +703,7 @@ class PhasesCertificate(ProofFile):
     text : str
     """
 
-    kind = phases_checker.KIND
-    most_characters = phases_checker.MOST_CHARACTERS
-    check = staticmethod(phases_checker.check_phases)
-
-    @property
-    def proof(self) -> PhasesProof:
-        """What it says, read again from its text."""
-        return phases_checker.parsed(self.text)
+    checker: ClassVar[Any] = phases_checker
 
     @property
     def lines(self) -> tuple[str, ...]:

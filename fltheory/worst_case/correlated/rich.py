@@ -34,14 +34,13 @@ import numpy as np
 from fltheory.decimals import as_fraction
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import rich_checker
-from fltheory.worst_case.checker.rich_checker import RichProof, check_rich
 from fltheory.worst_case.correlated.bound import (
     CorrelatedBound,
     CorrelatedCertificate,
     Request,
     claim_text,
-    first_proof,
     solutions,
+    texts_of,
     units_of,
 )
 from fltheory.worst_case.correlated.program import (
@@ -57,8 +56,8 @@ from fltheory.worst_case.correlated.program import (
     mixed,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.proof.proof_file import ProofFile, first_accepted
+from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block
 
 # Ends that are unknown; those of noise are zero.
@@ -642,7 +641,7 @@ def richer_bound(plain: CorrelatedBound) -> CorrelatedBound:
     >>> from fltheory.algorithms import Unbiased
     >>> from fltheory.participation import MarkovOnOff
     >>> from fltheory.worst_case.correlated.bound import best_correlated_bound
-    >>> from fltheory.worst_case.rounds.averaging_round import AveragingRound
+    >>> from fltheory.worst_case.rounds.one_round import AveragingRound
     >>> from fltheory.worst_case.rounds.client_class import ClientClass
     >>> unbiased = Unbiased([0.5] * 2, client_lr=0.1, local_steps=1, availability=[0.5] * 2)
     >>> a_round = AveragingRound.of(unbiased, MarkovOnOff([0.5] * 2, 0.9))
@@ -677,8 +676,8 @@ def rich_certificate(bound: RichBound, margin: float = 1e-6) -> RichCertificate:
 
     Parameters and errors are those of `certificate`.
     """
-    others = solutions(bound.request, RichProgram, _UNITS)
-    return first_proof(bound, margin, others, _text, RichCertificate)
+    texts = texts_of(bound, margin, solutions(bound.request, RichProgram, _UNITS), _text)
+    return first_accepted(RichCertificate, texts, margin)
 
 
 def _text(request: Request, unit: Fraction, found: RichSolution, bits: int) -> str:
@@ -766,13 +765,6 @@ class RichCertificate(CorrelatedCertificate):
     text : str
     """
 
-    kind = rich_checker.KIND
-    most_characters = rich_checker.MOST_CHARACTERS
-    check: ClassVar[staticmethod[[Any], None]] = staticmethod(check_rich)
+    checker: ClassVar[Any] = rich_checker
     # Rocq's library knows the plain function alone.
     rocq_theorem = ProofFile.rocq_theorem
-
-    @property
-    def proof(self) -> RichProof:  # type: ignore[override]
-        """What it says, read again from its text."""
-        return rich_checker.parsed(self.text)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from fltheory.decimals import fraction_text
 from fltheory.evidence.verdict import Scope
 from fltheory.files.whole_file import write_whole
+from fltheory.worst_case.checker.kernel import ProofError
+
+P = TypeVar("P")
+F = TypeVar("F", bound="ProofFile[Any]")
 
 
 class ClassOutcome(Enum):
@@ -29,30 +34,35 @@ class ClassOutcome(Enum):
 
 
 @dataclass(frozen=True)
-class ProofFile(ABC):
+class ProofFile(ABC, Generic[P]):
     """A proof as the text of its file.
 
     Attributes
     ----------
     text : str
         JSON, all numbers fractions.
-    kind : str
-        What the file says that it is.
-    most_characters : int
-        Longer files are refused.
-    check : callable
-        The checker's own function; it raises ValueError for what proves nothing.
+    checker : module
+        The checker of its kind, which reads it and raises ValueError for what proves nothing.
     """
 
     text: str
-    kind: ClassVar[str]
-    most_characters: ClassVar[int]
-    check: ClassVar[staticmethod[[Any], None]]
+    checker: ClassVar[Any]
+
+    @classmethod
+    def accepted(cls, text: str) -> Self | None:
+        """Return the proof in a text if its checker accepts it."""
+        made = cls(text)
+        try:
+            made.verify()
+        except ProofError:
+            return None
+        return made
 
     @property
-    @abstractmethod
-    def proof(self) -> Any:
+    def proof(self) -> P:
         """What it says, read again from its text."""
+        read: P = self.checker.parsed(self.text)
+        return read
 
     def verify(self) -> None:
         """Check it by its checker, which needs the standard library only.
@@ -62,7 +72,7 @@ class ProofFile(ABC):
         ValueError
             If it proves nothing, with the first thing that fails.
         """
-        self.check(self.proof)
+        self.checker.checked(self.text)
 
     @property
     @abstractmethod
@@ -85,12 +95,27 @@ class ProofFile(ABC):
         """
         raise ValueError(
             "a certificate must be of one round, of a method with memory, or of clients in bursts, "
-            f"to be a theorem for Rocq, got {self.kind!r}"
+            f"to be a theorem for Rocq, got {self.checker.KIND!r}"
         )
 
     def write(self, path: Path) -> None:
         """Write it to a file, whole or not at all."""
         write_whole(path, self.text)
+
+
+def first_accepted(kind: type[F], texts: Iterable[str], margin: float) -> F:
+    """Return the proof in the first text that its checker accepts.
+
+    Raises
+    ------
+    ArithmeticError
+        If there is none.
+    """
+    for text in texts:
+        made = kind.accepted(text)
+        if made is not None:
+            return made
+    raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
 
 
 # ---------------------------------------------------------------- words that lines are made of

@@ -13,6 +13,7 @@ from fltheory.worst_case.checker.correlated_checker import Checker, CorrelatedPr
 from fltheory.worst_case.checker.kernel import FractionRows, Fractions
 from fltheory.worst_case.proof.rocq_export import (
     HEAD,
+    defined,
     listed,
     pairs_listed,
     rational,
@@ -52,10 +53,10 @@ def bursts_theorem(proof: CorrelatedProof, name: str = "bound_for_every_loss") -
         }
     )
     head = HEAD.replace("Descent Rounds", "Bursts")
-    return "\n".join((head, *_claim(proof), *_certificate(proof), *_theorem(proof, name)))
+    return "\n".join((head, _claim(proof), _certificate(proof), *_theorem(proof, name)))
 
 
-def _claim(proof: CorrelatedProof) -> Iterator[str]:
+def _claim(proof: CorrelatedProof) -> str:
     own, bound = proof.groups[0], proof.bound
     values = {
         "crowd": f"{own.n_clients}%nat",
@@ -74,12 +75,10 @@ def _claim(proof: CorrelatedProof) -> Iterator[str]:
         "each_rate": rational(bound["rate"]),
         "each_heterogeneity": rational(bound["heterogeneity"]),
     }
-    yield "Definition the_claim : bursts_claim := {|"
-    yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
-    yield "|}.\n"
+    return defined("the_claim", "bursts_claim", values)
 
 
-def _certificate(proof: CorrelatedProof) -> Iterator[str]:
+def _certificate(proof: CorrelatedProof) -> str:
     checker, places = Checker(proof), range(len(proof.states))
     values = {
         "below": rational(proof.below),
@@ -90,9 +89,7 @@ def _certificate(proof: CorrelatedProof) -> Iterator[str]:
         "squares_from_below": listed([_squares(checker.end_slack(place)) for place in places]),
         "squares_at_first": _squares(checker.start_slack()),
     }
-    yield "Definition the_certificate : bursts_certificate := {|"
-    yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
-    yield "|}.\n"
+    return defined("the_certificate", "bursts_certificate", values)
 
 
 def _row(proof: CorrelatedProof, place: int) -> str:
@@ -185,21 +182,25 @@ def _theorem(proof: CorrelatedProof, name: str) -> Iterator[str]:
     own = proof.groups[0]
     n, bound = own.n_clients, {part: real(value) for part, value in proof.bound.items()}
     divided = "1" if proof.averaging == "weights" else "(Nat.max 1 (present there))"
-    run = (
-        f"(in_bursts {n} {real(own.availability)} {real(own.correlation)} (fun there =>\n"
-        f"      clients_round {n} {divided} {proof.local_steps} {real(proof.client_lr)} "
-        f"{real(proof.server_lr * own.weight)}\n        (exact_gradients G) (is_there there)) x"
+    played = (
+        f"(fun there =>\n      clients_round {n} {divided} {proof.local_steps} "
+        f"{real(proof.client_lr)} {real(proof.server_lr * own.weight)}\n"
+        "        (exact_gradients G) (is_there there))"
     )
+    run = f"(in_bursts {n} {real(own.availability)} {real(own.correlation)}"
     started = f"({bound['start']} * square (minus x xs) + {bound['start_heterogeneity']} * h)"
-    floor = f"{bound['heterogeneity']} * h"
-    value = "square (minus (snd state) xs)"
-    if proof.measure == "loss":
-        value = f"mean_loss {n} F (snd state) - mean_loss {n} F xs"
-    left = f"average T (fun t => expectation\n    {run} t)\n    (fun state => {value}))"
+    floor, value = f"{bound['heterogeneity']} * h", "(fun state => square (minus (snd state) xs))"
     right = f"{started} / INR T\n     + {floor}"
-    if proof.measure == "rate":
+    if proof.measure == "distance":
+        left = f"average T (fun t => expectation\n    {run} {played} x t)\n    {value})"
+    elif proof.measure == "loss":
+        left = (
+            f"expectation\n    {run} (summing {played}) (x, zero) T)\n    (fun state => "
+            f"mean_loss {n} F (scale (/ INR T) (snd (snd state)))) - mean_loss {n} F xs"
+        )
+    else:
         rate = bound["rate"]
-        left = f"expectation\n    {run} T)\n    (fun state => {value})"
+        left = f"expectation\n    {run} {played} x T)\n    {value}"
         right = f"{rate} ^ T * {started}\n     + (1 - {rate} ^ T) / (1 - {rate}) * ({floor})"
     yield (
         f"Open Scope R_scope.\n\nTheorem {name} :\n"

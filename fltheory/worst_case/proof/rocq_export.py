@@ -21,7 +21,8 @@ from itertools import combinations
 import numpy as np
 
 from fltheory.worst_case.checker.kernel import FractionRows, Fractions
-from fltheory.worst_case.checker.one_round import RESIDUAL, Box, Drawn, Proof, slack_blocks
+from fltheory.worst_case.checker.memory import LyapunovProof, slacks
+from fltheory.worst_case.checker.one_round import RESIDUAL, Box, Crowd, Drawn, Proof, slack_blocks
 
 MOST_STEPS = 30
 MOST_PARTICIPANTS = 1_000  # Rocq counts them one by one
@@ -35,7 +36,7 @@ class NotExportedError(ValueError):
 
 
 def refused(what: str) -> NotExportedError:
-    """Return the error that names what the library does not know of a refutation."""
+    """Return the error that names what the library does not know."""
     return NotExportedError(
         f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
     )
@@ -68,7 +69,7 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
         }
     )
     return "\n".join(
-        (HEAD, *_claim(proof), *_certificate(proof, proof.boxes[0]), *_theorem(proof, name))
+        (HEAD, _claim(proof), _certificate(proof, proof.boxes[0]), *_theorem(proof, name))
     )
 
 
@@ -82,19 +83,14 @@ def refuse(present: Mapping[str, bool]) -> None:
     """
     for what, is_there in present.items():
         if is_there:
-            raise NotExportedError(
-                f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
-            )
+            raise refused(what)
 
 
 def _drawn(proof: Proof) -> Drawn:
     """Return who takes part, if they are drawn uniformly."""
     if isinstance(proof.taking_part, Drawn):
         return proof.taking_part
-    raise NotExportedError(
-        "a certificate must be of a kind that Rocq's library knows, got one with clients that "
-        "come independently"
-    )
+    raise refused("clients that come independently")
 
 
 HEAD = """\
@@ -111,20 +107,17 @@ Open Scope Q_scope.
 # ---------------------------------------------------------------- numbers and lists
 
 
-def rational(value: Fraction | int) -> str:
+def rational(value: Fraction | int, over: str = "#") -> str:
     """Return a number as a rational of Rocq's."""
     value = Fraction(value)
     if value.denominator == 1:
         return f"({value.numerator})" if value < 0 else str(value.numerator)
-    return f"({value.numerator} # {value.denominator})"
+    return f"({value.numerator} {over} {value.denominator})"
 
 
 def real(value: Fraction | int) -> str:
     """Return a number as a real one."""
-    value = Fraction(value)
-    if value.denominator == 1:
-        return f"({value.numerator})" if value < 0 else str(value.numerator)
-    return f"({value.numerator} / {value.denominator})"
+    return rational(value, "/")
 
 
 def wrapped(text: str, indent: int = 0) -> str:
@@ -142,7 +135,13 @@ def listed(items: Iterable[str]) -> str:
 
 
 def _linear(coefficients: Fractions) -> str:
-    return listed([rational(value) for value in coefficients])
+    return listed(map(rational, coefficients))
+
+
+def defined(name: str, kind: str, fields: Mapping[str, str]) -> str:
+    """Return the definition of a record."""
+    rows = ";\n".join(f"  {field} := {value}" for field, value in fields.items())
+    return f"Definition {name} : {kind} := {{|\n{rows}\n|}}.\n"
 
 
 # ---------------------------------------------------------------- the claim and its certificate
@@ -151,7 +150,7 @@ def _linear(coefficients: Fractions) -> str:
 _COEFFICIENTS = ("rate", "gap", "decrease", *RESIDUAL)
 
 
-def _claim(proof: Proof) -> Iterator[str]:
+def _claim(proof: Proof) -> str:
     drawn = _drawn(proof)
     pool = drawn.n_eligible
     of_draw = {
@@ -159,9 +158,7 @@ def _claim(proof: Proof) -> Iterator[str]:
         "most_eligible": "None" if pool is None else f"Some {rational(pool)}",
         "excluded_share": rational(drawn.excluded_share),
     }
-    yield "Definition the_claim : claim := {|"
-    yield ";\n".join(f"  {k} := {v}" for k, v in claim_fields(proof, of_draw).items())
-    yield "|}.\n"
+    return defined("the_claim", "claim", claim_fields(proof, of_draw))
 
 
 def claim_fields(proof: Proof, of_draw: Mapping[str, str]) -> dict[str, str]:
@@ -184,7 +181,7 @@ def claim_fields(proof: Proof, of_draw: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _certificate(proof: Proof, box: Box) -> Iterator[str]:
+def _certificate(proof: Proof, box: Box) -> str:
     lr = proof.client_lr[0]
     bound, unit = proof.bound_at(lr), _square(proof)
     last_noise = proof.q * (proof.server_lr * lr) ** 2 / _drawn(proof).participants
@@ -212,9 +209,7 @@ def _certificate(proof: Proof, box: Box) -> Iterator[str]:
             )
         },
     }
-    yield "Definition the_certificate : certificate := {|"
-    yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
-    yield "|}.\n"
+    return defined("the_certificate", "certificate", values)
 
 
 def _parts(proof: Proof) -> int:
@@ -532,40 +527,78 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
     )
     random = _names("draws", "noises sigma" * server, "errors rho" * proof.noisy)
     yield from _proof_of(said, proof, random, met)
-    rate, value = said.rate, said.value
-    start, terms = f"{rate} ^ r * ", f"((1 - {rate} ^ r) / (1 - {rate}))"
-    gained, weight = "", f"{rate} ^ (r - 1 - k) * "
-    if rate == "1":
-        start, terms, weight = "1 ^ r * " * (not said.gain), "INR r", ""
-    if said.gain:
-        gained = (
-            f"\n     + {said.speed} * sum r (fun k => {weight}expectation (iterates k)"
-            f"\n         {said.gain})"
-        )
     optimum = f" ({said.points} : V)" if said.points else ""
+    known_names, points = f"V {said.sizes} F G", _names("x", said.points)
+    yield from _after_every_round(
+        name,
+        f"({said.sizes} : nat) {clients}{optimum} (d : R)\n    {said.random}",
+        known,
+        said.round,
+        said.value,
+        (said.speed, said.gain),
+        said.rate,
+        f"({said.floor})\n     * ",
+        f"{_names(known_names, said.points)} d {random} iterates {met}",
+        f"{known_names} {points} d {random} {met}",
+    )
+
+
+def _after_every_round(
+    name: str,
+    variables: str,
+    known: str,
+    played: str,
+    value: str,
+    gained: tuple[str, str],
+    rate: str,
+    floor: str,
+    introduced: str,
+    applied: str,
+) -> Iterator[str]:
+    """Yield the theorem of all rounds, by that of one, and its proof.
+
+    Parameters
+    ----------
+    name : str
+        Of the theorem on one round.
+    variables, known, played : str
+        What it is for, what it supposes, and the value that is expected after a round.
+    value : str
+        What a round makes smaller, as a function of the model.
+    gained : (str, str)
+        What it is made smaller by besides: a coefficient, and a function of the model; the latter
+        empty for nothing.
+    rate, floor : str
+        Of one round; the floor ends with the sign of its product with what rounds add up to.
+    introduced, applied : str
+        Names of variables and hypotheses, and what the theorem on one round is applied to.
+    """
+    speed, gain = gained
+    start, terms = f"{rate} ^ r * ", f"((1 - {rate} ^ r) / (1 - {rate}))"
+    weight, geometric = f"{rate} ^ (r - 1 - k) * ", "geometric_value by lra"
+    if rate == "1":
+        start, terms, weight = "1 ^ r * " * (not gain), "INR r", ""
+        geometric = "geometric_one"
+    summed = (
+        f"\n     + {speed} * sum r (fun k => {weight}expectation (iterates k)\n         {gain})"
+        if gain
+        else ""
+    )
     yield (
         f"Theorem {name}_after_every_round :\n"
-        f"  forall (V : space) ({said.sizes} : nat) {clients}{optimum} (d : R)\n"
-        f"    {said.random} (iterates : nat -> law V),\n{known}"
+        f"  forall (V : space) {variables} (iterates : nat -> law V),\n{known}"
         "  (forall r, probabilities (iterates r)) ->\n"
-        f"  tower iterates {value} (fun x =>\n"
-        f"  {said.round}) ->\n"
-        f"  forall r, expectation (iterates r) {value}{gained}\n"
-        f"  <= {start}expectation (iterates 0%nat) {value}\n"
-        f"     + ({said.floor})\n     * {terms}."
+        f"  tower iterates {value} (fun x =>\n  {played}) ->\n"
+        f"  forall r, expectation (iterates r) {value}{summed}\n"
+        f"  <= {start}expectation (iterates 0%nat) {value}\n     + {floor}{terms}."
     )
-    known_names = f"V {said.sizes} F G"
-    yield "Proof."
-    yield f"  intros {_names(known_names, said.points)} d {random} iterates {met} W T r."
-    if said.gain and rate == "1":
+    yield f"Proof.\n  intros {introduced} W T r."
+    if gain and rate == "1":
         yield "  refine (all_rounds_steady iterates _ _ _ _ _ W T _ r); intros x."
     else:
-        gain = "_gain iterates _ _" if said.gain else " iterates"
-        geometric = "geometric_one" if rate == "1" else "geometric_value by lra"
-        yield f"  rewrite <- {geometric}."
-        yield f"  refine (all_rounds{gain} _ _ _ _ _ W T _ r); [lra|intros x]."
-    points = _names("x", said.points)
-    yield f"  assert (H := {name} {known_names} {points} d {random} {met}). lra."
+        lemma = "all_rounds_gain iterates _ _" if gain else "all_rounds iterates"
+        yield f"  rewrite <- {geometric}.\n  refine ({lemma} _ _ _ _ _ W T _ r); [lra|intros x]."
+    yield f"  assert (H := {name} {applied}). lra."
     yield f"Qed.\n\nPrint Assumptions {name}_after_every_round.\n"
 
 
@@ -598,3 +631,309 @@ def _proof_of(said: _Statement, proof: Proof, random: str, met: str) -> Iterator
     share = "Z" if alone else "S"
     yield f"  specialize (H (conj P (conj {fewest} {share})) {law} {last}). lra."
     yield "Qed.\n"
+
+
+# ------------------------------------------------------------ weighted averaging
+# What a theorem supposes of the clients' weights in a round are their moments: the mean and the
+# mean square of one, and the mean product of two. ``rocq/Averaging.v`` holds the checker.
+
+
+def averaging_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
+    """Return a file for Rocq whose theorems are what a proof of weighted averaging claims.
+
+    Parameters
+    ----------
+    proof : Proof
+        Checked before, of clients that come independently.
+    name : str
+        Of the theorem.
+
+    Raises
+    ------
+    NotExportedError
+        For a descent of F, noise, a server's step of its own, an interval of steps, groups whose
+        weight is zero, or more than `MOST_STEPS` local steps of all groups.
+    """
+    first, last = proof.client_lr
+    steps = proof.local_steps * len(proof.crowds)
+    refuse(
+        {
+            "a descent of F where clients come independently": proof.of_descent,
+            "noise of clients that come independently": proof.noisy,
+            "a server's step where clients come independently": proof.q < 1,
+            "an interval of step sizes": first < last,
+            "a group whose weight is zero": any(not own.mean for own in proof.crowds),
+            f"more than {MOST_STEPS} local steps of all groups": steps > MOST_STEPS,
+        }
+    )
+    head = HEAD.replace("Bound Descent", "Bound Averaging")
+    return "\n".join(
+        (
+            head,
+            *_averaging_claim(proof),
+            _averaging_certificate(proof),
+            *_averaging_said(proof, name),
+        )
+    )
+
+
+def _group_size(crowd: Crowd) -> int:
+    if crowd.n_clients is None:
+        raise NotExportedError("a group of clients must have a number of them to be exported")
+    return crowd.n_clients
+
+
+def _mean_products(proof: Proof) -> list[list[Fraction]]:
+    """Return the mean products of two clients' weights, zero where a group has no two."""
+    crowds = proof.crowds
+    return [
+        [
+            value / pairs
+            if (pairs := _group_size(own) * (_group_size(other) - (c == d)))
+            else Fraction(0)
+            for d, (other, value) in enumerate(zip(crowds, own.pairs, strict=True))
+        ]
+        for c, own in enumerate(crowds)
+    ]
+
+
+def _moments(proof: Proof) -> list[list[Fraction]]:
+    """Return each group's share, mean weight and mean square, of one client."""
+    return [
+        [own.share / _group_size(own) for own in proof.crowds],
+        [own.mean / _group_size(own) for own in proof.crowds],
+        [own.square / _group_size(own) for own in proof.crowds],
+    ]
+
+
+def _group_sizes(proof: Proof) -> str:
+    return listed([str(_group_size(own)) for own in proof.crowds]) + "%nat"
+
+
+def _averaging_claim(proof: Proof) -> Iterator[str]:
+    shares, mean, square = (listed(map(rational, one)) for one in _moments(proof))
+    products = listed([listed(map(rational, row)) for row in _mean_products(proof)])
+    yield "Definition the_claim : averaging := {|"
+    yield f"  sizes := {_group_sizes(proof)};"
+    yield f"  shares := {shares};\n  mean_weights := {mean};\n  square_weights := {square};"
+    yield f"  product_weights := {products};\n  the_round := {{|"
+    drawn = {"participants": "1%nat", "most_eligible": "None", "excluded_share": "0"}
+    yield ";\n".join(f"  {k} := {v}" for k, v in claim_fields(proof, drawn).items())
+    yield "|} |}.\n"
+
+
+def _averaging_certificate(proof: Proof) -> str:
+    box, lr = proof.boxes[0], proof.client_lr[0]
+    budget = proof.bound_at(lr)["heterogeneity"]
+    if proof.heterogeneity == "optimum":
+        parts = [budget * box.budgets[0] * own.share for own in proof.crowds]
+        at_optimum, at_x = parts, [Fraction(0) for _ in parts]
+    else:
+        at_optimum, at_x = ([budget * part for part in box.budgets[i::2]] for i in (0, 1))
+    blocks = in_units(proof, slack_blocks(proof, box, lr))
+    # The mean of the first group's gradients at x*, which is what the others leave.
+    place, means = 1 + proof.local_steps, [list(row) for row in blocks["means"]]
+    means.insert(place, [Fraction(0)] * len(means))
+    for row in means:
+        row.insert(place, Fraction(0))
+    values = {
+        "pairs_of_groups": listed([pairs_listed(pairs, lr) for pairs in box.pairs]),
+        "budgets_at_optimum": listed(map(rational, at_optimum)),
+        "budgets_at_x": listed(map(rational, at_x)),
+        "squares_of_means": squares_listed(means),
+        "squares_of_groups": listed(
+            [squares_listed(blocks.get(f"differences of {own.name}", [])) for own in proof.crowds]
+        ),
+    }
+    return defined("the_certificate", "averaging_certificate", values)
+
+
+def _reals(values: Sequence[Fraction]) -> str:
+    return listed(map(real, values))
+
+
+def _averaging_said(proof: Proof, name: str) -> Iterator[str]:
+    """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
+    lr = proof.client_lr[0]
+    bound = {part: real(value) for part, value in proof.bound_at(lr).items()}
+    shares, mean, square = map(_reals, _moments(proof))
+    sizes, products = _group_sizes(proof), listed([_reals(row) for row in _mean_products(proof)])
+    gradient = f"weighed_gradient {sizes} {shares} G"
+    loss = f"weighed {sizes} {shares} (fun c i => F c i"
+    gap = f"{loss} x)\n       - {loss} xs)"
+    known = (
+        f"  (forall c i, member {sizes} c i -> "
+        f"interpolable {real(proof.L)} {real(proof.mu)} (F c i) (G c i)) ->\n"
+        f"  same ({gradient} xs) zero ->\n  "
+        + (
+            f"(forall c i y, member {sizes} c i ->\n"
+            f"    square (minus (G c i y) ({gradient} y)) <= d * d)"
+            if proof.heterogeneity == "everywhere"
+            else f"weighed {sizes} {shares} (fun c i => square (G c i xs)) <= d * d"
+        )
+        + f" ->\n  random_weights weights {sizes}\n    {mean}\n    {square}\n    {products} ->\n"
+    )
+    played = (
+        "expectation weights (fun weight => square (minus\n"
+        f"      (averaging_round {sizes} {proof.local_steps} {real(lr)} {real(proof.server_lr)}"
+        " G weight x) xs))"
+    )
+    gained = any(proof.bound["gap"])
+    less = f"\n     - {bound['gap']} * ({gap})" if gained else ""
+    rate, floor = bound["rate"], f"{bound['heterogeneity']} * (d * d)"
+    clients = "(F : nat -> nat -> V -> R) (G : nat -> nat -> V -> V)"
+    yield (
+        f"Open Scope R_scope.\n\nTheorem {name} :\n  forall (V : space) {clients} (x xs : V) "
+        f"(d : R)\n    (weights : law (nat -> nat -> R)),\n{known}  {played}\n"
+        f"  <= {rate} * square (minus x xs){less}\n     + {floor}."
+    )
+    yield "Proof.\n  intros V F G x xs d weights A B C D."
+    yield (
+        "  assert (H := one_averaging the_claim the_certificate ltac:(vm_compute; reflexivity))."
+    )
+    yield "  specialize (H V F G x xs d weights). unfold the_claim in H. averaging_in_numbers H."
+    yield "  specialize (H A B C D). lra.\nQed.\n"
+    yield from _after_every_round(
+        name,
+        f"{clients} (xs : V) (d : R)\n    (weights : law (nat -> nat -> R))",
+        known,
+        played,
+        "(fun x => square (minus x xs))",
+        (bound["gap"], f"(fun x => {gap})" if gained else ""),
+        rate,
+        f"{floor} * ",
+        "V F G xs d weights iterates A B C D",
+        "V F G x xs d weights A B C D",
+    )
+
+
+# ------------------------------------------------------------ methods with memory
+# The theorem speaks of the model and of what is remembered, and of no Lyapunov function: that is a
+# matter of the proof, which hands it to the checker of ``rocq/Memory.v``.
+
+MOST_CLIENTS = 1_000  # Rocq counts them one by one
+_MEMORY = 1  # the place of the remembered gradients' mean, after x - x*
+
+
+def memory_theorem(proof: LyapunovProof, name: str = "bound_for_every_loss") -> str:
+    """Return a file for Rocq whose theorem is what a proof of a method with memory claims.
+
+    Parameters
+    ----------
+    proof : LyapunovProof
+        Checked before.
+    name : str
+        Of the theorem.
+
+    Raises
+    ------
+    NotExportedError
+        For a single client, or more than `MOST_CLIENTS`.
+    """
+    refuse(
+        {
+            "a single client": proof.n_clients == 1,
+            f"more than {MOST_CLIENTS} clients": proof.n_clients > MOST_CLIENTS,
+        }
+    )
+    head = HEAD.replace("Descent Rounds", "Memory Rounds")
+    return "\n".join(
+        (head, _memory_claim(proof), _memory_certificate(proof), *_memory_said(proof, name))
+    )
+
+
+def _memory_claim(proof: LyapunovProof) -> str:
+    bound = proof.bound
+    values = {
+        "pool": f"{proof.n_clients}%nat",
+        "chance": rational(proof.probability),
+        "two_there": rational(proof.together),
+        "step_size": rational(proof.step),
+        "surprise": rational(proof.surprise),
+        "from_zero": str(proof.start == "zero").lower(),
+        "of_gap": str(bound["gap"] > 0).lower(),
+        "all_smoothness": rational(proof.L),
+        "all_convexity": rational(proof.mu),
+        "each_round": rational(bound["rate"]),
+        "each_gap": rational(bound["gap"]),
+        "at_start": rational(bound["start"]),
+        "dissimilarity": rational(bound["heterogeneity"]),
+    }
+    return defined("the_claim", "memory_claim", values)
+
+
+def _memory_certificate(proof: LyapunovProof) -> str:
+    values = {
+        "of_means": _rows(proof.means),
+        "of_differences": _rows(proof.differences),
+        "memory_value": rational(proof.memory_value),
+        "model_value": rational(proof.model_value),
+    }
+    for inequality, (form, zero) in slacks(proof).items():
+        blocks = form.blocks(zero)
+        # Clients do not differ in x - x*, and the mean of what is remembered may be zero.
+        differences = _without(blocks["differences of clients"], 0)
+        means = _without(blocks["means"], _MEMORY) if zero else blocks["means"]
+        values[f"{inequality}_pairs"] = pairs_listed(proof.multipliers[inequality], Fraction(1))
+        values[f"{inequality}_means"] = squares_listed(_memory_in_units(proof, means))
+        values[f"{inequality}_differences"] = squares_listed(_memory_in_units(proof, differences))
+    return defined("the_certificate", "lyapunov", values)
+
+
+def _rows(rows: FractionRows) -> str:
+    return listed([listed(map(rational, row)) for row in rows])
+
+
+def _without(block: FractionRows, place: int) -> FractionRows:
+    """Return a block with a coordinate more, on which it does not depend."""
+    rows = [[*row[:place], Fraction(0), *row[place:]] for row in block]
+    return [*rows[:place], [Fraction(0)] * (len(block) + 1), *rows[place:]]
+
+
+def _memory_in_units(proof: LyapunovProof, block: FractionRows) -> FractionRows:
+    """Return a block for gradients in units of their own, of which w and u are."""
+    units = [Fraction(1), 1 / proof.L, Fraction(1), 1 / proof.L]
+    size = range(len(block))
+    return [[units[i] * units[j] * block[i][j] for j in size] for i in size]
+
+
+def _memory_said(proof: LyapunovProof, name: str) -> Iterator[str]:
+    """Yield the theorem in plain mathematics, and its proof."""
+    n, bound = proof.n_clients, {part: real(value) for part, value in proof.bound.items()}
+    first = (
+        f"(forall i, (i < {n})%nat -> same (G i (memory i)) zero)"
+        if proof.start == "zero"
+        else "memory = (fun _ => x)"
+    )
+    left = "expectation (iterates r) (fun state => square (minus (fst state) xs))"
+    if proof.bound["gap"]:
+        left = (
+            f"{bound['gap']} * sum r (fun k => {bound['rate']} ^ (r - 1 - k)\n"
+            "    * expectation (iterates k) (fun state =>\n"
+            f"        mean_loss {n} F (fst state) - mean_loss {n} F xs))"
+        )
+    yield (
+        f"Open Scope R_scope.\n\nTheorem {name} :\n"
+        "  forall (V : space) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R)\n"
+        "    (memory : nat -> V) (draws : law (nat -> bool))"
+        " (iterates : nat -> law (V * (nat -> V))),\n"
+        f"  (forall i, (i < {n})%nat -> "
+        f"interpolable {real(proof.L)} {real(proof.mu)} (F i) (G i)) ->\n"
+        f"  same (mean_gradient {n} G xs) zero ->\n"
+        f"  average {n} (fun i => square (G i xs)) <= d * d ->\n"
+        f"  there_with draws {n} {real(proof.probability)} {real(proof.together)} ->\n"
+        f"  {first} ->\n"
+        "  iterates 0%nat = [(1, (x, memory))] ->\n"
+        "  (forall r, probabilities (iterates r)) ->\n"
+        "  (forall value, tower iterates value (fun state => expectation draws (fun who =>\n"
+        f"    value (memory_round {n} {real(proof.step)} {real(proof.surprise)} G who state))))"
+        " ->\n"
+        f"  forall r, {left}\n"
+        f"  <= {bound['rate']} ^ r * ({bound['start']} * square (minus x xs) "
+        f"+ {bound['heterogeneity']} * (d * d))."
+    )
+    yield "Proof.\n  intros V F G x xs d memory draws iterates A B C D E I W T."
+    yield "  assert (H := one_memory the_claim the_certificate ltac:(vm_compute; reflexivity))."
+    yield "  specialize (H V F G x xs d memory draws iterates). unfold the_claim in H."
+    yield "  memory_in_numbers H. exact (H A B C D E I W T)."
+    yield f"Qed.\n\nPrint Assumptions {name}.\n"

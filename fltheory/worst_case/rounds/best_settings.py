@@ -17,11 +17,10 @@ import numpy as np
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.validation import FloatArray
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.certificate import Certificate, certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
-from fltheory.worst_case.rounds.one_round import OneRound
+from fltheory.worst_case.rounds.one_round import AveragingRound, OneRound
 
 _MOST_ROUNDS = 100_000
 # Of the certificate: the tighter proof is tried first.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fltheory import validation
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Claim, Given, Measure
-from fltheory.worst_case.rounds.played import Played
+from fltheory.worst_case.rounds.one_round import Played
 from fltheory.worst_case.rounds.slack import slack_of
 
 if TYPE_CHECKING:

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from fltheory.decimals import as_fraction, fraction_text
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import one_round as checker
-from fltheory.worst_case.checker.one_round import Box, Drawn, Proof, ProofError
+from fltheory.worst_case.checker.one_round import Box, Drawn, Proof
 from fltheory.worst_case.proof.proof_file import (
     ProofFile,
     class_text,
+    first_accepted,
     heterogeneity_text,
     polynomial_text,
 )
-from fltheory.worst_case.proof.rocq_averaging import averaging_theorem
-from fltheory.worst_case.proof.rocq_export import rocq_theorem
+from fltheory.worst_case.proof.rocq_export import averaging_theorem, rocq_theorem
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import AnyClass, Claim, Given, Measure
-from fltheory.worst_case.rounds.played import Played
+from fltheory.worst_case.rounds.one_round import Played
 from fltheory.worst_case.rounds.slack import GIVEN, Slack, slack_of
 
 # Denominators of rounded multipliers, tried in this order: the first that the checker accepts makes
@@ -60,7 +60,7 @@ Rounding: TypeAlias = Callable[[float], Fraction]
 
 
 @dataclass(frozen=True)
-class Certificate(ProofFile):
+class Certificate(ProofFile[Proof]):
     """A proof of a bound for every client of a class, as JSON.
 
     Attributes
@@ -69,14 +69,7 @@ class Certificate(ProofFile):
         The certificate; all numbers are fractions.
     """
 
-    kind = checker.KIND
-    most_characters = checker.MOST_CHARACTERS
-    check = staticmethod(checker.check_proof)
-
-    @property
-    def proof(self) -> Proof:
-        """What it says, read again from its text."""
-        return checker.parsed(self.text)
+    checker: ClassVar[Any] = checker
 
     @property
     def floor(self) -> Fraction:
@@ -189,10 +182,8 @@ def certificate(bound: Bound, margin: float = 1e-6) -> Certificate:
         If no proof is found that the checker accepts.
     """
     share = 1 + exact("margin", margin, above=0)
-    found = proved(bound.round, bound.client_class, raised(bound, share))
-    if found is None:
-        raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
-    return found
+    claim = raised(bound, share)
+    return first_accepted(Certificate, _texts(bound.round, bound.client_class, claim), margin)
 
 
 def raised(bound: Bound, share: Fraction) -> Claim:
@@ -215,12 +206,17 @@ def raised(bound: Bound, share: Fraction) -> Claim:
 
 def proved(a_round: Played, clients: AnyClass, claim: Claim) -> Certificate | None:
     """Return a proof of a claim that the checker accepts, None if none is found."""
+    return next(filter(None, map(Certificate.accepted, _texts(a_round, clients, claim))), None)
+
+
+def _texts(a_round: Played, clients: AnyClass, claim: Claim) -> Iterator[str]:
+    """Yield certificates of a claim, the shortest first."""
     measure = claim.measure
     slack = slack_of(a_round, clients, measure, claim.given)
     scale = measure.unit(clients) / (clients.L * a_round.client_lr)
     last_noise = measure.last_noise(a_round, clients)
     if claim.heterogeneity < 0 or claim.noise < last_noise:
-        return None
+        return
     decrease = measure.decrease(claim.speed, a_round, clients)
     sums = (
         float(decrease),
@@ -250,20 +246,7 @@ def proved(a_round: Played, clients: AnyClass, claim: Claim) -> Certificate | No
                 values=values,
                 supposed=claim.given.values / clients.L if claim.given else Fraction(0),
             )
-            made = accepted(certificate_text(a_round, clients, measure, bound, [box], claim.given))
-            if made is not None:
-                return made
-    return None
-
-
-def accepted(text: str) -> Certificate | None:
-    """Return a certificate if the checker accepts it."""
-    made = Certificate(text)
-    try:
-        made.verify()
-    except ProofError:
-        return None
-    return made
+            yield certificate_text(a_round, clients, measure, bound, [box], claim.given)
 
 
 def rounded_box(

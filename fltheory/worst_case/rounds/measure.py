@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from fltheory.worst_case.checker import one_round as checker
 from fltheory.worst_case.rounds.client_class import ClientClass, SmoothClass
-from fltheory.worst_case.rounds.played import Played
+from fltheory.worst_case.rounds.one_round import Played
 
 AnyClass: TypeAlias = ClientClass | SmoothClass
 

@@ -1,24 +1,99 @@
-"""One round of FedAvg or SAFARI, in fractions.
+"""One round in fractions: participants drawn uniformly, or available independently.
 
-Covered is what makes rounds alike and clients interchangeable: rounds that do not depend on the
-past, participants drawn uniformly, equal weights, and a model that is never projected.
+A round of FedAvg or SAFARI draws them; weighted averaging takes those who are there. Covered is
+what makes rounds alike and the clients of a kind interchangeable.
+
+Definitions
+-----------
+Client i's update ``D_i``, the sum of its gradients, has a random weight ``W_i``; clients of a kind
+are alike, n of them in kind c. With ``a_c = E sum W_i`` over the kind, ``M_cd = E (sum_c W_i)(sum_d
+W_j)`` and ``v_c = n (E W_i^2 - E W_i W_j)``,
+
+    E||sum W_i D_i||^2 = sum_cd M_cd <mean_c D, mean_d D> + sum_c v_c mean_c ||D_i - mean_c D||^2
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from fltheory.algorithms import Constant, FedAU, FedAvg, LocalSgd, Projected, Safari
+from fltheory import validation
+from fltheory.algorithms import (
+    CAFed,
+    Constant,
+    FedAU,
+    FedAvg,
+    LocalSgd,
+    Projected,
+    Safari,
+    Unbiased,
+    WeightedFedAvg,
+)
 from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.decimals import as_fraction
+from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+from fltheory.worst_case.checker import one_round as checker
 from fltheory.worst_case.rounds.client_class import exact
-from fltheory.worst_case.rounds.played import ClientKind, WeightMoments
+
+# ------------------------------------------------------------ kinds of clients, and their weights
+
+
+@dataclass(frozen=True)
+class ClientKind:
+    """Clients that are alike.
+
+    Attributes
+    ----------
+    name : str
+    n_clients : int or None
+        None for every number.
+    share : Fraction
+        Their part of F.
+    takes_part : bool
+    """
+
+    name: str
+    n_clients: int | None
+    share: Fraction
+    takes_part: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class WeightMoments(ReadOnlyArrays):
+    """Moments of the kinds' weights, ``server_lr`` aside.
+
+    Attributes
+    ----------
+    mean : array, (C,)
+        a.
+    second : array, (C, C)
+        M.
+    spread : array, (C,)
+        v.
+    square : array, (C,)
+        ``n E W_i^2``: what independent noise of each client is multiplied by.
+    """
+
+    mean: FloatArray
+    second: FloatArray
+    spread: FloatArray
+    square: FloatArray
+
+
+# ------------------------------------------------------------ participants drawn uniformly
+# Covered is what makes rounds alike and clients interchangeable: rounds that do not depend on the
+# past, participants drawn uniformly, equal weights, and a model that is never projected.
 
 
 @dataclass(frozen=True)
@@ -208,3 +283,438 @@ def _why_not_run(algorithm: Algorithm | Schedule) -> str:
     if isinstance(algorithm, Schedule):
         return "its rounds differ, and one inequality is to hold for each of them"
     return "its round is not written as a linear map of a model and gradients here"
+
+
+# ------------------------------------------------------------ clients available independently
+# Covered is what makes rounds alike and the clients of a group interchangeable: availability that
+# depends on nothing, fixed weights or the mean of those present, and a model that is never
+# projected.
+
+Averaging: TypeAlias = Literal["weights", "present"]
+_MOST_MEMBERS = 200
+
+
+@dataclass(frozen=True)
+class AvailabilityGroup:
+    """Clients of equal availability, importance and weight.
+
+    Attributes
+    ----------
+    n_clients : int
+    availability : Fraction
+        p, in (0, 1], independently of all else.
+    target_weight : Fraction
+        alpha of each client, above 0.
+    weight : Fraction
+        What the server multiplies the update of each by; 1 where it averages over those present.
+    correlation : Fraction
+        lambda, in [0, 1): one that is there stays with probability ``lambda + (1 - lambda) p``, one
+        that is not comes with ``(1 - lambda) p``. 0 where rounds are independent.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are no fractions or out of range.
+    """
+
+    n_clients: int
+    availability: Fraction
+    target_weight: Fraction
+    weight: Fraction
+    correlation: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        validation.whole_number("n_clients", self.n_clients, at_least=1)
+        ranges = {"availability": 0, "target_weight": 0, "weight": None, "correlation": None}
+        for name, above in ranges.items():
+            object.__setattr__(self, name, exact(name, getattr(self, name), above=above))
+        if self.availability > 1:
+            raise ValueError(f"availability must be at most 1, got {self.availability}")
+        if self.correlation >= 1:
+            raise ValueError(f"correlation must be below 1, got {self.correlation}")
+
+    @property
+    def stays(self) -> Fraction:
+        """Probability that one that is there takes part in the next round."""
+        return self.correlation + self.comes
+
+    @property
+    def comes(self) -> Fraction:
+        """Probability that one that is not there takes part in the next round."""
+        return (1 - self.correlation) * self.availability
+
+
+@dataclass(frozen=True)
+class ParticipantChain:
+    """A chain of sets of participants, which two states may share.
+
+    Attributes
+    ----------
+    masks : tuple of tuples of bool, (M, N)
+    transition : tuple of tuples of Fraction, (M, M)
+        A row for the state one comes from.
+    law : tuple of Fraction, (M,)
+        Its stationary law.
+    """
+
+    masks: tuple[tuple[bool, ...], ...]
+    transition: tuple[tuple[Fraction, ...], ...]
+    law: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, chain: FiniteChain) -> ParticipantChain:
+        """Read a chain in fractions; what rounding left of a row is shared out.
+
+        Raises
+        ------
+        ValueError
+            If it has a start, or more states than are proved of.
+        """
+        if chain.start is not None:
+            raise ValueError("participation must have no start: its first round must be stationary")
+        if chain.n_states * chain.n_clients > _MOST_MEMBERS:
+            raise ValueError(
+                f"participation must have at most {_MOST_MEMBERS} states times clients, got "
+                f"{chain.n_states} states of {chain.n_clients} clients"
+            )
+        rows = [[as_fraction(p) for p in row] for row in chain.transition.tolist()]
+        exact_rows = tuple(tuple(p / sum(row) for p in row) for row in rows)
+        masks = tuple(tuple(bool(one) for one in mask) for mask in chain.state_masks)
+        return cls(masks, exact_rows, _stationary(exact_rows))
+
+    @property
+    def availability(self) -> list[Fraction]:
+        """Each client's share of rounds."""
+        return [
+            sum((p for p, mask in zip(self.law, self.masks, strict=True) if mask[i]), Fraction(0))
+            for i in range(len(self.masks[0]))
+        ]
+
+    @property
+    def correlation(self) -> float:
+        """The size of the second eigenvalue, about."""
+        sizes = np.abs(np.linalg.eigvals(np.array(self.transition, dtype=float)))
+        return min(float(np.sort(sizes)[-2]) if len(sizes) > 1 else 0.0, 0.999)
+
+
+def _stationary(rows: Sequence[Sequence[Fraction]]) -> tuple[Fraction, ...]:
+    """Return the stationary law, by censoring one state after another (GTH)."""
+    P = [list(row) for row in rows]
+    for n in range(len(P) - 1, 0, -1):
+        leaves = sum(P[n][:n], Fraction(0))
+        for i in range(n):
+            P[i][n] /= leaves
+            for j in range(n):
+                P[i][j] += P[i][n] * P[n][j]
+    law = [Fraction(1)]
+    for n in range(1, len(P)):
+        law.append(sum((law[i] * P[i][n] for i in range(n)), Fraction(0)))
+    return tuple(p / sum(law) for p in law)
+
+
+@dataclass(frozen=True)
+class AveragingRound:
+    """K local steps of those who are there, summed with weights or averaged.
+
+    Attributes
+    ----------
+    groups : tuple of AvailabilityGroup
+        Target weights of all clients add up to 1.
+    averaging : {"weights", "present"}
+        "weights": ``x + server_lr sum w_i (y_i - x)``; "present": their mean, and x if nobody is.
+    local_steps : int
+    client_lr, server_lr : Fraction
+    chain : ParticipantChain or None
+        Who takes part where clients do not come independently; each is a group then.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range, target weights that do not add up to 1, or weights of clients
+        that are averaged.
+    """
+
+    groups: tuple[AvailabilityGroup, ...]
+    averaging: Averaging
+    local_steps: int
+    client_lr: Fraction
+    server_lr: Fraction
+    chain: ParticipantChain | None = None
+
+    def __post_init__(self) -> None:
+        validation.one_of("averaging", self.averaging, get_args(Averaging))
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        for name in ("client_lr", "server_lr"):
+            object.__setattr__(self, name, exact(name, getattr(self, name), above=0))
+        total = sum((own.n_clients * own.target_weight for own in self.groups), Fraction(0))
+        if total != 1:
+            raise ValueError(f"target weights of all clients must add up to 1, got {total}")
+        if self.averaging == "present" and any(own.weight != 1 for own in self.groups):
+            raise ValueError("weight must be 1 where the average is over those present")
+
+    def _check_work(self) -> None:
+        """Refuse what the checker of proofs would not go over, or takes for something else."""
+        if self.is_correlated:
+            raise ValueError(
+                "a_round must be of clients without correlation in time for one inequality to hold "
+                "in every round"
+            )
+        rows = len(self.groups) * (self.local_steps + 1)
+        if rows > checker.MOST_ROWS:
+            raise ValueError(
+                "groups of equal availability and weight, times local_steps + 1, must be at most "
+                f"{checker.MOST_ROWS}, got {rows}"
+            )
+        if self.averaging == "weights":
+            return
+        counts = [own.n_clients for own in self.groups]
+        if sum(counts) > checker.MOST_PRESENT:
+            raise ValueError(
+                f"clients must be at most {checker.MOST_PRESENT} to average over those present, "
+                f"got {sum(counts)}"
+            )
+        numbers = math.prod(count + 1 for count in counts)
+        if numbers > checker.MOST_NUMBERS:
+            raise ValueError(
+                f"groups must have at most {checker.MOST_NUMBERS} different numbers of clients "
+                f"present to average over those, got {numbers}"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        algorithm: Algorithm | Schedule,
+        participation: Participation,
+        target_weights: ArrayLike | None = None,
+    ) -> AveragingRound:
+        """Read a round off an algorithm, its participation and the objective.
+
+        Target weights are equal by default, or those that the algorithm has itself.
+
+        Raises
+        ------
+        ValueError
+            For what is not covered, with the reason, and for numbers that are no fractions.
+        """
+        chain = (
+            ParticipantChain.of(participation) if isinstance(participation, FiniteChain) else None
+        )
+        chains = process_of(participation).client_chains
+        if chain is None and chains is None:
+            raise ValueError(
+                "participation must be Bernoulli, MarkovOnOff or a FiniteChain, got "
+                f"{type(participation).__name__}: clients must be there independently of one "
+                "another or by a chain"
+            )
+        never = np.flatnonzero(participation.marginals == 0)
+        if never.size:
+            raise ValueError(
+                "participation must have every client present at times, got availability 0 for "
+                f"client {never[0]}"
+            )
+        if chains is not None and (chains.first != participation.marginals).any():
+            raise ValueError("participation must have no start: its first round must be stationary")
+        if not isinstance(algorithm, (WeightedFedAvg, Unbiased, FedAvg)):
+            raise ValueError(
+                "algorithm must be WeightedFedAvg, Unbiased or FedAvg, got "
+                f"{type(algorithm).__name__}: {_why_not_averaged(algorithm)}"
+            )
+        n_clients = participation.n_clients
+        available = [as_fraction(p) for p in participation.marginals.tolist()]
+        correlated = [Fraction(0)] * n_clients
+        if chain is not None:
+            available = chain.availability
+        elif chains is not None:
+            correlated = [
+                as_fraction(nu) if p < 1 else Fraction(0)
+                for p, nu in zip(available, chains.correlation.tolist(), strict=True)
+            ]
+        targets = _targets(algorithm, n_clients, target_weights)
+        weights = _weights(algorithm, available, targets)
+        clients = list(zip(available, targets, weights, correlated, strict=True))
+        found = Counter(clients).items() if chain is None else [(one, 1) for one in clients]
+        return cls(
+            tuple(AvailabilityGroup(count, *numbers) for numbers, count in found),
+            "present" if isinstance(algorithm, FedAvg) else "weights",
+            algorithm.local_steps,
+            exact("client_lr", algorithm.client_lr, above=0),
+            exact("server_lr", algorithm.server_lr, above=0),
+            chain,
+        )
+
+    @property
+    def is_correlated(self) -> bool:
+        """Whether who is there depends on who was there in the round before."""
+        return self.chain is not None or any(own.correlation for own in self.groups)
+
+    @property
+    def correlations(self) -> list[float]:
+        """About how long each group's presence is remembered, from round to round."""
+        if self.chain is not None:
+            return [self.chain.correlation] * len(self.groups)
+        return [float(own.correlation) for own in self.groups]
+
+    @property
+    def total_weight(self) -> Fraction:
+        """The sum of all clients' weights; 1 for a mean."""
+        if self.averaging == "present":
+            return Fraction(1)
+        return sum((own.n_clients * own.weight for own in self.groups), Fraction(0))
+
+    @property
+    def noise_weight(self) -> Fraction:
+        """``E sum_i W_i^2``: of a mean over S it is the mean of 1/S where S is above 0."""
+        if self.averaging == "present":
+            law = _law_of_number(self.groups)
+            return sum(
+                (chance / number for number, chance in enumerate(law) if number), Fraction(0)
+            )
+        return sum(
+            (own.n_clients * own.availability * own.weight**2 for own in self.groups), Fraction(0)
+        )
+
+    @property
+    def q(self) -> Fraction:
+        """One: the server takes no step of its own."""
+        return Fraction(1)
+
+    @property
+    def assist_lr(self) -> Fraction:
+        """Zero."""
+        return Fraction(0)
+
+    @property
+    def tells_clients_apart(self) -> bool:
+        """Whether it matters how clients differ: as a rule it does."""
+        return True
+
+    @property
+    def kinds(self) -> tuple[ClientKind, ...]:
+        """The groups."""
+        return tuple(
+            ClientKind(str(c), own.n_clients, own.n_clients * own.target_weight, own.weight > 0)
+            for c, own in enumerate(self.groups)
+        )
+
+    @property
+    def moments(self) -> WeightMoments:
+        """By products of fixed weights, or by convolutions of binomial laws for a mean.
+
+        Raises
+        ------
+        ValueError
+            For groups and local steps that are too many to be proved.
+        """
+        self._check_work()
+        return _weight_moments(self)
+
+    @property
+    def taking_part(self) -> Mapping[str, Any]:
+        """Who takes part, as certificates have it."""
+        fractions = ("availability", "target_weight", "weight")
+        return {
+            "averaging": self.averaging,
+            "groups": [
+                {"n_clients": own.n_clients} | {name: str(getattr(own, name)) for name in fractions}
+                for own in self.groups
+            ],
+        }
+
+    def weighted(self, weights: Sequence[Fraction]) -> AveragingRound:
+        """Return the round with other weights, one per group."""
+        groups = zip(self.groups, weights, strict=True)
+        return replace(
+            self,
+            averaging="weights",
+            groups=tuple(replace(own, weight=weight) for own, weight in groups),
+        )
+
+
+def _weight_moments(a_round: AveragingRound) -> WeightMoments:
+    counts = np.array([own.n_clients for own in a_round.groups], dtype=np.float64)
+    p = np.array([float(own.availability) for own in a_round.groups])
+    if a_round.averaging == "weights":
+        weights = np.array([float(own.weight) for own in a_round.groups])
+        mean = counts * p * weights
+        spread = counts * weights**2 * p * (1 - p)
+        second = np.outer(mean, mean) + np.diag(spread)
+        return WeightMoments(mean, second, spread, counts * weights**2 * p)
+    one, ones = p.copy(), p.copy()
+    for c in range(len(p)):
+        others = _number(counts, p, [c])
+        at = 1 / np.arange(1, len(others) + 1)
+        one[c], ones[c] = p[c] * (others @ at), p[c] * (others @ at**2)
+    together = np.zeros((len(p), len(p)))
+    for c in range(len(p)):
+        for d in range(len(p)):
+            if c != d or counts[c] > 1:
+                others = _number(counts, p, [c, d])
+                together[c, d] = p[c] * p[d] * (others @ (2.0 + np.arange(len(others))) ** -2)
+    pairs = np.outer(counts, counts) - np.diag(counts)
+    spread = counts * (ones - np.diag(together))
+    second = pairs * together + np.diag(counts * ones)
+    return WeightMoments(counts * one, second, spread, counts * ones)
+
+
+def _number(counts: FloatArray, p: FloatArray, without: list[int]) -> FloatArray:
+    """Return the law of how many are there, of all clients but one of each group named."""
+    from scipy.stats import binom
+
+    law = np.ones(1)
+    for c, (count, chance) in enumerate(zip(counts, p, strict=True)):
+        left = int(count) - without.count(c)
+        law = np.convolve(law, binom.pmf(np.arange(left + 1), left, chance))
+    return law
+
+
+def _law_of_number(groups: Sequence[AvailabilityGroup]) -> list[Fraction]:
+    """Return the probabilities that 0, 1, .. clients are there."""
+    law = [Fraction(1)]
+    for own in groups:
+        for _ in range(own.n_clients):
+            absent, present = [*law, Fraction(0)], [Fraction(0), *law]
+            p = own.availability
+            law = [(1 - p) * a + p * b for a, b in zip(absent, present, strict=True)]
+    return law
+
+
+def _why_not_averaged(algorithm: Any) -> str:
+    if isinstance(algorithm, CAFed):
+        return "whom it leaves out depends on the past; WeightedFedAvg takes fixed weights"
+    if isinstance(algorithm, Projected):
+        return "a projection is no linear map of gradients"
+    if isinstance(algorithm, Schedule):
+        return "its rounds differ, and one inequality is to hold for each of them"
+    return "its round is no sum of the updates of those present with fixed weights, or their mean"
+
+
+def _targets(algorithm: Any, n_clients: int, given: ArrayLike | None) -> list[Fraction]:
+    own = algorithm.target_weights if isinstance(algorithm, Unbiased) else None
+    if given is None and own is None:
+        return [Fraction(1, n_clients)] * n_clients
+    values = np.asarray(own if given is None else given, dtype=object).tolist()
+    targets = [exact("target_weights", value, above=0) for value in values]
+    if len(targets) != n_clients:
+        raise ValueError(f"target_weights must be one for each of {n_clients} clients")
+    if own is not None and targets != [as_fraction(value) for value in own.tolist()]:
+        raise ValueError("target_weights must be the algorithm's own")
+    total = sum(targets, Fraction(0))
+    if abs(total - 1) > Fraction(1, 10**9):
+        raise ValueError(f"target_weights must add up to 1, got {float(total):.12g}")
+    # Thirds have no decimals: what rounding left is shared out.
+    return [target / total for target in targets]
+
+
+def _weights(algorithm: Any, available: list[Fraction], targets: list[Fraction]) -> list[Fraction]:
+    if isinstance(algorithm, FedAvg):
+        return [Fraction(1)] * len(available)
+    if isinstance(algorithm, Unbiased):
+        return [target / p for target, p in zip(targets, available, strict=True)]
+    weights = [exact("aggregation_weights", w) for w in algorithm.aggregation_weights]
+    if len(weights) != len(available):
+        raise ValueError(f"aggregation_weights must be one for each of {len(available)} clients")
+    return weights
+
+
+Played: TypeAlias = OneRound | AveragingRound
+"""One round in fractions, whoever takes part."""

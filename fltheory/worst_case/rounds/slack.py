@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Given, Measure
-from fltheory.worst_case.rounds.played import Played
+from fltheory.worst_case.rounds.one_round import Played
 
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix per block."""

@@ -47,9 +47,13 @@ from fltheory.theorems import (
 )
 from fltheory.verify import certificate, read_certificate
 from fltheory.verify.certificates import certificate_checker
-from fltheory.verify.certificates.certificate import statement_text, write_certificate
+from fltheory.verify.certificates.certificate import (
+    setting_from_text,
+    setting_text,
+    statement_text,
+    write_certificate,
+)
 from fltheory.verify.certificates.certificate_checker import CertificateError, check_certificate
-from fltheory.verify.certificates.setting_text import setting_from_text, setting_text
 from tests.verify.certificate_cases import METHODS, PARTICIPATION, setting
 from tests.verify.witnesses import GROUPS, ONE_ROUND
 

@@ -125,8 +125,8 @@ def test_a_weights_error_that_comes_late_is_named() -> None:
         rocq_refutation(document)
 
 
-def _other(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    changed = deepcopy(_document(KEPT[-1]))
+def _other(path: tuple[Any, ...], value: Any, file: Path = KEPT[-1]) -> dict[str, Any]:
+    changed = deepcopy(_document(file))
     place = changed
     for step in path[:-1]:
         place = place[step]
@@ -162,6 +162,38 @@ def test_each_thing_that_is_not_known_is_named(
 ) -> None:
     with pytest.raises(ValueError, match=f"got one with {reason}"):
         rocq_refutation(_other(path, value))
+
+
+RAW = ("setting", "problem")
+SCHEDULE = ("setting", "algorithm", "algorithm", "algorithm", "step_sizes")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ((*RAW, "sigma"), "1", "clients' gradients with noise"),
+        ((*RAW, "optima", 0), ["20", "0"], "models of several coordinates"),
+        ((*RAW, "target_weights", 0), "1/3", "unequal importances of clients"),
+        ((*SCHEDULE, "scale"), "1/3", "step sizes that are not harmonic, or averages with other"),
+        (("setting", "algorithm", "name"), "Averaged", "the algorithm Averaged"),
+        (("setting", "rounds"), 6000, "more than 5000 rounds"),
+        (("setting", "participation", "start"), [1, 1], "a chain that does not start from its"),
+        (
+            ("setting", "participation", "correlation", 0),
+            "1/2",
+            "a truth above zero of a chain with",
+        ),
+        (("setting", "participation", "availability", 0), "1", "clients that are always or never"),
+        (("setting", "participation", "name"), "Cyclic", "the participation Cyclic"),
+        (("bound",), "70", "a sum over all rounds that converges too slowly"),
+    ],
+)
+def test_each_thing_that_is_not_known_of_a_chain_is_named(
+    path: tuple[Any, ...], value: Any, reason: str
+) -> None:
+    """The printed bound of ca-fed-2-start is 70.4, by the independent checker."""
+    with pytest.raises(ValueError, match=f"got one with {reason}"):
+        rocq_refutation(_other(path, value, CHAINS[1]))
 
 
 # ---------------------------------------------------------------- mutants
@@ -364,6 +396,27 @@ def test_rocq_accepts_a_refutation_and_no_larger_truth(library: Path) -> None:
     bad = _checked(rocq_refutation(document | {"truth": "146/1000"}), library)
     assert bad.returncode == 1
     assert "checked the_refutation" in bad.stderr
+
+
+@pytest.mark.soundness
+@pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
+def test_rocq_accepts_a_refutation_on_a_chain_and_no_other_number(library: Path) -> None:
+    """The truth of ca-fed-2-start is 107.93, and its bound 70.4, by the independent checker."""
+    document = _document(CHAINS[1])
+    text = rocq_refutation(document)
+    good = _checked(text, library)
+    assert good.returncode == 0, good.stderr
+    check.check_assumptions(good.stdout, text)
+    with pytest.raises(ValueError, match="axioms alone, got Classical_Prop"):
+        check.check_assumptions(good.stdout)
+    for other in (
+        rocq_refutation(document | {"truth": "108"}),
+        text.replace("(Whole 83)", "(Whole 70)").replace("<= 83.", "<= 70."),
+        text.replace("eigenvalues : list R := [1; 0", "eigenvalues : list R := [1; (1 / 2)"),
+        text.replace("H : R := (1665 / 2)", "H : R := 840"),
+    ):
+        assert other != text
+        assert _checked(other, library).returncode == 1
 
 
 @pytest.mark.soundness

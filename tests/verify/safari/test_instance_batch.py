@@ -16,8 +16,14 @@ from fltheory.evidence.verdict import Outcome
 from fltheory.theorems import Hypothesis, RoundRange, RoundSymbol, Theorem
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.verify.certificates.certificate import certificate
-from fltheory.verify.safari.extremal_instances import coupling_of, decoded, drawn, is_about_safari
-from fltheory.verify.safari.instance_batch import InstanceBatch, assess
+from fltheory.verify.safari.instances import (
+    InstanceBatch,
+    assess,
+    coupling_of,
+    decoded,
+    drawn,
+    is_about_safari,
+)
 from tests.verify.witnesses import GROUPS, ONE_ROUND
 
 INEQUALITIES = [s for s in theorems.registered() if isinstance(s, Theorem) and is_about_safari(s)]

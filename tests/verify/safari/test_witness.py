@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from fltheory.verify.certificates.setting_text import setting_text
+from fltheory.verify.certificates.certificate import setting_text
 from tests.verify.witnesses import GROUPS
 
 

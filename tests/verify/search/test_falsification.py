@@ -14,15 +14,16 @@ from fltheory.evidence.verdict import Outcome
 from fltheory.theorems import Theorem
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.verify import certificate, falsify
-from fltheory.verify.safari.extremal_instances import (
+from fltheory.verify.safari.instances import (
     changed,
     coupling_of,
     decoded,
     drawn,
+    evaluated,
     rounded,
     simpler,
+    simplified_genes,
 )
-from fltheory.verify.safari.instance_search import evaluated, simplified_genes
 
 DERIVED = theorems.get("sa-fl/5", "derived")
 

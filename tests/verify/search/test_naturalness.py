@@ -12,7 +12,7 @@ from fltheory.engines import Setting
 from fltheory.learnability.system import FederatedSystem, TailCase, UniformPair
 from fltheory.participation import Bernoulli
 from fltheory.problems import Ball, QuadraticProblem
-from fltheory.verify.search.naturalness import oddities
+from fltheory.verify.search.search import oddities
 
 PROBLEM = QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=1.0)
 NATURAL = Setting(FedAvg(0.1, 5), PROBLEM, Bernoulli([0.5, 0.3]), 100, [3.0])

@@ -14,7 +14,7 @@ from fltheory.algorithms import FedAvg, Harmonic, Safari
 from fltheory.engines import Setting
 from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.verify.search.setting_numbers import (
+from fltheory.verify.search.setting_search import (
     changed,
     in_other_units,
     numbers_of,

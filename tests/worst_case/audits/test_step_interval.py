@@ -10,7 +10,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.worst_case import ClientClass, SafariRound
-from fltheory.worst_case.audits.step_interval import _over_e, interval_certificate
+from fltheory.worst_case.audits.audit import _over_e, interval_certificate
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
 from fltheory.worst_case.checker import one_round
 from fltheory.worst_case.rounds.certificate import Certificate

@@ -12,9 +12,9 @@ import pytest
 
 from fltheory.worst_case import ClientClass
 from fltheory.worst_case.checker import one_round
-from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
 from fltheory.worst_case.rounds.bound import best_bound_of
 from fltheory.worst_case.rounds.certificate import certificate
+from fltheory.worst_case.rounds.one_round import AvailabilityGroup, AveragingRound
 from tests.drawn import a_tenth
 from tests.worst_case.checker.mutants import mutant_of
 from tests.worst_case.checker.test_one_round_checker import _random, _set, check_refused_text, form

@@ -12,7 +12,7 @@ from itertools import permutations, product
 import cvxpy as cp
 import numpy as np
 
-from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
+from fltheory.worst_case.rounds.one_round import AvailabilityGroup, AveragingRound
 
 
 def least_floor(a_round: AveragingRound, mu: float, rate: float | None = None) -> float:

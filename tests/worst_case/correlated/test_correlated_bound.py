@@ -19,12 +19,12 @@ from fltheory.worst_case.correlated.bound import (
     best_correlated_bound,
     best_step,
 )
-from fltheory.worst_case.rounds.averaging_round import (
+from fltheory.worst_case.rounds.bound import best_bound_of
+from fltheory.worst_case.rounds.one_round import (
     AvailabilityGroup,
     Averaging,
     AveragingRound,
 )
-from fltheory.worst_case.rounds.bound import best_bound_of
 from tests.worst_case.correlated.full_correlated_program import least_floor
 
 CLIENTS = ClientClass(1, "0.1")

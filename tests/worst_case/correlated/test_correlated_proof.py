@@ -16,7 +16,7 @@ import pytest
 from fltheory.worst_case import ClientClass, certificate, read_proof
 from fltheory.worst_case.checker import correlated_checker, kernel
 from fltheory.worst_case.correlated.bound import CorrelatedCertificate, best_correlated_bound
-from fltheory.worst_case.rounds.averaging_round import Averaging
+from fltheory.worst_case.rounds.one_round import Averaging
 from tests.worst_case.correlated.enumerated_proof import is_proved
 from tests.worst_case.correlated.test_correlated_bound import CLIENTS, by_chain, on_off
 

@@ -19,7 +19,7 @@ from fltheory.worst_case import ClientClass
 from fltheory.worst_case.correlated.bound import best_correlated_bound
 from fltheory.worst_case.correlated.log_proof import LogProof, log_proof
 from fltheory.worst_case.correlated.phases import PhasesCertificate
-from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
+from fltheory.worst_case.rounds.one_round import AvailabilityGroup, AveragingRound
 
 TRAINING = Training(noise=0.0)
 

@@ -27,7 +27,7 @@ from fltheory.worst_case.correlated.rich import (
     rich_certificate,
     richer_bound,
 )
-from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.one_round import AveragingRound
 from tests.worst_case.correlated.enumerated_rich_proof import is_proved
 from tests.worst_case.correlated.test_correlated_bound import CLIENTS, by_chain, on_off
 

@@ -18,11 +18,11 @@ from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass, SmoothClass, checker, read_proof
-from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
 from fltheory.worst_case.rounds.best_settings import least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import certificate, proved
 from fltheory.worst_case.rounds.measure import DESCENT, Claim
+from fltheory.worst_case.rounds.one_round import AvailabilityGroup, AveragingRound
 from tests.drawn import in_turn
 from tests.worst_case.full_averaging_program import least_averaging
 

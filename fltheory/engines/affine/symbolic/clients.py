@@ -363,20 +363,15 @@ class FormClients:
             places[client] = self._space.fresh_noise(noise[None]) + np.arange(dim)
         values = np.full((1, self.n_clients, dim, 1 + self._space.size), self._space.zero)
         clients, coordinates = np.nonzero(places >= 0)
-        values[0, clients, coordinates, 1 + places[clients, coordinates]] = self._one
+        values[0, clients, coordinates, 1 + places[clients, coordinates]] = (
+            self._space.arithmetic.entry(1)
+        )
         return AffineArray(self._space, values)
-
-    @property
-    def _one(self) -> Any:
-        return self._space.arithmetic.entry(1)
 
     def _fresh(self, covariance: Entries) -> AffineArray:
         """Return one block of noise with a covariance a replica, (1, d)."""
         first = self._space.fresh_noise(covariance)
-        dim = covariance.shape[-1]
-        values = np.full((1, dim, 1 + self._space.size), self._space.zero)
-        values[0, np.arange(dim), 1 + first + np.arange(dim)] = self._one
-        return AffineArray(self._space, values)
+        return self._space.symbols_from(first, covariance.shape[-1])
 
 
 # --- a round, read off its forms ---------------------------------------------------------------

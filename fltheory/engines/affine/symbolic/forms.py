@@ -152,9 +152,15 @@ class Space:
 
     def variables(self, origin: Entries, rows: int = 1) -> AffineArray:
         """Return forms (rows, n) that are the space's first n symbols, measured from an origin."""
-        values = np.full((rows, origin.size, 1 + origin.size), self.zero)
+        values = np.repeat(self.symbols_from(0, origin.size).values, rows, axis=0)
         values[:, :, 0] = origin
-        values[:, np.arange(origin.size), 1 + np.arange(origin.size)] = self.arithmetic.entry(1)
+        return AffineArray(self, values)
+
+    def symbols_from(self, first: int, count: int) -> AffineArray:
+        """Return so many of the symbols as forms (1, count), from one on."""
+        values = np.full((1, count, 1 + first + count), self.zero)
+        places = np.arange(count)
+        values[0, places, 1 + first + places] = self.arithmetic.entry(1)
         return AffineArray(self, values)
 
     def full(self, shape: tuple[int, ...], value: int) -> AffineArray:

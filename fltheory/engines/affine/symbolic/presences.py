@@ -118,11 +118,9 @@ class PresenceSpace(Space):
         It is there with the client, or, if ``away``, without.
         """
         first = self.fresh_noise(covariances)
-        places = np.arange(covariances.shape[-1])
-        self.own[first] = slice(1 + first, 1 + first + places.size), away
-        values = np.full((1, 1, places.size, self.width), self.zero)
-        values[0, 0, places, 1 + first + places] = self.arithmetic.entry(1)
-        return AffineArray(self, values)
+        count = covariances.shape[-1]
+        self.own[first] = slice(1 + first, 1 + first + count), away
+        return self.symbols_from(first, count)[None]
 
     def refusal(self, what: str, form: AffineArray) -> NotAffineError:
         """Return the error for what is not affine in the model, or in who takes part."""

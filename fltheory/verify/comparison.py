@@ -1,17 +1,9 @@
-"""Compare theorems on one problem and participation, each at the steps that it asks for.
-
-Theorems speak of different things of different runs: the last model's distance, a mean over rounds
-of squared gradients. With L and mu each bound becomes one on one measure, ``E F - F*`` or
-``E||x - x*||^2``, of the models that its theorem speaks of, and stands beside that measure's truth:
-
-- ``F(x) - F* <= L/2 ||x - x*||^2`` and ``F(x) - F* <= ||grad F(x)||^2/(2 mu)``;
-- ``||x - x*||^2 <= 2/mu (F(x) - F*)`` and ``||x - x*||^2 <= ||grad F(x)||^2/mu^2``.
-"""
+"""Compare statements on one setting: as they stand, or each at the steps that it asks for."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -19,6 +11,7 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
+from fltheory.claims.rate_axis import with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling, truth
@@ -29,7 +22,217 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.theorems.registry import registered
 from fltheory.validation import FloatArray
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
-from fltheory.verify.side_by_side import Answer, Provable, provable
+from fltheory.worst_case.best_bounds import AnyBound, best_bound
+from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.one_round import OneRound
+
+# ------------------------------------------------------------ all statements on one setting
+
+_ORDER = (Outcome.HOLDS, Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE)
+_SHARES = np.linspace(0.0, 1.0, 9)[1:-1]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one statement says of a setting.
+
+    Attributes
+    ----------
+    statement : Statement
+    verdict : Verdict or None
+        None where it does not speak of the setting.
+    reason : str
+        Why it does not.
+    """
+
+    statement: Statement
+    verdict: Verdict | None
+    reason: str = ""
+
+    @property
+    def looseness(self) -> float:
+        """Bound over truth, at least 1 where it holds; NaN without a verdict."""
+        ratio = math.nan if self.verdict is None else self.verdict.ratio
+        return math.inf if ratio == 0 else 1 / ratio
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Every statement on one setting.
+
+    Attributes
+    ----------
+    answers : tuple of Answer
+        Those that speak of the setting: first what holds, the tightest bound first, then what is
+        refuted, undecided and inapplicable.
+    silent : tuple of Answer
+        Those that do not.
+    provable : float or None
+        The least bound found on ``E||x_R - x*||^2`` that is provable for every client loss with
+        the setting's L, mu, noise and heterogeneity at x*, one round after another.
+    why_not_provable : str
+        Why there is none, where there is none.
+    """
+
+    answers: tuple[Answer, ...]
+    silent: tuple[Answer, ...]
+    provable: float | None
+    why_not_provable: str = ""
+
+
+@checks_kinds
+def compare(
+    setting: Setting,
+    statements: Sequence[Statement] | None = None,
+    *,
+    replicas: int = 2000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> SideBySide:
+    """Compare all statements about a setting, to see whose theory is the tightest.
+
+    Orders and directions say nothing of a single setting, and are left out.
+
+    Parameters
+    ----------
+    setting : Setting
+    statements : sequence of Statement, optional
+        Every registered one about a run by default, in every reading.
+    replicas, seed : int
+        For sampling, where it is needed.
+    progress : callable, optional
+        Called with (statements done, statements, name of the next).
+
+    Raises
+    ------
+    ValueError
+        If no statement is left that could speak of a setting.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> setting = theorems.get("sa-fl/5").regimes["q = 0"].setting
+    >>> found = compare(setting, theorems.registered("sa-fl/5", "scaffold"))
+    >>> [answer.statement.name for answer in found.answers]
+    ['sa-fl/5 (derived)', 'sa-fl/5 (repaired)', 'sa-fl/5 (printed)']
+    """
+    if statements is None:
+        statements = [one for one in registered() if one.fields_of_run()]
+    chosen = [one for one in statements if not one.axes]
+    if not chosen:
+        raise ValueError("statements must have an inequality among them, got orders only")
+    sampling = Sampling(replicas, seed, FAMILY_ERROR_PROBABILITY / len(chosen))
+    answers = []
+    for statement in _each(chosen, progress):
+        answers.append(_answer(statement, setting, sampling))
+    proved = provable(setting)
+    speaking = [answer for answer in answers if answer.verdict is not None]
+    return SideBySide(
+        tuple(sorted(speaking, key=_place)),
+        tuple(answer for answer in answers if answer.verdict is None),
+        proved.after(setting.rounds) if proved.bounds else None,
+        proved.why_not,
+    )
+
+
+def _each(statements: Sequence[Statement], progress: Progress | None) -> Iterator[Statement]:
+    """Yield statements, each once it is told that its turn has come."""
+    for done, statement in enumerate(statements):
+        if progress is not None:
+            progress(done, len(statements), statement.name)
+        yield statement
+
+
+def _answer(statement: Statement, setting: Setting, sampling: Sampling) -> Answer:
+    try:
+        return Answer(statement, statement.verdict(setting, sampling))
+    except ValueError as error:
+        return Answer(statement, None, str(error))
+
+
+def _place(answer: Answer) -> tuple[int, float, str]:
+    assert answer.verdict is not None
+    looseness = math.inf if math.isnan(answer.looseness) else answer.looseness
+    return _ORDER.index(answer.verdict.outcome), looseness, answer.statement.name
+
+
+@dataclass(frozen=True)
+class Provable:
+    """What is proved of ``E||x_R - x*||^2`` for every client loss like a setting's.
+
+    Attributes
+    ----------
+    bounds : tuple of bounds
+        On a round, each with the least residual at its own rate; none where none is proved.
+    distance : float
+        ``||x_0 - x*||``.
+    why_not : str
+        Why there are none.
+    """
+
+    bounds: tuple[AnyBound, ...]
+    distance: float
+    why_not: str = ""
+
+    def after(self, rounds: int) -> float:
+        """Return the least bound after so many rounds; infinite if none is proved."""
+        return min((one.after(rounds, self.distance) for one in self.bounds), default=math.inf)
+
+
+def provable(setting: Setting) -> Provable:
+    """Find what is proved of a setting's rounds for every client loss with its constants.
+
+    One after another they are bounded at rates between the least one and that of the least floor.
+    """
+    problem = setting.problem
+    distance = float(np.linalg.norm(setting.x0 - problem.x_star))
+    if not np.array_equal(problem.alpha, np.full(problem.n_clients, problem.alpha[0])):
+        why_not = "target weights must be equal for a proof that covers every client alike"
+        return Provable((), distance, why_not)
+    try:
+        clients = ClientClass(
+            problem.L,
+            problem.mu,
+            dissimilarity=_dissimilarity(setting),
+            sigma=problem.sigma,
+            server_sigma=problem.server_sigma,
+        )
+        return Provable(tuple(_bounds(setting, clients)), distance)
+    except (ValueError, AttributeError, ArithmeticError) as error:
+        return Provable((), distance, str(error))
+
+
+def _bounds(setting: Setting, clients: ClientClass) -> Iterator[AnyBound]:
+    algorithm, participation = setting.algorithm, setting.participation
+    try:
+        a_round = OneRound.of(algorithm, participation)
+    except ValueError:
+        yield best_bound(algorithm, participation, clients)
+        return
+    floor, least = best_bound_of(a_round, clients), best_speed_of(a_round, clients)
+    yield floor
+    for share in _SHARES:
+        rate = exact("rate", least + share * (floor.rate - least))
+        yield best_bound_of(a_round, clients, rate)
+
+
+def _dissimilarity(setting: Setting) -> float:
+    """Return the root mean square of the clients' gradients at x*; any number if they vanish."""
+    problem = setting.problem
+    points = np.tile(problem.x_star, (problem.n_clients, 1))
+    gradients = problem.client_gradients(points, np.arange(problem.n_clients))
+    return float(np.sqrt((gradients**2).sum(axis=1).mean())) or 1.0
+
+
+# ------------------------------------------------------------ each at its own steps
+# Theorems speak of different things of different runs: the last model's distance, a mean over
+# rounds of squared gradients. With L and mu each bound becomes one on one measure, ``E F - F*`` or
+# ``E||x - x*||^2``, of the models that its theorem speaks of, and stands beside that measure's
+# truth:
+#
+# - ``F(x) - F* <= L/2 ||x - x*||^2`` and ``F(x) - F* <= ||grad F(x)||^2/(2 mu)``;
+# - ``||x - x*||^2 <= 2/mu (F(x) - F*)`` and ``||x - x*||^2 <= ||grad F(x)||^2/mu^2``.
 
 OneMeasure: TypeAlias = Literal["loss", "distance"]
 MEASURES: tuple[OneMeasure, ...] = get_args(OneMeasure)
@@ -192,9 +395,7 @@ def at_own_steps(
     contest = _Contest(setting, measure, rounds.tolist(), sampling)
     found: dict[object, OwnBound] = {}
     silent = []
-    for done, statement in enumerate(statements):
-        if progress is not None:
-            progress(done, len(statements), statement.name)
+    for statement in _each(statements, progress):
         try:
             one = contest.entry(statement)
         except ValueError as error:
@@ -205,7 +406,7 @@ def at_own_steps(
         together = one if before is None else before
         readings = () if before is None else before.statements
         found[same] = replace(together, statements=(*readings, statement))
-    bounds = tuple(sorted(found.values(), key=_place))
+    bounds = tuple(sorted(found.values(), key=_rank))
     return OwnSteps(measure, bounds, tuple(silent), contest.given())
 
 
@@ -215,7 +416,7 @@ def _over(bound: FloatArray, truth: FloatArray) -> FloatArray:
         return np.where(truth > 0, bound / truth, math.inf)
 
 
-def _place(one: OwnBound) -> tuple[bool, float, str]:
+def _rank(one: OwnBound) -> tuple[bool, float, str]:
     return one.verdict.outcome is not Outcome.HOLDS, float(one.looseness[-1]), one.name
 
 
@@ -247,7 +448,7 @@ class _Contest:
         sides = []
         for count in self.rounds:
             try:
-                run = own.make(_with_rounds(self.setting, count))
+                run = own.make(with_rounds(self.setting, count))
                 compared = claim.compared(run, self.sampling)
                 failed = {one.name: one.failure for one in compared.hypotheses if not one.holds}
                 lasting = {*failed.items()} & {*before.items()}
@@ -283,7 +484,7 @@ class _Contest:
     def given(self) -> GivenRun:
         """Bound the setting's own run, at the steps that it has."""
         last = BoundedQuantity(FIELDS[self.measure], "last", RoundRange(0, 0), "", "")
-        runs = [_with_rounds(self.setting, count) for count in self.rounds]
+        runs = [with_rounds(self.setting, count) for count in self.rounds]
         proved = provable(self.setting)
         return GivenRun(
             np.array(self.rounds, dtype=float),
@@ -314,7 +515,3 @@ def _reduced(proved: Provable, quantity: BoundedQuantity, run: Setting) -> float
         return math.inf
     each = np.array([proved.after(count) for count in range(run.rounds + 1)])
     return quantity.error(each, run)
-
-
-def _with_rounds(setting: Setting, rounds: int) -> Setting:
-    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
