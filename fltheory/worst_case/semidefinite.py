@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import clarabel
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, vstack
+from scipy.sparse import csc_array
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -82,10 +82,8 @@ def optimum(
     # In the solver's own form: cvxpy took several times as long to get there as the solver takes.
     parts = [-part[:-1].T for part in packed]
     if places is not None:
-        pairs = zip(parts, places, strict=True)
-        spread: list[Any] = [csc_array(zero), csc_array(-rows)]
-        spread += [_spread(part, own, len(costs)) for part, own in pairs]
-        matrix = csc_array(vstack(spread))
+        every = np.arange(len(costs))
+        matrix = _spread([zero, -rows, *parts], [every, every, *places], len(costs))
     else:
         matrix = csc_array(np.vstack([zero, -rows, *parts]))
     bounds = np.concatenate([values, offsets, *(part[-1] for part in packed)])
@@ -103,10 +101,17 @@ def optimum(
     return ProgramOptimum(float(found.obj_val), np.array(found.x), [*map(_unpacked, duals)])
 
 
-def _spread(part: FloatArray, places: IntArray, count: int) -> Any:
-    """Return columns where they belong among so many, without the zeros of the others."""
-    row, column = np.nonzero(part)
-    return csc_array((part[row, column], (row, places[column])), shape=(len(part), count))
+def _spread(parts: Sequence[FloatArray], places: Sequence[IntArray], count: int) -> Any:
+    """Return parts below each other, columns where they belong among so many, without zeros."""
+    values, rows, columns, height = [], [], [], 0
+    for part, own in zip(parts, places, strict=True):
+        row, column = np.nonzero(part)
+        values.append(part[row, column])
+        rows.append(row + height)
+        columns.append(own[column])
+        height += len(part)
+    found = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    return csc_array(found, shape=(height, count))
 
 
 def _solved(*program: Any) -> Any:

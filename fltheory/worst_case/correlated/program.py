@@ -34,14 +34,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement, permutations, product
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fltheory.read_only import ReadOnlyArrays
+from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, optimum
@@ -255,14 +255,10 @@ class OnOffProgram:
         return np.array(self.states, dtype=float)[after], chance[after], after
 
     def _independent(self, cells: list[GroupCell], chances: list[Fraction]) -> Outcomes:
-        from scipy.stats import binom
-
         counts: FloatArray = np.zeros((1, 0), dtype=int)
         chance: FloatArray = np.ones(1)
         for cell, own in zip(cells, chances, strict=True):
-            number = np.arange(cell.size + 1)
-            likely = binom.pmf(number, cell.size, float(own))
-            number, likely = number[likely > 0], likely[likely > 0]
+            number, likely = _binomial(cell.size, float(own))
             counts = np.column_stack(
                 [np.repeat(counts, len(number), axis=0), np.tile(number, len(counts))]
             )
@@ -677,6 +673,16 @@ def least_of(
     unknowns = known.copy()
     unknowns[used] = found.unknowns
     return found.value, unknowns
+
+
+@lru_cache(maxsize=1024)
+def _binomial(count: int, chance: float) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return how many of so many may be there, and their probabilities."""
+    from scipy.stats import binom
+
+    number = np.arange(count + 1)
+    likely = np.asarray(binom.pmf(number, count, chance))
+    return read_only((number[likely > 0], likely[likely > 0]))
 
 
 def mixed(factor: FloatArray, rows: FloatArray, i: int, j: int) -> FloatArray:
