@@ -1,4 +1,4 @@
-"""Training that is killed at random moments, by SIGKILL, and gone on with: ``--kills 24``.
+"""Training that is killed at random moments, by SIGKILL, and resumed: ``--kills 24``.
 
 The page and what the checkpoints hold in the end must be those of a training that nobody disturbed,
 and no other file may be left. Each process is forked with all imports made. Needs the extra

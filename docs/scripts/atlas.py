@@ -108,10 +108,10 @@ means that the bound is attained, and an order has slopes instead, which its ver
 *Search* gives the largest ratio that a search for a refutation found, and the number of settings
 tried that met every hypothesis; of an order the ratio is over the expression in parentheses (by
 falsify), or how many times more than claimed the truth changes over a decade (by verdicts). A bound
-can be improved at most by the inverse of the larger of the two ratios. *Over provable* says how
-many times the best bound that we prove for every client loss the statement's bound is, with
-everybody and one local step (`fltheory prove ID` has the setting and the proof); elsewhere we prove
-none, because several local steps of a client, random averages and postponed gossip are not among
+can be improved at most by the inverse of the larger of the two ratios. *Over provable* is
+the statement's bound divided by the best bound that we prove for every client loss, with everybody
+and one local step (`fltheory prove ID` has the setting and the proof). Elsewhere we prove none:
+several local steps of a client, random averages and postponed gossip are not among
 [the rounds that can be proved](every-loss.md). `fltheory verify atlas --html atlas.html` writes
 every statement, with its formulas, hypotheses and regimes, as one HTML page that can be filtered.
 

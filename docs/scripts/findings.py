@@ -206,7 +206,8 @@ def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
     """Yield what a search for settings that a referee believes found, fault by fault."""
     if not found:
         return
-    yield f"Each fault by itself, the others mended, over {found[0].tried} settings of {NATURAL}:"
+    over = f"over {found[0].tried} settings of {NATURAL}"
+    yield f"Each fault by itself, with the others fixed, {over}:"
     yield ""
     for one in found:
         yield f"- {one.fault.about}, {one.fault.source}: {one.outcome}"

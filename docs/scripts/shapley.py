@@ -208,7 +208,7 @@ def last_round(plan: StalePlan, staleness: int) -> tuple[FloatArray, FloatArray]
     last, _ = until_read(lambda random: list(follow(rounds, random))[-1])
     # Moments of the model's offset from x* and of everybody's updates, in this order.
     second, offset = last.moments[0, :-1, :-1], last.moments[0, :-1, -1]
-    back = _before_the_step(plan)
+    back = _before_the_step(plan) * rounds.units(last.random)
     return back @ offset, back @ second @ back.T
 
 
@@ -310,8 +310,8 @@ _INTRODUCTION = """\
 
 Made by `python docs/scripts/shapley.py`; do not edit. `--check` says whether it is current.
 
-FedAR (Section 3.2, Figure 1) lets one client stop some rounds before the end, applies its last
-update all the same, and measures by Shapley values what each update contributes to the last
+FedAR (Section 3.2, Figure 1) lets one client stop some rounds before the end, still applies its
+last update, and measures by Shapley values what each update contributes to the last
 round's step. From CIFAR-10 the paper concludes that (1) stale updates can still contribute,
 (2) they contribute less the staler they are, and (3) very stale ones do harm. The first two are
 why its weights grow with the inactive rounds, the last why they are cut off.
@@ -332,8 +332,8 @@ _CONCLUSION = """\
 So (1) and (3) are found on the plainest clients; (2) only where noise outweighs the progress of a
 round. A stale update was made when the gradient was longer. While the model descends, a stale
 update points the same way as a fresh one, and is at first worth more: weights that grow with
-staleness then enlarge what is large already. Noise makes it worth less from the first round on, as
-the same noise is applied again and again, so that the model already holds it. A client unlike the
+staleness then enlarge what is large already. Noise makes it worth less from the first round on:
+the same noise is applied again and again, and the model already contains it. A client unlike the
 others is worth less than an equal share, or does harm, when fresh.
 """
 

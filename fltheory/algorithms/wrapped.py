@@ -129,7 +129,7 @@ class AveragedIterate:
 
     @property
     def used_weights(self) -> StepSizes:
-        """eta: those given, or those of what is averaged."""
+        """eta: the weights given, or else the step sizes of the averaged algorithm."""
         if self.weights is not None:
             return self.weights
         return self.algorithm.step_sizes if isinstance(self.algorithm, Scheduled) else Constant(1)
@@ -187,7 +187,7 @@ def _totals(weights: StepSizes, upto: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Projected:
-    """An algorithm whose model is put back onto a ball W wherever a round leaves it.
+    """An algorithm whose model is projected onto a ball W whenever a round takes it outside.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ class Theorem(Inequality):
     symbols : tuple of Symbol
         Symbols that appear in its texts, but in none of its formulas.
     read_as : mapping
-        Symbols that stand for something else in this reading, each with a symbol that says what.
+        Symbols that mean something else in this reading, each with a symbol that says what.
     tightest : mapping
         Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
         A statement that holds must hold with them, too.

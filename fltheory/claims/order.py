@@ -364,7 +364,8 @@ class RateClaim(Statement):
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
         """Return the conditions of its own, in the theorem's symbols.
 
-        Not those that stand for an order of a step size, whose constant has the unit.
+        Leaves out those that only give the order of a step size, because the constant in it has the
+        unit.
         """
         return self.theorem.units, [
             (f"hypothesis '{hypothesis.name}'", hypothesis.condition)

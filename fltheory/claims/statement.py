@@ -229,7 +229,7 @@ class Basis(Statement):
     symbols : tuple of Symbol
         Those that stand in no formula of its own: its texts, or a corollary's orders, have them.
     read_as : mapping
-        Symbols that stand for something else in this reading, each with a symbol that says what.
+        Symbols that mean something else in this reading, each with a symbol that says what.
 
     The other attributes are those of `Statement`.
     """

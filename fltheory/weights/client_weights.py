@@ -163,7 +163,7 @@ def for_clients(
     sizes : array, (N,), optional
         Positive numbers; the targets are in proportion to them. Equal by default.
     training : Training, optional
-        What the bound asks for beside; see there for what is assumed by default.
+        What else the bound needs; see `Training` for what is assumed by default.
     method : {"auto", "newton", "cvxpy"}
 
     Raises

@@ -80,7 +80,7 @@ class Histories:
     random : tuple of str
         The entries of the state that are random given the history, ``"x"`` first.
     moments : array, (P, n + 1, n + 1), or a list of FLINT's matrices
-        ``E[(s, 1)(s, 1)' 1{history}]`` of those entries.
+        ``E[(s, 1)(s, 1)' 1{history}]`` of those entries; in floats in units of the rounds' own.
     """
 
     place: Rows

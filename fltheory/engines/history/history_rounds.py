@@ -74,7 +74,7 @@ class AffineRounds(Rounds):
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
         """Return the one beginning."""
         offset = joined(self._start, random)[0] - self._origin(random)
-        vector = np.append(offset / self._units(random), 1.0)
+        vector = np.append(offset / self.units(random), 1.0)
         known = {name: array for name, array in self._start.items() if name not in random}
         return random, known, np.outer(vector, vector)
 
@@ -86,7 +86,7 @@ class AffineRounds(Rounds):
             self._origins[names] = np.concatenate([self._problem.x_star, zeros])
         return self._origins[names]
 
-    def _units(self, names: tuple[str, ...]) -> FloatArray:
+    def units(self, names: tuple[str, ...]) -> FloatArray:
         """Return what random entries are measured in, as in `StateLayout`."""
         if names not in self._balanced:
             shapes = {name: np.shape(self._start[name])[1:] for name in names}
@@ -217,7 +217,7 @@ class AffineRounds(Rounds):
             {name: np.shape(self._start[name])[1:] for name in random},
             origin,
         )
-        units = self._units(random)
+        units = self.units(random)
         maps, inverse = np.zeros((len(rows), n + 1, n + 1)), 1 / units[:, None]
         maps[:, :n, :n], maps[:, :n, n] = inverse * made.slopes * units, made.offsets / units
         maps[:, n, n] = 1.0

@@ -239,7 +239,7 @@ class LocalTraining:
 
 @dataclass(frozen=True, eq=False)
 class ServerData(ReadOnlyArrays):
-    """The server's own samples, and what one round of its own does with them.
+    """The server's own samples, and how one server round uses them.
 
     Parameters
     ----------

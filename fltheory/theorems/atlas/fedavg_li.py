@@ -6,7 +6,7 @@ A round is one step of SGD of every client, so that T is `Setting.rounds` and a 
 ``eta_t`` with t = 0 in the first. All clients step and those drawn are averaged after every E-th
 step, which is what the paper's devices do as far as any model shows. ``w_t`` is the mean
 ``sum_k p_k w_t^k`` between averages. The text at hand has no appendix: the lemmas of the proof are
-not here; Theorem 4 is in `fedavg_li_constant`.
+not here.
 """
 
 from __future__ import annotations

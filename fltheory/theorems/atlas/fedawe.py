@@ -1,7 +1,7 @@
-"""Xiang, Ioannidis, Yeh, Joe-Wong and Su, FedAWE (NeurIPS 2024): its lemmas on availability.
+"""Xiang, Ioannidis, Yeh, Joe-Wong and Su, FedAWE (NeurIPS 2024): on availability and along a run.
 
 Clients are available independently, with probabilities of at least delta that may change from
-round to round (Assumption 1). What its models do is in `fedawe_run`.
+round to round (Assumption 1).
 """
 
 from __future__ import annotations

@@ -181,8 +181,8 @@ def audit(
         or ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4. Its
         ``quantities`` say which number of a round or a class each of its symbols is.
     client_class : ClientClass or SmoothClass
-        Of heterogeneity "everywhere" for a theorem that speaks of sigma_G; `SmoothClass` is for
-        the gradients alone.
+        With heterogeneity "everywhere" for a theorem about sigma_G; `SmoothClass` is for bounds on
+        gradients only.
     played : SafariRound
     progress : callable, optional
         Called with (stages done, stages, name of the next).

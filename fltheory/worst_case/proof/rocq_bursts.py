@@ -22,7 +22,7 @@ from fltheory.worst_case.proof.rocq_export import (
     squares_listed,
 )
 
-MOST_CLIENTS, MOST_STEPS = 50, 10
+MOST_CLIENTS, MOST_STEPS = 20, 10
 
 
 def bursts_theorem(proof: CorrelatedProof, name: str = "bound_for_every_loss") -> str:

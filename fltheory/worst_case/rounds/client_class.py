@@ -84,7 +84,7 @@ class ClientClass:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the program's value is attained, so that what it cannot prove is false."""
+        """Whether the program's value is attained: a bound that it cannot prove is then false."""
         return self.heterogeneity == "optimum" and self.sigma == 0
 
 
