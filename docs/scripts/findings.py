@@ -250,10 +250,10 @@ _INTRODUCTION = """\
 # Findings
 
 What was checked, statement by statement. For each refuted one the page gives the claim, a setting
-that refutes it, what should stand instead, and the step at which statement and proof part. It is
-about formulas as they stand in the texts at hand, not about people. Every refutation says how
-serious the fault is: wording, which is true as it is meant; a misprint, where the paper's own
-argument has it right; a missing hypothesis; or a gap, where a step of the argument fails. Remarks,
+that refutes it, what should stand instead, and the step at which the statement and its proof
+differ. It is about formulas as they stand in the texts at hand, not about people. Every refutation
+says how serious the fault is: wording, which is true as it is meant; a misprint, where the paper's
+own argument is right; a missing hypothesis; or a gap, where a step of the argument fails. Remarks,
 examples, assumptions and steps of proofs are not counted as refuted theorems. The theorems that
 everybody cites have [a page of their own](atlas.md). See also [the glossary](glossary.md) and [what
 a verdict means](verdicts.md).
@@ -571,7 +571,7 @@ def _parting_lines(theorem: Statement) -> Iterator[str]:
     """Yield the steps between proof and statement that do not follow, and unlike units."""
     results = check_derivation(theorem.derivation) if theorem.derivation else ()
     parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
-    yield f"**Where statement and proof part** (`fltheory explain {theorem.id} --proof`)."
+    yield f"**Where the statement and its proof differ** (`fltheory explain {theorem.id} --proof`)."
     yield ""
     for result in parting:
         yield f"- {result.step.label}: {result.outcome.name}. {result.step.text}"

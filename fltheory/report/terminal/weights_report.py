@@ -62,7 +62,7 @@ def weights_assumptions(
         named = ", ".join(found.never_there[:3]) + (", ..." if len(found.never_there) > 3 else "")
         said.append(
             f"never online: {len(found.never_there)} of {len(found.clients)} clients ({named}) "
-            f"with {found.lost_target:.3g} of the target; no weights bring them in"
+            f"with {found.lost_target:.3g} of the target; no weights can include them"
         )
     problem, rounds = found.problem, described.log.n_rounds
     said += [
