@@ -74,16 +74,18 @@ def main(arguments: list[str]) -> int:
         print("nothing is checked: Rocq is not installed (Debian: apt-get install coq)")
         return 0
     files = [Path(name) for name in arguments] or kept()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
+    try:
+        # What is wrong with a file is told before the library is compiled.
+        theorems = [_theorem(file) for file in files]
+        with tempfile.TemporaryDirectory() as folder:
             compile_library(Path(folder))
-            for file in files:
-                _check(file, Path(folder))
+            for file, theorem in zip(files, theorems, strict=True):
+                _check(file, theorem, Path(folder))
             if not arguments:
                 _check_again(Path(folder))
-        except (subprocess.CalledProcessError, ValueError) as error:
-            print(f"{error}\n{getattr(error, 'stdout', '') or ''}", file=sys.stderr)
-            return 1
+    except (subprocess.CalledProcessError, OSError, ValueError) as error:
+        print(f"{error}\n{getattr(error, 'stdout', '') or ''}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -177,16 +179,20 @@ def _exported(file: Path) -> str:
     return text
 
 
-def _check(file: Path, folder: Path) -> None:
-    """Export a certificate, or take a theorem as it is; read it back, and have it checked."""
-    begun, remark = time.monotonic(), ""
+def _theorem(file: Path) -> str:
+    """Export a certificate, or take a theorem as it is, and read it back."""
     if file.suffix == ".json":
-        text = _exported(file)
-    else:
-        remark = "; what it says was compared with no certificate"
-        text = file.read_text(encoding="utf-8")
-        program = read_refutation if text.startswith("(** A refutation") else read_back
-        program.read(text)
+        return _exported(file)
+    text = file.read_text(encoding="utf-8")
+    program = read_refutation if text.startswith("(** A refutation") else read_back
+    program.read(text)
+    return text
+
+
+def _check(file: Path, text: str, folder: Path) -> None:
+    """Have Rocq check a file's theorem."""
+    begun = time.monotonic()
+    remark = "" if file.suffix == ".json" else "; what it says was compared with no certificate"
     (folder / "Exported.v").write_text(text, encoding="utf-8")
     printed = _run("coqc", "-Q", ".", "fltheory", "Exported.v", folder=folder)
     check_assumptions(printed, text)
