@@ -240,9 +240,6 @@ SURVIVORS = {
     "engines/fedau_weights/dependent_weight_error.py: _of_client: rounds ** 2 -> rounds ** 3": (
         _ALLOWANCE
     ),
-    "engines/history/histories.py: rounding_of: bounds[0] -> bounds[1]": (
-        "killed by test_histories.py"
-    ),
     "engines/history/jump_limits.py: _dwell_of_first: 2 * dwell ** 1.5 -> 3 * dwell ** 1.5": (
         _ALLOWANCE
     ),
@@ -302,9 +299,6 @@ SURVIVORS = {
     ),
     "weights/optimum.py: solve: residual <= _EXACT_RESIDUAL -> residual < "
     "_EXACT_RESIDUAL": _BETWEEN,
-    "engines/history/histories.py: rounding_of: 2 * ends[-1] -> 3 * ends[-1]": (
-        "equivalent: how many rounds share a sum of adjoints, each of which bounds all of them"
-    ),
     "engines/sampled/monte_carlo_runs.py: Progress: Progress = Callable[[int, int], None] -> "
     "nothing": "equivalent when run: annotations alone name it, and mypy refuses that",
     "engines/moments/moment_recursion.py: _stacked_advance: "
@@ -319,8 +313,6 @@ SURVIVORS = {
         "equivalent: a place below zero is none"
     ),
     "engines/history/histories.py: _SMALL_TABLE: 1 << 14 -> 1 << 15": _CHOICE,
-    "engines/history/histories.py: _adjoints: int(steps[last - 1].targets.max(initial=0)) + 1 -> "
-    "int(steps[last - 1].targets.max(initial=0)) + 2": "equivalent: a row that no target reads",
     "weights/conic.py: _importance: found[-1][0] <= _GOOD_ENOUGH -> "
     "found[-1][0] < _GOOD_ENOUGH": _BETWEEN,
 }
