@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -375,9 +376,9 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in _of_the_page()]
     yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
-    in_rocq = ", ".join(f"`{identifier}`" for identifier in _checked_by_rocq())
-    yield f"- Checked by a proof assistant as well: Rocq has proved {in_rocq} false"
-    yield "  ([what exactly, and from which axioms](rocq.md))"
+    if in_rocq := ", ".join(f"`{identifier}`" for identifier in _checked_by_rocq()):
+        yield f"- Checked by a proof assistant as well: Rocq has proved {in_rocq} false"
+        yield "  ([what exactly, and from which axioms](rocq.md))"
     yield ""
     yield "| statement | what it is | weight | why it is refuted | fixed by |"
     yield "|---|---|---|---|---|"
@@ -406,15 +407,13 @@ def _checked_by_rocq() -> list[str]:
 
     ``make rocq`` checks these files.
     """
-    found = []
-    for path in sorted(WITNESSES.parent.glob("*/*.json")):
+    exported = set()
+    for path in WITNESSES.parent.glob("*/*.json"):
         document = json.loads(path.read_text(encoding="utf-8"))
-        try:
+        with suppress(NotExportedError):
             rocq_refutation(document)
-        except NotExportedError:
-            continue
-        found.append(document["theorem"])
-    return sorted(set(found), key=ids().index)
+            exported.add(document["theorem"])
+    return [identifier for identifier in _of_the_page() if identifier in exported]
 
 
 def _statements(
