@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import FedAU, FedAvg, FedVarp, Mifa, Safari, Scaffold
+from fltheory.algorithms import FedAU, FedAvg, FedVarp, Mifa, Safari, Scaffold, Unbiased
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, paths
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
@@ -240,6 +240,46 @@ def test_moments_of_thousands_of_histories_are_added_up_within_the_bound() -> No
     run = paths(setting)
     assert run.rounding_error is not None
     assert abs(run.squared_distance[1] - truth) < 0.5 * run.rounding_error["squared_distance"][1]
+
+
+RARE = 1 - 1e-9
+UNLIKELY = [
+    Setting(FedAvg(1.0, 1), QuadraticProblem([[1.0]], [[0.1]]), Bernoulli([RARE]), 4, [1.0]),
+    Setting(FedAvg(1.0, 1), QuadraticProblem([[1.0]], [[0.1]]), MarkovOnOff([RARE], 0.9), 4, [1.0]),
+    Setting(
+        Safari(RARE, 0.5, 1e6, 1),
+        QuadraticProblem([[[1.0]], [[2.0]]], [[0.0], [1.0]]),
+        Bernoulli([0.5, 0.5]),
+        3,
+        [1.0],
+    ),
+]
+
+
+@pytest.mark.parametrize("engine", [paths, exact])
+@pytest.mark.parametrize("setting", UNLIKELY)
+def test_what_is_all_due_to_a_rare_chance_is_within_the_bound(
+    setting: Setting, engine: Engine
+) -> None:
+    """One minus a float near one would be off by 3e-8 of itself."""
+    assert worst_ratio(engine(setting), exact(setting, arithmetic="rational")) < 0.1
+
+
+@pytest.mark.parametrize("engine", [paths, exact])
+def test_optima_are_rounded_before_a_round_that_diverges(engine: Engine) -> None:
+    """Where rounds of 1/p = 1e5 are all that moves a start near optima near 1e8."""
+    problem = QuadraticProblem([[1.0]], [[123456789.1], [123456789.3]])
+    rare = Unbiased([0.5, 0.5], [1e-4, 1e-3], 0.5, 1)
+    setting = Setting(rare, problem, UniformSubset(2, 1), 3, [123456789.21])
+    assert worst_ratio(engine(setting), exact(setting, arithmetic="rational")) < 0.5
+
+
+@pytest.mark.parametrize("engine", [paths, exact])
+def test_the_mean_hessian_of_a_thousand_clients_is_rounded_that_often(engine: Engine) -> None:
+    """Equal ones that are added up one after another lose the same each time."""
+    problem = QuadraticProblem([[[1.1]]] * 1000, [[0.3]] * 1000)
+    setting = Setting(FedAvg(0.1, 1), problem, UniformSubset(1000, 1000), 1, [1.0])
+    assert worst_ratio(engine(setting), exact(setting, arithmetic="rational")) < 1
 
 
 def worst_ratio(run: Trajectory, truth: Trajectory) -> float:
