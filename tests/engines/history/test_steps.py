@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import FedAU, FedAvg, FedVarp, Mifa, Safari, Scaffold, Unbiased
+from fltheory.algorithms import FedAU, FedAvg, FedAWE, FedVarp, Mifa, Safari, Scaffold, Unbiased
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, paths
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
@@ -240,6 +240,14 @@ def test_moments_of_thousands_of_histories_are_added_up_within_the_bound() -> No
     run = paths(setting)
     assert run.rounding_error is not None
     assert abs(run.squared_distance[1] - truth) < 0.5 * run.rounding_error["squared_distance"][1]
+
+
+def test_a_step_of_the_servers_that_makes_much_of_small_changes_is_within_the_bound() -> None:
+    """Changes are taken as they are, not as differences of models that have been rounded."""
+    problem = QuadraticProblem([[0.7]], [[0.1], [1.3]])
+    algorithm = FedAWE(1e-4, 1, server_lr=1e4)
+    setting = Setting(algorithm, problem, UniformSubset(2, 2), 3, [1.0])
+    assert worst_ratio(paths(setting), exact(setting, arithmetic="rational")) < 0.5
 
 
 RARE = 1 - 1e-9
