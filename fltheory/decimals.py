@@ -38,6 +38,23 @@ def as_fraction(value: Any) -> Fraction:
         raise ValueError(f"value must be a finite number, got {value!r}") from error
 
 
+def complement(value: Any) -> Any:
+    """Return one minus a number, or numbers: a float's decimal is taken from one, then rounded.
+
+    One minus the float has the float's error, which is large beside it where the number is near
+    one. Exact numbers are taken from one as they are.
+
+    Examples
+    --------
+    >>> complement(0.999999999), 1 - 0.999999999
+    (1e-09, 9.999999717180685e-10)
+    """
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        flat = [complement(one) for one in value.ravel().tolist()]
+        return np.array(flat, dtype=np.float64).reshape(value.shape)
+    return float(1 - as_fraction(value)) if isinstance(value, float) else 1 - value
+
+
 _MOST_DIGITS = 1000
 
 

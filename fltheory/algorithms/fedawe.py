@@ -8,9 +8,9 @@ from array_api_compat import array_namespace
 
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.averaging import (
-    after_own_steps,
     anybody,
     blank,
+    own_changes,
     participant_average,
     renewed,
     weighted_sum,
@@ -75,8 +75,8 @@ class FedAWE(Algorithm):
         """Return the state after one round with participants ``who``."""
         models, since = state["x_i"], state["since"]
         xp = array_namespace(models)
-        updates = after_own_steps(models, clients, who, steps=self.local_steps, lr=self.client_lr)
-        echoed = models + self.server_lr * since[:, :, None] * (updates - models)
+        changes = own_changes(models, clients, who, steps=self.local_steps, lr=self.client_lr)
+        echoed = models + self.server_lr * since[:, :, None] * changes
         mean = weighted_sum(participant_average(who, state["x"]), echoed)
         here = anybody(who, mean)
         everybody = mean[:, None, :] + xp.zeros_like(models)

@@ -15,6 +15,7 @@ from fltheory.algorithms.shared.averaging import (
     renewed,
     weighted_sum,
 )
+from fltheory.decimals import complement
 
 AVERAGE = "average"
 
@@ -70,7 +71,7 @@ class ProxSkip(Algorithm):
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:
         """An average with probability p, none otherwise."""
-        return ((AVERAGE, self.communication), (CLIENTS, 1 - self.communication))
+        return ((AVERAGE, self.communication), (CLIENTS, complement(self.communication)))
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model, the clients' own, and their controls of zero."""

@@ -11,6 +11,7 @@ from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, SERVER, Array, Clients, State
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
+from fltheory.decimals import complement
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Safari:
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:
         """A clients' round with probability q, the server's own step otherwise."""
-        return ((CLIENTS, self.q), (SERVER, 1 - self.q))
+        return ((CLIENTS, self.q), (SERVER, complement(self.q)))
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound the clients' weights, which add up to one; the server takes a whole step."""

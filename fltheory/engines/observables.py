@@ -168,10 +168,12 @@ class Observable(Protocol):
 def standard_forms(problem: QuadraticProblem) -> Mapping[str, QuadraticForm]:
     """Squared distance, squared gradient and excess loss as quadratic forms."""
     hessian, origin = problem.mean_hessian, np.zeros(problem.dim)
+    # A mean over clients that is added up one after another.
+    lost = 0.0 if problem.shared_hessian else problem.n_clients * UNIT_ROUNDOFF
     return {
         "squared_distance": QuadraticForm(np.eye(problem.dim), origin, 0.0),
-        "squared_gradient": QuadraticForm(hessian @ hessian, origin, 0.0),
-        "excess_loss": QuadraticForm(0.5 * hessian, origin, 0.0),
+        "squared_gradient": QuadraticForm(hessian @ hessian, origin, 0.0, 2 * lost),
+        "excess_loss": QuadraticForm(0.5 * hessian, origin, 0.0, lost),
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import exact_or_float, validation
-from fltheory.decimals import as_fraction
+from fltheory.decimals import as_fraction, complement
 from fltheory.participation.base import Masks, between
 from fltheory.participation.chain_structure import CitedFactor, Mixing, cited_factor_of
 from fltheory.participation.chains import FiniteChain
@@ -104,7 +104,7 @@ class MarkovOnOff(IndependentClients):
     @property
     def comes(self) -> FloatArray:
         """(N,) probability that an absent client is present in the next round."""
-        return np.asarray((1 - self.correlation) * self.availability)
+        return np.asarray(complement(self.correlation) * self.availability)
 
     @property
     def independent(self) -> bool:
@@ -200,9 +200,10 @@ class MarkovOnOff(IndependentClients):
         """Return the states of the clients that move, with each client's chain."""
         moves, masks = self._moves, self._state_masks()
         pi = self.availability[moves]
-        limit = np.where(masks[:, moves], pi, 1 - pi).prod(axis=1)
+        limit = np.where(masks[:, moves], pi, complement(pi)).prod(axis=1)
         stays, comes = self.stays[moves], self.comes[moves]
-        each = np.stack([1 - comes, comes, 1 - stays, stays], axis=-1).reshape(-1, 2, 2)
+        leaves = complement(self.correlation[moves]) * complement(pi)
+        each = np.stack([1 - comes, comes, leaves, stays], axis=-1).reshape(-1, 2, 2)
         factors = tuple(
             np.asarray(reduce(np.kron, each[i : i + _CHAINS_IN_FACTOR]))
             for i in range(0, len(each), _CHAINS_IN_FACTOR)

@@ -61,14 +61,23 @@ def after_own_steps(
 ) -> Array:
     """Return the clients' models after local SGD from their own, (replicas, n_clients, dim).
 
-    Backends run local SGD from one model per replica, so each client is asked for alone; a
-    client that is absent keeps its model.
+    A client that is absent keeps its model.
+    """
+    return models + own_changes(models, clients, who, steps=steps, lr=lr, correction=correction)
+
+
+def own_changes(
+    models: Array, clients: Clients, who: Array, *, steps: int, lr: Any, correction: Any = None
+) -> Array:
+    """Return what local SGD from their own models changes the clients' by.
+
+    Backends run local SGD from one model per replica, so each client is asked for alone.
     """
     xp = array_namespace(models)
     numbers = held_on_backend(np.arange(who.shape[1]), models, xp.int64)
-    moved = models
+    changes = xp.zeros_like(models)
     for k in range(who.shape[1]):
-        moved = moved + clients.local_sgd(
+        changes = changes + clients.local_sgd(
             models[:, k, :], who & (numbers == k), steps=steps, lr=lr, correction=correction
         )
-    return moved
+    return changes

@@ -182,11 +182,14 @@ def reading_errors(
     size = np.maximum(np.sqrt((slopes**2).sum(axis=(1, 2))), 1.0)
     offset = np.sqrt((offsets**2).sum(axis=1)) + float(np.linalg.norm(image_origin))
     of_powers = 4 * spread * size * numbers.slope_rounding
+    # Optima are decimals, no farther from zero than ``reach`` and x*: what is lost in them goes
+    # through the map, which in a round that diverges is more than what is lost after it.
+    of_optima = 4 * UNIT_ROUNDOFF * spread * size * float(np.linalg.norm(image_origin))
     noise = growth + 8 * numbers.power_rounding
     return np.stack(
         [
             growth * size + of_powers,
-            growth * offset + of_powers * numbers.reach,
+            growth * offset + of_powers * numbers.reach + of_optima,
             np.full(len(slopes), noise),
         ],
         axis=1,

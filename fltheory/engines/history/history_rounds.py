@@ -78,6 +78,10 @@ class AffineRounds(Rounds):
         known = {name: array for name, array in self._start.items() if name not in random}
         return random, known, np.outer(vector, vector)
 
+    def far(self, names: tuple[str, ...]) -> FloatArray:
+        """Return how far from zero the first random entries are, in units."""
+        return np.abs(joined(self._start, names)[0]) / self.units(names)
+
     def _origin(self, names: tuple[str, ...]) -> FloatArray:
         """Return where random entries are measured from: x*, and zero for what is remembered."""
         if names not in self._origins:

@@ -118,7 +118,7 @@ def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int
 
 
 def _moments(
-    rounds: Rounds, random: tuple[str, ...], problem: QuadraticProblem, draws: int | None
+    rounds: AffineRounds, random: tuple[str, ...], problem: QuadraticProblem, draws: int | None
 ) -> Trajectory:
     forms = standard_forms(problem)
     matrices = np.stack([form.matrix for form in forms.values()])
@@ -132,7 +132,7 @@ def _moments(
             if draws is not None:
                 continue
             if wrong is None or step is None:
-                wrong = HistoryErrors.at_start(histories.moments)
+                wrong = HistoryErrors.at_start(histories.moments, rounds.far(histories.random))
             else:
                 wrong = wrong.after(step, histories.moments)
                 taken, left = taken + step.cost, left - 1
@@ -176,11 +176,11 @@ def _by_path(
     shares: FloatArray, rounds: Rounds, histories: Histories, draws: int | None
 ) -> FloatArray:
     """Add shares (P, F) up over the histories of a drawn path, or over all of them."""
-    total = np.zeros((draws or 1, shares.shape[1]))
-    path = np.zeros_like(histories.place)
-    if draws is not None:
-        path = histories.place // (rounds.setting.rounds + 1)
-    np.add.at(total, path, shares)
+    if draws is None:
+        # In pairs: one after another, thousands of histories would lose more than is stated.
+        return np.asarray(np.ascontiguousarray(shares.T).sum(axis=1)[None])
+    total = np.zeros((draws, shares.shape[1]))
+    np.add.at(total, histories.place // (rounds.setting.rounds + 1), shares)
     return total
 
 

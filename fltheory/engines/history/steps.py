@@ -126,14 +126,20 @@ class HistoryErrors:
     noise: FloatArray
 
     @classmethod
-    def at_start(cls, moments: FloatArray) -> HistoryErrors:
-        """Return the errors of the first ones: x0 - x* and its squares are rounded twice each."""
-        entries = (np.diagonal(moments, axis1=1, axis2=2) > 0).sum(axis=1) - 1
-        sizes = entries[:, None] * _diagonals(moments)
+    def at_start(cls, moments: FloatArray, far: FloatArray | float = 0.0) -> HistoryErrors:
+        """Return the errors of the first ones: x0 - x* and its squares are rounded twice each.
+
+        So is x0, a decimal, which is ``far`` from zero (n,): an error that goes through all maps.
+        """
+        entries = ((_diagonals(moments)[:, :-1] > 0) | (np.asarray(far) > 0)).sum(axis=1)
         bounds = np.zeros((2, *moments.shape))
-        _diagonals(bounds[0])[:] = 2 * UNIT_ROUNDOFF * sizes
-        _diagonals(bounds[1])[:] = (2 * UNIT_ROUNDOFF) ** 2 * sizes
-        return cls(bounds, np.zeros((len(sizes[0]) - 1,) * 2))
+        squares = _diagonals(moments)
+        _diagonals(bounds[0])[:] = 2 * UNIT_ROUNDOFF * entries[:, None] * squares
+        off = np.pad(
+            2 * np.sqrt(squares[:, :-1]) + far * np.sqrt(squares[:, -1:]), ((0, 0), (0, 1))
+        )
+        _diagonals(bounds[1])[:] = entries[:, None] * (UNIT_ROUNDOFF * off) ** 2
+        return cls(bounds, np.zeros((len(squares[0]) - 1,) * 2))
 
     def after(self, step: HistoryStep, moments: FloatArray) -> HistoryErrors:
         """Return the errors after a round, of ``moments`` (P', n + 1, n + 1)."""
@@ -150,7 +156,8 @@ class HistoryErrors:
         diagonals = _diagonals(images)
         # The best e is the ratio of both parts' sizes, here in units of the moments themselves.
         units = _diagonals(moments)[:, :n].sum(axis=0)
-        units[units <= 0] = np.inf
+        # A truth of nothing has no size to go by: any other unit holds as well.
+        units[units <= 0] = units.max() or 1.0
         held = math.sqrt(max((diagonals[1, :, :n].sum(axis=0) / units).sum(), 0.0))
         fresh = math.sqrt(by_maps.sum() * (1 / units).sum())
         if held > 0:

@@ -134,9 +134,9 @@ def _followed(
     alone = packed(np.outer(start, start), start, np.ones(()))
     history = _run(steps, np.multiply.outer(who.initial, alone), setting.rounds, forms)
     size = float(np.linalg.norm(start))
-    # The start's offset is a difference of two states that floats hold to a unit each; to be
-    # measured in powers of two costs nothing.
-    error = 2 * UNIT_ROUNDOFF * size
+    # The start's offset is a difference of two states that floats hold to a unit each, and the
+    # state itself is a decimal; to be measured in powers of two costs nothing.
+    error = UNIT_ROUNDOFF * (2 * size + float(np.linalg.norm(start + layout.origin)))
     # Times the law of the first state, where there are some, it is rounded once more.
     again = UNIT_ROUNDOFF * np.ndim(who.initial) * size
     bounds = propagate(

@@ -17,6 +17,7 @@ from typing import Protocol, TypeGuard
 
 import numpy as np
 
+from fltheory.decimals import complement
 from fltheory.participation.base import Participation
 from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.read_only import ReadOnlyArrays
@@ -167,7 +168,7 @@ def of_available(
 def _uncorrelated(like: LikeClients, h: float) -> Inclusions:
     """Return the inclusions where the weight does not depend on the number."""
     p = like.availability
-    variances = h * h * p * (1 - p)
+    variances = h * h * p * complement(p)
     totals = like.sizes * variances
     return Inclusions(
         group=like.group,
@@ -196,7 +197,7 @@ def _by_number(like: LikeClients, weight: FloatArray, most: int) -> Inclusions:
     means = p * like.without_one((share * h)[1:])
     together = np.outer(p, p) * like.without_two((share * h * h * (drawn - 1) / others)[2:])
     # One is in and the other is not: not there, or there and not drawn.
-    away = p * (1 - p) * like.without_two_alike((share * h * h)[1:-1])
+    away = p * complement(p) * like.without_two_alike((share * h * h)[1:-1])
     drawn_alone = share * h * h * (there - drawn) / others
     not_drawn = p * p * like.without_two_alike(drawn_alone[2:])
     second = np.outer(sizes, sizes) * together

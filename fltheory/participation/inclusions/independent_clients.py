@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.decimals import complement
 from fltheory.participation.base import Masks, between
 from fltheory.participation.inclusions.correlations import Inclusions, check_paired, of_available
 from fltheory.participation.inclusions.like_clients import LikeClients
@@ -87,8 +88,9 @@ def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:
     """Yield every set of positive probability, for ``availability`` (N,), with its probability."""
     varying = (availability > 0) & (availability < 1)
     p = availability[varying]
+    away = complement(p)
     for mask in between(availability == 1, varying):
-        chance = np.where(mask[varying], p, 1 - p).prod()
+        chance = np.where(mask[varying], p, away).prod()
         yield chance if p.dtype == object else float(chance), mask
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fltheory.decimals import complement
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 
@@ -169,7 +170,7 @@ class LikeClients(ReadOnlyArrays):
 
     def _one(self, place: int) -> _CountLaw:
         p = float(self.availability[place])
-        return _CountLaw(0, np.array([1 - p, p]))
+        return _CountLaw(0, np.array([complement(p), p]))
 
     def _after(self, values: FloatArray) -> list[_Means]:
         """Return, for each group, ``n -> E values[n + number there of the groups after it]``.
@@ -189,7 +190,7 @@ class LikeClients(ReadOnlyArrays):
 
 
 def _grown(size: int, p: float) -> tuple[_CountLaw, _CountLaw, _CountLaw]:
-    one = _CountLaw(0, np.array([1 - p, p]))
+    one = _CountLaw(0, np.array([complement(p), p]))
     less_two = _binomial(max(size - 2, 0), p)
     less_one = less_two.plus(one) if size > 1 else _NOBODY
     return less_one.plus(one), less_one, less_two

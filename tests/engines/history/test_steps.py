@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import FedAvg, FedVarp, Mifa, Safari, Scaffold
+from fltheory.algorithms import FedAU, FedAvg, FedAWE, FedVarp, Mifa, Safari, Scaffold, Unbiased
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, paths
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.history.steps import HistoryErrors, HistoryStep
+from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.participation import Bernoulli, MarkovOnOff, Participation, UniformSubset
+from fltheory.problems import QuadraticProblem
+
+Engine = Callable[[Setting], Trajectory]
 
 ALL = np.eye(1)[None]
 
@@ -200,3 +206,97 @@ def test_bounds_by_histories_are_no_wider_than_by_growth(
     ratio = by_histories.squared_distance / by_growth.squared_distance
     assert ratio.max() < 1.1
     assert ratio[-1] < (0.1 if isinstance(algorithm, Scaffold | FedVarp | Mifa) else 0.7)
+
+
+def test_errors_add_up_where_the_truth_is_nothing() -> None:
+    """A map that is off by .1 the same way n times is off by n of them, and its square by n^2."""
+    step = one_history(
+        before=np.diag([0.0, 1.0])[None],
+        maps=np.eye(2)[None],
+        noises=np.zeros((1, 1, 1)),
+        errors=np.array([[0.0, 0.1, 0.0]]),
+        chances=np.ones(1),
+    )
+    errors = NOTHING
+    for count in range(1, 6):
+        errors = after(step, errors)
+        (bound,) = errors.of_forms(ALL, np.zeros(1))
+        assert bound == pytest.approx((0.1 * count) ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", [paths, exact])
+def test_a_start_far_off_is_rounded_before_a_round_makes_much_of_it(engine: Engine) -> None:
+    """x0 - x* is 3e-4, of which rounding x0 near 1e8 has taken a hundred thousandth."""
+    problem = QuadraticProblem([[1e4]], [[1e8 + 0.1]])
+    setting = Setting(FedAvg(1.0, 1), problem, Bernoulli([0.5]), 3, [1e8 + 0.1003])
+    assert worst_ratio(engine(setting), exact(setting, arithmetic="rational")) < 1
+
+
+def test_moments_of_thousands_of_histories_are_added_up_within_the_bound() -> None:
+    """Of C(14, 7) sets each makes a history of its own, and all of them of the same size."""
+    problem = QuadraticProblem([[1.0]], [[0.0]] * 14)
+    setting = Setting(FedAU(1e-9, 1), problem, UniformSubset(14, 7), 1, [1.9])
+    truth = 1.9**2 * (1 - 1e-9 / 2) ** 2
+    run = paths(setting)
+    assert run.rounding_error is not None
+    assert abs(run.squared_distance[1] - truth) < 0.5 * run.rounding_error["squared_distance"][1]
+
+
+def test_a_step_of_the_servers_that_makes_much_of_small_changes_is_within_the_bound() -> None:
+    """Changes are taken as they are, not as differences of models that have been rounded."""
+    problem = QuadraticProblem([[0.7]], [[0.1], [1.3]])
+    algorithm = FedAWE(1e-4, 1, server_lr=1e4)
+    setting = Setting(algorithm, problem, UniformSubset(2, 2), 3, [1.0])
+    assert worst_ratio(paths(setting), exact(setting, arithmetic="rational")) < 0.5
+
+
+RARE = 1 - 1e-9
+UNLIKELY = [
+    Setting(FedAvg(1.0, 1), QuadraticProblem([[1.0]], [[0.1]]), Bernoulli([RARE]), 4, [1.0]),
+    Setting(FedAvg(1.0, 1), QuadraticProblem([[1.0]], [[0.1]]), MarkovOnOff([RARE], 0.9), 4, [1.0]),
+    Setting(
+        Safari(RARE, 0.5, 1e6, 1),
+        QuadraticProblem([[[1.0]], [[2.0]]], [[0.0], [1.0]]),
+        Bernoulli([0.5, 0.5]),
+        3,
+        [1.0],
+    ),
+]
+
+
+@pytest.mark.parametrize("engine", [paths, exact])
+@pytest.mark.parametrize("setting", UNLIKELY)
+def test_what_is_all_due_to_a_rare_chance_is_within_the_bound(
+    setting: Setting, engine: Engine
+) -> None:
+    """One minus a float near one would be off by 3e-8 of itself."""
+    assert worst_ratio(engine(setting), exact(setting, arithmetic="rational")) < 0.1
+
+
+@pytest.mark.parametrize("engine", [paths, exact])
+def test_optima_are_rounded_before_a_round_that_diverges(engine: Engine) -> None:
+    """Where rounds of 1/p = 1e5 are all that moves a start near optima near 1e8."""
+    problem = QuadraticProblem([[1.0]], [[123456789.1], [123456789.3]])
+    rare = Unbiased([0.5, 0.5], [1e-4, 1e-3], 0.5, 1)
+    setting = Setting(rare, problem, UniformSubset(2, 1), 3, [123456789.21])
+    assert worst_ratio(engine(setting), exact(setting, arithmetic="rational")) < 0.5
+
+
+@pytest.mark.parametrize("engine", [paths, exact])
+def test_the_mean_hessian_of_a_thousand_clients_is_rounded_that_often(engine: Engine) -> None:
+    """Equal ones that are added up one after another lose the same each time."""
+    problem = QuadraticProblem([[[1.1]]] * 1000, [[0.3]] * 1000)
+    setting = Setting(FedAvg(0.1, 1), problem, UniformSubset(1000, 1000), 1, [1.0])
+    assert worst_ratio(engine(setting), exact(setting, arithmetic="rational")) < 1
+
+
+def worst_ratio(run: Trajectory, truth: Trajectory) -> float:
+    """Return the largest true error over its stated bound."""
+    assert run.rounding_error is not None
+    return max(
+        float(abs(Fraction(float(value)) - expected)) / float(stated)
+        for field in FIELDS
+        for value, stated, expected in zip(
+            run[field], run.rounding_error[field], truth[field], strict=True
+        )
+    )
