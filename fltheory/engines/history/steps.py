@@ -6,7 +6,7 @@ keep the order of symmetric matrices.
 *Operations.* Moments M are off by some D with ``-E <= D <= E``. In an entry of an image a round
 loses at most ``k u f_a f_b``, with f the round's absolute map of the entries' scale. As
 ``2 |v_a v_b| <= v_a^2 + v_b^2`` in any units, that lies within the diagonal ``(n + 1) k u f_a^2``.
-Noise is off in proportion to itself.
+Noise is off in proportion to its size.
 
 *Maps.* Maps that were read a little wrong make a run s + d beside the true one, ``E[d d'] <= C``. A
 round makes d to A d plus what is wrong with its map at s: of such a sum, second moments are at most
@@ -149,7 +149,10 @@ class HistoryErrors:
         by_operations = (np.abs(step.maps) @ scale[:, :, None])[:, :, 0] ** 2
         of_slope, of_offset, of_noise = step.errors.T[:, :, None]
         by_operations *= (n + 1) * step.operations * UNIT_ROUNDOFF
-        by_operations[:, :n] += (n * step.operations * UNIT_ROUNDOFF + of_noise) * noise
+        by_operations[:, :n] += n * step.operations * UNIT_ROUNDOFF * noise
+        # What is lost in reading noise is of its whole size: a small entry may be left of large
+        # ones that cancel.
+        by_operations[:, :n] += of_noise * noise.sum(axis=1, keepdims=True)
         by_maps = of_slope * np.sqrt(squares[:, :n].sum(axis=1, keepdims=True))
         by_maps = (by_maps + of_offset * scale[:, -1:]) ** 2
         images = step.images(self.bounds)
