@@ -121,6 +121,7 @@ def command(
     from fltheory.worst_case.audits.audit import worst_exclusion
     from fltheory.worst_case.audits.run_audit import RUN_AUDITS
     from fltheory.worst_case.audits.theorem_form import form_of
+    from fltheory.worst_case.proof.rocq_export import refuse_large
 
     name = the_id(theorem)
     chain: dict[str, object] = {
@@ -141,6 +142,8 @@ def command(
         others = chain | of_round | {"--rich": rich or None}
         _refuse(drawn | ({"--regime": regime} if of_clients else others), name)
         setting = _four_clients(chain, local_steps, client_lr, sigma) if of_clients else None
+        if rocq is not None and setting is not None:
+            _refuse_for_rocq(setting, rich)
         _prove_run(name, setting, regime, rich, out, rocq)
         return
     _refuse(chain | {"--regime": regime, "--rich": rich or None}, name)
@@ -158,6 +161,10 @@ def command(
         client_lr=client_lr,
         assist_lr=assist_lr,
     )
+    if rocq is not None:
+        form.check(statement, clients)  # type: ignore[arg-type]
+        a_round = played.coupled(statement, clients)  # type: ignore[arg-type]
+        refuse_large(a_round.local_steps, a_round.participants)
     if participants == "any":
         played = worst_exclusion(statement, clients, played)  # type: ignore[arg-type]
         print(f"worst case: {played.excluded} of {eligible + excluded} clients excluded")
@@ -213,6 +220,16 @@ def _prove_run(
             _write(
                 proof, *(file and file.with_stem(f"{file.stem}-{number}") for file in (out, rocq))
             )
+
+
+def _refuse_for_rocq(setting: Setting, rich: bool) -> None:
+    """Refuse before a search what could not be exported after it."""
+    from fltheory.worst_case.audits.run_audit import mean_model_round
+    from fltheory.worst_case.proof.rocq_bursts import refuse_rounds
+
+    if rich:
+        raise ValueError("--rich must be left out with --rocq, whose library knows the plain proof")
+    refuse_rounds(mean_model_round(setting), noisy=setting.problem.sigma > 0)
 
 
 def _four_clients(
