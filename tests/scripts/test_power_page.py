@@ -49,7 +49,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 def test_another_plan_or_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "power.json"
     JUDGED.write(path, RESULTS, Plan(500))
-    with pytest.raises(ValueError, match=r"out must be of the same plan, .*budget=100"):
+    with pytest.raises(ValueError, match=r"out must hold results of the plan .*budget=100"):
         JUDGED.read(path, Plan(100))
     document = json.loads(path.read_text())
     for damaged in ("{", json.dumps([]), json.dumps({**document, "judged": [{"about": "x"}]})):
