@@ -30,7 +30,7 @@ def test_shares_count_false_mutants_only() -> None:
 
 def test_page() -> None:
     page = power_page(RESULTS, Plan(500, 0, 2))
-    assert "One mutant of 2; budget 500 settings a search, seed 0" in page
+    assert "One mutant of 2; budget 500 settings per search, seed 0" in page
     assert "| t/1 | 3 | 3 | 2 | 66.7% |" in page
     assert "| t/2 | 1 | 0 | 0 | none false |" in page
     assert "- t/1: `x / 2` (refuted by regime 'calm')" in page
