@@ -10,7 +10,8 @@ no miss: the statement is the same.
     python benchmarks/rocq_mutants.py [--compiled 200] [--read 5000] [--refutations 60] [--seed 38]
 
 Refutations of CA-Fed's Theorem 2 have a number, a sign, an inequality or a word changed anywhere,
-in their lemmas too.
+in their lemmas too, or a command put in: before a lemma, or within a proof. Of these the reader may
+accept none.
 """
 
 from __future__ import annotations
@@ -128,6 +129,9 @@ ADDED = (
     "Local Unset Guard Checking.\n",
     "Require Import Classical.\n",
     "Section S. Hypothesis no : False.\n",
+    "Lemma no : True.\nProof.\n  refine ?[g].\n  [g]: { Definition square := I.\n[g]: { Abort.\n",
+    "Definition no : nat := ltac:(assert nat by (abstract exact 0%nat using square); exact 0).\n",
+    'Lemma no : True.\nProof. try fail "hidden.\n',
 )
 NAMES = (
     ("one_round the_claim", "one_descent the_claim"),
@@ -256,9 +260,10 @@ def exported(file: Path) -> str:
     return proof.rocq_theorem()
 
 
-def said(text: str) -> list[str]:
-    """Return the theorems of a file, as they are written."""
-    return re.findall(r"^Theorem .*?(?=^Proof\.$)", text, re.MULTILINE | re.DOTALL)
+def said(text: str) -> str:
+    """Return a file as it is written, without the proofs and what they hand to the library."""
+    parts = r"^Definition the_(?:claim|certificate) .*?\|\}\.$|^Proof\.$.*?^Qed\.$"
+    return re.sub(parts, "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def is_read(text: str, certificate: dict[str, Any]) -> bool:
@@ -370,6 +375,25 @@ REFUTATION_SLIPS = (
 )  # fmt: skip
 
 
+# What is put in after a sentence.
+COMMANDS = (
+    "refine ?[g]. [g]: { Abort.", "[g]: { Definition ln := I.", "{ lra. }", "Abort.", "Restart.",
+    'try fail "hidden.', 'idtac "', "abstract lra.", "transparent_abstract lra using at_average.",
+    "Definition ln : term := Whole 0.", "Notation ln := exp.", "Ltac by_numbers := idtac.",
+    "Definition t_psi : term := ltac:(assert R by (abstract exact 0 using ln); exact t_bound).",
+    "Lemma rate : True with sums_to : True.", "Lemma least : True. Proof. split. Qed.", "Admitted.",
+    "Require Import Classical.", "Axiom no : False.", "Hypothesis no : False.",
+    "Unset Guard Checking.",
+)  # fmt: skip
+
+
+def _with_command(text: str, rng: random.Random) -> str:
+    """Return a refutation with a command after one of its sentences, those of its proofs too."""
+    ends = [found.end() for found in re.finditer(r"\.(?=\s)", text) if found.end() > 300]
+    at = rng.choice(ends)
+    return f"{text[:at]}\n{rng.choice(COMMANDS)}{text[at:]}"
+
+
 def refutations(count: int, seed: int) -> int:
     """Print what Rocq and the reader say of changed refutations; return how many both accept."""
     rng = random.Random(seed + 2)
@@ -382,8 +406,11 @@ def refutations(count: int, seed: int) -> int:
         for index in range(count):
             document = json.loads(files[index % 2].read_text(encoding="utf-8"))
             text = changed = rocq_refutation(document)
+            has_command = index % 3 == 1
             while changed == text:
-                if index % 3:
+                if has_command:
+                    changed = _with_command(text, rng)
+                elif index % 3:
                     changed = _replaced(text, rng, REFUTATION_SLIPS)
                 else:
                     at = rng.choice(
@@ -399,7 +426,7 @@ def refutations(count: int, seed: int) -> int:
             by_rocq, by_reader = by_rocq + is_proved, by_reader + is_same
             before, after = (re.split(r"Lemma kept|Theorem", t) for t in (text, changed))
             stated = [(parts[0], parts[-1].partition("Proof.")[0]) for parts in (before, after)]
-            if is_proved and is_same and stated[0] != stated[1]:
+            if is_same and (has_command or (is_proved and stated[0] != stated[1])):
                 missed += 1
                 print(f"missed: refutation {index}, seed {seed}")
     print(f"refutations {count}: Rocq accepted {by_rocq}, the reader {by_reader}; {missed} missed")

@@ -231,11 +231,11 @@ def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
 def text(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is a string that says something."""
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name} must be a string that is not empty, got {shown(value)}")
+        raise ValueError(f"{name} must be a non-empty string, got {shown(value)}")
     try:
         value.encode()
     except UnicodeEncodeError as error:  # half of a letter, which no file can have
-        raise ValueError(f"{name} must be made of whole letters, got {shown(value)}") from error
+        raise ValueError(f"{name} must be valid Unicode text, got {shown(value)}") from error
 
 
 def path(name: str, value: Any) -> Path:
@@ -247,7 +247,7 @@ def path(name: str, value: Any) -> Path:
     '.svg'
     """
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
-        raise ValueError(f"{name} must be a path, or text that is one, got {shown(value)}")
+        raise ValueError(f"{name} must be a path, as a string or a Path, got {shown(value)}")
     return Path(value)
 
 

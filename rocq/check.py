@@ -61,6 +61,13 @@ ALLOWED = {
 }
 # The standard library defines the logarithm with it.
 EXCLUDED_MIDDLE = "Classical_Prop.classic : forall P : Prop, P \\/ ~ P"
+REFUTATION = "(** A refutation"  # begins with this
+# Nothing is imported, and each name says where it is from.
+COMPARED = """\
+From fltheory Require Restated Exported.
+Timeout 300 Definition compared : fltheory.Restated.restated := fltheory.Exported.{name}.
+Print Assumptions compared.
+"""
 # What assumes something, or has the kernel check less.
 UNPROVED = re.compile(
     r"\b(?:Admitted|admit|Axioms?|Parameters?|Conjectures?|bypass_check|Bypass|Unset|Checking|"
@@ -74,16 +81,18 @@ def main(arguments: list[str]) -> int:
         print("nothing is checked: Rocq is not installed (Debian: apt-get install coq)")
         return 0
     files = [Path(name) for name in arguments] or kept()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
+    try:
+        # What is wrong with a file is told before the library is compiled.
+        theorems = [_theorem(file) for file in files]
+        with tempfile.TemporaryDirectory() as folder:
             compile_library(Path(folder))
-            for file in files:
-                _check(file, Path(folder))
+            for file, theorem in zip(files, theorems, strict=True):
+                _check(file, theorem, Path(folder))
             if not arguments:
                 _check_again(Path(folder))
-        except (subprocess.CalledProcessError, ValueError) as error:
-            print(f"{error}\n{getattr(error, 'stdout', '') or ''}", file=sys.stderr)
-            return 1
+    except (subprocess.CalledProcessError, OSError, ValueError) as error:
+        print(f"{error}\n{getattr(error, 'stdout', '') or ''}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -177,20 +186,44 @@ def _exported(file: Path) -> str:
     return text
 
 
-def _check(file: Path, folder: Path) -> None:
-    """Export a certificate, or take a theorem as it is; read it back, and have it checked."""
-    begun, remark = time.monotonic(), ""
+def _theorem(file: Path) -> str:
+    """Export a certificate, or take a theorem as it is, and read it back."""
     if file.suffix == ".json":
-        text = _exported(file)
-    else:
-        remark = "; what it says was compared with no certificate"
-        text = file.read_text(encoding="utf-8")
-        program = read_refutation if text.startswith("(** A refutation") else read_back
-        program.read(text)
-    (folder / "Exported.v").write_text(text, encoding="utf-8")
-    printed = _run("coqc", "-Q", ".", "fltheory", "Exported.v", folder=folder)
-    check_assumptions(printed, text)
+        return _exported(file)
+    text = file.read_text(encoding="utf-8")
+    program = read_refutation if text.startswith(REFUTATION) else read_back
+    program.read(text)
+    return text
+
+
+def _check(file: Path, text: str, folder: Path) -> None:
+    """Have Rocq check a file's theorem."""
+    begun = time.monotonic()
+    remark = "" if file.suffix == ".json" else "; what it says was compared with no certificate"
+    check_theorem(text, folder)
     print(f"{file}: checked by Rocq in {time.monotonic() - begun:.0f} s{remark}")
+
+
+def check_theorem(text: str, folder: Path) -> None:
+    """Have Rocq check a theorem, beside the library in a folder.
+
+    A refutation brings lemmas of its own, which may hide words of its statement. So the statement,
+    as it was read, is compiled again in a file that has nothing else of the theorem's file, and
+    Rocq must find that the theorem is a proof of it.
+
+    Raises
+    ------
+    ValueError
+        If a refutation cannot be read, or a theorem rests on anything but the real numbers' axioms.
+    CalledProcessError
+        If Rocq refuses it, or it is another statement.
+    """
+    said = read_refutation.read(text) if text.startswith(REFUTATION) else None
+    printed = _compiled("Exported", text, folder)
+    if said is not None:
+        _compiled("Restated", said.restated, folder)
+        printed = _compiled("Compared", COMPARED.format(name=said.name), folder)
+    check_assumptions(printed, text)
 
 
 def check_context(printed: str) -> None:
@@ -216,6 +249,12 @@ def _check_again(folder: Path) -> None:
     files = [f"fltheory.{name}" for name in LIBRARY]
     check_context(_run("coqchk", "-silent", "-o", "-Q", ".", "fltheory", *files, folder=folder))
     print(f"library checked again by coqchk in {time.monotonic() - begun:.0f} s")
+
+
+def _compiled(name: str, text: str, folder: Path) -> str:
+    """Return what Rocq prints when it compiles a text."""
+    (folder / f"{name}.v").write_text(text, encoding="utf-8")
+    return _run("coqc", "-Q", ".", "fltheory", f"{name}.v", folder=folder)
 
 
 def _run(*command: str, folder: Path) -> str:

@@ -3,10 +3,14 @@
     python read_refutation.py FILE.v [CERTIFICATE.json]
 
 The file must have the one shape that such a file has: what it imports, a setting, the statement's
-symbols, what the checker is handed, the theorem, and a proof that calls the library alone. With the
-certificate beside it, setting, symbols, hypotheses, conditions, bound and both numbers must be the
-certificate's. What no certificate has to say, the constants of smoothness and the like, is worked
-out again from its setting. Standard library only.
+symbols, what the checker is handed, the theorem, and a proof that calls the library alone. Lemmas
+on CA-Fed have names from a list and proofs of tactics from another. The truth must be above the
+bound. With the certificate beside it, setting, symbols, hypotheses, conditions, bound and both
+numbers must be the certificate's. What no certificate has to say, the constants of smoothness and
+the like, is worked out again from its setting. Standard library only.
+
+What a word of the statement means is not seen in the text, but by Rocq: `Said.restated` says the
+statement again, in a file without the proofs, and ``check.py`` has Rocq compare both.
 """
 
 from __future__ import annotations
@@ -37,9 +41,14 @@ _WORDS = """
 forall fun nat list R Q r i x s xs after average largest sqrt Q2R INR mean_loss point loss gradient
 smooth strongly_convex square minus full_gradient unbiased axis_noise dimension server_sigma
 squared_distance squared_gradient excess_loss participant_excess_loss participant_gradient_sum start
-Process setting condition refutation checked true accepted the_refutation
+Process setting condition refutation checked true accepted the_refutation restated
 """
-WORDS = frozenset(_WORDS.split())
+# A symbol may be called as the field `sigma` is: where it stands for the field, it is `Process`'s.
+WORDS = frozenset({*_WORDS.split(), *FIELDS} - {"sigma"})
+# No pattern has room for a string, or for a colon before anything but a type: so no `ltac:`.
+NUMBERS = r"(?:[0-9 ;\[\]()#\-]|%nat)*"
+SETTING = rf"[a-z_]+ := {NUMBERS}(?:; [a-z_]+ := {NUMBERS})*"
+FORMULA = r"[A-Za-z0-9_ +*/^()=<>,\-]*"
 IN_TERMS = r"[A-Za-z0-9_ ()#]*"
 IN_PROOFS = r"(?:[A-Za-z0-9_ ()=>]|Nat\.lt_0_succ|Process\.sigma)*"
 FILE = re.compile(
@@ -47,14 +56,16 @@ FILE = re.compile(
     r"and its proof: check it with Rocq \(Coq 8\.16 or later\) beside the library in the folder "
     r"rocq of fltheory\. \*\) "
     + re.escape(IMPORTS)
-    + r"Definition s : setting := \{\| (?P<setting>[a-z0-9_ :=;\[\]()#%\-]*) \|\}\. "
+    + rf"Definition s : setting := \{{\| (?P<setting>{SETTING}) \|\}}\. "
     r"Definition xs : list Q := (?P<optimum>[0-9 ;\[\]()#\-]*)\. Open Scope R_scope\. "
-    r"(?P<symbols>(?:Definition [A-Za-z][A-Za-z0-9_]*(?: \(r : nat\))? : R := [^.{}]*\. )*?)"
+    rf"(?P<symbols>(?:Definition [A-Za-z][A-Za-z0-9_]*(?: \(r : nat\))? : R := {FORMULA}\. )*?)"
     rf"(?:Definition condition_\d+ : condition := {IN_TERMS}\. )*"
-    r"Definition the_refutation : refutation := \{\| [A-Za-z0-9_ :=;|{}\[\]()#%]* \|\}\. "
+    r"Definition the_refutation : refutation := "
+    r"\{\| (?:[A-Za-z0-9_ ;\[\]()#%]|:= |\{\||\|\})* \|\}\. "
     r"Lemma accepted : checked the_refutation = true\. "
     r"Proof\. vm_cast_no_check \(eq_refl true\)\. Qed\. "
-    r"Theorem (?P<name>[a-z][a-z0-9_]*) : (?P<said>[^.{}]*(?:Process\.sigma[^.{}]*)*)\. Proof\. "
+    r"Theorem (?P<name>[a-z][a-z0-9_]*) : "
+    r"(?P<said>(?:[A-Za-z0-9_ +*/^()=<>,\\%\-]|Process\.sigma)*)\. Proof\. "
     rf"(?:split; \[exact \({IN_PROOFS}\)\|\]\. )*exact \({IN_PROOFS}\)\. Qed\. "
     r"Print Assumptions (?P=name)\. ?"
 )
@@ -123,6 +134,8 @@ class Said:
     ----------
     of : str
         The statement and its reading, as the first line names them.
+    name : str
+        The theorem's.
     setting : mapping
         Fields of the setting, by name.
     optimum : str
@@ -130,13 +143,17 @@ class Said:
         What each symbol is said to be, and whether it is of every round.
     parts : list of str
         The theorem's statements, all of which it says.
+    restated : str
+        A file for Rocq that has the same definitions and statement, and no proofs.
     """
 
     of: str
+    name: str
     setting: Mapping[str, str]
     optimum: str
     symbols: Mapping[str, tuple[str, bool]]
     parts: list[str]
+    restated: str
 
 
 def read(text: str) -> Said:
@@ -147,27 +164,66 @@ def read(text: str) -> Said:
     NotReadError
         If the file is of another shape.
     """
+    if not re.fullmatch(r"[\n -~]*", text):
+        raise NotReadError("the file must be in ASCII")
     plain = re.sub(r"\s+", " ", text)
     # What stands in a comment is read here, but not by Rocq.
     if plain.count("(*") > 1:
         raise NotReadError("the file must have no comment after its first")
-    found = FILE.fullmatch(plain)
-    if found is None:
-        found = WEIGHTS.fullmatch(plain)
-        if found is not None:
-            numbers = [f"{k} = {v}" for k, v in found.groupdict().items() if k != "of"]
-            return Said(found["of"], {}, "", {}, numbers)
-        found = CHAIN.fullmatch(plain)
-        if found is not None:
-            return _read_chain(found)
+    if found := FILE.fullmatch(plain):
+        said, truth, bound = _read_run(found)
+    elif found := WEIGHTS.fullmatch(plain):
+        said, truth, bound = _read_weights(found)
+    elif found := CHAIN.fullmatch(plain):
+        said, truth, bound = _read_chain(found)
+    else:
         raise NotReadError("the file must be of the shape of an exported refutation")
-    setting = _fields(found["setting"], FIELDS)
+    if _number(truth) <= _number(bound):
+        raise NotReadError(f"the truth must be above the bound, got {truth} and {bound}")
+    return said
+
+
+def _read_run(found: re.Match[str]) -> tuple[Said, str, str]:
+    """Return what a file on a run of SAFARI or FedAvg says, its truth and its bound."""
     symbols: dict[str, tuple[str, bool]] = {}
     for name, every, meaning in SYMBOL.findall(found["symbols"]):
         if name in WORDS or name in symbols:
             raise NotReadError(f"a symbol must have a name of its own, got {name}")
         symbols[name] = meaning, bool(every)
-    return Said(found["of"], setting, found["optimum"], symbols, found["said"].split(" /\\ "))
+    said = _said(found, found.end("symbols"), _fields(found["setting"], FIELDS), symbols)
+    parts = ["", *said.parts]
+    return said, parts[-1].partition(" <= ")[0], parts[-2].rpartition(" <= ")[2]
+
+
+def _read_weights(found: re.Match[str]) -> tuple[Said, str, str]:
+    """Return the numbers of a file on FedAU's weights, the error and what it should be below."""
+    numbers = {
+        name: (found[name], False) for name in WEIGHTS.groupindex if name not in ("of", "name")
+    }
+    said = _said(found, found.string.index("Lemma error"), {}, numbers)
+    return said, found["truth"], found["bound"]
+
+
+def _said(
+    found: re.Match[str],
+    definitions_end: int,
+    setting: Mapping[str, str],
+    symbols: Mapping[str, tuple[str, bool]],
+) -> Said:
+    """Return what a file says, given where its definitions end and what they are."""
+    text, head = found.string, f"Theorem {found['name']} : "
+    theorem = text.index(head, definitions_end) + len(head)
+    stated = text[theorem : text.index(". Proof. ", theorem)]
+    definitions = text[text.index("*) ") + len("*) ") : definitions_end]
+    return Said(
+        of=found["of"],
+        name=found["name"],
+        setting=setting,
+        optimum=found.groupdict().get("optimum") or "",
+        symbols=symbols,
+        parts=stated.split(" /\\ "),
+        restated=f"{definitions} Definition restated : Prop := {stated}.\n",
+    )
 
 
 # ---------------------------------------------------------------- numbers, lists and formulas
@@ -196,8 +252,6 @@ def _rows(text: str) -> Rows:
 def _formula(text: str) -> str:
     """Return a formula's tree: of the file's, and of a certificate's."""
     plain = re.sub(r"\((\w+) r\)", r"\1", text.replace("^", "**"))
-    if "#" in plain:  # what follows would be a comment
-        raise NotReadError(f"a formula must be one, got {text}")
     try:
         return ast.dump(ast.parse(plain.strip(), mode="eval").body)
     except SyntaxError as error:
@@ -386,15 +440,15 @@ sums_to (fun t => delayed_step s delay t ^ 2) Y_1 /\ bound S_0 S_2 Y_0 Y_1 <= <b
 <proof:lemmas>Print Assumptions <name:name>.
 """
 KINDS = {
-    "fields": r"[a-z0-9_ :=;\[\]()#%\-]*",
+    "fields": SETTING,
     "number": r"(?:\d+|\(-?\d+(?: / [1-9]\d*)?\))",
     "count": r"\d+",
     "name": r"[a-z][a-z0-9_]*",
     "row": r"\[[0-9 ;()/\-]*\]",
-    "table": r"\[\[[0-9a-z_ ;()/*\-\[\]]*\]\]",
+    "table": r"\[\[(?:[0-9 ;()/*\-\[\]]|root_[01])*\]\]",
     "roots": r"(?:Definition root_\d : R := sqrt \(\d+ / \d+\)\. )*",
     "formula": r"[A-Za-z0-9_ +*/^()\-]*",
-    "lemmas": r"(?:.*?\. )?",
+    "lemmas": r"(?:.*?\. )?",  # see `_check_lemmas`
 }
 
 
@@ -419,24 +473,54 @@ CHAIN = re.compile(
     + _pattern(CHAIN_FILE)
     + " ?"
 )
-# Between definitions and theorem: lemmas, and terms and lists for their proofs. No command of Rocq
-# begins with a small letter, so that what is within a proof can only be a proof.
-HELP = re.compile(
-    r"(?:Definition (?P<of>[a-z]\w*) : (?:term|list R|list interval) :=|Lemma (?P<lemma>[a-z]\w*) :"
-    r"|Ltac by_roots :=|Proof$|Qed$|[a-z\[])"
+# Between definitions and theorem stand lemmas, and terms and lists for their proofs. They have no
+# names but these, so that none hides a word of the statement.
+ABOUT = r"(?:[A-Za-z0-9_ ;()#\[\]*/+=<>,%\-]|Z\.of_nat)+"
+LEMMA = re.compile(
+    r"Lemma (?:kept|chain|square_root_[01]|square_both|diagonal|length_[UV]|rate|gradients|changes|"
+    r"(?:true|biased)_optimum|(?:smooth|convex)_losses|factor|reached|log_of_(?:reach|rate)|"
+    r"is_(?:D|D_0|E|G|Gamma|L|M|N_q|Q_|pi_q)|all_inside|truth|bounded) : " + ABOUT
 )
+HELP = re.compile(
+    r"Definition (?:t_(?:factor|reach|upsilon|psi|phi|bound) : term|reals : list R|"
+    rf"around_reals : list interval) := {ABOUT}"
+    r"|Ltac by_roots := (?:assert \(F[0-2] := square_(?:root_[01]|both)\); )+"
+    r"cbv -\[Rplus Rmult Ropp Rinv Rminus Rdiv IZR Rle sqrt(?: root_[01])+\]; repeat split; lra"
+)
+# What a proof may be made of, between semicolons, bars and brackets.
+ARGUMENT = r"(?:[A-Za-z0-9_ ()#/-]|Nat\.ltb_lt)+"
+TACTIC = re.compile(
+    r"(?:repeat )?(?:split|constructor)|reflexivity|f_equal|lra|cbv \[largest\]|"
+    r"by_(?:states|numbers|roots|conjuncts)|vm_cast_no_check \(eq_refl true\)|"
+    rf"(?:exact|apply|transitivity) {ARGUMENT}|unfold \w+|rewrite \w+(?:, \w+)*|"
+    rf"replace {ARGUMENT} with {ARGUMENT} by by_numbers|destruct \({ARGUMENT}\) as \[m Above\]"
+)
+BETWEEN = re.compile(r";|\||\[(?!m Above\]|largest\])|(?<!m Above)(?<!\[largest)\]")
 
 
-def _read_chain(found: re.Match[str]) -> Said:
-    """Return what a file on CA-Fed says, whose proofs may say nothing else."""
-    stated = found[0].replace(found["lemmas"], " ", 1)
-    words = set(re.findall(r"\w+", stated[: stated.index(" Proof. ")]))
-    for sentence in re.split(r"\.(?: |$)", f"{found['lemmas']}{found['proof']}".strip())[:-1]:
-        help_ = HELP.match(sentence)
-        name = help_ and (help_["of"] or help_["lemma"])
-        if help_ is None or "admit" in sentence or (name and name in words):
+def _check_proofs(lemmas: str, proof: str) -> None:
+    """Refuse whatever is not a lemma of the list, or within a proof not one of the tactics."""
+    theorem, place = "Theorem", "outside"
+    for sentence in (*lemmas.split(". ")[:-1], theorem, *proof.split(". ")[:-1]):
+        if place == "outside" and (sentence is theorem or LEMMA.fullmatch(sentence)):
+            place = "stated"
+        elif place == "outside" and HELP.fullmatch(sentence):
+            continue
+        elif place == "stated" and sentence == "Proof":
+            place = "proving"
+        elif place == "proving" and sentence == "Qed":
+            place = "outside"
+        elif place != "proving" or not all(
+            TACTIC.fullmatch(part.strip()) for part in BETWEEN.split(sentence) if part.strip()
+        ):
             raise NotReadError(f"a proof must say nothing else, got {sentence[:60]}")
-        words |= {name} if name else set()
+    if place != "outside":
+        raise NotReadError(f"a proof must end, got one that is {place}")
+
+
+def _read_chain(found: re.Match[str]) -> tuple[Said, str, str]:
+    """Return what a file on CA-Fed says, its truth and its bound."""
+    _check_proofs(found["lemmas"], found["proof"])
     setting, roots = _fields(found["setting"], CHAIN_FIELDS), {}
     for name, square in re.findall(r"(root_\d) : R := sqrt (\([^)]*\))", found["roots"]):
         if name in roots:
@@ -447,8 +531,8 @@ def _read_chain(found: re.Match[str]) -> Said:
         for name, value in found.groupdict().items()
         if name not in ("of", "setting", "roots", "lemmas", "proof", "name")
     }
-    said = stated.partition(f"Theorem {found['name']} : ")[2].partition(". Proof. ")[0]
-    return Said(found["of"], setting, "", {**roots, **numbers}, said.split(" /\\ "))
+    said = _said(found, found.start("lemmas"), setting, {**roots, **numbers})
+    return said, found["truth"], found["bound"]
 
 
 def _fields(text: str, names: tuple[str, ...]) -> dict[str, str]:
@@ -611,7 +695,7 @@ def compare(text: str, certificate: Mapping[str, Any]) -> Said:
     said = read(text)
     _same("the statement", said.of, f"{certificate['theorem']} ({certificate['reading']})")
     if not said.setting:
-        _compare_weights(dict(part.split(" = ") for part in said.parts), certificate)
+        _compare_weights({name: text for name, (text, _) in said.symbols.items()}, certificate)
         return said
     if "transition" in said.setting:
         _compare_chain(said, certificate)

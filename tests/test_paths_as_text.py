@@ -76,7 +76,7 @@ def test_a_file_is_read_by_text_and_by_path(
     monkeypatch.chdir(tmp_path)
     read, file = READERS[name]
     assert type(read(file)) is type(read(Path(file)))
-    with pytest.raises(ValueError, match="must be a path, or text that is one, got 3"):
+    with pytest.raises(ValueError, match="must be a path, as a string or a Path, got 3"):
         read(3)
 
 
@@ -92,5 +92,5 @@ def test_a_file_is_written_by_text_and_by_path(
     Path(file).unlink()
     write(Path(file))
     assert Path(file).read_bytes() == first
-    with pytest.raises(ValueError, match="must be a path, or text that is one, got b'out'"):
+    with pytest.raises(ValueError, match="must be a path, as a string or a Path, got b'out'"):
         write(b"out")

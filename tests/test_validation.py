@@ -112,13 +112,13 @@ def test_choices_are_of_the_same_type_too(value: Any) -> None:
 @pytest.mark.parametrize(
     ("check", "accepted", "refused", "message"),
     [
-        (validation.text, "a", " ", "it must be a string that is not empty, got ' '"),
-        (validation.text, "a", None, "it must be a string that is not empty, got None"),
+        (validation.text, "a", " ", "it must be a non-empty string, got ' '"),
+        (validation.text, "a", None, "it must be a non-empty string, got None"),
         (
             validation.text,
             "\U0001f600",
             "\ud83d",
-            r"it must be made of whole letters, got '\\ud83d'",
+            r"it must be valid Unicode text, got '\\ud83d'",
         ),
         (validation.is_callable, len, 3, "it must be callable, got 3"),
         (

@@ -78,7 +78,7 @@ pi_min = symbol(
     "pi_min", "the least probability to take part", number="least_availability", nonnegative=True
 )
 kappa = symbol("kappa", "condition number", positive=True)
-gamma = symbol("gamma", "offset of the steps that the theorem asks for", positive=True)
+gamma = symbol("gamma", "offset of the steps that the theorem prescribes", positive=True)
 B = symbol("B", "what noise and unlike clients add", nonnegative=True)
 
 

@@ -596,7 +596,7 @@ pi (CA-Fed lambda too). Where the paper is silent, or its authors' code says oth
 
 - Dimension {dim}, batches of {batch} and the number of rounds are the scripts'. Every client has
   {train} training and {test} test samples, the defaults of the authors' data program, and takes
-  {steps} local steps, two passes over 150 samples; the scripts themselves ask for 50 and 150
+  {steps} local steps, two passes over 150 samples; the scripts themselves use 50 and 150
   samples, where two passes are 4 steps.
 - Who is correlated: Section V-A splits more and less available clients alike into correlated and
   weakly correlated ones, as is done here. The code's matrix of joint classes makes half of all
@@ -624,9 +624,11 @@ def _remarks(results: Sequence[Measured]) -> Iterator[str]:
         _kept([r.figures["time-average"] for r in results if r.method == method])
         for method in ("CA-Fed", "CA-Fed, F* known")
     )
+    more, less = kept.split(", ")
     yield (
-        f"- CA-Fed keeps the more and the less available clients in {kept} of the rounds (tuned "
-        "for the time-average). The paper says that excluded clients tend to be less available or "
+        f"- CA-Fed keeps the more available clients in {more} of the rounds and the less available "
+        f"in {less} (tuned for the time-average). The paper says that excluded clients tend to be "
+        "less available or "
         "correlated, and that more available clients are favoured."
     )
     yield (

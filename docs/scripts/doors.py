@@ -57,7 +57,8 @@ DOORS = (
         "A theorem: is it true as printed?",
         "fltheory verify sa-fl/5 --reading printed",
         "REFUTED|q small|cells:|refuted: ",
-        "Your own theorem is a file: `fltheory new theorem my_theorem.py` writes one to "
+        "A *cell* is one reading of a statement on one test setting. Your own theorem is a file:\n"
+        "`fltheory new theorem my_theorem.py` writes one to "
         "start from, and\n"
         "[the tutorial](docs/tutorial.md) takes it to a verdict, a search for a "
         "refutation and a map.",
@@ -75,9 +76,10 @@ DOORS = (
         "A log: who was online, and what does it cost?",
         "fltheory advise docs/examples/log.csv",
         "^Use |^Plain |never appear|^assumed",
-        "The log is [made up](docs/examples/time_zones_log.py): 20 phones, two weeks of "
-        "hours. Errors are in units of\n"
-        "the distance at the start. [How to read it](docs/how-to/advise.md), [formats of "
+        "The log is [made up](docs/examples/time_zones_log.py): 20 phones, hourly "
+        "rounds for two weeks. Errors are\n"
+        "relative to the initial distance from the optimum. [How to read "
+        "it](docs/how-to/advise.md), [formats of\n"
         "logs](docs/how-to/logs.md).",
     ),
 )

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -250,10 +251,10 @@ _INTRODUCTION = """\
 # Findings
 
 What was checked, statement by statement. For each refuted one the page gives the claim, a setting
-that refutes it, what should stand instead, and the step at which statement and proof part. It is
-about formulas as they stand in the texts at hand, not about people. Every refutation says how
-serious the fault is: wording, which is true as it is meant; a misprint, where the paper's own
-argument has it right; a missing hypothesis; or a gap, where a step of the argument fails. Remarks,
+that refutes it, what should stand instead, and the step at which the statement and its proof
+differ. It is about formulas as they stand in the texts at hand, not about people. Every refutation
+says how serious the fault is: wording, which is true as it is meant; a misprint, where the paper's
+own argument is right; a missing hypothesis; or a gap, where a step of the argument fails. Remarks,
 examples, assumptions and steps of proofs are not counted as refuted theorems. The theorems that
 everybody cites have [a page of their own](atlas.md). See also [the glossary](glossary.md) and [what
 a verdict means](verdicts.md).
@@ -375,9 +376,9 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in _of_the_page()]
     yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
-    in_rocq = ", ".join(f"`{identifier}`" for identifier in _checked_by_rocq())
-    yield f"- Checked by a proof assistant as well: Rocq has proved {in_rocq} false"
-    yield "  ([what exactly, and from which axioms](rocq.md))"
+    if in_rocq := ", ".join(f"`{identifier}`" for identifier in _checked_by_rocq()):
+        yield f"- Checked by a proof assistant as well: Rocq has proved {in_rocq} false"
+        yield "  ([what exactly, and from which axioms](rocq.md))"
     yield ""
     yield "| statement | what it is | weight | why it is refuted | fixed by |"
     yield "|---|---|---|---|---|"
@@ -406,15 +407,13 @@ def _checked_by_rocq() -> list[str]:
 
     ``make rocq`` checks these files.
     """
-    found = []
-    for path in sorted(WITNESSES.parent.glob("*/*.json")):
+    exported = set()
+    for path in WITNESSES.parent.glob("*/*.json"):
         document = json.loads(path.read_text(encoding="utf-8"))
-        try:
+        with suppress(NotExportedError):
             rocq_refutation(document)
-        except NotExportedError:
-            continue
-        found.append(document["theorem"])
-    return sorted(set(found), key=ids().index)
+            exported.add(document["theorem"])
+    return [identifier for identifier in _of_the_page() if identifier in exported]
 
 
 def _statements(
@@ -571,7 +570,7 @@ def _parting_lines(theorem: Statement) -> Iterator[str]:
     """Yield the steps between proof and statement that do not follow, and unlike units."""
     results = check_derivation(theorem.derivation) if theorem.derivation else ()
     parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
-    yield f"**Where statement and proof part** (`fltheory explain {theorem.id} --proof`)."
+    yield f"**Where the statement and its proof differ** (`fltheory explain {theorem.id} --proof`)."
     yield ""
     for result in parting:
         yield f"- {result.step.label}: {result.outcome.name}. {result.step.text}"

@@ -265,7 +265,7 @@ def _lines(results: Sequence[Judged], plan: Plan) -> Iterator[str]:
     yield _INTRODUCTION
     yield ""
     share = "All mutants" if plan.every == 1 else f"One mutant of {plan.every}"
-    yield f"{share}; budget {plan.budget} settings a search, seed {plan.seed}: {_bold(results)}."
+    yield f"{share}; budget {plan.budget} settings per search, seed {plan.seed}: {_bold(results)}."
     yield ""
     yield "| theorem | mutants | known to be false | found | share |"
     yield "|---|---|---|---|---|"

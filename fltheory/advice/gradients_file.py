@@ -102,11 +102,11 @@ def _rows(text: str, known: set[str]) -> Rows:
             raise ValueError(f"{here}: a row must have {len(header)} fields, got {len(row)}")
         client, point = (read_text(cell.strip()) for cell in row[:2])
         if client and client not in known:
-            raise ValueError(f"{here}: client must be one of the log, got {client!r}")
+            raise ValueError(f"{here}: client must be one of the log's, got {client!r}")
         if not point:
             raise ValueError(f"{here}: point must be a name, got none")
         if not client and (client, point) in found:
-            raise ValueError(f"{here}: the model at {point!r} must be given once, is already")
+            raise ValueError(f"{here}: the model at {point!r} must be given once, got it again")
         found.setdefault((client, point), []).append(_numbers(here, header, row))
     return found
 

@@ -60,7 +60,9 @@ class Kept:
                 if said["of"] == self._of:
                     self._found = {name: _read(one) for name, one in said["found"].items()}
             except (ValueError, TypeError, KeyError) as error:
-                raise ValueError(f"store must be one of `fltheory advise`, got {path}") from error
+                raise ValueError(
+                    f"store must be a file of `fltheory advise`, got {path}"
+                ) from error
 
     def followed(
         self, tasks: Sequence[FollowedAlgorithm], progress: Progress | None = None

@@ -273,7 +273,7 @@ def _check_start(squares: _Squares, gradients: ClientGradients) -> None:
     if not squares.start > 0:
         raise ValueError(
             f"the mean gradient of all clients at the first point, {gradients.points[0]!r}, must "
-            "stand out from noise and from clients' differences, got none that does: measure on "
+            "exceed noise and client differences, got one that cannot be told from them: measure "
             "more minibatches, or more clients"
         )
 
@@ -282,11 +282,11 @@ def _check_rest(squares: _Squares, gradients: ClientGradients) -> None:
     if not squares.sigma_G > 0:
         raise ValueError(
             f"gradients at the last point, {gradients.points[-1]!r}, must differ between clients "
-            "by more than minibatches do, got no difference that does: measure on more minibatches"
+            "by more than minibatches do, got no such difference: measure on more minibatches"
         )
     if squares.curvature is not None and not squares.curvature > 0:
         raise ValueError(
-            "the mean gradient must grow along the way between points, got a curvature of "
+            "the mean gradient must grow along the line between the points, got a curvature of "
             f"{squares.curvature:.3g}: measure on more minibatches, or leave out the models"
         )
 

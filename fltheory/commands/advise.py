@@ -41,11 +41,13 @@ def command(
     log: LogFile,
     sizes: SizesFile = None,
     round_length: RoundLength = None,
-    local_steps: Annotated[int, typer.Option(help="Local steps of a round.")] = 1,
+    local_steps: Annotated[int, typer.Option(help="Local steps per round.")] = 1,
     model: Annotated[
         Path | None,
         READ,
-        typer.Option(help="CSV client,point,...: gradients, to measure noise and heterogeneity."),
+        typer.Option(
+            help="CSV client,point,...: gradients, for measuring noise and heterogeneity."
+        ),
     ] = None,
     noise: Annotated[float | None, typer.Option(help=f"{NOISE_MEANS}; default 1.")] = None,
     dissimilarity: Annotated[
@@ -74,12 +76,14 @@ def command(
     store: Annotated[
         Path | None,
         UPDATED,
-        typer.Option(help="Results of each algorithm; rerun to resume."),
+        typer.Option(help="Where to keep each algorithm's results; rerun to resume."),
     ] = None,
     columns: Columns = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Train the bundled digits under the log: needs torch."),
+        typer.Option(
+            "--check", help="Also train on the bundled digits along the log; needs torch."
+        ),
     ] = False,
 ) -> None:
     """Recommend an algorithm for a log of who was online, with each one's error."""
@@ -173,8 +177,8 @@ def _proved(advice: Advice) -> tuple[LogProof | None, str]:
     if condition == population.training.condition:
         return found, found.sentence
     return found, (
-        f"{found.sentence} Condition 1, assumed for the table, allows one curvature only, so the "
-        f"proof is for L/mu up to {condition:g}."
+        f"{found.sentence} The table assumes condition number 1, so a single curvature; the proof "
+        f"covers L/mu up to {condition:g}."
     )
 
 

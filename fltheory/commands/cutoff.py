@@ -26,7 +26,10 @@ def command(
     ],
     rounds: Annotated[
         int | None,
-        typer.Option(help="Rounds of a run, the paper's T; all of a log's, or 1000, by default."),
+        typer.Option(
+            help="Number of rounds (the paper's T). Default: all rounds of the log, or 1000 "
+            "without a log."
+        ),
     ] = None,
     round_length: RoundLength = None,
     columns: Columns = None,
@@ -40,10 +43,10 @@ def command(
         _of_log(Path(p[0]), rounds, round_length, columns, figure)
         return
     if round_length is not None or columns is not None:
-        raise ValueError("round-length and columns must go with a log, got numbers")
+        raise ValueError("round-length and columns must be given only with a log, got numbers")
     for word in p:
         if not _is_number(word):
-            raise ValueError(f"p must be numbers, or one log of who was there, got {word!r}")
+            raise ValueError(f"p must be numbers, or one log of who was online, got {word!r}")
     chances, rounds = [float(word) for word in p], 1000 if rounds is None else rounds
     with shown_progress("trying cut-offs") as advance:
         found = best_cutoff(chances, rounds, progress=advance)
@@ -88,12 +91,14 @@ def _of_log(
     best = found.best
     print(
         f"Use K = {best.cutoff:g} in FedAU: along {rounds} of the log's {log.n_rounds} rounds its "
-        f"weights are then off by a mean square of {best.error:.2g}, and by "
-        f"{found.none.error:.2g} without a cut-off."
+        f"weights then have a mean square error of {best.error:.2g}, and without a cut-off of "
+        f"{found.none.error:.2g}."
     )
     table_console().print(cutoff_table(found))
     table_console().print(client_cutoff_table(log, each, found.best.cutoff))
-    print("p: share of the log's rounds in which a client was online; best K: for it alone")
+    print(
+        "p: share of the log's rounds in which a client was online; best K: for that client alone"
+    )
     if never := log.n_clients - len(each):
         print(f"never online: {never} of {log.n_clients} clients, whom no cut-off can help")
     tell_written(figure)

@@ -64,8 +64,8 @@ def show_proof(theorem: str, reading: str | None) -> None:
     statements = in_readings(theorem, reading)
     if not reading and all(statement.derivation is None for statement in statements):
         print(
-            f"no steps of a proof of {theorem} are recorded: with --reading its units are checked "
-            "alone"
+            f"no steps of a proof of {theorem} are recorded; with --reading, only its units are "
+            "checked"
         )
     for statement in statements:
         if reading or statement.derivation is not None:

@@ -29,7 +29,8 @@ def command(
     budget: Annotated[
         int | None,
         typer.Option(
-            help="Settings to try: 10000 for SAFARI, 500 in a family, 100 for an order, else 1000."
+            help="Number of settings to try; default: 10000 for SAFARI, 500 in a family, 100 for "
+            "an order, else 1000."
         ),
     ] = None,
     seed: Seed = 0,

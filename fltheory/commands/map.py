@@ -40,12 +40,13 @@ def command(
     reading: Annotated[
         str | None,
         typer.Option(
-            help="Which reading, e.g. printed or derived; by default the first inequality."
+            help="Which reading, e.g. printed or derived; default: the first reading that is an "
+            "inequality."
         ),
     ] = None,
     regime: Annotated[
         str | None,
-        typer.Option(help="Regime to start from; a family, or the first regime, by default."),
+        typer.Option(help="Regime to start from; default: a family, else the first regime."),
     ] = None,
     changes: Changes = None,
     points: Annotated[

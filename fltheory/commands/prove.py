@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 def command(
     theorem: TheoremId,
     reading: PrintedReading = "printed",
-    eligible: Annotated[int, typer.Option(help="Clients who can be drawn.")] = 10,
-    excluded: Annotated[int, typer.Option(help="Clients who never take part.")] = 0,
+    eligible: Annotated[int, typer.Option(help="Number of clients that can be drawn.")] = 10,
+    excluded: Annotated[int, typer.Option(help="Number of clients that never take part.")] = 0,
     participants: Annotated[
         str | None,
         typer.Option(
-            help="m, clients drawn in a round; 4 by default, or all if the theorem requires it. "
+            help="m, clients drawn per round; 4 by default, or all if the theorem requires it. "
             "'any': 4, at the worst number of excluded clients."
         ),
     ] = None,
     local_steps: Annotated[
         int | None,
         typer.Option(
-            help="Local steps of a round, at most 60 (40 take minutes); 5 by default, or 1 if the "
+            help="Local steps per round, at most 60 (40 take minutes); 5 by default, or 1 if the "
             "theorem requires it."
         ),
     ] = None,
     q: Annotated[
         str | None,
         typer.Option(
-            help="Probability of a clients' round, a fraction; 1/2 by default, or 1 (plain FedAvg) "
-            "for a theorem without a server's step."
+            help="Probability, a fraction, that clients train in a round, not the server; 1/2 by "
+            "default, or 1 (plain FedAvg) for a theorem without a server's step."
         ),
     ] = None,
     client_lr: Annotated[
@@ -63,7 +63,11 @@ def command(
         ),
     ] = None,
     heterogeneity: Annotated[
-        str, typer.Option(help="What is bounded: 'everywhere' (sigma_G) or at the 'optimum'.")
+        str,
+        typer.Option(
+            help="Where client dissimilarity is bounded: 'everywhere' (sigma_G) or only at the "
+            "'optimum'."
+        ),
     ] = "everywhere",
     sigma: Annotated[
         str | None,
@@ -88,13 +92,13 @@ def command(
         typer.Option(help="ca-fed/1 and /2: q of the four clients; 1/(4 pi) by default."),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Rounds of a run, T in ca-fed/1 and /2; 300 by default.")
+        int | None, typer.Option(help="Number of rounds, T in ca-fed/1 and /2; 300 by default.")
     ] = None,
     rich: Annotated[
         bool,
         typer.Option(
-            help="ca-fed/1 and /2 with exact gradients: prove with a function that also sees "
-            "gradients at the model. Takes seconds to a minute longer; never worse."
+            help="ca-fed/1 and /2 with exact gradients: prove with a Lyapunov function "
+            "that also uses gradients at the model. Takes seconds to a minute longer; never worse."
         ),
     ] = False,
     regime: Annotated[
@@ -117,6 +121,7 @@ def command(
     from fltheory.worst_case.audits.audit import worst_exclusion
     from fltheory.worst_case.audits.run_audit import RUN_AUDITS
     from fltheory.worst_case.audits.theorem_form import form_of
+    from fltheory.worst_case.proof.rocq_export import refuse_large
 
     name = the_id(theorem)
     chain: dict[str, object] = {
@@ -137,6 +142,8 @@ def command(
         others = chain | of_round | {"--rich": rich or None}
         _refuse(drawn | ({"--regime": regime} if of_clients else others), name)
         setting = _four_clients(chain, local_steps, client_lr, sigma) if of_clients else None
+        if rocq is not None and setting is not None:
+            _refuse_for_rocq(setting, rich)
         _prove_run(name, setting, regime, rich, out, rocq)
         return
     _refuse(chain | {"--regime": regime, "--rich": rich or None}, name)
@@ -154,6 +161,10 @@ def command(
         client_lr=client_lr,
         assist_lr=assist_lr,
     )
+    if rocq is not None:
+        form.check(statement, clients)  # type: ignore[arg-type]
+        a_round = played.coupled(statement, clients)  # type: ignore[arg-type]
+        refuse_large(a_round.local_steps, a_round.participants)
     if participants == "any":
         played = worst_exclusion(statement, clients, played)  # type: ignore[arg-type]
         print(f"worst case: {played.excluded} of {eligible + excluded} clients excluded")
@@ -183,7 +194,7 @@ def _write(certificate: ProofFile[Any] | None, out: Path | None, rocq: Path | No
 def _refuse(options: Mapping[str, object], theorem: str) -> None:
     for name, value in options.items():
         if value is not None:
-            raise ValueError(f"{name} must be left out for {theorem}, which has no such number")
+            raise ValueError(f"{name} must be left out for {theorem}, which does not use it")
 
 
 def _prove_run(
@@ -209,6 +220,16 @@ def _prove_run(
             _write(
                 proof, *(file and file.with_stem(f"{file.stem}-{number}") for file in (out, rocq))
             )
+
+
+def _refuse_for_rocq(setting: Setting, rich: bool) -> None:
+    """Refuse before a search what could not be exported after it."""
+    from fltheory.worst_case.audits.run_audit import mean_model_round
+    from fltheory.worst_case.proof.rocq_bursts import refuse_rounds
+
+    if rich:
+        raise ValueError("--rich must be left out with --rocq, whose library knows the plain proof")
+    refuse_rounds(mean_model_round(setting), noisy=setting.problem.sigma > 0)
 
 
 def _four_clients(

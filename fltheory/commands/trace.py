@@ -85,7 +85,7 @@ def sample(
         READ,
         typer.Argument(help="A process (TOML), or a log to which chains are fitted."),
     ],
-    rounds: Annotated[int, typer.Option(help="Rounds of a run.")],
+    rounds: Annotated[int, typer.Option(help="Number of rounds.")],
     out: Annotated[
         Path, written(".csv", ".gz"), typer.Option(help="Where to write the log: .csv or .csv.gz.")
     ],

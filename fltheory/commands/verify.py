@@ -130,7 +130,7 @@ def command(
     if not any(statement.regimes for statement in statements):
         names = ", ".join(dict.fromkeys(statement.id for statement in statements))
         raise ValueError(
-            f"theorems must have a regime to be verified in, got {names}: none has one"
+            f"theorems must have a regime to be verified, got {names}, which have none"
         )
     recorded = _recorded(baseline, record)
     usual = (WITNESSES, CERTIFICATES)

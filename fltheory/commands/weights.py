@@ -31,15 +31,15 @@ def command(
     file: Annotated[
         Path,
         READ,
-        typer.Argument(help="A log of who was online; or, as .toml, a problem with a, b, ..."),
+        typer.Argument(help="A log of who was online, or a problem (.toml) with a, b, ..."),
     ],
     sizes: SizesFile = None,
     method: Annotated[Method, typer.Option(help="Method of minimisation.")] = "auto",
     rounds: Annotated[
         int | None,
-        typer.Option(help="Rounds of a run, if FILE is a log; by default the log's."),
+        typer.Option(help="Number of rounds, if FILE is a log; default: all rounds of the log."),
     ] = None,
-    local_steps: Annotated[int, typer.Option(help="Local steps of a round, if FILE is a log.")] = 1,
+    local_steps: Annotated[int, typer.Option(help="Local steps per round, if FILE is a log.")] = 1,
     noise: Annotated[float, typer.Option(help=NOISE_MEANS)] = 1.0,
     dissimilarity: Annotated[float, typer.Option(help=DISSIMILARITY_MEANS)] = 0.5,
     condition: Annotated[float, typer.Option(help=CONDITION_MEANS)] = 1.0,
@@ -80,7 +80,9 @@ def command(
             of_log = {"sizes": sizes, "round-length": round_length, "columns": columns}
             for name, value in of_log.items():
                 if value is not None:
-                    raise ValueError(f"{name} must go with a log, got the problem {str(file)!r}")
+                    raise ValueError(
+                        f"{name} must be given only with a log, got the problem {str(file)!r}"
+                    )
             found, told = of_problem(read_trade_off(file), method), ""
         else:
             log, given = deployment(file, sizes, round_length, columns)

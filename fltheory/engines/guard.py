@@ -180,8 +180,8 @@ def guard_certain(setting: Setting) -> None:
     drawn = guarded(setting).draws_from
     if drawn:
         raise RandomRoundError(
-            "the algorithm's round must be a function of its arguments for exact moments, but it "
-            f"draws from {drawn}: use engines.monte_carlo"
+            "the algorithm's round must be a deterministic function of its arguments for exact "
+            f"moments, but it draws from {drawn}: use engines.monte_carlo"
         )
 
 
@@ -249,7 +249,7 @@ class _Watch:
         own, generators = self._held()
         for name in (*own, *self._own):
             if name not in own or name not in self._own or own[name] != self._own[name]:
-                raise refused(f"{name} changed while rounds were run")
+                raise refused(f"{name} changed while the rounds ran")
         moved = [name for name, state in generators.items() if self._generators.get(name) != state]
         return moved[0] if moved else ""
 
@@ -409,7 +409,7 @@ class _RealRounds:
         algorithm = _algorithm_in(self._setting, 1)
         state = algorithm.init(x0, self._problem.n_clients)
         if not np.array_equal(x0, given):
-            raise refused("init changed the model that it was given, in place")
+            raise refused("init changed, in place, the model that it was given")
         _check_state("init", state, rows, None)
         return state
 
@@ -460,7 +460,7 @@ class _RealRounds:
                 first, again = (self._round(now, state, who) for _ in "ab")
                 for name, array in first.items():
                     if not _same(array, again[name]):
-                        return f"round {index} gives another {name!r} when it is run again"
+                        return f"round {index} gives a different {name!r} when it is run again"
                 told = self._beside_others(now, state, who, first, len(few))
                 if told:
                     return told
@@ -476,8 +476,8 @@ class _RealRounds:
             alone = self._round(now, part, who[here])
             for name, array in together.items():
                 if not _close(array[here], alone[name]):
-                    given = f"round {now.index} gives a replica another {name!r}"
-                    return f"{given} beside others than alone"
+                    given = f"round {now.index} gives a replica a different {name!r}"
+                    return f"{given} in a batch than alone"
         return ""
 
     def differs(self) -> str:
@@ -711,7 +711,9 @@ class _Forms:
         with np.errstate(all="ignore"):
             made = _on_forms("round", lambda: now.algorithm.round(forms, clients, who, now.branch))
         if set(made) != set(state):
-            raise NotAffineError("the algorithm's round must make the same entries on any arrays")
+            raise NotAffineError(
+                "the algorithm's round must return the same entries for any arrays"
+            )
         return space, made
 
 
@@ -725,7 +727,7 @@ def _on_forms(what: str, run: Callable[[], Any]) -> Any:
     except Exception as error:
         raise NotAffineError(
             f"the algorithm's {what} must run on arrays of any kind for exact moments, but on "
-            f"forms it raises {type(error).__name__}: {error}: use engines.monte_carlo"
+            f"symbolic arrays it raises {type(error).__name__}: {error}: use engines.monte_carlo"
         ) from error
 
 
@@ -757,8 +759,8 @@ def _check_branches(algorithm: Algorithm, index: int) -> None:
     chances = [chance for _, chance in algorithm.branches]
     if not all(chance >= 0 for chance in chances) or not abs(float(sum(chances)) - 1) <= 1e-9:
         raise ValueError(
-            f"branches must have chances of at least 0 that sum to 1, got {chances} in "
-            f"round {index}"
+            f"branches must have probabilities of at least 0 that sum to 1, got {chances} in round "
+            f"{index}"
         )
 
 
@@ -770,26 +772,26 @@ def refused(what: str) -> RoundRefusedError:
     """Return the error for a round that is no pure function."""
     return RoundRefusedError(
         "a round must be a pure function of state, clients, participants and branch (new arrays, "
-        f"nothing kept beside the state), but {what}"
+        f"nothing kept outside the state), but {what}"
     )
 
 
 def _check_state(made_by: str, state: Any, rows: int, before: Mapping[str, Any] | None) -> None:
     """Raise RoundRefusedError unless a state has the entries and shapes that it must have."""
     if not isinstance(state, Mapping):
-        raise refused(f"{made_by} returned {shown(state)} in place of a state, a mapping of arrays")
+        raise refused(f"{made_by} returned {shown(state)} instead of a state, a mapping of arrays")
     names = {"x", *state} if before is None else set(before)
     if set(state) != names:
-        raise refused(f"{made_by} made the entries {sorted(state)} in place of {sorted(names)}")
+        raise refused(f"{made_by} returned the entries {sorted(state)} instead of {sorted(names)}")
     for name, array in state.items():
         got, kind = np.shape(array), np.asarray(array).dtype
         if kind.kind in "SUMm":
-            raise refused(f"{made_by} made {name!r} of type {kind}, which is no number")
+            raise refused(f"{made_by} returned {name!r} of type {kind}, which is not numeric")
         must_be = (rows, *got[1:]) if before is None else before[name].shape
         if got != must_be:
             raise refused(
-                f"{made_by} made {name!r} of shape {got} in place of {must_be}: the first axis of "
-                "every entry is the replicas"
+                f"{made_by} returned {name!r} of shape {got} instead of {must_be}: the first axis "
+                "of every entry is the replicas"
             )
 
 
@@ -843,7 +845,7 @@ def _check_misses(
         row = int((misses / sizes).argmax())
         raise _missed(
             index,
-            f"misses what was read off it by {misses[row]:.1e}, with numbers of up to "
+            f"deviates from its affine map by {misses[row]:.1e}, with numbers of up to "
             f"{sizes[row]:.1e}",
         )
 

@@ -91,7 +91,7 @@ def check_repeats(algorithm: Algorithm | Schedule, participation: Participation)
     repeats = getattr(participation, "repeats", False)
     if repeats and not getattr(algorithm, "counts_draws", False):
         raise ValueError(
-            "algorithm must weigh a client by how often it was drawn (counts_draws) for "
+            "algorithm must weight a client by how often it was drawn (counts_draws) for "
             f"{type(participation).__name__}, got {shown(algorithm)}"
         )
 

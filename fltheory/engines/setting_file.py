@@ -243,7 +243,7 @@ def _written(place: str, value: Any) -> Any:
     kind = type(value)
     name = _name_of(kind)
     if name is None or not _is_rebuilt(kind):
-        raise ValueError(f"{place} must be made of numbers to be written, got {value!r}")
+        raise ValueError(f"{place} must consist of numbers to be written, got {value!r}")
     arguments = {
         argument: _written(f"{place}.{argument}", getattr(value, argument))
         for argument in inspect.signature(kind).parameters
@@ -337,7 +337,7 @@ def _kind(place: str, table: Mapping[str, Any], package: Any) -> Callable[..., A
         if inspect.isclass(found) and _is_rebuilt(found):
             return found
         raise ValueError(
-            f"kind of {place} must be of a loaded file, got {name!r}: fltheory --load {stem}.py"
+            f"kind of {place} must come from a loaded file, got {name!r}: fltheory --load {stem}.py"
         )
     known = _kinds(package)
     if not isinstance(name, str) or name not in known:

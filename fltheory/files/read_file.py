@@ -112,7 +112,7 @@ def toml_in(place: Path | str, text: str) -> dict[str, Any]:
         For what is not TOML or nested beyond `MOST_LEVELS`.
     """
     if _LONG_KEY.search(text):
-        raise ValueError(f"{place}: must have keys of fewer parts, got one of 1000")
+        raise ValueError(f"{place}: must have keys with fewer parts, got one of 1000")
     document: dict[str, Any] = _parsed("TOML", place, tomllib.loads, text)
     return document
 
@@ -157,9 +157,7 @@ def _parsed(kind: str, path: Path | str, parse: Callable[[str], Any], text: str)
     else:
         deep = levels(document, MOST_LEVELS + 1) > MOST_LEVELS
     if deep:
-        raise ValueError(
-            f"{path}: must be nested at most {MOST_LEVELS} levels deep, got more of them"
-        )
+        raise ValueError(f"{path}: must be nested at most {MOST_LEVELS} levels deep, got more")
     return document
 
 

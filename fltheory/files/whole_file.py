@@ -54,7 +54,7 @@ def _check_place(name: str, path: Path) -> None:
         raise ValueError(f"{name} must be a file, got the folder {str(path)!r}")
     place = _place(path)
     if path.exists() and not path.is_file():
-        raise ValueError(f"{name} must be a file, got {str(path)!r}, which is none")
+        raise ValueError(f"{name} must be a file, got {str(path)!r}, which is not one")
     if path.is_symlink():
         # A folder that is not there behind a link may be on a disk that is not there now.
         ancestor = place.parent
@@ -67,7 +67,7 @@ def _check_place(name: str, path: Path) -> None:
     for part in (path.name, *(parent.name for parent in path.absolute().parents)):
         if len(os.fsencode(part)) > longest:
             raise ValueError(
-                f"{name} must be made of names of at most {longest} bytes, got {str(path)!r}"
+                f"{name} must have names of at most {longest} bytes, got {str(path)!r}"
             )
     # Some places deny what their permissions promise: /proc, or a disk that is mounted to be read.
     with tempfile.TemporaryFile(dir=ancestor):

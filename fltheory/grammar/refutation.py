@@ -65,8 +65,10 @@ class Weight(StrEnum):
     """
 
     WORDING = "wording: an informal sentence that is true as it is meant, and not to the letter"
-    MISPRINT = "misprint: the paper's own argument has it right"
-    MISSING_HYPOTHESIS = "missing hypothesis: the argument uses what the statement does not ask for"
+    MISPRINT = "misprint: the paper's own argument is right"
+    MISSING_HYPOTHESIS = (
+        "missing hypothesis: the proof uses a condition that the statement does not state"
+    )
     GAP = "gap: a step of the argument fails"
 
     @property

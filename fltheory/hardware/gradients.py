@@ -399,7 +399,7 @@ def write_gradients(
         validation.whole_number(name, value, at_least=least)
     sizes = {sum(one.numel() for one in model.parameters()) for model in models}
     if len(sizes) != 1:
-        raise ValueError(f"models must have one number of parameters, got {sorted(sizes)}")
+        raise ValueError(f"models must all have the same number of parameters, got {sorted(sizes)}")
     (size,) = sizes
     rng = np.random.default_rng(validation.seed_number("seed", seed))
     kept = np.sort(rng.permutation(size)[:coordinates])

@@ -80,8 +80,8 @@ def classes_per_client(
         raise ValueError(f"p must be at most {kinds.size}, the classes of labels, got {p}")
     if p * n_clients < kinds.size:
         raise ValueError(
-            f"p n_clients must be at least {kinds.size}, so that every class is somebody's, "
-            f"got {p} * {n_clients}"
+            f"p n_clients must be at least {kinds.size}, so that every class has a client, got {p} "
+            f"* {n_clients}"
         )
     holders = np.full(kinds.size, p * n_clients // kinds.size)
     holders[rng.permutation(kinds.size)[: p * n_clients % kinds.size]] += 1

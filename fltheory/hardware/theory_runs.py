@@ -230,7 +230,7 @@ def _premises(settings: RunSettings, data: _Samples, measured: MeasuredRun) -> t
     anew = training.sampling == "replacement" or whole or steps == {1}
     found = [
         Premise(
-            "as many local steps for every client",
+            "the same number of local steps for every client",
             "Algorithm 1",
             len(steps) == 1,
             f"{min(steps)} to {max(steps)} in a round",

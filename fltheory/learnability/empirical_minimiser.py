@@ -86,7 +86,9 @@ class NoiselessLaw(ReadOnlyArrays):
         if any(source.beta != 1 or source.scale != 1 for source in sources):
             raise ValueError("draws and target must be without noise: beta = 1 and scale = 1")
         if len({source.target for source in sources}) > 1:
-            raise ValueError("draws and target must share one target of all their sources")
+            raise ValueError(
+                "draws and target must have one and the same target in all their sources"
+            )
         self.target = target
         self.draws = [
             (part, validation.whole_number("draws", count, at_least=0)) for part, count in draws
@@ -326,7 +328,9 @@ def sample_erm(
     validation.whole_number("n", n, at_least=1)
     validation.whole_number("replicas", replicas, at_least=1)
     if len({*target.targets, *training.targets}) > 1:
-        raise ValueError("target and training must share one target of all their sources")
+        raise ValueError(
+            "target and training must have one and the same target in all their sources"
+        )
     validation.probability("tag", tag)
     right_count = rng.binomial(n, _mass(training, 1), size=replicas)
     left, right = (
@@ -548,7 +552,7 @@ def sample_server_assisted(
     """
     judge = server if target is None else target
     if len(judge.targets) > 1:
-        raise ValueError("target must have one target of all its sources")
+        raise ValueError("target must have the same target in all its sources")
     for name, count in (("n_server", n_server), ("n_clients", n_clients), ("replicas", replicas)):
         validation.whole_number(name, count, at_least=1)
     best = float(best_together(server, clients, n_server, n_clients))

@@ -154,7 +154,9 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
     if not (found.holds and 0 < exponent <= found.beta):
         raise ValueError(f"beta must be above 0 and at most {found.beta}, got {beta}")
     if len({*target.targets, *training.targets}) > 1:
-        raise ValueError("target and training must share one target of all their sources")
+        raise ValueError(
+            "target and training must have one and the same target in all their sources"
+        )
     if _content(target) == _content(training):
         return AlphaBounds(exponent, Fraction(0), Fraction(0), training.best)
     if exponent == 1 and _has_constant_margins(target) and _has_constant_margins(training):
@@ -212,7 +214,9 @@ def _ends(target: Population, training: Population, side: int) -> FloatArray:
     if not _first_powers(training, training.best, side):
         if training.excess(training.places[-1 if side > 0 else 0]) == 0:
             return np.zeros(0)
-        raise ValueError("training must have mass next to its target where it has any on a side")
+        raise ValueError(
+            "training must have mass right next to its target on each side where it has any"
+        )
     distances = np.geomspace(_INNERMOST * min(reach), max(reach), _PIECES)
     return centre + side * np.unique(np.concatenate((distances, np.array(reach))))
 
@@ -253,7 +257,9 @@ def bernstein_constant(population: Population, beta: Rational) -> float:
         pairs = [(population.disagreement(p), population.excess(p)) for p in population.places]
         return max(_over(float(apart), float(excess)) for apart, excess in pairs)
     if len(population.targets) > 1:
-        raise ValueError("population must have one target of all its sources, or constant margins")
+        raise ValueError(
+            "population must have the same target in all its sources, or constant margins"
+        )
     return max(_bernstein_on(population, exponent, side) for side in (-1, 1))
 
 

@@ -189,14 +189,14 @@ def _names(clients: Sequence[str]) -> tuple[str, ...]:
         # A byte order mark comes from files that were put together.
         if name != name.strip().strip("\ufeff") or not _NO_NAME.isdisjoint(map(category, name)):
             raise ValueError(
-                "clients must be names of one line of printable signs without spaces around them, "
-                f"got {name!a}"
+                "clients must be one-line names of printable characters with no spaces around "
+                f"them, got {name!a}"
             )
     if not names:
         raise ValueError("clients must be at least one name, got none")
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise ValueError(f"clients must have a name each, got {twice!r} twice")
+        raise ValueError(f"clients must have different names, got {twice!r} twice")
     return names
 
 
@@ -224,6 +224,6 @@ def _check_stays(n_clients: int, n_rounds: int, who: Rounds, first: Rounds, stop
     if wrong.size:
         at = wrong[0]
         raise ValueError(
-            f"stays of a client must be apart, got one that ends before round {stop[at]} and one "
-            f"that begins in round {first[at + 1]} for client {who[at]}"
+            f"stays of a client must be separate, got one that ends before round {stop[at]} and "
+            f"one that begins in round {first[at + 1]} for client {who[at]}"
         )

@@ -150,7 +150,7 @@ def read_log(
         if log.n_rounds < 2:
             raise ValueError("a log must have at least two rounds, got one; see round_length")
         if not log.who.size:
-            raise ValueError(f"somebody must be there in some round, got {log} with nobody")
+            raise ValueError(f"some client must be online in some round, got {log} with none")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return log
@@ -194,7 +194,9 @@ def _chosen(table: pd.DataFrame, columns: Mapping[str, str] | None) -> pd.DataFr
         )
     wrong = [name for name in columns.values() if name not in table.columns]
     if wrong:
-        raise ValueError(f"columns must be of {', '.join(table.columns)}, got {', '.join(wrong)}")
+        raise ValueError(
+            f"columns must be among {', '.join(table.columns)}; got {', '.join(wrong)}"
+        )
     return table[list(columns.values())].set_axis(list(columns), axis=1)
 
 
@@ -223,7 +225,7 @@ def _table(
         line = content.count(b"\n", 0, remark.start()) + 2
         text = remark[0][1:].decode("utf-8", "replace")
         raise ValueError(
-            f"{path}: line {line}: a line with # must stand in front of the header, got {text!r}"
+            f"{path}: line {line}: a line with # must come before the header, got {text!r}"
         )
     header_line = content.count(b"\n", 0, begin) + 1
     return _csv(path, content, begin, header_line), _said(path, content[:begin]), header_line
@@ -255,7 +257,7 @@ def _content(
     parts, sums = [], {"bytes": 0, "lines": 0}
     while part:
         if b"\0" in part:
-            raise ValueError(f"{path} must be text, got a byte that is zero")
+            raise ValueError(f"{path} must be text, got a zero byte")
         lines = part.count(b"\n")
         if not lines and len(part) == _PART:
             raise ValueError(f"{path}: a line must have at most {_PART} bytes, got more")
@@ -310,7 +312,7 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
     header = stream.readline()
     separator = next((mark for mark in b",;\t" if mark in header), ord(","))
     names = _header(path, header, chr(separator))
-    fields = f"{path}: line {{}}: a row must have {len(names)} fields as the header, got {{}}"
+    fields = f"{path}: line {{}}: a row must have {len(names)} fields, like the header, got {{}}"
     in_first = header_line + 1, stream.readline().count(separator) + 1
     if in_first[1] > MOST_COLUMNS:
         # pandas would make a column of each.
@@ -607,9 +609,9 @@ def _events(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
     if bad.size:
         at = bad[0]
         raise ValueError(
-            f"{lines(rows[at + 1])}: time of a client must be after its last, which is "
-            f"{times[at]:.15g} in {lines(rows[at])}; got {times[at + 1]:.15g} "
-            f"for {clients[codes[at]]!r}"
+            f"{lines(rows[at + 1])}: time of a client must be after its previous one, which is "
+            f"{times[at]:.15g} in {lines(rows[at])}; got {times[at + 1]:.15g} for "
+            f"{clients[codes[at]]!r}"
         )
     _check_length(clock, times, table["time"])
     until = np.append(np.where(same, times[1:], np.inf), np.inf)
@@ -635,7 +637,7 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
             f"got {begin[at]:.15g} and {end[at]:.15g}"
         )
     if never.all():
-        raise ValueError("somebody must be there at some time, got nobody with a stay")
+        raise ValueError("some client must be online at some time, got no stays")
     order = np.lexsort((begin, codes))
     order = order[~never[order]]
     codes, begin, end, rows = codes[order], begin[order], end[order], table.index[order]
@@ -679,8 +681,8 @@ def _matrix(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
     if bad.size:
         at = bad[0]
         raise ValueError(
-            f"{lines(table.index[at + 1])}: rounds must follow one another, "
-            f"got {rounds[at + 1]:.15g} after {rounds[at]:.15g}"
+            f"{lines(table.index[at + 1])}: rounds must be consecutive, got {rounds[at + 1]:.15g} "
+            f"after {rounds[at]:.15g}"
         )
     columns = [name for name in table.columns if name != "round"]
     if not columns:

@@ -192,7 +192,8 @@ def mixing(transition: FloatArray, law: FloatArray) -> Mixing:
     rate = (second + 1) / 2
     if rate >= 1:
         raise ArithmeticError(
-            f"the second eigenvalue must be below 1 to rounding to have a rate, got {second!r}"
+            "the second eigenvalue must be below 1 by more than rounding for the chain to have a "
+            f"rate, got {second!r}"
         )
     roots = np.sqrt(law)
     power = (transition - law) * (roots[:, None] / roots) / rate

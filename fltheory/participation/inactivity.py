@@ -64,8 +64,8 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
         return int((inactive_rounds(masks) > allowed[:, None]).any())
     if chains is None:
         raise ValueError(
-            "participation must be Bernoulli, MarkovOnOff or known beforehand for chances of "
-            f"absences, got {participation!r}"
+            "participation must be Bernoulli, MarkovOnOff or known beforehand for the "
+            f"probabilities of absences, got {participation!r}"
         )
     first, stay, come = chains.first, chains.stays, chains.comes
     longest = int(min(allowed.max(), rounds))

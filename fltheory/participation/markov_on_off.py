@@ -169,7 +169,7 @@ class MarkovOnOff(IndependentClients):
                 f"clients to build the product of their chains, got {varies.size}"
             )
         if self._moves.size > varies.size:
-            raise ValueError("start must agree with the clients that are always or never there")
+            raise ValueError("start must agree with the clients that always or never participate")
         states = self.states()
         begins = None if self.start is None else int(states.initial.argmax())
         return FiniteChain(states.backward(np.eye(self.n_states)), states.masks, start=begins)

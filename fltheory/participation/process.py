@@ -334,7 +334,10 @@ class Process(ReadOnlyArrays):
     def _states_with_limit(self) -> tuple[States, FloatArray]:
         states = self.states() if self.mixes else None
         if states is None or states.limit is None:
-            raise ValueError(f"participation must be a chain with a limit, got {self!r}")
+            raise ValueError(
+                "participation must be a Markov chain that converges to a stationary distribution, "
+                f"got {self!r}"
+            )
         return states, states.limit
 
     @property

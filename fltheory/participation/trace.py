@@ -41,7 +41,7 @@ class Trace(Loop):
     Raises
     ------
     ValueError
-        For another shape, entries other than 0 and 1, or a client that is never there.
+        For another shape, entries other than 0 and 1, or a client that never participates.
 
     Examples
     --------
@@ -56,7 +56,10 @@ class Trace(Loop):
         masks = checked_masks("recorded", recorded, shape="(rounds, N)")
         never = np.flatnonzero(~masks.any(axis=0))
         if never.size:
-            raise ValueError(f"recorded must show every client, got client {never[0]} never there")
+            raise ValueError(
+                "recorded must have every client participate at least once, got client "
+                f"{never[0]}, who never does"
+            )
         if start is not None:
             start = validation.whole_number("start", start, at_least=0)
             if start >= len(masks):

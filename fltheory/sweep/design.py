@@ -222,7 +222,7 @@ def design_of(document: Mapping[str, Any]) -> Design:
     draws = dict(_table(document, _DRAWN))
     count, seed = (draws.pop(name, default) for name, default in (("count", None), ("seed", 0)))
     if _DRAWN in document and not draws:
-        raise ValueError(f"{_DRAWN} must have what is drawn, got its count and seed alone")
+        raise ValueError(f"{_DRAWN} must say what is drawn, got only its count and seed")
     if draws and count is None:
         raise ValueError(f"{_DRAWN} must have count, got {', '.join(draws)}")
     validation.whole_number(f"count of {_DRAWN}", 1 if count is None else count, at_least=1)
@@ -340,7 +340,7 @@ def _check_place(path: str, above: Sequence[str], rest: Sequence[str], parts: li
     name, *further = rest
     tables = [part for part in parts if isinstance(part, Mapping)]
     if above[0] not in _PARTS or not tables:
-        raise ValueError(f"axis must lead to an argument of a part, got {path!r}")
+        raise ValueError(f"axis must name an argument of a part, got {path!r}")
     known = dict.fromkeys(one for table in tables for one in argument_names(".".join(above), table))
     check_names(".".join(above), [name], tuple(known))
     if further:

@@ -98,7 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=0,
         metavar="BUDGET",
         dest="fltheory_falsify",
-        help="search so many settings for a refutation of each statement, too",
+        help="also search this many settings for a refutation of each statement",
     )
     group.addoption(
         "--fltheory-verdicts",
@@ -358,7 +358,7 @@ def fltheory_check(request: pytest.FixtureRequest) -> Iterator[Checker]:
 
     yield checked
     if expected is not None and not given:
-        pytest.fail(f"{_EXPECTS} is on a test that asks fltheory_check for nothing", pytrace=False)
+        pytest.fail(f"{_EXPECTS} marks a test that never calls fltheory_check", pytrace=False)
 
 
 def pytest_report_teststatus(

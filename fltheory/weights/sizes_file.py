@@ -77,7 +77,7 @@ def _read(lines: io.StringIO) -> dict[str, float]:
         if not name:
             raise ValueError(f"{here}: client must be a name, got none")
         if name in sizes:
-            raise ValueError(f"{here}: client {name!r} must appear once, has a size already")
+            raise ValueError(f"{here}: client {name!r} must appear once, got it again")
         sizes[name] = _size(here, text)
     return sizes
 

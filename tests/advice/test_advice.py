@@ -290,7 +290,7 @@ def test_a_document_has_every_algorithm(found: Advice) -> None:
 @pytest.mark.parametrize(
     ("masks", "sizes", "said"),
     [
-        (np.zeros((5, 2)), None, "somebody there"),
+        (np.zeros((5, 2)), None, "client online"),
         (np.ones((1, 2)), None, "at least 2 rounds"),
         (np.ones((5, 2)), [1.0], "sizes must have shape"),
         (np.ones((5, 2)), [1.0, 0.0], "sizes must be positive, got 0 for 'client 1'"),

@@ -45,7 +45,7 @@ def test_models_may_be_left_out(tmp_path: Path) -> None:
         (0, "client,x,y", "line 1: the header must be client,point"),
         (0, "client,point", "line 1: the header must be client,point"),
         (4, "ann,start,1", "line 5: a row must have 4 fields, got 3"),
-        (4, "eve,start,1,1", "line 5: client must be one of the log, got 'eve'"),
+        (4, "eve,start,1,1", "line 5: client must be one of the log's, got 'eve'"),
         (4, "ann,,1,1", "line 5: point must be a name"),
         (4, "ann,start,1,one", "line 5: column 'y' must be a number below 1e100, got 'one'"),
         (4, "ann,start,nan,1", "line 5: column 'x' must be a number"),

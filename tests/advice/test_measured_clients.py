@@ -156,7 +156,7 @@ def test_what_is_given_by_hand_counts() -> None:
 @pytest.mark.parametrize(
     ("optima", "models", "sigma", "said"),
     [
-        ([[1.0], [1.0], [1.0]], [[1.0], [0.5]], 1.0, "first point, 'point 0', must stand out"),
+        ([[1.0], [1.0], [1.0]], [[1.0], [0.5]], 1.0, "first point, 'point 0', must exceed noise"),
         ([[1.0], [1.0], [1.0]], [[50.0], [0.5]], 0.0, "last point, 'point 1', must differ"),
         ([[1.0], [1.2], [1.4]], [[50.0], [50.0]], 0.0, "models at different points must differ"),
     ],

@@ -71,7 +71,9 @@ def test_contract() -> None:
     algorithm = AdaFed(ALPHA, PI, 0.1, 2)
     assert algorithm.branches == ((CLIENTS, 1.0),)
     assert set(algorithm.init(np.ones((2, 1)), 3)) == {"x"}
-    with pytest.raises(ValueError, match="target_weights must be one for each of 2 clients, got 3"):
+    with pytest.raises(
+        ValueError, match="target_weights must have one entry for each of 2 clients, got 3"
+    ):
         algorithm.init(np.ones((2, 1)), 2)
 
 

@@ -319,7 +319,9 @@ def test_contract() -> None:
     algorithm = CAFed(ALPHA, 0.1, 2)
     assert algorithm.branches == ((CLIENTS, 1.0),)
     assert {value.shape[0] for value in algorithm.init(np.ones((4, 2)), 3).values()} == {4}
-    with pytest.raises(ValueError, match="target_weights must be one for each of 5 clients, got 3"):
+    with pytest.raises(
+        ValueError, match="target_weights must have one entry for each of 5 clients, got 3"
+    ):
         algorithm.init(np.ones((4, 2)), 5)
 
 

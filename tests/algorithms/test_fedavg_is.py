@@ -59,5 +59,7 @@ def test_bad_input_is_named(changed, message: str) -> None:
 
 
 def test_as_many_availabilities_as_clients() -> None:
-    with pytest.raises(ValueError, match="availability must be one for each of 3 clients, got 2"):
+    with pytest.raises(
+        ValueError, match="availability must have one entry for each of 3 clients, got 2"
+    ):
         FedAvgIS((0.5, 0.5), 0.1, 1).init(np.zeros((1, 1)), 3)

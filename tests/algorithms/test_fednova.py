@@ -85,7 +85,11 @@ def test_bad_input_is_named(changed: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("steps", [(1, 2, 3), (2,)])
 def test_steps_and_weights_are_one_a_client(steps: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="local_steps must be one for each of 2 clients, got"):
+    with pytest.raises(
+        ValueError, match="local_steps must have one entry for each of 2 clients, got"
+    ):
         FedNova(0.1, steps).init(np.zeros((1, 1)), 2)
-    with pytest.raises(ValueError, match="client_weights must be one for each of 2 clients, got"):
+    with pytest.raises(
+        ValueError, match="client_weights must have one entry for each of 2 clients, got"
+    ):
         FedNova(0.1, 2, client_weights=(1.0,) * 3).init(np.zeros((1, 1)), 2)

@@ -77,5 +77,7 @@ def test_bad_input_is_named(changed: dict[str, Any], message: str) -> None:
 
 
 def test_weights_are_one_a_client() -> None:
-    with pytest.raises(ValueError, match="client_weights must be one for each of 2 clients, got 3"):
+    with pytest.raises(
+        ValueError, match="client_weights must have one entry for each of 2 clients, got 3"
+    ):
         FedProx(0.1, 2, 0.5, client_weights=(1, 2, 3)).init(np.zeros((1, 1)), 2)

@@ -107,7 +107,7 @@ def test_bad_clusters(clusters, message: str) -> None:
 
 @pytest.mark.parametrize("clusters", [(0, 0), (0, 1, 1, 0)])
 def test_clusters_must_cover_the_clients(clusters) -> None:
-    message = f"clusters must be one for each of 3 clients, got {len(clusters)}"
+    message = f"clusters must have one entry for each of 3 clients, got {len(clusters)}"
     with pytest.raises(ValueError, match=message):
         ClusterFedVarp(clusters, 0.1, 1).init(np.zeros((1, 1)), 3)
 

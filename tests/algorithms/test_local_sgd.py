@@ -102,7 +102,7 @@ def test_other_bad_arguments_are_named(two_points: QuadraticProblem) -> None:
         LocalSgd(Constant(0.1), 0, (1.0,))
     with pytest.raises(ValueError, match=r"aggregation_weights must have shape"):
         LocalSgd(Constant(0.1), 1, ())
-    with pytest.raises(ValueError, match=r"one for each of 2 clients, got 3"):
+    with pytest.raises(ValueError, match=r"one entry for each of 2 clients, got 3"):
         exact(Setting(LocalSgd(Constant(0.1), 1, P), two_points, UniformSubset(2, 2), 1, [0.0]))
 
 

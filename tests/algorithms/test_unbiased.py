@@ -73,7 +73,9 @@ def test_contract() -> None:
     np.testing.assert_array_equal(algorithm.availability, [0.5, 0.5, 0.5])
     with pytest.raises(FrozenInstanceError):
         algorithm.client_lr = 1.0
-    with pytest.raises(ValueError, match="target_weights must be one for each of 4 clients, got 3"):
+    with pytest.raises(
+        ValueError, match="target_weights must have one entry for each of 4 clients, got 3"
+    ):
         algorithm.init(x, 4)
 
 

@@ -72,7 +72,7 @@ def test_contract() -> None:
     assert algorithm.branches == ((CLIENTS, 1.0),)
     assert set(algorithm.init(np.ones((2, 3)), 2)) == {"x"}
     assert WeightedFedAvg(np.array([1.0, 2.0]), 0.1, 2) == algorithm
-    with pytest.raises(ValueError, match=r"one for each of 3 clients, got 2"):
+    with pytest.raises(ValueError, match=r"one entry for each of 3 clients, got 2"):
         algorithm.init(np.ones((2, 3)), 3)
 
 

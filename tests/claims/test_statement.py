@@ -122,7 +122,7 @@ def test_ranges_are_of_whole_rounds(ends: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"field": ""}, "field of a bounded quantity must be a string that is not empty, got ''"),
+        ({"field": ""}, "field of a bounded quantity must be a non-empty string, got ''"),
         ({"reduction": "every"}, "reduction of a bounded .* 'last', got 'every'"),
         ({"rounds": (0, 0)}, r"rounds of a bounded quantity must be RoundRange, got \(0, 0\)"),
         ({"weights": np.ones(3)}, "weights of a bounded quantity must be callable, got"),
@@ -140,7 +140,7 @@ def test_bad_quantities(changed: dict[str, Any], message: str) -> None:
     ("changed", "message"),
     [
         ({"symbol": "g"}, "symbol of a round symbol must be a SymPy symbol, got 'g'"),
-        ({"field": " "}, "field of the round symbol g must be a string that is not empty, got ' '"),
+        ({"field": " "}, "field of the round symbol g must be a non-empty string, got ' '"),
         ({"rounds": None}, "rounds of the round symbol g must be RoundRange, got None"),
     ],
 )
@@ -153,7 +153,7 @@ def test_bad_round_symbols(changed: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("", own.ETA < 1, ""), "name of a hypothesis must be a string that is not empty"),
+        (("", own.ETA < 1, ""), "name of a hypothesis must be a non-empty string"),
         (("h", True, ""), "condition of hypothesis 'h' must be a SymPy relation, got True"),
         (("h", own.ETA < 1, None), "source of hypothesis 'h' must be a string, got None"),
     ],
@@ -166,8 +166,8 @@ def test_bad_hypotheses(arguments: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"id": ""}, "id of the theorem '' must be a string that is not empty, got ''"),
-        ({"reading": ""}, "reading of the theorem 'own/true' must be a string that is not empty"),
+        ({"id": ""}, "id of the theorem '' must be a non-empty string, got ''"),
+        ({"reading": ""}, "reading of the theorem 'own/true' must be a non-empty string"),
         ({"quantity": None}, "quantity of the theorem 'own/true' must be BoundedQuantity, got"),
         ({"bound": 1.0}, "bound of the theorem 'own/true' must be a SymPy expression .* got 1.0"),
         ({"hypotheses": [own.ETA < 2]}, "hypotheses .* must be a tuple of Hypothesis, got"),
@@ -182,7 +182,10 @@ def test_bad_hypotheses(arguments: Any, message: str) -> None:
         ({"observe": ()}, r"observe .* must be callable, got \(\)"),
         ({"regimes": [("a", None)]}, "regimes .* must be a mapping of str to Regime, got"),
         ({"regimes": {"a": SETTING}}, "regimes .* must be a mapping of str to Regime, got 'a'"),
-        ({"regimes": {"": own.TRUE.regimes["usual"]}}, "a name in regimes .* not empty, got ''"),
+        (
+            {"regimes": {"": own.TRUE.regimes["usual"]}},
+            "a name in regimes .* non-empty string, got ''",
+        ),
         ({"read_as": {own.R: "m"}}, "read_as .* a mapping of Symbol to Symbol, got R: 'm' in it"),
         ({"family": own.make}, "family .* must be Family or None, got"),
     ],
@@ -201,7 +204,7 @@ def test_bad_theorems(changed: dict[str, Any], message: str) -> None:
         ("ca-fed/1", {"quantity": own.TRUE.quantity}, "quantity .* must be PointQuantity, got"),
         ("pac/1", {"relation": "=<"}, "relation .* must be Relation, got '=<'"),
         ("pac/2", {"variable": "n"}, "variable of the claim 'pac/2' must be a SymPy symbol"),
-        ("pac/2", {"reading": None}, "reading of the claim 'pac/2' must be a string"),
+        ("pac/2", {"reading": None}, "reading of the claim 'pac/2' must be a non-empty string"),
     ],
 )
 def test_bad_claims(identifier: str, changed: dict[str, Any], message: str) -> None:

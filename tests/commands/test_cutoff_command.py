@@ -61,7 +61,7 @@ def test_what_is_no_number_and_no_log_is_one_line(fltheory_command, tmp_path: Pa
     status, _, err = fltheory_command("cutoff", "0.5", "log.csv")
     assert (status, err) == (
         2,
-        "fltheory: p must be numbers, or one log of who was there, got 'log.csv'\n",
+        "fltheory: p must be numbers, or one log of who was online, got 'log.csv'\n",
     )
     status, _, err = fltheory_command("cutoff", str(tmp_path / "none.csv"))
     assert status == 2

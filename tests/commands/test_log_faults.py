@@ -40,20 +40,21 @@ LOGS = {
     ),
     "times out of order": (
         "client,time,present\nann,0,1\nbob,1,1\nann,2,0\nann,1,1\n",
-        "line 5: time of a client must be after its last, which is 2 in line 4; got 1 for 'ann'",
+        "line 5: time of a client must be after its previous one, "
+        "which is 2 in line 4; got 1 for 'ann'",
     ),
     "from after to": ("client,from,to\nann,0,3\nbob,4,2\n", "line 3: from must be before to"),
     "rounds out of order": (
         "round,ann,bob\n0,1,0\n2,0,1\n1,1,1\n",
-        "line 3: rounds must follow one another, got 2 after 0",
+        "line 3: rounds must be consecutive, got 2 after 0",
     ),
     "one round": ("round,ann,bob\n0,1,0\n", "a log must have at least two rounds, got one"),
     "one moment": (
         "client,time,present\nann,5,1\nbob,5,0\n",
         "a log must have at least two rounds, got one",
     ),
-    "nobody ever": ("round,ann,bob\n0,0,0\n1,0,0\n", "somebody must be there in some round"),
-    "nobody with a stay": ("client,from,to\nann,,\nbob,,\n", "somebody must be there at some time"),
+    "nobody ever": ("round,ann,bob\n0,0,0\n1,0,0\n", "some client must be online in some round"),
+    "no stays": ("client,from,to\nann,,\nbob,,\n", "some client must be online at some time"),
     "no client": ("client,from,to\nann,0,3\n,1,2\n", "line 3: client must be a name, got none"),
     "half there": ("round,ann,bob\n0,1,0\n1,0,0.5\n", "line 3: bob must be 0 or 1, got '0.5'"),
     "no time": ("client,from,to\nann,0,3\nbob,now,4\n", "line 3: from must be a number or a date"),

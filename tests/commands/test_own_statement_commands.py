@@ -48,7 +48,7 @@ def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) ->
     ("command", "message"),
     [
         (("map", "my/1"), "theorem must have a regime or a family to be mapped, got my/1"),
-        (("verify", "my"), "theorems must have a regime to be verified in, got my/1: none has one"),
+        (("verify", "my"), "theorems must have a regime to be verified, got my/1, which have none"),
         (("falsify", "my/1"), "settings must be given for my/1, which has no regimes"),
         (
             ("falsify", "my/1", "--repairs"),

@@ -196,6 +196,31 @@ def test_prove_refuses_options_of_other_theorems(fltheory_command) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        ("sa-fl/5 --local-steps 31", "got one with more than 30 local steps"),
+        ("sa-fl/5 --local-steps 31 --participants any", "got one with more than 30 local steps"),
+        ("sa-fl/5 --eligible 1001 --participants 1001", "got one with more than 1000 participants"),
+        ("ca-fed/2 --local-steps 11", "got one with more than 10 local steps"),
+        ("ca-fed/2 --sigma 1", "got one with noise of clients in bursts"),
+        ("ca-fed/1 --availability 1", "got one with clients that are always there"),
+        ("ca-fed/1 --availability 1/2,1/2,1/2,1/3", "got one with several groups of clients"),
+        ("ca-fed/2 --rich", "--rich must be left out with --rocq"),
+    ],
+)
+def test_what_rocq_does_not_know_is_told_before_the_search(
+    fltheory_command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, said: str
+) -> None:
+    for search in ("audit", "audits.audit.worst_exclusion", "audits.run_audit.audit_run"):
+        monkeypatch.setattr(f"fltheory.worst_case.{search}", lambda *_, **__: pytest.fail("sought"))
+    theorem = tmp_path / "theorem.v"
+    status, out, err = fltheory_command("prove", *words.split(), "--rocq", str(theorem))
+    assert (status, out, theorem.exists()) == (2, "", False)
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (["--client-lr", "3"], "no finite floor was found at K = 1, client_lr = 3: try a smaller"),
         (["--rounds", "0"], "--rounds must be at least 1, got 0"),
         (["--local-steps", "0"], "--local-steps must be at least 1, got 0"),

@@ -148,7 +148,7 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Pa
         ),
         (
             [DIGITS, "--set", "partition.n_clients=9"],
-            r"p n_clients must be at least 10, so that every class is somebody's, got 1 \* 9",
+            r"p n_clients must be at least 10, so that every class has a client, got 1 \* 9",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -193,7 +193,7 @@ def test_cuda_asked_for_and_absent(train_command, tmp_path: Path, monkeypatch) -
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     status, out, err = train_command(DIGITS, "--device", "cuda", "--out", tmp_path)
     assert (status, out) == (2, "")
-    assert err.startswith("fltheory: device must be one that is there, got 'cuda' where torch sees")
+    assert err.startswith("fltheory: device must be available, got 'cuda' where torch sees")
     assert err.count("\n") == 1
 
 

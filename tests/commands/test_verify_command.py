@@ -206,7 +206,7 @@ def test_a_report_on_a_theorem_of_ones_own_has_search_map_and_proof(
     assert "my/1 holds on 3 of 4 settings; does not apply to 1; 2.86 to " in out
     page = Path("report.html").read_text()
     (head,) = re.findall("<h1>(.*)</h1>", page)
-    assert "; 20 more searched, none refutes it; 2.86 to " in head
+    assert "; 20 more were searched, and none refutes it; 2.86 to " in head
     beside = page.partition('id="beside"')[2].partition('id="overview"')[0]
     assert "no refutation found; 20 settings tried" in beside
     assert "data:image/svg+xml;base64," in beside

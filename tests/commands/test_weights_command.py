@@ -152,4 +152,4 @@ def test_sizes_belong_to_a_log(fltheory_command, tmp_path) -> None:
     path.write_text(WEIGHTS)
     status, _, err = fltheory_command("weights", str(path), "--sizes", str(path))
     assert status == 2
-    assert "sizes must go with a log" in err
+    assert "sizes must be given only with a log" in err

@@ -125,7 +125,7 @@ def test_forms_that_are_wrong_are_found(
     honest = getattr(where, name)
     monkeypatch.setattr(where, name, lambda *given, **more: _steeper(honest(*given, **more)))
     who = MarkovOnOff([0.5, 0.5], 0.3) if chain else UniformSubset(2, 1)
-    with pytest.raises(NotAffineError, match="misses what was read off it"):
+    with pytest.raises(NotAffineError, match="deviates from its affine map"):
         exact(Setting(algorithm, PROBLEM, who, 4, [1.0]))
 
 
@@ -164,7 +164,7 @@ def test_a_round_that_differs_is_named(spoilt: int) -> None:
             return wrong if index == spoilt else FedAvg(0.5, 1)
 
     setting = Setting(Late(0.5, 1), PROBLEM, UniformSubset(2, 1), max(spoilt, 9), [1.0])
-    with pytest.raises(NotAffineError, match=f"round {spoilt} misses"):
+    with pytest.raises(NotAffineError, match=f"round {spoilt} deviates"):
         guard_affine(setting)
 
 
@@ -306,5 +306,5 @@ def test_replicas_with_other_counts_must_not_change_what_one_comes_to() -> None:
     fractions = exact(own, arithmetic="rational").squared_distance[-1]
     assert paths(own).squared_distance[-1] == pytest.approx(float(fractions), rel=1e-12)
     for run in (paths, lambda s: exact(s, arithmetic="enclosed"), lambda s: monte_carlo(s, 10, 0)):
-        with pytest.raises(RoundRefusedError, match="gives a replica another 'x' beside others"):
+        with pytest.raises(RoundRefusedError, match="gives a replica a different 'x' in a batch"):
             run(others)

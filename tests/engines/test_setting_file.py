@@ -100,7 +100,7 @@ def test_every_registered_setting_comes_back(paper: str) -> None:
     assert settings or paper == "pac"
     for setting in settings:
         if re.search(r"\b_\w+\(", repr(setting.algorithm)):  # a part that is its regime's own
-            with pytest.raises(ValueError, match="must be made of numbers to be written"):
+            with pytest.raises(ValueError, match="must consist of numbers to be written"):
                 setting_document(setting)
         else:
             assert alike(through_toml(setting), setting)
@@ -199,7 +199,7 @@ def test_functions_that_make_problems_are_kinds_too() -> None:
         ("hessians = [[1.0]]", "hessians = [[-1.0]]", "problem.hessians must"),
         ("x0 = 0.9", "x0 = [0.9, 1]", "x0 must have shape"),
         ("x0 = 0.9", "x0 = true", "x0 must"),
-        ('kind = "Safari"', 'kind = "mine.Own"', "must be of a loaded file, .*--load mine.py"),
+        ('kind = "Safari"', 'kind = "mine.Own"', "must come from a loaded file, .*--load mine.py"),
         ("[participation]", "[participation", "mine.toml: "),
     ],
 )
@@ -269,7 +269,7 @@ def test_no_such_file() -> None:
 )
 def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, algorithm, problem) -> None:
     path = tmp_path / "mine.toml"
-    with pytest.raises(ValueError, match="must be made of numbers to be written"):
+    with pytest.raises(ValueError, match="must consist of numbers to be written"):
         write_setting(path, Setting(algorithm, problem, UniformSubset(1, 1), 1, [0.0]))
     assert not list(tmp_path.iterdir())
 

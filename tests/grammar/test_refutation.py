@@ -18,14 +18,14 @@ FAULT = Refutation("(3) needs K > 1, as in Eq. (2).", Weight.GAP, "K > 1", regim
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"why": ""}, "why of a refutation must be a string that is not empty, got ''"),
+        ({"why": ""}, "why of a refutation must be a non-empty string, got ''"),
         (
             {"why": "No full stop"},
             "why of a refutation must be one to three sentences with full stops",
         ),
         ({"why": "One. Two. Three. Four."}, "why of a refutation must be one to three sentences"),
         ({"weight": "gap"}, "weight of a refutation must be a Weight, got 'gap'"),
-        ({"change": " "}, "change of a refutation must be a string that is not empty, got ' '"),
+        ({"change": " "}, "change of a refutation must be a non-empty string, got ' '"),
         ({"reading": None}, "reading of a refutation must be a string, got None"),
         ({"regimes": "usual"}, "regimes of a refutation must be a tuple of str, got 'usual'"),
         ({"natural": 1}, "natural of a refutation must be a string, got 1"),

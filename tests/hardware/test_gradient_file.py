@@ -66,7 +66,12 @@ def test_of_large_models_some_coordinates_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("models", "batches", "said"),
     [
-        ([[0.0], [0.0, 1.0]], [4, 4], r"models must have one number of parameters, got \[1, 2\]"),
+        (
+            [[0.0], [0.0, 1.0]],
+            [4, 4],
+            r"models must all have the same number of "
+            r"parameters, got \[1, 2\]",
+        ),
         ([[0.0]], [4, 1], "at least 4 minibatches each, got 1 of 'b'"),
     ],
 )

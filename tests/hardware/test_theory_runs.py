@@ -101,7 +101,7 @@ def test_full_batches_at_q_one_are_gradient_descent():
         ({"training": {"sampling": "shuffle", "local_steps": 1}}, None),
         (
             {"training": {"local_steps": None, "local_epochs": 1}},
-            "as many local steps for every client",
+            "the same number of local steps for every client",
         ),
         ({"server": {"samples": 1441}}, "server's gradient unbiased"),
         ({"server": {"steps": 2}}, "one server step in a round of the server"),

@@ -42,15 +42,15 @@ def test_stays_may_come_in_any_order() -> None:
     ("changed", "message"),
     [
         ({"clients": ()}, "clients must be at least one name, got none"),
-        ({"clients": ("a", "a")}, "a name each, got 'a' twice"),
-        ({"clients": ("a", " b")}, "without spaces around them, got ' b'"),
-        ({"clients": ("a", "b\nc")}, r"of one line .*, got 'b\\nc'"),
+        ({"clients": ("a", "a")}, "different names, got 'a' twice"),
+        ({"clients": ("a", " b")}, "no spaces around them, got ' b'"),
+        ({"clients": ("a", "b\nc")}, r"one-line names .*, got 'b\\nc'"),
         ({"n_rounds": 0}, "n_rounds must be a whole number of at least 1, got 0"),
         ({"who": [0, 2]}, r"who must be in 0 .. 1, got 2"),
         ({"who": [0]}, r"one shape, got \(1,\), \(2,\), \(2,\)"),
         ({"first": [0.0, 1.0]}, "first must be whole numbers"),
         ({"stop": [2, 6]}, "0 <= first < stop <= 5, got 3 and 6 for client 1"),
-        ({"who": [0, 0], "first": [0, 2]}, "must be apart, got one that ends before round 2"),
+        ({"who": [0, 0], "first": [0, 2]}, "must be separate, got one that ends before round 2"),
     ],
 )
 def test_bad_stays_are_refused(changed, message) -> None:

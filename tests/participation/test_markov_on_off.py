@@ -84,7 +84,7 @@ def test_clients_that_never_change_do_not_count() -> None:
     constant = MarkovOnOff([0.0, 1.0, 1.0], 0.5)
     assert constant.fixed_size == 2
     assert constant.independent
-    with pytest.raises(ValueError, match="start must agree with the clients that are always"):
+    with pytest.raises(ValueError, match="start must agree with the clients that always"):
         MarkovOnOff([1.0, 0.5], 0.3, start=[0, 1]).as_chain()
 
 
@@ -170,7 +170,9 @@ def test_a_chain_that_hardly_moves_mixes_slowly() -> None:
 
 def test_a_second_eigenvalue_of_one_to_rounding_is_refused() -> None:
     matrix = np.array([[1 - 1e-17, 1e-17], [1e-17, 1 - 1e-17]])
-    with pytest.raises(ArithmeticError, match="second eigenvalue must be below 1 to rounding"):
+    with pytest.raises(
+        ArithmeticError, match="second eigenvalue must be below 1 by more than rounding"
+    ):
         _ = FiniteChain(matrix, [[0], [1]]).mixing
 
 

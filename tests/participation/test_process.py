@@ -303,7 +303,11 @@ class Stranger:
 @pytest.mark.parametrize("process", [Cyclic([2], [0]), UniformSubset(2, 1), Bernoulli([0.5])])
 def test_what_does_not_mix_says_so(process: Process) -> None:
     for name in ("mixing", "start_distance"):
-        with pytest.raises(ValueError, match="participation must be a chain with a limit, got"):
+        with pytest.raises(
+            ValueError,
+            match="participation must be a Markov chain that converges to "
+            "a stationary distribution, got",
+        ):
             getattr(process, name)
 
 

@@ -69,7 +69,11 @@ def test_files_hold_the_same_record(tmp_path: Path) -> None:
         ("a,b\n1,0\n", r"path must have entries 0 and 1, got 'a' in line 1, column 1"),
         ("1,0\n\n1,\n", r"path must have entries 0 and 1, got '' in line 3, column 2"),
         ("", r"path must hold a line per round, got .*trace\.csv' without any"),
-        ("1,0\n1,0\n", r"recorded must show every client, got client 1 never there"),
+        (
+            "1,0\n1,0\n",
+            r"recorded must have every client participate at least "
+            r"once, got client 1, who never does",
+        ),
     ],
 )
 def test_bad_csv_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -103,7 +107,12 @@ def test_bad_npz_is_named(tmp_path: Path) -> None:
         ([[1, 0.5]], {}, r"recorded must be 0 or 1, got 0\.5 in row 0, column 1"),
         ([1, 0], {}, r"recorded must have shape \(rounds, N\), got \(2,\)"),
         ([[1], [1, 0]], {}, r"recorded must be a real array of shape \(rounds, N\)"),
-        ([[1, 0], [1, 0]], {}, r"recorded must show every client, got client 1 never there"),
+        (
+            [[1, 0], [1, 0]],
+            {},
+            r"recorded must have every client participate at least "
+            r"once, got client 1, who never does",
+        ),
         ([[1]], {"start": 1}, r"start must be a round below 1, got 1"),
     ],
 )

@@ -103,10 +103,10 @@ def test_real_rounds_count_it_too() -> None:
 
 def test_an_algorithm_that_counts_nobody_twice_is_refused() -> None:
     drawn = WithReplacement([0.5, 0.25, 0.25], 2)
-    with pytest.raises(ValueError, match=r"algorithm must weigh a client by how often"):
+    with pytest.raises(ValueError, match=r"algorithm must weight a client by how often"):
         Setting(FedAvg(0.1, 1), CLIENTS, drawn, 1, [0.0, 0.0])
     stepping = LocalSgd(Harmonic(0.5), 1, (0.5, 0.25, 0.25))
-    with pytest.raises(ValueError, match=r"algorithm must weigh a client by how often"):
+    with pytest.raises(ValueError, match=r"algorithm must weight a client by how often"):
         Setting(stepping, CLIENTS, drawn, 1, [0.0, 0.0])
 
 

@@ -46,7 +46,7 @@ def test_the_experiment_is_run_and_resumed(
     assert out.stat().st_mtime_ns == written
     status, _, err = fltheory_command(*options[:2], "5", *options[3:])
     assert status == 2
-    assert "out must be of the same plan" in err
+    assert "out must hold results of the plan" in err
 
 
 def test_an_interrupted_experiment_says_what_is_kept(

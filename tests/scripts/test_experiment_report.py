@@ -92,7 +92,7 @@ def test_the_file_gives_back_what_was_written(tmp_path: Path) -> None:
     assert MEASURED.read(path, Plan()) == []
     MEASURED.write(path, RESULTS, Plan())
     assert MEASURED.read(path, Plan()) == RESULTS
-    with pytest.raises(ValueError, match="out must be of the same plan"):
+    with pytest.raises(ValueError, match="out must hold results of the plan"):
         MEASURED.read(path, Plan(10))
     path.write_text(path.read_text()[:-20])
     with pytest.raises(ValueError, match="out must be a file that experiment wrote"):

@@ -30,7 +30,7 @@ def test_shares_count_false_mutants_only() -> None:
 
 def test_page() -> None:
     page = power_page(RESULTS, Plan(500, 0, 2))
-    assert "One mutant of 2; budget 500 settings a search, seed 0" in page
+    assert "One mutant of 2; budget 500 settings per search, seed 0" in page
     assert "| t/1 | 3 | 3 | 2 | 66.7% |" in page
     assert "| t/2 | 1 | 0 | 0 | none false |" in page
     assert "- t/1: `x / 2` (refuted by regime 'calm')" in page
@@ -49,7 +49,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 def test_another_plan_or_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "power.json"
     JUDGED.write(path, RESULTS, Plan(500))
-    with pytest.raises(ValueError, match=r"out must be of the same plan, .*budget=100"):
+    with pytest.raises(ValueError, match=r"out must hold results of the plan .*budget=100"):
         JUDGED.read(path, Plan(100))
     document = json.loads(path.read_text())
     for damaged in ("{", json.dumps([]), json.dumps({**document, "judged": [{"about": "x"}]})):

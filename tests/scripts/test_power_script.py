@@ -40,7 +40,7 @@ def test_power_resumes_and_writes_its_page(fltheory_command, processors, tmp_pat
     assert resumed[0]["about"] == "as it was before"
     status, _, err = fltheory_command(*power_options(path, "--seed", "5"))
     assert status == 2
-    assert "out must be of the same plan" in err
+    assert "out must hold results of the plan" in err
 
 
 def test_an_interrupted_power_says_what_is_kept(

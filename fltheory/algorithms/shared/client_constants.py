@@ -73,7 +73,7 @@ def check_one_each(name: str, values: Sequence[Any] | FloatArray | None, n_clien
     """Raise ValueError unless there is one of them a client, or none at all."""
     if values is not None and len(values) != n_clients:
         raise ValueError(
-            f"{name} must be one for each of {n_clients} clients, got {len(values)} of them"
+            f"{name} must have one entry for each of {n_clients} clients, got {len(values)} of them"
         )
 
 

@@ -89,7 +89,9 @@ class ResultFile(Generic[Plan, Result]):
             wrote = f"that {self.command} wrote, got {str(path)!r}"
             raise ValueError(f"out must be a file {wrote}") from error
         if begun != plan:
-            raise ValueError(f"out must be of the same plan, {plan}, got {begun} in {str(path)!r}")
+            raise ValueError(
+                f"out must hold results of the plan {plan}, got {begun} in {str(path)!r}"
+            )
         return results
 
     def resumed(

@@ -88,7 +88,7 @@ RoundLength: TypeAlias = Annotated[
 
 Columns: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Which columns a log has, e.g. client=user,from=login,to=logout."),
+    typer.Option(help="What the log's columns are called, e.g. client=user,from=login,to=logout."),
 ]
 SizesFile: TypeAlias = Annotated[
     Path | None,

@@ -134,7 +134,9 @@ class ExactNumber(Compared):
 
     def __round__(self, digits: int | None = None) -> int:
         if digits is not None:
-            raise InexactRoundError(f"round() to {digits} digits is not known for exact numbers")
+            raise InexactRoundError(
+                f"round() to {digits} digits is not available for exact numbers"
+            )
         down = math.floor(self)
         # Halves go to the even one, as Python's do.
         up = self - down > fmpq(1, 2) or (down % 2 == 1 and self - down == fmpq(1, 2))
@@ -210,7 +212,7 @@ class ExactNumber(Compared):
     def _sympy_(self) -> sp.Rational:
         # SymPy would otherwise make a float of it, which hides that it was exact.
         if not isinstance(self.value, fmpq):
-            raise InexactRoundError(f"the ball {self.value} has no SymPy number")
+            raise InexactRoundError(f"the ball {self.value} cannot be converted to a SymPy number")
         return sp.Rational(int(self.value.p), int(self.value.q))
 
     def __repr__(self) -> str:
@@ -269,7 +271,7 @@ def floor_divided(value: Any, by: Any) -> Any:
         return fmpq(int(quotient.p) // int(quotient.q))
     whole = quotient.floor().unique_fmpz()
     if whole is None:
-        raise InexactRoundError(f"the whole part of {quotient} is not decided at this precision")
+        raise InexactRoundError(f"the whole part of {quotient} cannot be decided at this precision")
     return arb(whole)
 
 
@@ -293,7 +295,7 @@ def decided(
     if contrary(left, right):
         return False
     raise InexactRoundError(
-        f"the comparison of {left} with {right} is not decided at this precision"
+        f"the comparison of {left} with {right} cannot be decided at this precision"
     )
 
 

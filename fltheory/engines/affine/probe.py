@@ -143,9 +143,10 @@ class Probe:
         mismatch = float((np.abs(found - expected) / size).max())
         if not mismatch <= CHECK_TOLERANCE:
             raise NotAffineError(
-                "the algorithm's round must be affine in its state, and in who takes part, for "
-                f"exact moments; it misses by {mismatch:.1e} of its size: use engines.monte_carlo, "
-                "or engines.paths if it is affine once participants are known"
+                "the algorithm's round must be affine in its state and in the participants for "
+                f"exact moments, got a relative deviation of {mismatch:.1e} from an affine map: "
+                "use engines.monte_carlo, or engines.paths if it is affine once participants are "
+                "known"
             )
 
 

@@ -71,7 +71,7 @@ def random_affine_map(
     """
     if not participation.independent:
         raise DependentRoundsError(
-            "participation must be independent over rounds, or follow a finite chain, for exact "
+            "participation must be independent across rounds, or follow a finite chain, for exact "
             f"moments, got {type(participation).__name__}: use engines.monte_carlo, or "
             "engines.paths with drawn paths"
         )
@@ -145,8 +145,8 @@ def _check(
     for real, read in zip(found, (slopes, offsets + probe.step, noises), strict=True):
         if not np.abs(real - read).max() <= CHECK_TOLERANCE * np.abs(real).max():
             raise NotAffineError(
-                "the algorithm's round must do the same with a mask of symbols as with any, for "
-                "exact moments with this many participant sets: use engines.monte_carlo"
+                "the algorithm's round must treat a symbolic mask like any other, for exact "
+                "moments with this many participant sets: use engines.monte_carlo"
             )
 
 
@@ -155,7 +155,7 @@ def _check_clients_one_by_one(participation: Participation) -> None:
     if participation.n_clients > _MOST_READ_CLIENTS:
         raise NotAffineError(
             f"participation must be over at most {_MOST_READ_CLIENTS} clients for exact moments of "
-            "rounds that are no weighted sum over independent participants, got "
+            "rounds that are not a weighted sum over independent participants, got "
             f"{participation.n_clients}: use engines.monte_carlo"
         )
 

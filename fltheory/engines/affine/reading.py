@@ -243,7 +243,7 @@ def run_on_symbols(
             room = 2 * space.noises
         except Exception as error:
             raise together(
-                f"it raises {type(error).__name__} ({error}) on a mask of symbols"
+                f"it raises {type(error).__name__} ({error}) on a symbolic mask"
             ) from error
 
 
@@ -262,7 +262,7 @@ def _taken_apart(
         if first in space.own:
             own.append((parts[:, 1:], covariance, space.own[first][1]))
         elif parts[:, 1:].any():
-            raise together("it multiplies noise by who takes part")
+            raise together("it multiplies noise by the participation mask")
         else:
             served.append((parts[:, 0], covariance[0]))
     functions = np.stack([space.forms(values).constant for values in space.functions[: len(maps)]])

@@ -205,7 +205,8 @@ class ExactRun(Rounds):
             )
         if participation.n_states is None:
             raise NotEnclosedError(
-                f"participation must know its law in fractions, got {participation!r}"
+                "participation must give its distribution in exact fractions, got "
+                f"{participation!r}"
             )
         count = participation.n_outcomes if participation.independent else participation.n_states
         if count > _MOST_SETS and participation.period is None:

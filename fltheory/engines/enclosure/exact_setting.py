@@ -244,8 +244,8 @@ def exact_setting(setting: Setting) -> Setting:
     problem = setting.problem
     if type(problem) is not QuadraticProblem:
         raise NoExactTwinError(
-            "problem must be a QuadraticProblem to have an exact twin, "
-            f"got {type(problem).__name__}"
+            "problem must be a QuadraticProblem to be evaluated in exact arithmetic, got "
+            f"{type(problem).__name__}"
         )
     twin = object.__new__(Setting)
     twin.__dict__.update(

@@ -140,9 +140,8 @@ def _moments(
                 growing = len(histories.place) > len(step.before)
                 if taken + growing * left * step.cost > _MOST_NUMBERS:
                     raise TooManyHistoriesError(
-                        "rounds and histories must leave less to work out, got "
-                        f"{rounds.setting.rounds} rounds: give the number of paths to draw, or use "
-                        "engines.monte_carlo"
+                        f"rounds and histories must be fewer, got {rounds.setting.rounds} rounds: "
+                        "give the number of paths to draw, or use engines.monte_carlo"
                     )
             errors.append(wrong.of_forms(matrices, values[-1][0]))
         each = np.stack(values, axis=1)

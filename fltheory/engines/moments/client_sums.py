@@ -166,9 +166,9 @@ class _OneSum(PresentClients):
         space, numbers, d = self._space, self._numbers, self._numbers.problem.dim
         n, parts = space.symbols - d, space.parts(weights)
         if self.effects is not None or not space.is_mask(who) or parts is None or len(parts) != 1:
-            raise together("it does not use its participants through exactly one sum")
+            raise together("it does not depend on its participants through exactly one sum")
         if correction is not None or x.values[..., 1 + n :].any():
-            raise together("clients start at another model, or with noise, or get corrections")
+            raise together("clients start from another model, or with noise, or get corrections")
         ((place, (*_, present)),) = parts.items()
         weighed = space.forms(present).known("weights of clients")
         # What all weigh alike is told from rounding only where it is one.
@@ -222,7 +222,7 @@ def _read(probe: Probe, participation: Participation) -> _Reading:
     if effects is not None:
         start, by_number[numbers] = clients.start, clients.by_number
         if not np.isfinite([effects.coefficients.sum(), by_number.sum()]).all():
-            raise together("its weights are no numbers")
+            raise together("its weights are not numbers")
     finite = (linear, offset, noise, start, *(() if effects is None else (effects.slopes,)))
     if not all(np.isfinite(part).all() for part in finite):
         raise RoundOverflowError("one round of the algorithm exceeds the range of float64")

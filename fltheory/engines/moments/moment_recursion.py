@@ -217,9 +217,9 @@ class _AlongChain:
     def __init__(self, process: Process, n_states: int) -> None:
         if n_states > MOST_SETS:
             raise DependentRoundsError(
-                "participation must be independent over rounds, or have at most "
-                f"{MOST_SETS} states, for exact moments, got {process!r} with {n_states}: "
-                "use engines.monte_carlo, or engines.paths with drawn paths"
+                f"participation must be independent across rounds, or have at most {MOST_SETS} "
+                f"states, for exact moments, got {process!r} with {n_states}: use "
+                "engines.monte_carlo, or engines.paths with drawn paths"
             )
         self.states = process.states()
         self.initial, self.limit = self.states.initial, self.states.limit

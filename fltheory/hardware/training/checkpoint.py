@@ -92,9 +92,8 @@ def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
         ) from error
     if checkpoint.settings != settings:
         raise ValueError(
-            f"{path} must be of the run {settings}, got one of {checkpoint.settings}: other "
-            "settings, other code, another torch or NumPy, or other images made it; "
-            "move it away to start anew"
+            f"{path} must belong to the run {settings}, got one of {checkpoint.settings}: its "
+            "settings, code, torch or NumPy version, or images differ. Move it aside to start over"
         )
     return checkpoint
 

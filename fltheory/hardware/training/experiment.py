@@ -225,7 +225,7 @@ def _check_rounds(rounds: Any) -> None:
     for number in rounds:
         validation.whole_number("rounds", number, at_least=0)
     if sorted(set(rounds)) != list(rounds):
-        raise ValueError(f"rounds must be in order and differ, got {list(rounds)}")
+        raise ValueError(f"rounds must be increasing, got {list(rounds)}")
 
 
 def _check_measured(rounds: Sequence[int], run: RunSettings, where: str) -> None:

@@ -31,7 +31,7 @@ from fltheory.validation import FloatArray
 
 _MISSING = {
     "assist_lr": "without a table [server]",
-    "correlation": "unless the participation is Markov's or a log",
+    "correlation": "unless participation is a Markov chain or a log",
 }
 
 

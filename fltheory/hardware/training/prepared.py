@@ -52,8 +52,7 @@ def checked_device(name: str) -> torch.device:
     if (device.index or 0) >= count:
         build = "" if torch.version.cuda else " (this torch is built for the CPU alone)"
         raise ValueError(
-            f"device must be one that is there, got {name!r} where torch sees "
-            f"{count} CUDA devices{build}"
+            f"device must be available, got {name!r} where torch sees {count} CUDA devices{build}"
         )
     return device
 

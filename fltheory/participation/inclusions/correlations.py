@@ -109,8 +109,8 @@ def check_paired(n_clients: int) -> None:
     """Raise ValueError where a number for each pair of clients is too many."""
     if n_clients > MOST_PAIRED_CLIENTS:
         raise ValueError(
-            f"n_clients must be at most {MOST_PAIRED_CLIENTS} for a number for each pair of "
-            f"clients, got {n_clients}: use inclusions, which are by groups of like clients"
+            f"n_clients must be at most {MOST_PAIRED_CLIENTS} for a value per pair of clients, got "
+            f"{n_clients}: use inclusions, which work with groups of identical clients"
         )
 
 
@@ -158,8 +158,8 @@ def of_available(
     like = LikeClients.of(availability)
     if like.sizes.size > MOST_GROUPS:
         raise TooManyGroupsError(
-            f"availability must have at most {MOST_GROUPS} distinct values for averages over "
-            f"whoever takes part, got {like.sizes.size}"
+            f"availability must have at most {MOST_GROUPS} distinct values for averages over the "
+            f"participants, got {like.sizes.size}"
         )
     return _by_number(like, weight, most or availability.size)
 

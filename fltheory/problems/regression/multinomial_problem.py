@@ -76,7 +76,7 @@ def minimise(problem: MultinomialLosses) -> Optimum:
     found = certify(problem, x)
     if found.distance > 10 * _TOLERANCE:
         raise ArithmeticError(
-            f"the optimum must be within {10 * _TOLERANCE:.3g} to be used, certain is "
+            f"the optimum must be known to within {10 * _TOLERANCE:.3g}, got a guarantee of "
             f"{found.distance:.3g}: ridge {problem.ridge:.3g} is small for these data"
         )
     return found

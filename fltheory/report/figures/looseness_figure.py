@@ -101,6 +101,8 @@ def own_steps_figure(found: OwnSteps) -> Figure:
     axes.set_xlabel("averages, R")
     measured = "E F - F*" if found.measure == "loss" else "E||x - x*||^2"
     axes.set_ylabel(f"bound over truth, of {measured}")
-    set_title(axes, f"{len(drawn)} theorems on one problem, each at the steps that it asks for")
+    set_title(
+        axes, f"{len(drawn)} theorems on one problem, each at the step sizes that it requires"
+    )
     legend_below(figure)
     return figure

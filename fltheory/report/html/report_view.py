@@ -36,7 +36,9 @@ MARKS = {
 _READINGS = {
     "printed": "to the letter, faults included",
     "derived": "what its own proof gives",
-    "repaired": "the printed statement with what its proof asks for, made to apply",
+    "repaired": (
+        "the printed statement, changed so that its proof supports it and it applies widely"
+    ),
 }
 _GRADES = tuple(Grade)
 

@@ -62,8 +62,9 @@ def _use(advice: Advice) -> str:
     )
     if best is fallback:
         return f"Use {best.called}, which needs {best.needs}: {ends}."
+    verb = "provide" if best.needs.facts else "store"
     return (
-        f"Use {best.called} if you can provide {best.needs}: {ends}. Otherwise use "
+        f"Use {best.called} if you can {verb} {best.needs}: {ends}. Otherwise use "
         f"{fallback.called} ({fallback.usual_error:.2g}, and at worst {fallback.error:.2g})."
     )
 
@@ -78,7 +79,7 @@ def _fedavg(advice: Advice) -> str:
     if advice.rare.size:
         whose.append(
             f"{of_rare:.2g} comes from the {how_many(advice.rare.size, 'client')} online less than "
-            f"{advice.rare_below:.1%} of the time (half the mean)"
+            f"{advice.rare_below:.1%} of the time (half the clients' mean)"
         )
     if advice.population.never.size:
         whose.append(f"{of_never:.2g} {'' if whose else 'comes '}from clients never seen")
@@ -231,7 +232,7 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
             "this log, and its error is included",
             f"assumed: quadratic clients, {how_many(training.local_steps, 'local step')}, "
             f"dissimilarity {training.dissimilarity:g}, noise {training.noise:g}, condition "
-            f"{training.condition:g}; step size: the best of 1, 1/2, ..., 1/64 times "
+            f"number {training.condition:g}; step size: the best of 1, 1/2, ..., 1/64 times "
             f"{training.step:.3g}/L, by error late in the log",
             f"if unsure: {_sensitivity(advice)}",
         )
@@ -256,15 +257,15 @@ def _measurement(measured: MeasuredClients) -> str:
         "no curvature, which needs models at two points"
         if measured.condition is None or smoothness is None
         else f"L {smoothness:.3g}, so that a step of 1/L is {1 / smoothness:.3g}, condition "
-        f"{measured.condition}"
+        f"number {measured.condition}"
     )
     return (
         f"measured on {how_many(measured.clients, 'client')} at "
         f"{how_many(measured.points, 'point')}: sigma {measured.sigma:.3g} and sigma_G "
         f"{measured.sigma_G:.3g} where F's gradient at the start is {measured.start_slope:.3g}; "
         f"{curved}\n"
-        f"so dissimilarity {measured.dissimilarity}, noise {measured.noise}; in brackets intervals "
-        "of 95%, by leaving out a client at a time"
+        f"so dissimilarity {measured.dissimilarity}, noise {measured.noise}; in brackets 95% "
+        "intervals, by leaving out one client at a time"
     )
 
 
@@ -298,9 +299,9 @@ def _if_steeper(advice: Advice) -> str:
     again = steeper.named(best.name)
     then = f"an error of {_number(again.error)} instead of {_number(best.error)}"
     if steeper.best.name == best.name:
-        return f"; with condition {condition:.3g} the same, with {then}"
+        return f"; with condition number {condition:.3g} the same, with {then}"
     return (
-        f"; with condition {condition:.3g} {steeper.best.called} is best, with an error of "
+        f"; with condition number {condition:.3g} {steeper.best.called} is best, with an error of "
         f"{_number(steeper.best.error)}: {best.called} then has {then}"
     )
 

@@ -25,7 +25,11 @@ def log_summary(found: LogDescription) -> str:
     lines = [
         f"clients          {log.n_clients}, {how_many(log.n_rounds, 'round')}, "
         f"{how_many(log.who.size, 'stay')}"
-        + (f"; {log.between_rounds} more between two rounds" if log.between_rounds else ""),
+        + (
+            f"; {log.between_rounds} more that fall between two rounds"
+            if log.between_rounds
+            else ""
+        ),
         f"online           {low:.3g} / {middle:.3g} / {high:.3g} of rounds (10th, 50th and 90th "
         f"percentile of clients); 95% intervals are +-{widest:.2g} at most",
         f"never online     {_listed(found.never_there)}{_of_named(found)}",
@@ -106,7 +110,7 @@ def _lengths(quantiles: FloatArray) -> str:
 
 def _eigenvalue(largest: FloatArray) -> str:
     if np.isnan(largest).any():
-        return "not known: no client changed 20 times"
+        return "not known: no client came or went 20 times"
     return (
         "second eigenvalue {:.3g} (95% interval {:.3g} to {:.3g}) of the client with the longest "
         "memory".format(*largest)

@@ -176,7 +176,7 @@ def _how_it_fares(cells: Sequence[Cell], searched: Sequence[int]) -> str:
         if outcome in outcomes:
             parts.append(f"{says} {outcomes.count(outcome)}")
     if searched:
-        parts.append(f"{sum(searched)} more searched, none refutes it")
+        parts.append(f"{sum(searched)} more were searched, and none refutes it")
     loose = [1 / v.ratio for v in held if not v.is_rate and v.ratio > 0 and 1 / v.ratio > 0]
     if loose:
         least, most = f"{min(loose):.3g}", f"{max(loose):.3g}"

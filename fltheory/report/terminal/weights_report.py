@@ -62,16 +62,16 @@ def weights_assumptions(
         named = ", ".join(found.never_there[:3]) + (", ..." if len(found.never_there) > 3 else "")
         said.append(
             f"never online: {len(found.never_there)} of {len(found.clients)} clients ({named}) "
-            f"with {found.lost_target:.3g} of the target; no weights bring them in"
+            f"with {found.lost_target:.3g} of the target; no weights can include them"
         )
     problem, rounds = found.problem, described.log.n_rounds
     said += [
         f"availability: the share of the log's {how_many(rounds, 'round')}; clients are taken to "
         "come and go independently of each other, with or without memory (M = 1)",
         f"assumed, in units of L and ||w_0 - w*||: {how_many(training.rounds, 'round')} of "
-        f"{how_many(training.local_steps, 'local step')} of {training.step:.4g}/L, "
-        f"the longest of Lemma 2; noise {training.noise:g}, "
-        f"dissimilarity {training.dissimilarity:g}, condition {training.condition:g}",
+        f"{how_many(training.local_steps, 'local step')} of {training.step:.4g}/L, the longest "
+        f"that Lemma 2 allows; noise {training.noise:g}, dissimilarity {training.dissimilarity:g}, "
+        f"condition number {training.condition:g}",
         f"so a_k = {training.noise**2 * training.rounds * training.step**2:.6g} pi_k (what the "
         f"noise of a client's gradients adds to the bound), b = {problem.b:.6g} (the start and the "
         f"step sizes), bias = {problem.bias:.6g} (the price of a unit of chi2(alpha || p))",

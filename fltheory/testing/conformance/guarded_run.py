@@ -170,10 +170,10 @@ def _checked_models(given: Any, case: Case) -> FloatArray:
             what = "complex numbers" if kind == "c" else "text"
             raise TypeError(f"models must be real numbers, not {what}")
         if kind in "biu":
-            raise TypeError("models must be floating-point numbers, not whole ones or truth values")
+            raise TypeError("models must be floating-point numbers, not integers or booleans")
         models = np.array(given, dtype=np.float64)
     except Exception as error:
-        got = f"got {type(given).__name__} that is none: {said_by(error)}"
+        got = f"got {type(given).__name__}, which is not one: {said_by(error)}"
         raise refused("returns no array", f"an array of shape {wanted}, {got}") from error
     if models.shape != wanted:
         hint = _shape_hint(models.shape, case)

@@ -197,7 +197,7 @@ OPTIONS: Mapping[str, Option] = {
     "start": Option(
         '"wait" or "zero": until all clients have appeared', _either("zero", "wait", "zero")
     ),
-    "option": Whole("1 or 2: how a client's control is renewed", _either(1, 2)),
+    "option": Whole("1 or 2: how a client's control is updated", _either(1, 2)),
     "proximal": Number("mu of the proximal term", _one(0.2, 1.0)),
     "cutoff": Cutoff(
         "the longest interval (FedAU's K), or age (FedAR's tau_max), that counts",

@@ -183,12 +183,12 @@ class Specification:
         said = {name: count for name, count in counts.items() if count is not None}
         if len(set(said.values())) > 1:
             listed = ", ".join(f"{name} of {count}" for name, count in said.items())
-            raise ValueError(f"options must be about as many clients, got {listed}")
+            raise ValueError(f"options must be for the same number of clients, got {listed}")
         largest = self.largest_lr(found)
         if found.get("client_lr", 0.0) > largest:
             raise ValueError(
-                f"client_lr must be at most {largest:.6g}, where local steps with what else is "
-                f"fixed are stable, got {found['client_lr']:.6g}"
+                f"client_lr must be at most {largest:.6g} for local steps to be stable with the "
+                f"other fixed arguments, got {found['client_lr']:.6g}"
             )
         return found
 

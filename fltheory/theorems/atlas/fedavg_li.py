@@ -425,7 +425,7 @@ SCALED_GRADIENTS = PointClaim(
     family=_family(_by_p, drawn=False),
     note=(
         "The text replaces G by sqrt(nu) G, and sigma_k by sqrt(nu) sigma, for F~_k = N p_k F_k, "
-        "which Theorem 3 is applied to. Assumption 4 then asks for E||grad F~_k||^2 <= nu G^2, "
+        "which Theorem 3 is applied to. Assumption 4 then requires E||grad F~_k||^2 <= nu G^2, "
         "here at w_0. G is the least that Assumption 4 allows there."
     ),
     kind=StatementKind.REMARK,

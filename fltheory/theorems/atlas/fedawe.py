@@ -504,7 +504,7 @@ LEMMA_3_DERIVED = replace(
     reading="derived",
     hypotheses=(_SMOOTH, _SHORT, _SHORT_LOCAL),
     refutations=(),
-    note="With the limit on eta_l that Lemma 5 asks for.",
+    note="With the limit on eta_l that Lemma 5 needs.",
 )
 
 

@@ -321,8 +321,8 @@ LOCAL_GRADIENTS_DERIVED = replace(
         ),
     ),
     note=(
-        "Exact gradient steps of at most 1/L do not lengthen a convex, smooth client's gradient: "
-        "(7) then holds at local models, inside W or not."
+        "Exact gradient steps of at most 1/L do not increase the norm of a convex, smooth client's "
+        "gradient: (7) then holds at local models, inside W or not."
     ),
 )
 
@@ -345,7 +345,7 @@ B_1 = symbol(
 
 LEMMA_2 = Theorem(
     id="ca-fed/lemma-2",
-    title="The clients that are there lose little against w_B*, summed over rounds",
+    title="Summed over rounds, the participants' losses exceed those at w_B* by little",
     source=f"{PAPER}, Lemma 2",
     quantity=BoundedQuantity(
         "present_excess_loss",
@@ -479,7 +479,7 @@ FALLING_STEPS = PointClaim(
     regimes=regimes.FALLING_STEPS,
     kind=StatementKind.STEP,
     note=(
-        "To the letter: '(e) uses eta_t < eta_d <= eta_{t-J_t}', which (11) does not ask for. Sums "
+        "To the letter: '(e) uses eta_t < eta_d <= eta_{t-J_t}', which (11) does not require. Sums "
         "over the rounds of a run."
     ),
 )
@@ -496,8 +496,8 @@ STATEMENTS: tuple[Statement, ...] = (
         LOCAL_GRADIENTS,
         refutations=(
             Refutation(
-                "(7) is shown only for w in W. The noise of a local step can lengthen the next "
-                "gradient by more than the step itself shortens it.",
+                "(7) is shown only for w in W. The noise of a local step can increase the "
+                "norm of the next gradient by more than the step itself reduces it.",
                 Weight.MISSING_HYPOTHESIS,
                 "no noise in local steps, or a larger G",
                 "derived",

@@ -372,7 +372,7 @@ OPTION_1_DERIVED = replace(
         "Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step sizes the "
         "coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so that the lemma does not "
         "bound the gradient. With theta N/(27LIQ), theta < 1, as the limit the coefficient is -(1 "
-        "- theta)/8, and theta = 1/2 gives the constants here. The lemma also asks for gamma eta "
+        "- theta)/8, and theta = 1/2 gives the constants here. The lemma also needs gamma eta "
         "<= 1/(4LI), half of the printed limit."
     ),
 )
@@ -394,7 +394,7 @@ OPTION_2_DERIVED = replace(
     note=(
         "Lemma B.3.3 with phi_n = 1/N, summed over t: 81/16 G^2 times the weight error is moved "
         "out of the gradient's coefficient, which is then 1/16 + 1/8 - 1/4 = -1/16 at the printed "
-        "limits. The lemma asks for gamma eta <= 1/(4LI), half of the printed limit. The proof "
+        "limits. The lemma needs gamma eta <= 1/(4LI), half of the printed limit. The proof "
         "needs the bound G only at the models of the run."
     ),
 )

@@ -256,9 +256,9 @@ SUBMISSION_COROLLARY_1 = RateClaim(
 )
 
 _LOWER_LIMIT = Refutation(
-    "Omega(1 - 1/(mK)) allows q = 1/2. Then half of all rounds are the server's, and no number of "
-    "clients averages out its noise. The bound's second term needs 1 - q = O(1/(mK)), as in "
-    "Appendix A.1.",
+    "Omega(1 - 1/(mK)) allows q = 1/2. Then half of all rounds are the server's, and more clients "
+    "do not reduce their noise. The bound's second term needs 1 - q = O(1/(mK)), as in Appendix "
+    "A.1.",
     Weight.MISPRINT,
     "1 - q = O(1/(mK)) in place of q = Omega(1 - 1/(mK)), and R >= (mK)^3 L^2",
     "derived",

@@ -413,8 +413,8 @@ THEOREM_5_DERIVED = replace(
         "What the proof gives. The drift bound in (75) needs eta_c <= 1/(8LK), which the "
         "statement leaves out. From (80) to (81), 4 q eta_c^2 K^2 is 16 q etabar^2/mu^2, not 4 q "
         "etabar^2/mu^2, and (L+mu)/(2 L mu) * 2/(L+mu) is 1/(L mu), not 1/(L+mu), which also has "
-        "the wrong unit. (61) separates mean and variance without the factor 2 that the lemma it "
-        "relies on has, so that the noise counts twice: 4 q eta_c sigma^2/(mu m). For quadratic "
+        "the wrong unit. (61) separates mean and variance, but omits the factor 2 of the lemma it "
+        "cites; with it, the noise term doubles: 4 q eta_c sigma^2/(mu m). For quadratic "
         "clients with additive noise the step is valid as printed."
     ),
 )
@@ -564,7 +564,7 @@ COROLLARY_1 = RateClaim(
     note=(
         "To the letter: eta_s = 1/sqrt(R), with the hypotheses of Theorem 4 as printed. The "
         "second claim is tested in K, with sigma_s^2 = sigma^2/(2mK). Appendix A.1 says that the "
-        "corollary does not hold in arbitrary cases: it asks for server's rounds in proportion to "
+        "corollary does not hold in arbitrary cases: it needs server's rounds in proportion to "
         "clients' rounds, by the condition on q with eta_s in place of eta_s^2 and with G_1 and "
         "G_2 unchanged. That condition is checked at every R, as printed in Theorem 4."
     ),

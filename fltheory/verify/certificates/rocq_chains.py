@@ -72,8 +72,8 @@ def chain_refutation(document: Mapping[str, Any], name: str) -> str:
     ------
     NotExportedError
         For gradients with noise, models of several coordinates, unequal importances, a chain of
-        more than `MOST_STATES` states that is not one of two states for each client, or a sum that
-        converges too slowly.
+        more than `MOST_STATES` states that is not one of two states for each client, or a bound
+        that is not above the theorem's as far as `MOST_TERMS` terms of its sums tell.
     """
     return "\n".join(_File(document, _Setting(document["setting"])).lines(name))
 
@@ -370,6 +370,7 @@ class _File:
         """
         s, wait = self._s, math.ceil(self._rate / (1 - self._rate))
         b, wanted = float(s.offset), float(Fraction(self._document["bound"]))
+        sums, high = [0.0] * 4, [math.inf] * 4
         for t, m, sums in self._partial_sums():
             gamma, e = math.floor(1000 * (1 - wait / t)) / 1000, 0
             if gamma > 0:
@@ -386,7 +387,10 @@ class _File:
             if self._bound_at(high, sums) < wanted - 1e-6 * abs(wanted):
                 slope = Fraction(round(1000 * gamma), 1000)
                 return f"{t} {wait} {rational(slope)} {e} {rational(above)}"
-        raise refused("a sum over all rounds that converges too slowly")
+        raise refused(
+            f"a bound of {wanted:g}: {MOST_TERMS} terms of its sums put the theorem's between "
+            f"{self._bound_at(sums, high):g} and {self._bound_at(high, sums):g}"
+        )
 
     def _partial_sums(self) -> Iterator[tuple[int, int, list[float]]]:
         """Yield a round, its delay and the sums so far, nearly."""

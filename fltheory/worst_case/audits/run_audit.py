@@ -377,6 +377,12 @@ def _mean_loss_with_memory(setting: Setting, *, weighted: bool) -> ProvedBound:
 # ------------------------------------------------------------ CA-Fed's mean model
 
 
+def mean_model_round(setting: Setting, targets: Any = None) -> AveragingRound:
+    """Return the round of a run whose mean model CA-Fed's theorems bound."""
+    fedavg = ProjectedAveraging(setting).fedavg
+    return AveragingRound.of(fedavg, setting.participation, targets)
+
+
 def _mean_model(biased: bool, rich: bool, setting: Setting) -> ProvedBound:
     """Prove a bound on F_B, or on F, of the mean model under on-off chains with constant steps."""
     s = ProjectedAveraging(setting)
@@ -394,7 +400,7 @@ def _mean_model(biased: bool, rich: bool, setting: Setting) -> ProvedBound:
     h = _at_optimum(s.problem, weights)
     far = float(np.linalg.norm(np.asarray(s.x0, dtype=float) - minimiser))
     clients = _convex(setting, h)
-    a_round = AveragingRound.of(s.fedavg, setting.participation, targets)
+    a_round = mean_model_round(setting, targets)
     bound = best_correlated_bound(
         a_round, clients, measure="loss", rounds=s.rounds, distance=as_fraction(max(far, 1e-6))
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 from fltheory.worst_case.checker.correlated_checker import Checker, CorrelatedProof, Sums, name_of
 from fltheory.worst_case.checker.kernel import FractionRows, Fractions
@@ -41,19 +42,36 @@ def bursts_theorem(proof: CorrelatedProof, name: str = "bound_for_every_loss") -
         For a chain of sets, several groups of clients, noise, clients that are always there, or
         more than `MOST_CLIENTS` or `MOST_STEPS` local steps.
     """
-    own = proof.groups[0]
-    refuse(
-        {
-            "a chain of sets of clients": proof.chain is not None,
-            "several groups of clients in bursts": len(proof.groups) > 1,
-            "noise of clients in bursts": proof.noisy,
-            "clients that are always there": own.availability == 1,
-            f"more than {MOST_CLIENTS} clients in bursts": own.n_clients > MOST_CLIENTS,
-            f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
-        }
-    )
+    refuse_rounds(proof, proof.noisy)
     head = HEAD.replace("Descent Rounds", "Bursts")
     return "\n".join((head, _claim(proof), _certificate(proof), *_theorem(proof, name)))
+
+
+def refuse_rounds(rounds: Any, noisy: bool) -> None:
+    """Refuse rounds of clients in bursts that Rocq's library does not know, or is too slow for.
+
+    Parameters
+    ----------
+    rounds : CorrelatedProof or AveragingRound
+    noisy : bool
+        Whether clients' gradients have noise.
+
+    Raises
+    ------
+    NotExportedError
+        Naming the first thing that is not known.
+    """
+    own = rounds.groups[0]
+    refuse(
+        {
+            "a chain of sets of clients": rounds.chain is not None,
+            "several groups of clients in bursts": len(rounds.groups) > 1,
+            "noise of clients in bursts": noisy,
+            "clients that are always there": own.availability == 1,
+            f"more than {MOST_CLIENTS} clients in bursts": own.n_clients > MOST_CLIENTS,
+            f"more than {MOST_STEPS} local steps": rounds.local_steps > MOST_STEPS,
+        }
+    )
 
 
 def _claim(proof: CorrelatedProof) -> str:

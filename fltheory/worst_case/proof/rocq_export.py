@@ -64,12 +64,27 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
         {
             "an interval of step sizes": first < last,
             "a hypothesis on the run": bool(proof.given),
-            f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
-            f"more than {MOST_PARTICIPANTS} participants": drawn.participants > MOST_PARTICIPANTS,
         }
     )
+    refuse_large(proof.local_steps, drawn.participants)
     return "\n".join(
         (HEAD, _claim(proof), _certificate(proof, proof.boxes[0]), *_theorem(proof, name))
+    )
+
+
+def refuse_large(local_steps: int, participants: int) -> None:
+    """Refuse a round of drawn clients that takes Rocq too long.
+
+    Raises
+    ------
+    NotExportedError
+        Naming what there are too many of.
+    """
+    refuse(
+        {
+            f"more than {MOST_STEPS} local steps": local_steps > MOST_STEPS,
+            f"more than {MOST_PARTICIPANTS} participants": participants > MOST_PARTICIPANTS,
+        }
     )
 
 

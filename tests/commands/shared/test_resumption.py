@@ -120,7 +120,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_another_plan_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     FOUND.write(path, [], Plan(3))
-    with pytest.raises(ValueError, match=r"same plan, Plan\(power=4\), got Plan\(power=3\) in"):
+    with pytest.raises(ValueError, match=r"of the plan Plan\(power=4\), got Plan\(power=3\) in"):
         FOUND.read(path, Plan(4))
 
 

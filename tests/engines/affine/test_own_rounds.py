@@ -72,9 +72,9 @@ def test_a_clip_is_refused_however_it_is_written(way: str, sigma: float, everybo
         with pytest.raises(ValueError, match=r"^(the algorithm's|a) round must be ") as error:
             engine(run)
         named = (
-            "gives a replica another 'x' beside others than alone",
-            "of what depends on the model: use engines.monte_carlo",
-            "a single entry as a number",
+            "gives a replica a different 'x' in a batch than alone",
+            "of a value that depends on the model: use engines.monte_carlo",
+            "converts a single entry to a number",
         )
         assert any(words in str(error.value) for words in named)
         assert "\n" not in str(error.value)
@@ -83,7 +83,7 @@ def test_a_clip_is_refused_however_it_is_written(way: str, sigma: float, everybo
 @pytest.mark.parametrize("name", ["np.minimum", "np.clip"])
 def test_a_clip_is_named(name: str) -> None:
     named = {"np.minimum": "a maximum", "np.clip": "a clip"}[name]
-    with pytest.raises(NotAffineError, match=f"takes {named} of what depends on the model"):
+    with pytest.raises(NotAffineError, match=f"takes {named} of a value that depends on the model"):
         exact(setting(CLIPS[name], 0.5, 30.0))
 
 
@@ -123,5 +123,5 @@ def test_a_dead_zone_is_found(way: str) -> None:
     np.testing.assert_allclose(paths(quiet).squared_distance, expected, rtol=1e-12)
     assert expected[-1] > 10 * 0.9**80
     for sigma, engine in ((0.0, exact), (0.5, exact), (0.5, paths)):
-        with pytest.raises(NotAffineError, match="of what depends on the model"):
+        with pytest.raises(NotAffineError, match="of a value that depends on the model"):
             engine(setting(function, sigma, 1.0, rounds=40))

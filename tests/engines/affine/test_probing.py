@@ -146,7 +146,7 @@ class Alternating(Coins):
 
 def test_memory_without_states_is_refused() -> None:
     problem = QuadraticProblem([[1.0]], np.zeros((2, 1)))
-    message = r"independent over rounds, or follow a finite chain.*got Alternating.*monte_carlo"
+    message = r"independent across rounds, or follow a finite chain.*got Alternating.*monte_carlo"
     with pytest.raises(DependentRoundsError, match=message):
         exact(Setting(FedAvg(0.5, 1), problem, Alternating(2), 1, [1.0]))
     with pytest.raises(DependentRoundsError, match=message):
@@ -204,8 +204,18 @@ class PairBonus(FedAvg):
     [
         (Clipped(0.1, 1), 4, 2, r"round must be affine in its state.*use engines\.monte_carlo"),
         (Clipped(0.1, 1), 12, 6, r"round must be affine in its state.*use engines\.monte_carlo"),
-        (MeetingBonus(0.1, 1), 16, 8, r"add up what each participant.*use engines\.monte_carlo"),
-        (MeetingNoise(0.1, 1), 16, 8, r"add up what each participant.*use engines\.monte_carlo"),
+        (
+            MeetingBonus(0.1, 1),
+            16,
+            8,
+            r"sum of the participants' contributions.*use engines\.monte_carlo",
+        ),
+        (
+            MeetingNoise(0.1, 1),
+            16,
+            8,
+            r"sum of the participants' contributions.*use engines\.monte_carlo",
+        ),
     ],
 )
 def test_what_is_not_affine_is_refused(
@@ -221,7 +231,7 @@ def test_what_is_not_affine_is_refused(
 def test_an_interaction_of_one_pair_is_refused() -> None:
     """Swaps predict s_0 + s_1 - 1 for s_0 s_1: wrong only where both are absent."""
     problem = QuadraticProblem([[1.0]], np.zeros((16, 1)))
-    with pytest.raises(NotAffineError, match="picks out some of those who take part"):
+    with pytest.raises(NotAffineError, match="selects some of the participants"):
         exact(Setting(PairBonus(0.1, 1), problem, UniformSubset(16, 8), 2, [0.5]))
 
 

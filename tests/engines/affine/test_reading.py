@@ -136,7 +136,7 @@ def test_any_number_of_four_in_fractions(name: str) -> None:
 def test_what_is_no_sum_is_refused(name: str) -> None:
     clients = ClientNumbers(PROBLEM, RATIONAL)
     function, origin = rounds_of(REFUSED[name], "clients", RATIONAL)
-    with pytest.raises(NotAffineError, match="must add up what each participant does"):
+    with pytest.raises(NotAffineError, match="must be a sum of the participants' contributions"):
         reading_of(function, clients, (origin, origin), EVERY_NUMBER)
 
 
@@ -227,16 +227,22 @@ def test_who_trains_in_any_case_has_noise_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("run", "named"),
     [
-        (lambda x, clients, who: x + np.median(steps(x, clients, who), axis=1), "median of who"),
-        (lambda x, clients, who: x + np.sort(steps(x, clients, who), axis=1)[:, 0], "sort of who"),
+        (
+            lambda x, clients, who: x + np.median(steps(x, clients, who), axis=1),
+            "median of the participation mask",
+        ),
+        (
+            lambda x, clients, who: x + np.sort(steps(x, clients, who), axis=1)[:, 0],
+            "sort of the participation mask",
+        ),
         (lambda x, clients, who: x + np.clip(steps(x, clients, who), -1, 1).sum(axis=1), "clip"),
         (lambda x, clients, who: x + steps(x, clients, who).max(axis=1), "depends on the model"),
         (lambda x, clients, who: x + abs(steps(x, clients, who)).sum(axis=1), "absolute value"),
-        (lambda x, clients, who: x + steps(x, clients, who)[:, 0], "picks out"),
-        (lambda x, clients, who: x + who[:, :2].sum(axis=1)[:, None], "picks out"),
+        (lambda x, clients, who: x + steps(x, clients, who)[:, 0], "selects some"),
+        (lambda x, clients, who: x + who[:, :2].sum(axis=1)[:, None], "selects some"),
         (
             lambda x, clients, who: x + (who + who.any(axis=1)[:, None]).sum(axis=1)[:, None],
-            "truth",
+            "boolean",
         ),
         (lambda x, clients, who: x * (who * np.arange(N)).sum(axis=1)[:, None], "a product"),
         (
@@ -247,7 +253,7 @@ def test_who_trains_in_any_case_has_noise_in_any_case() -> None:
             lambda x, clients, who: (
                 x + (who * np.arange(N) * clients.server_gradient(x)[:, :1]).sum(axis=1)[:, None]
             ),
-            "it multiplies noise by who takes part",
+            "it multiplies noise by the participation mask",
         ),
     ],
 )

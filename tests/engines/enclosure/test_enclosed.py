@@ -235,7 +235,9 @@ def test_every_algorithm_of_the_table_is_contained_or_refused_in_a_line() -> Non
     assert known - tried == {CAFed}
     for arithmetic in ("enclosed", "rational"):
         given = replace(setting("FedAvg", "on and off"), algorithm=CAFed(THIRDS, 0.1, 2))
-        with pytest.raises(NotAffineError, match="takes the losses of what depends on") as caught:
+        with pytest.raises(
+            NotAffineError, match="takes the losses of a value that depends on"
+        ) as caught:
             exact(given, arithmetic=arithmetic)
         assert "\n" not in str(caught.value)
 
@@ -422,7 +424,7 @@ def test_overflow_says_in_which_round() -> None:
                 [0.0],
             ),
             NotAffineError,
-            "participation must know its law in fractions",
+            "participation must give its distribution in exact fractions",
         ),
         (
             # 1716 subsets of six, each with any of them seen.

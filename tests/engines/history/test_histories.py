@@ -124,7 +124,11 @@ def test_mifa_that_waits_is_not_affine_in_its_table() -> None:
     optima = [[0.0], [1.0], [2.0], [3.0]]
     problem = QuadraticProblem([[1.0]], optima)
     setting = Setting(Mifa(0.5, 1), problem, UniformSubset(4, 1), 6, [5.0])
-    with pytest.raises(NotAffineError, match=r"affine.*a minimum of what depends.*engines\.paths"):
+    with pytest.raises(
+        NotAffineError,
+        match=r"affine.*a minimum of a value that "
+        r"depends.*engines\.paths",
+    ):
         exact(setting)
     line = runs.Line([Fraction(1)] * 4, [Fraction(c) for c in range(4)], Fraction(0))
     by_hand = runs.mifa(Fraction(1, 2), 1)
@@ -143,7 +147,7 @@ def test_mifa_that_waits_is_refused_whatever_its_clients(seed: int) -> None:
     size = int(rng.integers(1, n + 1))
     participation = Bernoulli([0.4] * n) if n < 12 and seed % 3 else UniformSubset(n, size)
     algorithm = Mifa(float(rng.uniform(0.05, 0.9)), int(rng.integers(1, 4)))
-    with pytest.raises(NotAffineError, match="a minimum of what depends on the model"):
+    with pytest.raises(NotAffineError, match="a minimum of a value that depends on the model"):
         exact(Setting(algorithm, problem, participation, 6, [5.0]))
 
 
@@ -249,7 +253,7 @@ def test_a_users_own_count_of_rounds_is_a_count() -> None:
     factors = [0.6] * 5 + [0.9] * 3
     expected = np.cumprod([1.0, *factors]) ** 2
     np.testing.assert_allclose(paths(setting).squared_distance, expected, rtol=1e-12)
-    with pytest.raises(NotAffineError, match="a comparison of what depends on the model"):
+    with pytest.raises(NotAffineError, match="a comparison of a value that depends on the model"):
         exact(setting)
     computed = truth(setting, (), Sampling(replicas=400, seed=3))
     np.testing.assert_allclose(computed.trajectory.squared_distance, expected, rtol=1e-12)

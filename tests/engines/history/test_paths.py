@@ -399,7 +399,11 @@ def test_what_is_not_affine_given_the_path_is_refused(name: str, participation, 
     """CA-Fed excludes clients by their losses, and so by where the model is."""
     algorithm, what = REFUSED[name]
     setting = Setting(algorithm, random_problem(2, 2, 1), participation, 3, [1.0])
-    with pytest.raises(NotAffineError, match=rf"{what} of what depends.*use engines\.monte_carlo"):
+    with pytest.raises(
+        NotAffineError,
+        match=rf"{what} of a value that depends.*use "
+        r"engines\.monte_carlo",
+    ):
         paths(setting, draws=draws)
 
 

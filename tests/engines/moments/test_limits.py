@@ -118,7 +118,7 @@ def test_what_counts_the_rounds_has_no_limit_by_one_map() -> None:
     """
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
     setting = Setting(FedAR(0.5, 1), problem, UniformSubset(2, 2), 40, problem.x_star + 1.0)
-    with pytest.raises(NotAffineError, match="a comparison of what depends on the model"):
+    with pytest.raises(NotAffineError, match="a comparison of a value that depends on the model"):
         stationary(setting)
     np.testing.assert_allclose(paths(setting).squared_distance, 0.25 ** np.arange(41), rtol=1e-11)
 

@@ -102,5 +102,5 @@ def test_damaged_and_foreign_files(
 
 def test_of_another_run(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "run.pt", checkpoint())
-    with pytest.raises(ValueError, match="must be of the run xyz, got one of abc"):
+    with pytest.raises(ValueError, match="must belong to the run xyz, got one of abc"):
         read_checkpoint(tmp_path / "run.pt", "xyz")

@@ -60,7 +60,7 @@ def test_runs_of_other_code_are_run_again_and_kept(
     monkeypatch.setattr("fltheory.hardware.training.run.fingerprint", lambda: "0123456789ab")
     (anew,) = measure([table], tmp_path, notice=notices.append)
     assert notices == [
-        f"8 of 8 runs in {tmp_path} were made by other code, another torch or NumPy, or of other "
+        f"8 of 8 runs in {tmp_path} were made by other code, another torch or NumPy, or from other "
         "images: they are run again, and their files kept"
     ]
     now = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
@@ -144,9 +144,9 @@ def test_a_file_of_other_code_is_refused_by_name(
     before = file.read_bytes()
     monkeypatch.setattr("fltheory.hardware.training.run.fingerprint", lambda: "0123456789ab")
     with pytest.raises(
-        ValueError, match=r"run.pt must be of the run .*-0123456789ab, got"
+        ValueError, match=r"run.pt must belong to the run .*-0123456789ab, got"
     ) as error:
         train(run, 0, file=file)
-    assert "other code, another torch or NumPy, or other images made it" in str(error.value)
+    assert "settings, code, torch or NumPy version, or images differ" in str(error.value)
     assert "\n" not in str(error.value)
     assert file.read_bytes() == before

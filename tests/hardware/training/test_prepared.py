@@ -115,5 +115,5 @@ def test_refusals(changes: dict[str, Any], message: str) -> None:
 def test_absent_device() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device")
-    with pytest.raises(ValueError, match="device must be one that is there, got 'cuda'"):
+    with pytest.raises(ValueError, match="device must be available, got 'cuda'"):
         prepared(run_settings(run_table()), 0, device="cuda")

@@ -150,7 +150,7 @@ def test_after_a_break_it_goes_on_with_the_logs_next_round(settings, tmp_path: P
     assert torch.equal(resumed.model, whole.model)
     changed = THERE.copy()
     changed[5] ^= True
-    with pytest.raises(ValueError, match=r"run.pt must be of the run .*, got one of"):
+    with pytest.raises(ValueError, match=r"run.pt must belong to the run .*, got one of"):
         train(settings(changed, first_round=2), 0, file=file)
 
 

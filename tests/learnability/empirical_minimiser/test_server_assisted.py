@@ -101,7 +101,7 @@ def test_labels_are_right_as_often_as_the_margin_says(rng: np.random.Generator) 
 
 def test_bad_input(rng: np.random.Generator) -> None:
     two = Population([P.sources[0], of("3/5").sources[0]])
-    with pytest.raises(ValueError, match="target must have one target of all its sources"):
+    with pytest.raises(ValueError, match="target must have the same target in all its sources"):
         sample_server_assisted(two, P, 5, 5, 5, rng)
     with pytest.raises(ValueError, match="n_server must be a whole number of at least 1, got 0"):
         sample_server_assisted(P, P, 0, 5, 5, rng)

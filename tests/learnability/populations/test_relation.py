@@ -143,5 +143,5 @@ def test_two_targets() -> None:
     assert bernstein_constant(Population(parts, ["2/3", "1/3"]), 1) == pytest.approx(3)
     assert bernstein_constant(Population(parts), 1) == math.inf
     noisy = [Source(uniform(0, 1), t, beta=HALF, scale=1) for t in ("1/4", "3/4")]
-    with pytest.raises(ValueError, match="one target of all its sources"):
+    with pytest.raises(ValueError, match="the same target in all its sources"):
         bernstein_constant(Population(noisy), HALF)

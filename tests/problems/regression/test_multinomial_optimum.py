@@ -89,5 +89,5 @@ def test_products_with_the_hessian():
 
 
 def test_says_so_where_the_ridge_is_too_small():
-    with pytest.raises(ArithmeticError, match="the optimum must be within 1e-08 to be used"):
+    with pytest.raises(ArithmeticError, match="the optimum must be known to within 1e-08"):
         minimise(problem(ridge=1e-14))

@@ -22,7 +22,7 @@ def reference() -> str:
         lines.append(f"| `{name}` | {said} |")
     names = list(conformance_algorithms())
     about = {name: {law.name for law in laws_of(name)} for name in names}
-    lines += ["", "| law | says | of |", "|---|---|---|"]
+    lines += ["", "| law | says | applies to |", "|---|---|---|"]
     for law in LAWS.values():
         those = [name for name in names if law.name in about[name]]
         of = "all" if those == names else ", ".join(those)

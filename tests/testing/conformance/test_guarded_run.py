@@ -69,11 +69,11 @@ def test_a_changed_list_of_clients_is_told() -> None:
         (lambda models: "models", "got str"),
         (lambda models: (row for row in models), "got generator"),
         (lambda models: models + 1e-3j, "real numbers, not complex numbers"),
-        (lambda models: models.astype(int), "floating-point numbers, not whole ones"),
-        (lambda models: models.astype(bool), "floating-point numbers, not whole ones"),
+        (lambda models: models.astype(int), "floating-point numbers, not integers"),
+        (lambda models: models.astype(bool), "floating-point numbers, not integers"),
         (lambda models: models.astype(str), "real numbers, not text"),
-        (lambda models: np.full(models.shape, object()), "got ndarray that is none"),
-        (lambda models: [[1.0], [1.0, 2.0]], "got list that is none"),
+        (lambda models: np.full(models.shape, object()), "got ndarray, which is not one"),
+        (lambda models: [[1.0], [1.0, 2.0]], "got list, which is not one"),
         (lambda models: {0: models}, "got dict"),
         (lambda models: models[:, None], "(2, 1, 1)"),
         (lambda models: models[0, 0], "got ()"),
@@ -122,7 +122,7 @@ def test_models_that_fail_on_reading_are_told() -> None:
         def __array__(self, *args: Any, **given: Any) -> Any:
             raise KeyError("gone")
 
-    assert "got Lazy that is none" in _told(lambda *args, **given: Lazy())
+    assert "got Lazy, which is not one" in _told(lambda *args, **given: Lazy())
 
 
 def test_what_run_prints_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:

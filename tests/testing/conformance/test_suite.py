@@ -120,13 +120,13 @@ def test_what_is_fixed_is_not_varied() -> None:
         ),
         (
             {"name": "adafed", "target_weights": [0.5, 0.5], "availability": [0.5, 0.6, 0.7]},
-            "about as many clients, got target_weights of 2, availability of 3",
+            "for the same number of clients, got target_weights of 2, availability of 3",
         ),
         (
             {"name": "fedprox", "proximal": 1e3, "client_lr": 0.1},
-            "client_lr must be at most 0.0013, where local steps with what else is fixed are",
+            "client_lr must be at most 0.0013 for local steps to be stable with the other fixed",
         ),
-        ({"expected": {"by-hand": ""}}, r"expected\['by-hand'\] must be a string"),
+        ({"expected": {"by-hand": ""}}, r"expected\['by-hand'\] must be a non-empty string"),
         ({"cutoff": 3}, "options of scaffold must be among option"),
         ({"run": 3}, "run must be callable"),
     ],

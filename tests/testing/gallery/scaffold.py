@@ -74,7 +74,7 @@ FAULTS = {
     "c stays zero": Fault("the server never updates c", r"never|stays|not (updated|renewed)"),
     "server step on c": Fault("the server's step size scales the change of c, too", r"server_lr"),
     "server step on c_i": Fault(
-        "the client keeps its control times the server's step size", r"server_lr"
+        "the client stores its control multiplied by the server's step size", r"server_lr"
     ),
     "summed": Fault(
         "the changes of c_i are averaged over |S| and then multiplied by |S|^2/N",

@@ -199,7 +199,7 @@ SCHEDULE = ("setting", "algorithm", "algorithm", "algorithm", "step_sizes")
         ),
         (("setting", "participation", "availability", 0), "1", "clients that are always or never"),
         (("setting", "participation", "name"), "Cyclic", "the participation Cyclic"),
-        (("bound",), "70", "a sum over all rounds that converges too slowly"),
+        (("bound",), "70", "a bound of 70: 16384 terms of its sums put the theorem's between 6"),
     ],
 )
 def test_each_thing_that_is_not_known_of_a_chain_is_named(
@@ -355,7 +355,7 @@ def test_none_of_thousands_of_other_statements_is() -> None:
         ({"L : R := 50.": "L : R := 50 #(* ."}, "no comment after its first"),
         ({"L : R := 50.": "L : R := 50 (* .", "mu : R := 50.": "mu : R := 50 *)."}, "no comment"),
         ({"  mu > 0": "  (* mu > 0", "+ mu) /\\": "+ mu) /\\ *)"}, "no comment"),
-        ({"L : R := 50.": "L : R := 50 # 1."}, "a formula must be one"),
+        ({"L : R := 50.": "L : R := 50 # 1."}, "must be of the shape"),
         ({"sa-fl/5 (printed)": "sa-fl/5 (derived)"}, "the statement: the theorem says sa-fl/5 (d"),
     ],
 )
@@ -379,6 +379,125 @@ def test_a_proof_of_its_own_is_refused() -> None:
     ):
         with pytest.raises(read_refutation.NotReadError, match="must be of the shape"):
             read_refutation.read(text.replace(old, new, 1))
+
+
+# ---------------------------------------------------------------- proofs that would be more
+
+HIDDEN = "(transparent_abstract (exact (fun _ _ _ => 10000)) using at_average)"
+MORE = f"ltac:(assert (chain_setting -> nat -> (R -> R) -> R) by {HIDDEN}; exact (Whole 1))"
+# Before a lemma: a command within a proof, a name that hides a word of the statement, a string that
+# hides the theorem from Rocq.
+BEFORE = [
+    "Lemma zzz : True.\nProof. refine ?[g].\n[g]: { Definition refutation := I.\n[g]: { Abort.",
+    "Lemma truth : True.\nProof. split.\n[g]: { Abort.",
+    f"Definition zz : term := {MORE}.",
+    f"Definition t_psi : term := {MORE}.",
+    "Definition reals : list R := [ltac:(exact 1)].",
+    "Lemma rate : ltac:(exact True).\nProof. split. Qed.",
+    "Lemma rate : True with at_average : True.\nProof. split. Qed.",
+    'Lemma rate : True.\nProof. try fail "hidden. lra. Qed.',
+    'Lemma rate : "a" = "a".\nProof. reflexivity. Qed.',
+    "Lemma at_average : True.\nProof. split. Qed.",
+    "Lemma rate : True. split. Qed.",
+    "Lemma rate : True.\nProof. split. Qed. Abort.",
+    "Lemma rate : True.\nProof. split.",
+    "Lemma rate : True.\nProof. Proof. split. Qed.",
+    "Definition at_average : term := (Whole 1).",
+    "Ltac at_average := idtac.",
+    "Ltac by_roots := abstract lra.",
+    "Notation at_average := ln.",
+    "Theorem rate : True.\nProof. split. Qed.",
+    "Proof. split. Qed.",
+]
+# In the place of a proof's only tactic.
+WITHIN = [
+    "[g]: { Abort",
+    "1: { by_numbers",
+    "all: by_numbers",
+    "{ by_numbers",
+    "refine ?[g]. by_numbers",
+    "- by_numbers",
+    "Abort. by_numbers",
+    "Restart. by_numbers",
+    'idtac "a". by_numbers',
+    "abstract by_numbers",
+    "abstract by_numbers using at_average",
+    "assert True by (transparent_abstract split using ln). by_numbers",
+    "exact ltac:(by_numbers)",
+    "exact (fun x : R => x)",
+    "by_numbers; Abort",
+    "split; [by_numbers|admit]",
+    "let x := constr:(1) in by_numbers",
+    "by_numbers...",
+]
+
+
+@pytest.mark.parametrize("sentence", BEFORE)
+@pytest.mark.parametrize("place", ["Lemma kept ", "Lemma truth ", "Theorem "])
+def test_nothing_but_its_own_lemmas_is_read(place: str, sentence: str) -> None:
+    text = rocq_refutation(_document(CHAINS[1]))
+    assert place in text
+    with pytest.raises(read_refutation.NotReadError):
+        read_refutation.read(text.replace(place, f"{sentence}\n{place}"))
+
+
+@pytest.mark.parametrize("tactic", WITHIN)
+@pytest.mark.parametrize("place", ["Proof. by_numbers. Qed.", "  split; [by_numbers|]."])
+def test_nothing_but_its_own_tactics_is_read(place: str, tactic: str) -> None:
+    text = rocq_refutation(_document(CHAINS[1]))
+    changed = text.replace(place, place.replace("by_numbers", tactic), 1)
+    assert changed != text
+    with pytest.raises(read_refutation.NotReadError):
+        read_refutation.read(changed)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (CHAINS[1], "local_work := 1%nat", "local_work := ltac:(exact 1%nat)"),
+        (CHAINS[1], "eigenvalues : list R := [1", "eigenvalues : list R := [ltac:(exact 1)"),
+        (CHAINS[1], "list (list R) := [[1;", "list (list R) := [[ln;"),
+        (CHAINS[1], "psi := G ^ 2", "psi := ltac:(exact G) ^ 2"),
+        (
+            CHAINS[1],
+            "Definition root_0 : R := sqrt (100",
+            "Definition root_0 : R := sqrt (1\u06600",
+        ),
+        (CHAINS[1], "Definition root_1", "Definition root_\u0661"),
+        (CHAINS[1], "Lemma kept", "Lemma\u00a0kept"),
+        (KEPT[-1], "case := s", "case := ltac:(assert nat by (abstract lia using after); exact s)"),
+        (KEPT[-1], "dimension := 2%nat", "dimension := ltac:(exact 2%nat)"),
+        (KEPT[-1], "L : R := 50", "L : R := ltac:(exact 50)"),
+        (KEPT[-1], "mu > 0", "ltac:(exact (mu > 0))"),
+        (KEPT[-1], "mu > 0", '"mu" > 0'),
+        (KEPT[-1], "Definition etabar", "Definition participants"),
+        (KEPT[-1], "Below (Whole 0)", "Below ltac:(exact (Whole 0))"),
+        (KEPT[-1], "Qed.\n\nPrint", "[g]: { Abort. Qed.\n\nPrint"),
+        (FEDAU, "field.", "abstract field using proof_line."),
+        (FEDAU, "(9 / 5)", "(\u0669 / 5)"),
+    ],
+)
+def test_definitions_hold_numbers_and_formulas_alone(file: Path, old: str, new: str) -> None:
+    text = rocq_refutation(_document(file))
+    assert old in text
+    with pytest.raises(read_refutation.NotReadError):
+        read_refutation.read(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (CHAINS[1], "S_2 Y_0 Y_1 <= 83.", "S_2 Y_0 Y_1 <= 96."),
+        (CHAINS[1], "96 <= at_average", "50 <= at_average"),
+        (KEPT[-1], "<= (3 / 2) /", "<= (9 / 5) /"),
+        (FEDAU, "<= (7 / 5) <", "<= (9 / 5) <"),
+    ],
+)
+def test_a_truth_is_above_its_bound(file: Path, old: str, new: str) -> None:
+    text = rocq_refutation(_document(file))
+    assert old in text
+    with pytest.raises(read_refutation.NotReadError, match="truth must be above the bound, got"):
+        read_refutation.read(text.replace(old, new))
 
 
 # ---------------------------------------------------------------- with Rocq
@@ -431,6 +550,28 @@ def test_rocq_accepts_a_refutation_on_a_chain_and_no_other_number(library: Path)
     ):
         assert other != text
         assert _checked(other, library).returncode == 1
+
+
+@pytest.mark.soundness
+@pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
+def test_rocq_refuses_what_a_hidden_word_makes_true(
+    library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where the reader lets it pass: the truth is 107.93, and 9600 is below 10000."""
+    text = rocq_refutation(_document(CHAINS[1]))
+    check.check_theorem(text, library)
+    start = text.index("Lemma truth")
+    end = text.index("Lemma bounded")
+    lemma = text[start:end].partition("Proof.")[0] + "Proof. unfold at_average. lra. Qed.\n"
+    hidden = f"{text[:start]}Definition zz : term := {MORE}.\n{lemma}{text[end:]}"
+    hidden = hidden.replace("96 <= at_average", "9600 <= at_average")
+    assert _checked(hidden, library).returncode == 0
+    with pytest.raises(read_refutation.NotReadError):
+        check.check_theorem(hidden, library)
+    monkeypatch.setattr(read_refutation, "_check_proofs", lambda *_: None)
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        check.check_theorem(hidden, library)
+    assert 'expected to have type "Restated.restated"' in " ".join(refusal.value.stdout.split())
 
 
 @pytest.mark.soundness

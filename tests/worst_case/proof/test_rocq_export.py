@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import rocq_mutants
-from fltheory.worst_case import read_proof
+from fltheory.algorithms import WeightedFedAvg
+from fltheory.participation import MarkovOnOff
+from fltheory.worst_case import ClientClass, best_bound, certificate, read_proof
 from fltheory.worst_case.checker.correlated_checker import Chain
 from fltheory.worst_case.checker.one_round import DESCENT_CLAIM
 from fltheory.worst_case.correlated.bound import CorrelatedCertificate
@@ -76,6 +80,160 @@ def test_a_theorem_says_what_its_certificate_claims(file: Path) -> None:
     proof = read_proof(file)
     assert proof is not None
     read_back.compare(proof.rocq_theorem(), json.loads(file.read_text(encoding="utf-8")))
+
+
+# What a certificate says of its proof alone; all else is of its claim.
+OF_THE_PROOF = re.compile(
+    r"boxes\.0\.(?:pairs|budgets|noises|orthogonal|given)\b|"
+    r"(?:below|noise_below|function|multipliers|noises|orthogonal)\b"
+)
+
+
+@pytest.mark.parametrize("file", KEPT, ids=lambda file: file.stem)
+def test_every_field_of_a_claim_is_read(file: Path) -> None:
+    """Each number, word and list of it is changed once, left out, and has another beside it."""
+    proof, document = read_proof(file), read_back.certificate_in(file)
+    assert proof is not None
+    said = read_back.read(proof.rocq_theorem())
+    noisy, q = document["class"].get("noise"), document.get("round", {}).get("q")
+    # A factor of zero: the mean square of noise that is not there, or 1 - q.
+    void = ["bound.noise"] * (noisy is False and "boxes" in document)
+    void += ["bound.server_noise", "round.assist_lr_over_client_lr"] * (q == "1")
+    assert read_back.claimed(document) == said
+    changed = 0
+    for place, other in _each_changed_once(document):
+        if place.removesuffix(".0") in void:
+            other = _replaced(document, place.split("."), "-1/1000000")
+        elif OF_THE_PROOF.match(place):
+            continue
+        changed += 1
+        assert _claim(other) != said, place
+    assert changed > 20
+
+
+def _claim(document: Any) -> Any:
+    try:
+        return read_back.claimed(document)
+    except read_back.NotReadError as error:
+        return str(error)
+
+
+def _each_changed_once(document: Any) -> Iterator[tuple[str, Any]]:
+    for place, value in _fields(document):
+        yield ".".join(place), _replaced(document, place, _other(value))
+    for place, value in [((), document), *_fields(document)]:
+        if isinstance(value, dict) and not OF_THE_PROOF.match(".".join(place)):
+            yield ".".join((*place, "more")), _replaced(document, place, value | {"more": "1"})
+            for name in value:
+                less = {other: field for other, field in value.items() if other != name}
+                yield f"{'.'.join((*place, name))} ", _replaced(document, place, less)
+
+
+def _fields(found: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    inner = found.items() if isinstance(found, dict) else enumerate(found)
+    for name, value in inner:
+        own = (*place, str(name))
+        yield own, value
+        if isinstance(value, dict | list):
+            yield from _fields(value, own)
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, list):
+        return [*value, value[0] if value and not isinstance(value[0], str) else "1"]
+    if not isinstance(value, str):
+        return 1
+    try:
+        return str(Fraction(value) + Fraction(1, 7))
+    except ValueError:
+        return f"{value} "
+
+
+def _replaced(found: Any, place: Sequence[str], value: Any) -> Any:
+    if not place:
+        return value
+    changed, name = found.copy(), place[0] if isinstance(found, dict) else int(place[0])
+    changed[name] = _replaced(found[name], place[1:], value)
+    return changed
+
+
+def test_a_theorem_without_noise_is_not_a_certificate_with_noise() -> None:
+    """Both are true, and Rocq accepts the theorem: it says less than is claimed."""
+    method, come = WeightedFedAvg([0.5] * 2, 0.1, 1), MarkovOnOff([0.5] * 2, 0.5)
+    noisy = json.loads(certificate(best_bound(method, come, ClientClass(1, "1/10", sigma=1))).text)
+    quiet = json.loads(json.dumps(noisy))
+    quiet["class"]["noise"], quiet["noise_below"] = False, "0"
+    quiet["bound"] |= {"start_noise": "0", "noise": "0"}
+    quiet["noises"] = [[[] for _ in cells] for cells in noisy["noises"]]
+    for value in quiet["function"]:
+        value["constant"] = "0"
+    made = CorrelatedCertificate(json.dumps(quiet))
+    made.verify()
+    text = made.rocq_theorem()
+    read_back.compare(text, quiet)
+    with pytest.raises(read_back.NotReadError, match=r"class\.noise must be false, got true"):
+        read_back.compare(text, noisy)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("5", "the certificate must be an object with fields, got 5"),
+        ("[1]", r"the certificate must be an object with fields, got \[1\]"),
+        ('{"kind": 1, "kind": 2}', "the certificate must have each field once"),
+        ("[" * 100_000, "must be a certificate: maximum recursion"),
+        ('{"kind": "a proof"}', "the certificate's kind must be "),
+    ],
+)
+def test_what_is_no_certificate_is_one_line(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proof = read_proof(ROCQ / "proofs" / "convex.json")
+    assert proof is not None
+    theorem, other = tmp_path / "theorem.v", tmp_path / "other.json"
+    theorem.write_text(proof.rocq_theorem(), encoding="utf-8")
+    other.write_text(text, encoding="utf-8")
+    assert read_back.main([str(theorem), str(other)]) == 1
+    said = capsys.readouterr().err
+    assert re.match(f"not read: .*{message}", said)
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "number", ["(4 <= n)|n 4", "4%nat;", "(1 # 20)", "interpolable 1", "(1 / 10)"]
+)
+def test_other_alphabets_digits_are_no_numbers(number: str) -> None:
+    """Fields, whole numbers and real ones, each wherever it stands."""
+    proof = read_proof(ROCQ / "proofs" / "fedavg_every_number.json")
+    assert proof is not None
+    text = changed = proof.rocq_theorem()
+    for own in number.split("|"):
+        last = re.sub(r"\d(?=\D*$)", lambda digit: chr(0x0660 + int(digit[0])), own)
+        changed = changed.replace(own, last)
+    assert changed != text
+    with pytest.raises(read_back.NotReadError, match="shape of an exported theorem"):
+        read_back.read(changed)
+
+
+def test_a_file_that_is_not_there_is_told_before_the_library_is_compiled(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor does a file begin that is neither a certificate nor a theorem."""
+    monkeypatch.setattr(check.shutil, "which", lambda name: name)
+    monkeypatch.setattr(check, "compile_library", lambda folder: pytest.fail("compiled"))
+    other = tmp_path / "theorem.v"
+    other.write_text("Axiom false : False.\n", encoding="utf-8")
+    for file, message in (
+        (tmp_path / "none.v", "No such file or directory"),
+        (tmp_path / "none.json", "certificate must be an existing file, got"),
+        (other, "must be of the shape of an exported theorem"),
+    ):
+        assert check.main([str(file)]) == 1
+        assert message in capsys.readouterr().err
 
 
 def test_no_other_statement_is_read_back_as_the_claim() -> None:

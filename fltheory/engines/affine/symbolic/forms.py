@@ -77,8 +77,8 @@ def refused(what: str) -> NotAffineError:
     return noted(
         NotAffineError(
             "the algorithm's round must be affine in its state for exact moments, but it takes "
-            f"{what} of what depends on the model: use engines.monte_carlo, or engines.paths, "
-            "which knows who takes part, and without noise the model too"
+            f"{what} of a value that depends on the model: use engines.monte_carlo, or "
+            "engines.paths, which knows the participants and, without noise, the model too"
         )
     )
 
@@ -86,9 +86,9 @@ def refused(what: str) -> NotAffineError:
 def _one_entry() -> NotAffineError:
     return noted(
         NotAffineError(
-            "the algorithm's round must be affine in its state and do the same with every "
-            "replica, but it asks for a single entry as a number: write it with functions of "
-            "arrays, such as where"
+            "the algorithm's round must be affine in its state and treat all replicas alike, but "
+            "it converts a single entry to a number: write it with functions of arrays, such as "
+            "where"
         )
     )
 
@@ -147,7 +147,7 @@ class Space:
             raise refused("a complex number")
         counts = not self.arithmetic.exact and getattr(values, "dtype", np.bool_) in _COUNTS
         if counts and np.abs(values).max(initial=0) > _LARGEST_COUNT:
-            raise refused(f"a count above {_LARGEST_COUNT}, which floats do not tell from others,")
+            raise refused(f"a count above {_LARGEST_COUNT}, which floats cannot represent exactly,")
         return AffineArray(self, entries(self.arithmetic, values)[..., None])
 
     def variables(self, origin: Entries, rows: int = 1) -> AffineArray:
@@ -172,7 +172,7 @@ class Space:
         """Return an array that a round made as forms."""
         lifted = self.lift(array)
         if lifted is None:
-            raise TypeError(f"a round must make arrays of the backend, got {array!r}")
+            raise TypeError(f"a round must create its arrays with the backend, got {array!r}")
         return lifted
 
     def lift(self, other: Any) -> AffineArray | None:
@@ -297,7 +297,7 @@ class AffineArray(Compared):
         if not self.space.arithmetic.exact:
             return known.astype(dtype)
         if dtype.kind not in "iub":
-            raise InexactRoundError(f"a cast to {dtype} rounds what is exact")
+            raise InexactRoundError(f"a cast to {dtype} would round an exact number")
         return np.frompyfunc(lambda item: int(ExactNumber(item)), 1, 1)(known).astype(dtype)
 
     @property
@@ -483,7 +483,7 @@ def _on_constants(
         if isinstance(item, AffineArray):
             known = item.known(what)
             if space.arithmetic.exact:
-                raise InexactRoundError(f"{what} is not known for exact numbers")
+                raise InexactRoundError(f"{what} is not available for exact numbers")
             return known
         return [plain(part) for part in item] if isinstance(item, list | tuple) else item
 

@@ -42,8 +42,8 @@ def together(what: str) -> NotAffineError:
     """Return the error for a round that takes several participants together."""
     return noted(
         NotAffineError(
-            "the algorithm's round must add up what each participant does, for exact moments with "
-            f"this many participant sets, but {what}: use engines.monte_carlo"
+            "the algorithm's round must be a sum of the participants' contributions, for exact "
+            f"moments with this many participant sets, but {what}: use engines.monte_carlo"
         )
     )
 
@@ -135,7 +135,7 @@ class PresenceSpace(Space):
     def blocks(self, form: AffineArray) -> Entries:
         """Return numbers (*shape, E, 1 + N, width): for each function, of nobody and clients."""
         if not self._sums:
-            raise together("clients differ in a sum over them")
+            raise together("it treats clients differently within a sum over them")
         outer = self.width * (1 + self.n_clients)
         count = -(-form.values.shape[-1] // outer)
         padded = np.full((*form.shape, count * outer), self.zero)
@@ -229,13 +229,13 @@ def _answer(space: PresenceSpace, name: str, own: Any, *args: Any, **kwargs: Any
         return _elementwise(space, name, partial(own, **kwargs), args)
     if isinstance(first, _Symbol):
         return first.taken(name, own, *args[1:], **kwargs)
-    raise together(f"it takes {name} of who takes part")
+    raise together(f"it takes {name} of the participation mask")
 
 
 def _matmul(left: Any, right: Any) -> Any:
     """Return a matrix product in which clients are summed over, or stay where they are."""
     if getattr(left, "axis", -1) != -1 or getattr(right, "axis", -2) != -2:
-        raise together("it takes a matrix product of who takes part")
+        raise together("it takes a matrix product of the participation mask")
     if right.ndim == 1:
         return (left * right).sum(axis=-1)
     return (left[..., :, :, None] * right[..., None, :, :]).sum(axis=-2)
@@ -251,7 +251,7 @@ def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, .
     by_number = any(isinstance(item, _Symbol) and not item.is_plain for item in inputs)
     if by_number and name in _SUMS and all(map(_is_truth, inputs[given:])):
         # Added up, they would be counted.
-        raise together(f"it takes {name} of truth values")
+        raise together(f"it takes {name} of boolean values")
     if any(numbers[: given or None]) and name in ("where", "multiply", "divide"):
         return _by_number(space, name, inputs, numbers.index(True))
     parts = [space.parts(item) for item in inputs]
@@ -261,7 +261,7 @@ def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, .
             raise together(f"it takes {_NAMED.get(name, name)} of several clients' contributions")
         return own(*(item.forms() if isinstance(item, _Symbol) else item for item in inputs))
     if len(axes) > 1:
-        raise together("it combines participants with each other")
+        raise together("it combines different participants' contributions")
     return Presences(space, _combined(space, name, own, parts, given), *axes)
 
 
@@ -274,7 +274,9 @@ def _by_number(space: PresenceSpace, name: str, inputs: tuple[Any, ...], at: int
         return space.turned(inputs[0], lambda h: h / values)
     if name == "divide":
         if isinstance(inputs[1], _Symbol):
-            raise together("it takes a quotient of how many take part and of what they do")
+            raise together(
+                "it takes a quotient of the number of participants and their contributions"
+            )
         return space.turned(1 / space.forms(inputs[1]), lambda h: h * values)
     return space.turned(inputs[1], lambda h: pick(values, h, 0)) + space.turned(
         inputs[2], lambda h: pick(values, 0, h)
@@ -309,7 +311,10 @@ def _combined(
             e: _each(own, *conditions, *(part.get(e, none) for part in parts[given:]))
             for e in places
         }
-    raise together(f"it takes {_NAMED.get(name, name)} of a client and of how many take part")
+    raise together(
+        f"it takes {_NAMED.get(name, name)} of a client's contribution and the number of "
+        "participants"
+    )
 
 
 def _single(item: Any) -> bool:
@@ -343,14 +348,14 @@ class _Symbol(NDArrayOperatorsMixin):
         raise together("it branches on who takes part")
 
     def __iter__(self) -> Any:
-        raise together("it goes through participants one by one")
+        raise together("it loops over participants one by one")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise together("it reads who takes part as numbers")
+        raise together("it converts the participation mask to numbers")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__":
-            raise together(f"it takes {ufunc.__name__}.{method} of who takes part")
+            raise together(f"it takes {ufunc.__name__}.{method} of the participation mask")
         return _answer(self.space, ufunc.__name__, ufunc, *inputs, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -374,7 +379,7 @@ class _Symbol(NDArrayOperatorsMixin):
             return own(self.like, *args, **kwargs)
         if name in ("astype", "asarray"):
             return self.mapped(lambda values: own(values, *args, **kwargs))
-        raise together(f"it takes {name} of who takes part")
+        raise together(f"it takes {name} of the participation mask")
 
     @property
     def is_plain(self) -> bool:
@@ -469,7 +474,7 @@ class Presences(_Symbol):
             part[0].ndim < -axis or part[0].shape[axis] != space.n_clients
             for part in parts.values()
         ):
-            raise together("it combines participants with each other")
+            raise together("it combines different participants' contributions")
 
     @property
     def is_plain(self) -> bool:
@@ -515,7 +520,7 @@ class Presences(_Symbol):
         if not all(part is None or isinstance(part, slice) for part in parts) or (
             parts[own] != slice(None)
         ):
-            raise together("it picks out some of those who take part")
+            raise together("it selects some of the participants")
         return self.mapped(lambda values: values[tuple(parts)], own - len(parts))
 
     def forms(self) -> AffineArray:
@@ -545,7 +550,9 @@ class Presences(_Symbol):
         axis = axis - self.ndim if axis >= 0 else axis
         adds = name in ("sum", "mean")
         if not adds and not self.is_plain:
-            raise together(f"it takes {name} of a client and of how many take part")
+            raise together(
+                f"it takes {name} of a client's contribution and the number of participants"
+            )
         if axis != self.axis:
             moved = self.axis + (axis > self.axis and not keepdims)
             return self.mapped(lambda values: own(values, axis=axis, keepdims=keepdims), moved)
@@ -629,7 +636,7 @@ class PresentClients(FormClients):
 
     def _offsets(self, x: Any) -> AffineArray:
         if isinstance(x, _Symbol) or not self._space.is_plain(x):
-            raise together("clients begin at a model that depends on who takes part")
+            raise together("clients start from a model that depends on the participants")
         return super()._offsets(x)
 
     def _pushed(self, push: Entries, correction: Any, shape: tuple[int, ...]) -> Any:

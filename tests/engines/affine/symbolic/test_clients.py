@@ -154,7 +154,9 @@ def test_losses_and_weights_that_depend_on_the_model_are_refused() -> None:
     space = Space(FLOAT64, 2)
     x = AffineArray(space, np.concatenate([np.zeros((2, 1)), np.eye(2)], axis=1)[None])
     clients, who = FormClients(ClientNumbers(problem, FLOAT64), space), np.ones((1, 3), dtype=bool)
-    with pytest.raises(NotAffineError, match="takes the losses of what depends on the model"):
+    with pytest.raises(
+        NotAffineError, match="takes the losses of a value that depends on the model"
+    ):
         clients.loss(x, who)
-    with pytest.raises(NotAffineError, match="takes weights of clients of what depends"):
+    with pytest.raises(NotAffineError, match="takes weights of clients of a value that depends"):
         clients.summed_local_sgd(x, who, x[:, :1] * np.ones((1, 3)), steps=1, lr=0.1)

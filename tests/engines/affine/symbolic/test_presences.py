@@ -61,17 +61,20 @@ def test_what_depends_on_a_client_and_on_how_many_there_are_is_a_sum(weights: We
 @pytest.mark.parametrize(
     ("weights", "named"),
     [
-        (lambda who: who * who[:, :3].all(axis=1, keepdims=True), "picks out"),
+        (lambda who: who * who[:, :3].all(axis=1, keepdims=True), "selects some"),
         (lambda who: who * (who & GROUP).any(axis=1, keepdims=True), "any over participants"),
         (lambda who: who * (who * GROUP).sum(axis=1, keepdims=True), "a product"),
         (lambda who: who / (who @ np.arange(N))[:, None], "a quotient"),
-        (lambda who: who[:, :, None] * who[:, None, :], "combines participants with each other"),
+        (
+            lambda who: who[:, :, None] * who[:, None, :],
+            "combines different participants' contributions",
+        ),
         (lambda who: who * ((who @ np.arange(N))[:, None] > 3), "a comparison of several"),
-        (lambda who: who * who[:, ::-1], "picks out"),
-        (lambda who: who * np.roll(who, 1, axis=1), "roll of who takes part"),
+        (lambda who: who * who[:, ::-1], "selects some"),
+        (lambda who: who * np.roll(who, 1, axis=1), "roll of the participation mask"),
         (lambda who: np.cumsum(who, axis=1) * 1.0, "cumsum"),
         (lambda who: np.add.accumulate(who, axis=1), "add.accumulate"),
-        (lambda who: who * float(np.array(who).sum() > 3), "as numbers"),
+        (lambda who: who * float(np.array(who).sum() > 3), "mask to numbers"),
         (lambda who: who * (1.0 if who else 0.0), "branches"),
         (lambda who: sum(iter(who)), "one by one"),
         (lambda who: who * who.sum(), "at once"),
@@ -90,7 +93,7 @@ def test_a_refusal_that_is_caught_is_one_all_the_same() -> None:
         except Exception:
             return who * 1.0
 
-    with pytest.raises(NotAffineError, match="picks out"):
+    with pytest.raises(NotAffineError, match="selects some"):
         check(weights)
 
 
@@ -99,7 +102,7 @@ def test_clients_begin_where_all_do() -> None:
         moved = states + clients.summed_local_sgd(states, who, who * 0.5, steps=1, lr=0.5)
         return moved + clients.summed_local_sgd(moved, who, who * 0.5, steps=1, lr=0.5)
 
-    with pytest.raises(NotAffineError, match="clients begin at a model"):
+    with pytest.raises(NotAffineError, match="clients start from a model"):
         read(twice)
 
 
@@ -139,5 +142,5 @@ def test_groups_of_three_are_enumerated_or_refused() -> None:
     mean, square = 6 / 126 * 3 / 8, 6 / 126 * 9 / 64
     assert run.squared_distance[1] == pytest.approx(square - 2 * mean / 3 + 1 / 9, rel=1e-13)
     many = QuadraticProblem([[1.0]], (np.arange(20) < 3)[:, None] * 1.0)
-    with pytest.raises(NotAffineError, match="picks out some of those who take part"):
+    with pytest.raises(NotAffineError, match="selects some of the participants"):
         exact(Setting(InThrees(), many, UniformSubset(20, 8), 1, [0.0]))

@@ -36,7 +36,7 @@ def test_cells() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"title": ""}, "title must be a string that is not empty, got ''"),
+        ({"title": ""}, "title must be a non-empty string, got ''"),
         ({"seeds": []}, r"seeds must be a list with entries, got \[\]"),
         ({"seeds": 3}, "seeds must be a list with entries, got 3"),
         ({"seeds": [0, 0]}, "seeds must differ"),
@@ -49,7 +49,11 @@ def test_cells() -> None:
             {"columns": [{"label": "x", "rounds": []}]},
             r"columns\[1\].rounds must be a list of whole",
         ),
-        ({"columns": [{"label": "x", "rounds": [2, 1]}]}, r"columns\[1\].rounds must be in order"),
+        (
+            {"columns": [{"label": "x", "rounds": [2, 1]}]},
+            r"columns\[1\].rounds must "
+            r"be increasing",
+        ),
         ({"columns": [{"label": "x", "rounds": [-1]}]}, r"columns\[1\].rounds must be a whole"),
         (
             {"columns": [{"label": "x", "rounds": [0, 7]}], "rows": [{"label": "y"}]},

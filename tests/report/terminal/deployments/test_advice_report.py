@@ -58,7 +58,7 @@ def test_rounds_that_the_log_does_not_have_are_not_called_never(found: Advice) -
 
 def test_it_is_said_what_is_assumed_and_what_if_it_is_wrong(found: Advice) -> None:
     text = assumptions(found, None)
-    assert "dissimilarity 0.5, noise 1, condition 1" in text
+    assert "dissimilarity 0.5, noise 1, condition number 1" in text
     assert "if unsure:" in text
     # Each pair at which another is best, and no other, as the errors' sums say.
     training = found.population.training

@@ -41,7 +41,7 @@ def test_lists_and_numpy_s_are_python_s(name: str, given: Any, meant: Any) -> No
         ("cutoff", 2.5, "cutoff must be a whole number of at least 1, got 2.5"),
         ("proximal", "much", "proximal must be a finite number, got 'much'"),
         ("proximal", math.inf, "proximal must be a finite number, got inf"),
-        ("weighting", 3, "weighting must be a string"),
+        ("weighting", 3, "weighting must be a non-empty string"),
     ],
 )
 def test_what_is_nothing_of_the_kind_is_refused(name: str, given: Any, words: str) -> None:
