@@ -624,12 +624,11 @@ def _remarks(results: Sequence[Measured]) -> Iterator[str]:
         _kept([r.figures["time-average"] for r in results if r.method == method])
         for method in ("CA-Fed", "CA-Fed, F* known")
     )
-    more, less = kept.split(", ")
+    each = kept.replace(", ", " of the rounds and the less available in ")
     yield (
-        f"- CA-Fed keeps the more available clients in {more} of the rounds and the less available "
-        f"in {less} (tuned for the time-average). The paper says that excluded clients tend to be "
-        "less available or "
-        "correlated, and that more available clients are favoured."
+        f"- CA-Fed keeps the more available clients in {each} (tuned for the time-average). The "
+        "paper says that excluded clients tend to be less available or correlated, and that more "
+        "available clients are favoured."
     )
     yield (
         "- One reason: F_hat^* is the minimum of a client's own reports. A client that reports "
