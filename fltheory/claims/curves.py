@@ -91,7 +91,7 @@ class BoundCurve(ReadOnlyArrays):
 
     def __post_init__(self) -> None:
         if self.truth_error is None and self.sampled is None:
-            raise ValueError("truth must be given, with its error, where sampled is not")
+            raise ValueError("truth and truth_error must be given unless sampled is")
 
     @property
     def verdict(self) -> str:
@@ -168,7 +168,9 @@ class BoundCurve(ReadOnlyArrays):
         """Return bound and truth each over its own least value, the sample over the truth's."""
         least = float(np.nanmin(self.judged))
         if not 0 < least < np.inf:
-            raise ValueError(f"truth must be positive to be taken relative to, got {least:g}")
+            raise ValueError(
+                f"truth must be positive to be divided by its minimum, got a minimum of {least:g}"
+            )
         return replace(
             self,
             quantity="relative to its minimum",

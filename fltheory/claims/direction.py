@@ -45,7 +45,9 @@ class DirectionClaim(RateClaim):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.axes) != 1:
-            raise ValueError(f"axes of the claim {self.id!r} must be one, got {len(self.axes)}")
+            raise ValueError(
+                f"axes of the claim {self.id!r} must be exactly one, got {len(self.axes)}"
+            )
         order = self.axes[0].order
         if not order.free_symbols:
             raise ValueError(f"order of the claim {self.id!r} must grow or fall, got {order}")

@@ -440,7 +440,7 @@ def _enclosed(
     theorem: Inequality = replace(cast(Any, claim.theorem), hypotheses=hypotheses)
     if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
         raise NotEnclosedError(
-            f"a quantity that needs no run, over more than {_MOST_ROUNDS_AT_A_POINT} rounds"
+            f"a quantity that needs no run, for more than {_MOST_ROUNDS_AT_A_POINT} rounds"
         )
     sides = [theorem.enclosed(settings[0], _WORK_A_VALUE)]
     if theorem.fields_of_run():
@@ -450,5 +450,5 @@ def _enclosed(
     orders = [enclosed_on(theorem, one, axis.order) for one in settings]
     slopes = EnclosedSlopes.of(grid, sides, orders)
     if slopes is None:
-        raise NotEnclosedError("the slope of what is not surely above zero and finite")
+        raise NotEnclosedError("the slope of a quantity that is not certainly positive and finite")
     return [Comparison.of_enclosed(one) for one in sides], slopes

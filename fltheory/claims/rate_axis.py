@@ -116,7 +116,7 @@ class RateAxis:
         grid = tuple(self.grid(setting))
         increasing = bool(grid) and all(low < high for low, high in pairwise(grid))
         if not increasing or (decades and not 0 < 10**decades * grid[0] <= grid[-1]):
-            over = f" from above 0 over {decades} decades at least" if decades else ""
+            over = f" from above 0 over at least {decades} decades" if decades else ""
             raise ValueError(f"grid of the axis of {self.variable} must increase{over}, got {grid}")
         return grid
 

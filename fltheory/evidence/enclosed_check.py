@@ -194,7 +194,7 @@ class _AtAPoint:
     def value(self, twin: Setting) -> Value:
         value, _ = self.quantity.value(twin)
         if isinstance(value, float) and math.isnan(value):
-            raise NoExactTwinError(f"the quantity of {self.owner} is undefined, in floats at least")
+            raise NoExactTwinError(f"the quantity of {self.owner} is undefined, at least in floats")
         return exact_value(f"the quantity of {self.owner}", value)
 
     def is_below(self, twin: Setting, value: Value, bound: Value) -> bool | None:
@@ -409,7 +409,7 @@ def _share_of_overflow(quantity: BoundedQuantity, twin: Setting, trajectory: Tra
 def _quantity(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) -> Value:
     if trajectory.diverged_at is not None:
         if quantity.reduction == "min":
-            raise NoExactTwinError("the least of rounds that overflow is not enclosed")
+            raise NoExactTwinError("the minimum over rounds that overflow is not enclosed")
         if _share_of_overflow(quantity, twin, trajectory) > 0:
             return math.inf
     if quantity.weights is None:
@@ -520,7 +520,7 @@ def _in_every_round(
     holds, gaps = _by_intervals(hypothesis.condition, evaluation, known)
     unknown = [place for place, each in enumerate(holds) if each is None]
     if len(unknown) > _MOST_ROUNDS:
-        raise NoExactTwinError(f"{hypothesis.condition} is open in {len(unknown)} rounds")
+        raise NoExactTwinError(f"{hypothesis.condition} is undecided in {len(unknown)} rounds")
     for place in unknown:
         at_round = evaluation.at(_in_round(known, place))
         holds[place], gaps[place] = _decided(hypothesis, at_round)

@@ -65,8 +65,8 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
     except KeyError:
         missing = [str(symbol) for symbol in symbols if symbol not in values]
         raise ValueError(
-            f"symbols must each have a number of a setting, got none for {', '.join(missing)}; "
-            "a symbol of the same name with other assumptions is another symbol"
+            f"symbols must each have a number in every setting, got none for {', '.join(missing)}; "
+            "a symbol of the same name with other assumptions is a different symbol"
         ) from None
     with np.errstate(all="ignore"):
         return _floats(function(*numbers))

@@ -179,7 +179,7 @@ class Family:
         validation.tuple_of("parameters", self.parameters, Parameter)
         names = [parameter.name for parameter in self.parameters]
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"parameters must have names of their own, got {names}")
+            raise ValueError(f"parameters must have distinct names, got {names}")
         try:
             inspect.signature(self.make).bind(**dict.fromkeys(names))
         except TypeError as error:

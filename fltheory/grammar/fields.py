@@ -97,7 +97,7 @@ def _check_refutations(statement: Any, of: str) -> None:
     for item in statement.refutations:
         if item.reading == statement.reading:
             raise ValueError(
-                f"reading that mends {of} must be another one than its own, got {item.reading!r}"
+                f"reading that mends {of} must differ from its own reading, got {item.reading!r}"
             )
         unknown = [name for name in item.regimes if name not in statement.regimes]
         if unknown:
@@ -131,6 +131,6 @@ def check_meanings(statement: Any, of: str) -> None:
     if missing:
         names = ", ".join(sorted(map(str, missing)))
         raise ValueError(
-            f"symbols of {of} must say what they stand for, got {names} without a meaning: "
-            "declare each by fltheory.theorems.symbol"
+            f"symbols of {of} must each have a meaning, got {names} without one: declare each with "
+            "fltheory.theorems.symbol"
         )

@@ -179,7 +179,7 @@ class BoundedQuantity:
             If its rounds have weights that no formula says.
         """
         if self.weights is not None and self.weights_text == "1":
-            raise ValueError(f"{owner} has no certificates: no formula says its rounds' weights")
+            raise ValueError(f"{owner} has no certificates: no formula gives its rounds' weights")
         return {**rule_text(self.field, self.reduction, self.rounds), "weights": self.weights_text}
 
     def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[sp.Basic, ...]:
@@ -307,8 +307,8 @@ class PointQuantity:
         """
         if not self.certified:
             raise ValueError(
-                f"{owner} cannot be certified: its quantity, {self.text}, is no number "
-                "that the checker works out"
+                f"{owner} cannot be certified: its quantity, {self.text}, is not a number that the "
+                "checker can compute"
             )
         return self.certified
 

@@ -75,8 +75,9 @@ class ProjectedAveraging(ReadOnlyArrays):
         participation = process_of(setting.participation)
         if not participation.mixes:
             raise ValueError(
-                "participation must be MarkovOnOff or FiniteChain, or another chain with a limit, "
-                f"for the theorems of CA-Fed, got {setting.participation!r}"
+                "participation must be MarkovOnOff or FiniteChain, or another Markov chain that "
+                "converges to a stationary distribution, for the theorems of CA-Fed, got "
+                f"{setting.participation!r}"
             )
         averages, fedavg, steps, ball = _parts(setting)
         fields = {

@@ -137,7 +137,7 @@ def delayed_sums(delays: Delays, offset: Any) -> tuple[Any, Any]:
     """
     slowest = (delays.scale * arb(_MOST_TERMS)).log() / -arb(delays.rate).log()
     if not 2 * slowest < _MOST_TERMS or not offset < _MOST_TERMS:
-        raise NoExactTwinError("participation must have a rate that mixes")
+        raise NoExactTwinError("participation must mix faster for infinite sums")
     terms = _FEWEST_TERMS
     while terms < max(2 * delays.first(terms)[-1], offset):
         terms *= 2
@@ -266,7 +266,9 @@ def endless_sums(steps: StepSizes, mixing: Mixing, loss_change: Any) -> StepSums
 def _falls(steps: StepSizes) -> TypeGuard[Harmonic]:
     """Say whether sums without an end are finite; of steps of another kind none is known here."""
     if not isinstance(steps, Harmonic | Constant):
-        raise ValueError(f"step sizes must be Harmonic or Constant for endless sums, got {steps!r}")
+        raise ValueError(
+            f"step sizes must be Harmonic or Constant for infinite sums, got {steps!r}"
+        )
     return isinstance(steps, Harmonic) and steps.offset != 0
 
 
@@ -281,7 +283,9 @@ def _endless_sums(steps: Harmonic, mixing: Mixing, loss_change: float) -> StepSu
     delay = np.minimum(_delays(t, mixing, loss_change), t)
     last = float(delay[-1])
     if last > _TERMS / 16:
-        raise ValueError(f"participation must have a rate that mixes, got {mixing.rate!r}")
+        raise ValueError(
+            f"participation must mix faster for infinite sums, got a rate of {mixing.rate!r}"
+        )
     terms = (steps.scale / (t - delay + steps.offset)) ** 2
     behind = last - steps.offset
     first = _TERMS + 0.5 - behind

@@ -89,8 +89,8 @@ def correction(identifier: str) -> Correction:
     printed = registry.get(identifier)
     if not printed.refutations:
         raise ValueError(
-            f"theorem must be refuted to be corrected, got {identifier}, of which no refutation is "
-            "recorded (refutations of a statement; fltheory falsify searches for one)"
+            f"theorem must have a recorded refutation to be corrected, got {identifier}, which has "
+            "none (fltheory falsify searches for one)"
         )
     mending = {fault.reading for fault in printed.refutations} - {""}
     if "repaired" in registry.readings(identifier):

@@ -96,8 +96,8 @@ class FedARPath(ReadOnlyArrays):
         masks = process.known_path(setting.rounds)
         if masks is None or process.period is None:
             raise ValueError(
-                "participation must be known beforehand for FedAR's claims on orders, got "
-                f"{setting.participation!r}"
+                "participation must be fixed in advance and periodic for FedAR's claims on orders, "
+                f"got {setting.participation!r}"
             )
         for name, value in {
             "fedar": fedar_of(setting),

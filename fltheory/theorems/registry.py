@@ -108,12 +108,12 @@ def readings(identifier: str) -> tuple[str, ...]:
     if not found:
         if identifier.endswith(".py"):
             raise ValueError(
-                f"id must be a registered theorem, got {identifier!r}: fltheory --load "
-                f"{identifier} registers a file's"
+                f"id must be a registered theorem, got {identifier!r}: load the statements "
+                f"of a file with fltheory --load {identifier}"
             )
         raise ValueError(
-            f"id must be a registered theorem ({_near(identifier)}), got {identifier!r}: one of "
-            "your own is registered by --load FILE"
+            f"id must be a registered theorem ({_near(identifier)}), got {identifier!r}: "
+            "register your own with --load FILE"
         )
     return found
 
@@ -221,7 +221,7 @@ def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
         given = tuple(source)
         for item in given:
             if not isinstance(item, Statement):
-                raise ValueError(f"source must hold statements alone, got {item!r:.60} in it")
+                raise ValueError(f"source must contain only statements, got {item!r:.60}")
         register(given)
         return given
     path = validation.path("source", source)
@@ -253,7 +253,7 @@ def _statements_in(path: Path) -> tuple[Statement, ...]:
             )
         if not all(isinstance(part, str) and part for part in (item.id, item.reading)):
             raise ValueError(
-                f"id and reading of statements of {path} must be texts, got "
-                f"{item.id!r} ({item.reading!r})"
+                f"id and reading of statements of {path} must be strings, got {item.id!r} "
+                f"({item.reading!r})"
             )
     return found

@@ -439,7 +439,7 @@ def with_cold_start(setting: Setting) -> Setting:
     """Return the setting; ValueError where controls do not start at zero, as C_0 is of those."""
     if isinstance(setting.algorithm, WarmStarted):
         raise ValueError(
-            "algorithm must be Scaffold, with controls of zero at first, for the theorem on "
+            "algorithm must be Scaffold, with controls that start at zero, for the theorem on "
             f"convex losses, got {setting.algorithm!r}"
         )
     return of_scaffold(setting)
@@ -450,7 +450,7 @@ def _scaffold(setting: Setting) -> Scaffold:
     scaffold = algorithm.scaffold if isinstance(algorithm, WarmStarted) else algorithm
     if not isinstance(scaffold, Scaffold):
         raise ValueError(
-            f"algorithm must be Scaffold, or WarmStarted, for its theorems, got {algorithm!r}"
+            f"algorithm must be Scaffold or WarmStarted for SCAFFOLD's theorems, got {algorithm!r}"
         )
     return scaffold
 

@@ -49,13 +49,13 @@ def read_baseline(path: Path) -> Baseline:
         columns = _columns(header)
         if columns is None:
             raise ValueError(
-                f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)}, the same and "
-                f"evidence, or that of a verdict table, got {shown(header)}"
+                f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)}, with or without "
+                f"evidence at the end, or that of a verdict table, got {shown(header)}"
             )
         for line, row in enumerate(reader, start=2):
             try:
                 if len(row) != len(header):
-                    raise ValueError("a row of another length than the header")
+                    raise ValueError("the row's length differs from the header's")
                 cells = (read_text(row[i]) for i in columns)
                 theorem, reading, regime, outcome, ratio, *evidence = cells
                 grade = evidence[0] if evidence else ""

@@ -174,7 +174,7 @@ def curve(
         settings = [shown(value) for value in values]
         return statement.curve_over(settings, np.asarray(values, dtype=np.float64), drawing)
     if values is not None:
-        raise ValueError("shown must be a function of values where they are given, got a setting")
+        raise ValueError("shown must be a function of values if values are given, got a setting")
     return statement.curve(shown, drawing) if bound else statement.curve_of_quantity(shown, drawing)
 
 

@@ -121,7 +121,7 @@ def compare(
         statements = [one for one in registered() if one.fields_of_run()]
     chosen = [one for one in statements if not one.axes]
     if not chosen:
-        raise ValueError("statements must have an inequality among them, got orders only")
+        raise ValueError("statements must include an inequality, got orders only")
     sampling = Sampling(replicas, seed, FAMILY_ERROR_PROBABILITY / len(chosen))
     answers = []
     for statement in _each(chosen, progress):
@@ -386,7 +386,8 @@ def at_own_steps(
     points = validation.whole_number("points", points, at_least=1)
     if setting.problem.mu <= 0:
         raise ValueError(
-            f"problem must be strongly convex to bring bounds to one measure, got {setting.problem}"
+            "problem must be strongly convex so that bounds can be converted to one measure, got "
+            f"{setting.problem}"
         )
     if statements is None:
         statements = [one for one in registered() if one.own_run or one.fields_of_run()]

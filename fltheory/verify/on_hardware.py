@@ -194,8 +194,8 @@ def _measurable(statement: Statement) -> Theorem:
     fields = statement.fields_of_run()
     if not fields or not fields <= known:
         raise ValueError(
-            f"theorems must be ones whose quantities are measured on runs, as sa-fl/5, "
-            f"got {statement.id}"
+            "theorems must be ones whose quantities are measured on runs, e.g. sa-fl/5, got "
+            f"{statement.id}"
         )
     return cast("Theorem", statement)
 

@@ -224,7 +224,7 @@ def _makes(setting: Setting, name: str, value: float) -> bool:
 
 def _safari(setting: Setting, name: str) -> Safari:
     if not isinstance(setting.algorithm, Safari):
-        raise ValueError(f"{name} must belong to the algorithm, which is {setting.algorithm!r}")
+        raise ValueError(f"{name} must be a parameter of the algorithm, got {setting.algorithm!r}")
     return setting.algorithm
 
 
@@ -405,7 +405,7 @@ def check_map(theorem: Statement, x: MapAxis, y: MapAxis) -> None:
     if theorem.axes:
         raise ValueError(f"theorem must be an inequality to be mapped, got {theorem.id}")
     if x.name == y.name:
-        raise ValueError(f"y must be another parameter than x, got {y.name!r} twice")
+        raise ValueError(f"y must differ from x, got {y.name!r} for both")
 
 
 def setting_at(setting: Setting | Family, values: Mapping[str, float]) -> Setting:

@@ -187,8 +187,8 @@ def best_bound(
     if isinstance(algorithm, FedVarp | Scaffold | Mifa):
         if measured is not DISTANCE:
             raise ValueError(
-                "client_class must be a ClientClass for a method with memory, of which the "
-                f"distance to x* is bounded, not a {measured.speed} of F; got {client_class!r}"
+                "client_class must be a ClientClass for a method with memory, where the bound is "
+                f"on the distance to x*, not on a {measured.speed} of F; got {client_class!r}"
             )
         a_memory = MemoryRound.of(algorithm, participation)
         return lyapunov_bound_of(a_memory, _convex(client_class), rate)
@@ -244,11 +244,11 @@ def _of_schedule(
     if measure == "loss" or measured is not DISTANCE or numbers or best_weights or rich:
         raise ValueError(
             "measure must be 'distance' or 'last', without a rate, best_weights or rich, for steps "
-            "that change or the last model"
+            "that change or for the last model"
         )
     if rounds is None:
         raise ValueError(
-            "rounds and start_distance must be given for steps that change or the last model"
+            "rounds and start_distance must be given for steps that change or for the last model"
         )
     count = validation.whole_number("rounds", rounds, at_least=1)
     played = [in_number(index) for index in range(1, count + 1)]

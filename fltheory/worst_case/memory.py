@@ -74,7 +74,7 @@ class MemoryRound:
     n_clients : int
         N.
     participants : int
-        m; 0 where each client is present by itself.
+        m; 0 where clients are present independently.
     probability : Fraction
         That a client is present.
     surprise : Fraction
@@ -103,13 +103,13 @@ class MemoryRound:
         """
         if not isinstance(algorithm, FedVarp | Scaffold | Mifa):
             raise ValueError(
-                "algorithm must be FedVarp, Scaffold or Mifa, got "
-                f"{type(algorithm).__name__}: its memory is not each client's last gradient alone"
+                f"algorithm must be FedVarp, Scaffold or Mifa, got {type(algorithm).__name__}: its "
+                "memory is not just each client's last gradient"
             )
         if algorithm.local_steps != 1:
             raise ValueError(
-                f"local_steps must be 1, got {algorithm.local_steps}: after more, memory is no "
-                "gradient at one point"
+                f"local_steps must be 1, got {algorithm.local_steps}: with more, the memory is not "
+                "a gradient at a single point"
             )
         n_clients, participants, probability = _sampling(algorithm, participation)
         mifa = isinstance(algorithm, Mifa)
@@ -149,12 +149,12 @@ def _sampling(
     if not participation.independent:
         raise ValueError(
             f"participation must be UniformSubset or Bernoulli, got {name}: its rounds depend on "
-            "the past, and one inequality is to hold for each of them"
+            "the past, and one inequality must hold for every round"
         )
     if process.client_chains is None:
         raise ValueError(
             f"participation must be UniformSubset or Bernoulli, got {name}: clients must be "
-            "interchangeable, drawn uniformly or present by themselves"
+            "interchangeable, drawn uniformly or present independently"
         )
     if not isinstance(algorithm, Mifa):
         raise ValueError(
@@ -180,12 +180,13 @@ def checked_class(clients: ClientClass) -> ClientClass:
     """
     if clients.sigma > 0 or clients.server_sigma > 0:
         raise ValueError(
-            "client_class must be without noise: memory would keep it, and be no gradient any more"
+            "client_class must be without noise: the memory would keep it and would no longer be a "
+            "gradient"
         )
     if clients.mu == 0:
         raise ValueError(
-            "mu must be above 0: without strong convexity no rate is below 1, and memory of zero "
-            "need not be a gradient of the client's"
+            "mu must be above 0: without strong convexity no rate is below 1, and a memory of zero "
+            "need not be a gradient of the client"
         )
     return clients
 

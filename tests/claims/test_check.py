@@ -291,7 +291,7 @@ def test_a_theorem_about_independent_rounds_is_refused_to_chains() -> None:
     chain = FiniteChain(cycle, np.eye(setting.problem.n_clients))
     assert chain.fixed_size == 1
     dependent = Setting(setting.algorithm, setting.problem, chain, setting.rounds, setting.x0)
-    with pytest.raises(ValueError, match=r"independent over rounds .* FiniteChain\(10 states"):
+    with pytest.raises(ValueError, match=r"independent across rounds .* FiniteChain\(10 states"):
         check(theorems.get("sa-fl/5"), dependent)
 
 

@@ -220,7 +220,9 @@ def test_a_direction_has_one_axis() -> None:
         if (item.id, item.reading) == ("fedar/weight", "printed")
     )
     assert isinstance(claim, DirectionClaim)
-    with pytest.raises(ValueError, match="axes of the claim 'fedar/weight' must be one, got 2"):
+    with pytest.raises(
+        ValueError, match="axes of the claim 'fedar/weight' must be exactly one, got 2"
+    ):
         replace(claim, axes=claim.axes * 2)
 
 

@@ -90,8 +90,8 @@ def test_certify_shows_the_rate_that_a_lyapunov_function_proves(
     [
         ("", "the file is empty"),
         ("[]", "must be an object with fields"),
-        ("{}", "theorem: the field is missing, or no text"),
-        ('{"kind": "another"}', "theorem: the field is missing, or no text"),
+        ("{}", "theorem: the field is missing, or is not text"),
+        ('{"kind": "another"}', "theorem: the field is missing, or is not text"),
         ("fltheory", "not JSON: Expecting value: line 1 column 1 (char 0)"),
         ("\xff", "not JSON: 'utf-8' codec"),
     ],

@@ -81,7 +81,10 @@ def test_theorems_at_their_own_steps(fltheory_command, tmp_path) -> None:
         "HOLDS",
     ]
     assert "the bound times 2/mu" in out
-    assert "fedavg-li/1 (printed), fedavg-li/1 (from w_1): participation must be everybody" in out
+    assert (
+        "fedavg-li/1 (printed), fedavg-li/1 (from w_1): participation must include every client"
+        in out
+    )
     document = json.loads(places[0].read_text())
     (one,) = [one for one in document["over_rounds"] if "printed" in one["readings"]]
     assert document["measure"] == "distance"

@@ -53,7 +53,7 @@ def test_corrected_is_one_statement_and_of_a_refuted_one(fltheory_command) -> No
     assert "reading must be left out with --corrected, got 'derived'" in err
     status, _, err = fltheory_command("explain", "lemmas/separation", "--corrected")
     assert status == 2
-    assert "theorem must be refuted to be corrected" in err
+    assert "theorem must have a recorded refutation to be corrected" in err
 
 
 def test_only_symbols_that_a_statement_uses_are_listed(fltheory_command) -> None:

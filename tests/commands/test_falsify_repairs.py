@@ -27,4 +27,6 @@ def test_a_reading_without_separate_mends_is_searched_as_a_whole(fltheory_comman
 def test_a_theorem_that_is_not_refuted_says_so(fltheory_command) -> None:
     status, _, err = fltheory_command("falsify", "fedau/1", "--repairs")
     assert status == 2
-    assert err.startswith("fltheory: theorem must be refuted to be corrected, got fedau/1")
+    assert err.startswith(
+        "fltheory: theorem must have a recorded refutation to be corrected, got fedau/1"
+    )

@@ -44,7 +44,7 @@ def test_a_map_of_any_statement_needs_no_options(
     ("options", "message"),
     [
         (("--x", "colour"), "parameter must be one of"),
-        (("--x", "rounds"), "y must be another parameter than x"),
+        (("--x", "rounds"), "y must differ from x"),
         (("--regime", "calm"), "regime must be one of i.i.d."),
         (("--points", "1"), "points must be a whole number"),
         (("--set", "q"), "--set must be name=value, got 'q'"),

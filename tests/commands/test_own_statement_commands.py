@@ -50,7 +50,10 @@ def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) ->
         (("map", "my/1"), "theorem must have a regime or a family to be mapped, got my/1"),
         (("verify", "my"), "theorems must have a regime to be verified, got my/1, which have none"),
         (("falsify", "my/1"), "settings must be given for my/1, which has no regimes"),
-        (("falsify", "my/1", "--repairs"), "theorem must be refuted to be corrected, got my/1"),
+        (
+            ("falsify", "my/1", "--repairs"),
+            "theorem must have a recorded refutation to be corrected, got my/1",
+        ),
         (("prove", "my/1"), "number of D_0 must be a formula in numbers of a setting for my/1"),
     ],
 )

@@ -124,7 +124,7 @@ def test_bad_input_is_one_line(fltheory_command) -> None:
         (("sa-fl/5", "--q", "half"), "q must be a fraction at least 0"),
         (("sa-fl/5", "--local-steps", "0"), "local_steps must be a whole number of at least 1"),
         (("fedprox/4",), "theorem must bound E||x_R - x*||^2"),
-        (("sa-fl/4", "--heterogeneity", "optimum"), "client_class must be of heterogeneity"),
+        (("sa-fl/4", "--heterogeneity", "optimum"), "client_class must have heterogeneity"),
         (("sa-fl/5", "--heterogeneity", "none"), "heterogeneity must be one of"),
         (("sa-fl/5", "--mu", "2"), "mu must be below L = 1"),
     ):
@@ -167,7 +167,7 @@ def test_prove_of_a_run_takes_a_regime_and_refuses_what_it_cannot_prove(fltheory
     status, out, _ = fltheory_command("prove", "fedau/2-option-1", "--regime", "equal weights")
     assert (status, "INAPPLICABLE here" in out, "PROVED: " in out) == (0, True, True)
     for arguments, message in (
-        (("fedau/2-option-1", "--regime", "Markov"), "a_round must be of clients without corr"),
+        (("fedau/2-option-1", "--regime", "Markov"), "a_round must have clients that are uncorr"),
         (("fedau/2-option-1", "--regime", "FedAU"), "algorithm must be WeightedFedAvg, Unbiased"),
         (("local-gd/1", "--regime", "usual"), "local_steps must be 1 for LocalSgd"),
         (("local-gd/1", "--regime", "none"), "regime must be one of"),
@@ -221,7 +221,7 @@ def test_what_rocq_does_not_know_is_told_before_the_search(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--client-lr", "3"], "no finite floor was found at K = 1, client_lr = 3: a smaller step"),
+        (["--client-lr", "3"], "no finite floor was found at K = 1, client_lr = 3: try a smaller"),
         (["--rounds", "0"], "--rounds must be at least 1, got 0"),
         (["--local-steps", "0"], "--local-steps must be at least 1, got 0"),
         (["--correlation", "1"], "correlation must be in (-1, 1), got 1 for client 0"),

@@ -80,7 +80,7 @@ def test_bad_arguments_are_named() -> None:
         Parameter("x", 0, 2, 1, "")
     with pytest.raises(ValueError, match=r"high of x must be a finite number"):
         Parameter("x", 1, float("inf"), 1, "")
-    with pytest.raises(ValueError, match=r"parameters must have names of their own"):
+    with pytest.raises(ValueError, match=r"parameters must have distinct names"):
         Family(make, (PARAMETERS[0], PARAMETERS[0]))
     with pytest.raises(ValueError, match=r"parameter must be one of step, rounds, shift, got 'q'"):
         FAMILY.setting(q=1.0)

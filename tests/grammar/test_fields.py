@@ -63,9 +63,7 @@ def test_no_meanings_at_all_are_told_when_it_is_registered(tmp_path: Path) -> No
     assert changed == 9
     path = tmp_path / "mine.py"
     path.write_text(text)
-    with pytest.raises(
-        ValueError, match="got D_0, K, L, N, R, eta_c, m, mu, sigma without a meaning"
-    ):
+    with pytest.raises(ValueError, match="got D_0, K, L, N, R, eta_c, m, mu, sigma without one"):
         theorems.load(path)
 
 
@@ -80,5 +78,5 @@ def test_a_number_that_is_none_is_named_with_its_file(value: Any) -> None:
 
 def test_a_symbol_that_nobody_declared_is_told_when_it_is_registered() -> None:
     undeclared = replace(MINE, bound=MINE.bound * sp.Symbol("c"))
-    with pytest.raises(ValueError, match="got c without a meaning: declare each by"):
+    with pytest.raises(ValueError, match="got c without one: declare each with"):
         theorems.load([undeclared])

@@ -43,7 +43,7 @@ def test_a_fault_says_why_and_what_mends_it(changed: dict[str, Any], message: st
 
 def test_what_mends_a_statement_is_another_reading() -> None:
     assert replace(own.TRUE, refutations=(FAULT,)).refutations == (FAULT,)
-    with pytest.raises(ValueError, match="must be another one than its own"):
+    with pytest.raises(ValueError, match="must differ from its own"):
         replace(own.TRUE, refutations=(replace(FAULT, reading=own.TRUE.reading),))
     with pytest.raises(ValueError, match=r"regimes of a refutation of .* must be among its own"):
         replace(own.TRUE, refutations=(replace(FAULT, regimes=("unusual",)),))

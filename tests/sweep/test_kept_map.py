@@ -52,7 +52,7 @@ def test_what_cannot_be_known_again_is_refused(kept: KeptWork) -> None:
     start = theorem.regimes["q = 0"].setting
     with pytest.raises(ValueError, match="theorem must be registered to be kept"):
         map_into(kept, replace(theorem, note="another"), start, Q, ROUNDS)
-    with pytest.raises(ValueError, match="y must be another parameter than x"):
+    with pytest.raises(ValueError, match="y must differ from x"):
         map_into(kept, theorem, start, Q, Q)
     # Another algorithm than the statement's: a point without a verdict.
     other = Setting(

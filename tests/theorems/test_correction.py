@@ -58,7 +58,7 @@ def test_what_the_proof_asks_for_besides_has_a_star() -> None:
 @pytest.mark.parametrize(
     ("identifier", "message"),
     [
-        ("ca-fed/1", "theorem must be refuted to be corrected, got ca-fed/1"),
+        ("ca-fed/1", "theorem must have a recorded refutation to be corrected, got ca-fed/1"),
         ("sa-fl/9", "id must be a registered theorem"),
     ],
 )

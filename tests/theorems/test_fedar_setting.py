@@ -87,7 +87,7 @@ def test_settings_of_another_kind_are_named() -> None:
     assert fedar_of(scheduled) == FedAR(0.1, 1)
     with pytest.raises(ValueError, match=r"algorithm must be FedAR, or Scheduled.* got FedAvg"):
         fedar_of(setting(algorithm=FedAvg(0.1, 1)))
-    with pytest.raises(ValueError, match="participation must be known beforehand"):
+    with pytest.raises(ValueError, match="participation must be fixed in advance"):
         fedar.THEOREM_1.theorem.constants(setting(Bernoulli([0.5, 0.5])))
 
 

@@ -132,8 +132,11 @@ def test_the_limit_of_cycles_is_taken_over_a_cycle() -> None:
     [
         ({"algorithm": FedAvg(0.1, 2)}, "algorithm must be FedAU or WeightedFedAvg"),
         ({"participation": UniformSubset(2, 1)}, "participation must be Bernoulli, MarkovOnOff or"),
-        ({"participation": MarkovOnOff(P, 0.5, start=[0, 1])}, "drawn from its stationary law"),
-        ({"participation": MarkovOnOff([0.0, 0.5], 0.0)}, "possible for every client"),
+        (
+            {"participation": MarkovOnOff(P, 0.5, start=[0, 1])},
+            "start in its stationary distribution",
+        ),
+        ({"participation": MarkovOnOff([0.0, 0.5], 0.0)}, "positive probability for every client"),
         (
             {"problem": QuadraticProblem([[1.0]], [[0.0], [1.0]], target_weights=[0.3, 0.7])},
             "target_weights must be equal",

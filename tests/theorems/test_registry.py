@@ -161,9 +161,9 @@ def test_statements_come_once_in_the_order_of_the_beginnings() -> None:
 
 
 def test_what_is_loaded_holds_statements_alone() -> None:
-    with pytest.raises(ValueError, match="source must hold statements alone, got 3 in it"):
+    with pytest.raises(ValueError, match="source must contain only statements, got 3"):
         theorems.load([3])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="source must hold statements alone, got 'sa-fl/5' in it"):
+    with pytest.raises(ValueError, match="source must contain only statements, got 'sa-fl/5'"):
         theorems.load(name for name in ["sa-fl/5"])  # type: ignore[misc]
 
 

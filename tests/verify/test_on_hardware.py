@@ -184,7 +184,7 @@ def test_all_readings_apply_the_same_constants():
 
 @pytest.mark.parametrize("name", ["sa-fl/4", "sa-fl/corollary-2", "ca-fed/1"])
 def test_only_what_is_measured(name):
-    with pytest.raises(ValueError, match=f"theorems must be ones .* as sa-fl/5, got {name}"):
+    with pytest.raises(ValueError, match=f"theorems must be ones .* e.g. sa-fl/5, got {name}"):
         check_on_hardware(theorems.get(name), made_up())
 
 

@@ -174,8 +174,10 @@ def test_what_does_not_apply_says_why() -> None:
     asked = theorems.registered("fedavg-li/1", "proxskip/6")
     partial = at_own_steps(setting(UniformSubset(4, 2)), asked, points=1)
     why = {answer.statement.name: answer.reason for answer in partial.silent}
-    assert why["fedavg-li/1 (printed)"].startswith("participation must be everybody")
-    assert "participation must be everybody" in why["proxskip/6 (printed)"]
+    assert why["fedavg-li/1 (printed)"].startswith(
+        "participation must include every client in every round"
+    )
+    assert "participation must include every client in every round" in why["proxskip/6 (printed)"]
     noisy = at_own_steps(setting(sigma=1.0), theorems.registered("local-gd/1"), points=1)
     assert not noisy.bounds
     assert all(answer.reason.startswith("exact gradients") for answer in noisy.silent)
@@ -188,7 +190,7 @@ def test_nothing_is_followed_for_a_theorem_that_does_not_speak_of_the_setting(mo
     setting = Setting(FedAvg(0.1, 2), problem, UniformSubset(2, 1), 9, [4.0])
     statement = theorems.get("fedavg-li/1")
     monkeypatch.setattr(along_run, "truth", None)
-    with pytest.raises(ValueError, match="participation must be everybody"):
+    with pytest.raises(ValueError, match="participation must include every client in every round"):
         statement.compared(statement.own_run.make(setting), Sampling(2, 0, 0.1))
 
 

@@ -48,7 +48,7 @@ def test_by_default_every_inequality_about_a_run_is_asked() -> None:
 
 
 def test_orders_alone_are_nothing_to_compare() -> None:
-    with pytest.raises(ValueError, match="must have an inequality among them"):
+    with pytest.raises(ValueError, match="must include an inequality"):
         compare(SETTING, theorems.registered("sa-fl/corollary-1"))
 
 

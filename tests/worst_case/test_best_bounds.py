@@ -78,7 +78,7 @@ def test_every_number_of_clients_is_bounded_by_its_worst() -> None:
         ),
         ((SAGA, EVERYBODY, SmoothClass(1)), {}, "must be a ClientClass for a method with memory"),
         ((ALONE, EVERYBODY, CLIENTS), {"gap": "1", "decrease": "1"}, "gap must not be given"),
-        ((ALONE, EVERYBODY, SmoothClass(1)), {"measure": "distance"}, "must be of convex clients"),
+        ((ALONE, EVERYBODY, SmoothClass(1)), {"measure": "distance"}, "must have convex clients"),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -63,7 +63,7 @@ def local_sgd(setting: Setting) -> LocalSgd:
     everybody = setting.participation.fixed_size == problem.n_clients
     if method.sampled == "steps" and not everybody:
         raise ValueError(
-            f"participation must be everybody where those present step, got "
+            "participation must include every client in every round where sampled is 'steps', got "
             f"{setting.participation!r}"
         )
     return method
@@ -292,7 +292,9 @@ def availability_rows(setting: Setting) -> list[list[Fraction]]:
     """
     who = setting.participation
     if not isinstance(who, Bernoulli | VaryingBernoulli):
-        raise ValueError(f"participation must be independent over clients and rounds, got {who!r}")
+        raise ValueError(
+            f"participation must be independent across clients and rounds, got {who!r}"
+        )
     return [[as_fraction(p) for p in row] for row in np.atleast_2d(who.availability)]
 
 
@@ -313,7 +315,9 @@ def fedawe_of(setting: Setting) -> FedAWE:
         raise ValueError(f"algorithm must be FedAWE, got {setting.algorithm!r}")
     problem: Any = setting.problem
     if not isinstance(problem, QuadraticProblem):
-        raise ValueError(f"problem must be a QuadraticProblem for theorems on FedAWE: {problem!r}")
+        raise ValueError(
+            f"problem must be a QuadraticProblem for theorems on FedAWE, got {problem!r}"
+        )
     if (problem.alpha != problem.alpha[0]).any():
         raise ValueError(f"target_weights must be equal, as in F of (1), got {problem.alpha}")
     return setting.algorithm
@@ -572,9 +576,9 @@ class WaitingModels(QuadraticModels):
         for client, chances in enumerate(zip(*rows, strict=True)):
             if max(chances) < 1:
                 raise ValueError(
-                    f"availability must be 1 for every client in one of the rounds that repeat, "
-                    f"for more than {_STEP_BY_STEP} rounds, got at most "
-                    f"{float(max(chances)):g} for client {client}"
+                    "availability must be 1 for every client in some round of the period if there "
+                    f"are more than {_STEP_BY_STEP} rounds, got at most {float(max(chances)):g} "
+                    f"for client {client}"
                 )
         found: list[dict[Absences, None]] = [{} for _ in range(period)]
         waiting = [(first, 0)]

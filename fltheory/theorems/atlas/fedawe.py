@@ -207,7 +207,8 @@ def _curvatures(setting: Setting) -> Any:
         return None
     if problem.dim > 1:
         raise ValueError(
-            f"problem must have one Hessian for all, or one dimension, for beta, got {problem!r}"
+            "problem must have the same Hessian for every client, or one dimension, for beta, got "
+            f"{problem!r}"
         )
     return problem.hessians[:, 0, 0]
 

@@ -49,8 +49,8 @@ def _weights(setting: Setting) -> Any:
     problem: Any = setting.problem
     if not isinstance(problem, QuadraticProblem) or not problem.shared_hessian:
         raise ValueError(
-            "problem must be quadratic with one Hessian for all, so that Assumption 3 holds with "
-            f"beta = 1, got {problem!r}"
+            "problem must be quadratic with the same Hessian for every client, so that Assumption "
+            f"3 holds with beta = 1, got {problem!r}"
         )
     return np.asarray(setting.algorithm.aggregation_weights)
 
@@ -181,7 +181,9 @@ def _fednova(setting: Setting) -> tuple[Any, Any]:
     if not np.allclose(w.astype(float), problem.alpha.astype(float), rtol=1e-12):
         raise ValueError(f"client_weights must be the target weights, which define F, got {given}")
     if setting.participation.fixed_size != problem.n_clients:
-        raise ValueError(f"participation must be everybody, got {setting.participation!r}")
+        raise ValueError(
+            f"participation must include every client in every round, got {setting.participation!r}"
+        )
     return problem.alpha, np.broadcast_to(method.local_steps, (problem.n_clients,))
 
 

@@ -39,7 +39,10 @@ def _of_fedprox(setting: Setting) -> Setting:
     if not isinstance(method, FedProx):
         raise ValueError(f"algorithm must be FedProx for its theorem, got {method!r}")
     if method.client_weights is not None or (alpha != alpha[0]).any():
-        raise ValueError("client_weights and target_weights must be equal for FedProx's Theorem 4")
+        raise ValueError(
+            "client_weights must be left out and target_weights must all be equal for FedProx's "
+            "Theorem 4"
+        )
     drawn = setting.participation
     if not isinstance(drawn, UniformSubset) or drawn.excluded:
         raise ValueError(f"participation must be a uniform draw of K clients, got {drawn!r}")

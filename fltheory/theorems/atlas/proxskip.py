@@ -50,11 +50,17 @@ def _of_proxskip(setting: Setting) -> Setting:
         raise ValueError(f"algorithm must be ProxSkip for its theorems, got {setting.algorithm!r}")
     problem, alpha = setting.problem, setting.problem.alpha
     if not isinstance(problem, QuadraticProblem):
-        raise ValueError(f"problem must be a QuadraticProblem for ProxSkip's, got {problem!r}")
+        raise ValueError(
+            f"problem must be a QuadraticProblem for ProxSkip's theorems, got {problem!r}"
+        )
     if (alpha != alpha[0]).any():
-        raise ValueError(f"target_weights must be equal for ProxSkip's, got {alpha.tolist()}")
+        raise ValueError(
+            f"target_weights must be equal for ProxSkip's theorems, got {alpha.tolist()}"
+        )
     if setting.participation.fixed_size != problem.n_clients:
-        raise ValueError(f"participation must be everybody, got {setting.participation!r}")
+        raise ValueError(
+            f"participation must include every client in every round, got {setting.participation!r}"
+        )
     return setting
 
 

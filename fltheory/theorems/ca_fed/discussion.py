@@ -38,7 +38,10 @@ _ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 def _chain(setting: Setting) -> Process:
     chain = process_of(setting.participation)
     if not chain.mixes:
-        raise ValueError(f"participation must be a chain with a limit, got {chain!r}")
+        raise ValueError(
+            "participation must be a Markov chain that converges to a stationary distribution, got "
+            f"{chain!r}"
+        )
     return chain
 
 
@@ -65,10 +68,13 @@ def _slowest_mixing(setting: Setting) -> tuple[float, float]:
     """
     chain = _chain(setting)
     if is_exact(chain.marginals):
-        raise NotEnclosedError("powers of the chain's matrix are taken in floats")
+        raise NotEnclosedError("powers of the chain's matrix are computed in floats")
     states = chain.states()
     if states is None or states.limit is None:
-        raise ValueError(f"participation must be a chain with a limit, got {chain!r}")
+        raise ValueError(
+            "participation must be a Markov chain that converges to a stationary distribution, got "
+            f"{chain!r}"
+        )
     # P^t - 1 pi' is the t-th power of P - 1 pi': so no small difference is divided by lambda^t.
     away = states.backward(np.eye(states.limit.size)) - states.limit
     step, power = away / chain.mixing.rate, np.eye(states.limit.size) - states.limit
@@ -88,7 +94,7 @@ def _rate_of_product(setting: Setting) -> tuple[float, float]:
     chains = _chain(setting).client_chains
     if chains is None:
         raise ValueError(
-            f"participation must be of independent clients, got {setting.participation!r}"
+            f"participation must be independent across clients, got {setting.participation!r}"
         )
     moduli = [abs(value) for value in chains.correlation]
     products = [

@@ -83,8 +83,8 @@ def of_iterates(setting: Setting) -> Setting:
     """Return the setting; ValueError for another kind, or where the model is an average."""
     if view_of(setting).averaging.averages:
         raise ValueError(
-            "algorithm must be the Projected(...) that is averaged, not AveragedIterate, for the "
-            f"lemmas of CA-Fed, got {setting.algorithm!r}"
+            "algorithm must be the Projected(...) inside AveragedIterate, which CA-Fed's lemmas "
+            f"are about, got {setting.algorithm!r}"
         )
     return setting
 

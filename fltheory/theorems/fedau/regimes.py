@@ -95,7 +95,10 @@ def _own(setting: Setting) -> Setting:
     there: Any = Bernoulli([1.0] * who.n_clients) if everybody else who
     p = there.marginals
     if p.min() <= 0:
-        raise ValueError("participation must be possible for every client, got one never there")
+        raise ValueError(
+            "participation must have positive probability for every client, got one that never "
+            "participates"
+        )
     return _Instance(
         setting.problem,
         there,

@@ -63,9 +63,14 @@ class FedAUSetting(ReadOnlyArrays):
                 f"FedAU, got {participation!r}"
             )
         if chains is not None and (chains.first != participation.marginals).any():
-            raise ValueError("participation must be drawn from its stationary law, got a start")
+            raise ValueError(
+                "participation must start in its stationary distribution, got another start"
+            )
         if participation.marginals.min() <= 0:
-            raise ValueError("participation must be possible for every client, got one never there")
+            raise ValueError(
+                "participation must have positive probability for every client, got one that never "
+                "participates"
+            )
         alpha = setting.problem.alpha
         if not (
             (alpha == alpha[0]).all()

@@ -550,7 +550,9 @@ def _gradient_where_fedavg_ends(setting: Setting) -> tuple[Any, float]:
     problem: Any = setting.problem
     presence = process_of(setting.participation).marginals
     if not np.isfinite(float(problem.sigma_G)):
-        raise ValueError("problem must have clients of one Hessian for the error ball of FedAvg")
+        raise ValueError(
+            "problem must have the same Hessian for every client for the error ball of FedAvg"
+        )
     mean = (presence[:, None] * problem.optima).sum(axis=0) / presence.sum()
     gradient = problem.mean_hessian @ (mean - problem.x_star)
     return (gradient * gradient).sum(), 2.0**-40

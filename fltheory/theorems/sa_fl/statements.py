@@ -112,8 +112,8 @@ def as_safari(setting: Setting) -> Setting:
         )
     if not participation.independent:
         raise ValueError(
-            "participation must be independent over rounds for the theorems of SA-FL, "
-            f"got {participation!r}, which has memory"
+            "participation must be independent across rounds for the theorems of SA-FL, got "
+            f"{participation!r}, which has memory"
         )
     if participation.fixed_size is None:
         raise ValueError(

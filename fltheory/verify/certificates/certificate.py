@@ -129,7 +129,7 @@ def _algorithm_text(algorithm: Algorithm | Schedule) -> Document:
         sampled, first = found.pop("sampled"), found.pop("first_average")
         if sampled != "steps" or first not in (None, str(algorithm.local_steps)):
             raise ValueError(
-                "algorithm must have sampled 'steps' and its first average after local_steps to be "
+                "algorithm must have sampled = 'steps' and first_average = local_steps to be "
                 f"certified, got sampled {sampled!r} and first_average {first}"
             )
     # Thirds have no decimals that sum to one.
@@ -142,7 +142,9 @@ def _participation_text(participation: Participation) -> Document:
     """Return the fields that the checker knows of a process, as it wants them."""
     kind = type(participation)
     if getattr(processes, kind.__name__, None) is not kind or kind.__name__ not in PARTICIPATIONS:
-        raise ValueError(f"participation must be known to certificates, got {kind.__name__}")
+        raise ValueError(
+            f"participation must be of a kind that certificates support, got {kind.__name__}"
+        )
     given: Document = {"name": kind.__name__}
     for name in PARTICIPATIONS[kind.__name__]:
         value = getattr(participation, name)
@@ -400,7 +402,7 @@ def _document_of(path: Path | str) -> dict[str, Any]:
         document = parsed(text)
         for name in ("theorem", "reading"):
             if not isinstance(document.get(name), str):
-                raise CertificateError(f"{name}: the field is missing, or no text")
+                raise CertificateError(f"{name}: the field is missing, or is not text")
     except CertificateError as error:
         why = error if text.strip() else "the file is empty"
         raise CertificateError(
@@ -430,4 +432,4 @@ def _compare_statement(found: Any, registered: Mapping[str, Any]) -> None:
         raise CertificateError("statement: the field is missing")
     for name, text in registered.items():
         if found.get(name) != text:
-            raise CertificateError(f"statement.{name}: is not the registered statement's")
+            raise CertificateError(f"statement.{name}: differs from the registered statement's")

@@ -232,7 +232,7 @@ def _combined(kind: ast.operator, first: Span, second: Span, bits: int) -> Span:
             return _product(first, _inverse(second))
         case ast.Pow():
             return _power(first, second, bits)
-    raise CertificateError(f"statement: {type(kind).__name__} is not an operation in formulas")
+    raise CertificateError(f"statement: {type(kind).__name__} is not allowed in formulas")
 
 
 def _called(name: str, spans: list[Span], bits: int) -> Span:
@@ -243,7 +243,7 @@ def _called(name: str, spans: list[Span], bits: int) -> Span:
     if name in ("Min", "Max") and spans:
         pick = min if name == "Min" else max
         return pick(low for low, _ in spans), pick(high for _, high in spans)
-    raise CertificateError(f"statement: {name[:60]} is not a function in formulas")
+    raise CertificateError(f"statement: {name[:60]} is not a known function")
 
 
 def _short(span: Span) -> Span:
@@ -310,7 +310,9 @@ def _whole_root(number: int, degree: int) -> int:
 def _log(span: Span, bits: int) -> Span:
     """Return fractions around a natural logarithm."""
     if span[1] <= 0:
-        raise CertificateError("statement: a formula takes a logarithm of no positive number")
+        raise CertificateError(
+            "statement: a formula takes the logarithm of a number that is not positive"
+        )
     if span[0] <= 0:
         raise _UndecidedError
     return _log_of(span[0], bits)[0], _log_of(span[1], bits)[1]
@@ -517,7 +519,7 @@ def _clients(place: str, found: Any) -> _Clients:
     _must(f"{place}.target_weights", len(weights) == n, f"one for each of {n} clients", weights)
     levels = [_not_negative(f"{place}.{name}", raw[name]) for name in ("sigma", "server_sigma")]
     shares = _each(_not_negative, n)(f"{place}.noise_shares", raw.get("noise_shares", ["1"] * n))
-    _must(f"{place}.noise_shares", max(shares) == 1, "one at least, and at most, 1", max(shares))
+    _must(f"{place}.noise_shares", max(shares) == 1, "1 as the largest", max(shares))
     return _Clients(hessians, optima, levels[0], levels[1], weights, shares)
 
 
@@ -1373,7 +1375,7 @@ def _setting(found: Any) -> _Setting:
     longest = max(bits_of(1 - method.lr(1) * e) for e in entries)
     given = method.parameters["local_steps"]
     steps = max(given) if isinstance(given, list) else given
-    wanted = "fewer, as fractions grow too long"
+    wanted = "fewer, because fractions grow too long"
     is_short = steps * (longest + 20) * d * n <= MOST_LOCAL_BITS
     _must("setting.algorithm.local_steps", is_short, wanted, steps)
     for sizes in filter(None, (method.steps, method.averaged)):
@@ -1612,8 +1614,8 @@ class _Run:
         is_falling = method.steps is not None and method.steps.offset is not None
         if method.averaged or is_falling or method.name in _NOT_PLAIN:
             raise CertificateError(
-                "statement: participant_gradient_sum must be of plain local SGD from the model, "
-                "with one step size"
+                "statement: participant_gradient_sum needs plain local SGD, started at the server "
+                "model, with one step size"
             )
         for chance, present in self._w.law.sets(place):
             r = _Round(self.block, self._start, (), present, method.lr(1),
@@ -1960,7 +1962,9 @@ def _minimiser_of_biased(known: _Known) -> list[Fraction]:
 
 def _control_gap(known: _Known, bits: int) -> Fraction:
     if known.w.method.name != "Scaffold" or known.w.method.is_warm:
-        raise CertificateError("statement.symbols: control_gap is that of controls of zero")
+        raise CertificateError(
+            "statement.symbols: control_gap is known only for controls that start at zero"
+        )
     clients = known.w.clients
     pairs = zip(clients.hessians, clients.optima, strict=True)
     squares = (_square(_applied(h, _apart(known.star, c))) for h, c in pairs)
@@ -1970,13 +1974,15 @@ def _control_gap(known: _Known, bits: int) -> Fraction:
 def _mixing(known: _Known) -> tuple[Fraction, Fraction]:
     rate, factor = known.w.law.mixing or (_ONE, None)
     if factor is None:
-        raise CertificateError("statement.symbols: mixing is known of chains of single clients")
+        raise CertificateError("statement.symbols: mixing is known only for one chain per client")
     return rate, factor
 
 
 def _rate(known: _Known) -> Fraction:
     if known.w.law.mixing is None:
-        raise CertificateError("statement.symbols: mixing is known of chains of single clients")
+        raise CertificateError(
+            "statement.symbols: mixing is known only for one chain per client, or for two states"
+        )
     return known.w.law.mixing[0]
 
 
@@ -2008,7 +2014,9 @@ def _around_ball(known: _Known, bits: int) -> list[tuple[Fraction, Span]]:
     centre, radius = _ball(known)
     for hessian, point in zip(known.w.clients.hessians, known.w.clients.optima, strict=True):
         if hessian != _weighed((hessian[0][0], _unit(len(hessian)))):
-            raise CertificateError("statement.symbols: suprema over W need Hessians h I")
+            raise CertificateError(
+                "statement.symbols: suprema over W need Hessians that are multiples of I"
+            )
         low, high = _norm(_apart(centre, point), bits)
         found.append((hessian[0][0], (low + radius, high + radius)))
     return found
@@ -2148,7 +2156,7 @@ def _tightest(known: _Known, bits: int) -> tuple[Fraction, Fraction]:
     """Return F - F* and F_B - F_B* where ``F - 2 (L/mu)^2 F_B`` is largest."""
     (least, L), (mu, most) = known.number("L", bits), known.number("mu", bits)
     if (least, mu) != (L, most):
-        raise CertificateError("statement.symbols: the tightest point needs L, mu in fractions")
+        raise CertificateError("statement.symbols: the tightest point needs L and mu as fractions")
     clients, shares = known.w.clients, _importance(known.w)
     mean, bent, star = clients.hessian(clients.alpha), clients.hessian(shares), known.star
     apart, steep = _minimiser_of_biased(known), 2 * (L / mu) ** 2
@@ -2194,7 +2202,9 @@ def _price(known: _Known, bits: int) -> tuple[Span, Span]:
 
 def _quietness(w: _Setting) -> list[Fraction]:
     if not all(w.clients.shares):
-        raise CertificateError("statement.symbols: (12) has no one minimiser with silent clients")
+        raise CertificateError(
+            "statement.symbols: (12) has no unique minimiser if a client has no noise"
+        )
     return [1 / share**2 for share in w.clients.shares]
 
 
@@ -2282,7 +2292,9 @@ def _weight_errors(known: _Known) -> Iterator[tuple[Fraction, list[Fraction]]]:
     """Yield every client's p and ``E(p omega_t - 1)^2`` of FedAU's weights, t = 0 .. R - 1."""
     w, cutoff = known.w, known.parameter("cutoff")
     if w.method.name != "FedAU" or not w.law.is_independent:
-        raise CertificateError("statement.symbols: errors of weights are FedAU's, without memory")
+        raise CertificateError(
+            "statement.symbols: weight errors are known only for FedAU, with independent rounds"
+        )
     found: dict[Fraction, list[Fraction]] = {}
     for p in _availability(w):
         if p not in found:
@@ -2558,7 +2570,7 @@ class _Statement:
         spans = [series[r] for r in rounds]
         if weights == "1":
             return _REDUCTIONS[reduction](spans)[0]
-        _must(f"{place}.weights", reduction == "mean", "1 but for a mean", weights)
+        _must(f"{place}.weights", reduction == "mean", "1, except in a mean", weights)
         return self._weighted(weights, spans, rounds, bits)
 
     def _weighted(self, text: str, spans: list[Span], rounds: range, bits: int) -> Span:

@@ -190,8 +190,8 @@ def _starts(theorem: Statement, settings: Mapping[str, AnySetting] | None) -> di
         settings = {name: regime.setting for name, regime in theorem.regimes.items()}
     if not settings:
         raise ValueError(
-            f"settings must be given for {theorem.id}, which has no regimes, got none: a regime or "
-            "a family is where a search begins"
+            f"settings must be given for {theorem.id}, which has no regimes, got none: a search "
+            "starts from a setting, a regime or a family"
         )
     return dict(settings)
 

@@ -205,7 +205,7 @@ def with_other_clients(setting: AnySetting, rng: np.random.Generator) -> AnySett
     """
     process = process_of(setting.participation) if isinstance(setting, Setting) else None
     if process is None or process.uniform_draw is None:
-        raise ValueError(f"setting must exclude clients by name, got {setting!r}")
+        raise ValueError(f"setting must name the clients that it excludes, got {setting!r}")
     size, excluded = process.uniform_draw
     one = {int(rng.integers(process.n_clients))}
     other = UniformSubset(process.n_clients, size, excluded=tuple(one ^ set(excluded)))
@@ -540,7 +540,7 @@ class SettingSearch(Search[FoundSetting]):
         names = [item.name for item in fields(setting) if item.init]
         name = str(self._rng.choice(names))
         if type(other) is not type(setting):
-            raise ValueError(f"starts must be of one kind, got {other!r}")
+            raise ValueError(f"starts must all be of the same kind, got {other!r}")
         return replace(setting, **{name: getattr(other, name)})
 
     def _parent(self) -> tuple[str, AnySetting]:

@@ -117,9 +117,7 @@ class SafariRound:
         server_steps = _server_steps(theorem)
         q = self.q if self.q is not None else Fraction(1, 2) if server_steps else Fraction(1)
         if q < 1 and not server_steps:
-            raise ValueError(
-                f"q must be 1 for {theorem.id}, which has no step of the server's own, got {q}"
-            )
+            raise ValueError(f"q must be 1 for {theorem.id}, which has no server step, got {q}")
         usual = [min(_USUAL_PARTICIPANTS, self.eligible), self.eligible]
         drawn = usual if self.participants is None else [self.participants]
         steps = [_USUAL_LOCAL_STEPS, 1] if self.local_steps is None else [self.local_steps]
@@ -156,8 +154,8 @@ def _check_speaks_of(theorem: Theorem, a_round: OneRound) -> None:
         theorem.constants(Setting(a_round.algorithm, problem, drawn, 2, [1.0, 1.0]))
     except ValueError as error:
         raise ValueError(
-            f"theorem must speak of {type(a_round.algorithm).__name__} with clients drawn "
-            f"uniformly, which is what is proved here, but {theorem.id} does not: {error}"
+            f"theorem must be about {type(a_round.algorithm).__name__} with uniformly drawn "
+            f"clients to be proved here, but {theorem.id} is not: {error}"
         ) from error
 
 

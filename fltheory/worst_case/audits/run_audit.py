@@ -156,7 +156,9 @@ def audit_run(
     prove = row.prove
     if rich:
         if row.rich is None:
-            raise ValueError(f"rich must be left out for {theorem}: its proof has one function")
+            raise ValueError(
+                f"rich must be left out for {theorem}: its proof uses a single function"
+            )
         prove = row.rich
     found = prove(played)
     return RunAudit(statement, played, *row.printed(statement, played), found, row.note)
@@ -269,7 +271,7 @@ def _descent_of_everybody(setting: Setting) -> ProvedBound:
     always = process_of(setting.participation).marginals.min() == 1
     if not isinstance(method, FedAWE) or method.local_steps != 1 or not always:
         raise ValueError(
-            f"setting must be of FedAWE with everybody and one local step, got {setting!r}"
+            f"setting must be FedAWE with full participation and one local step, got {setting!r}"
         )
     plain = FedAvg(method.client_lr * method.server_lr, 1)
     return _descent(replace(setting, algorithm=plain, participation=UniformSubset(count, count)))
@@ -352,7 +354,7 @@ def _stretch(a_round: Played, count: int, clients: ClientClass, squared: float) 
     at(fastest)
     minimize_scalar(at, bounds=(fastest - 4, fastest), method="bounded", options={"xatol": 1e-3})
     if not found:
-        raise ArithmeticError("no rate below 1 was found: a smaller step has one")
+        raise ArithmeticError("no rate below 1 was found: try a smaller step")
     return _proved(min(found, key=value), value, _AT_OPTIMUM)
 
 

@@ -291,8 +291,8 @@ class TheoremForm(ABC):
             )
         if bound_in_numbers(theorem).has(_BOTH) and clients.sigma != clients.server_sigma:
             raise ValueError(
-                f"server_sigma must be sigma for {theorem.id}, which has one level for both, got "
-                f"{clients.server_sigma} and {clients.sigma}"
+                f"server_sigma must equal sigma for {theorem.id}, which has one noise level for "
+                f"both, got {clients.server_sigma} and {clients.sigma}"
             )
 
     @abstractmethod
@@ -419,8 +419,8 @@ def _fractions(theorem: Theorem, parts: dict[str, sp.Expr]) -> dict[str, Fractio
         value = part if part.is_Rational else sp.simplify(part)
         if not value.is_Rational:
             raise ValueError(
-                f"{name} of {theorem.id} must be a fraction at the numbers of a round to be "
-                f"proved, got {value}"
+                f"{name} of {theorem.id} must be a fraction at the round's numbers to be proved, "
+                f"got {value}"
             )
         found[name] = as_fraction(value)
     return found

@@ -84,8 +84,8 @@ class WorstClients(ReadOnlyArrays):
         participation, algorithm = self.participation, self.round.algorithm
         if participation.n_outcomes > _MOST_SETS:
             raise ValueError(
-                f"participation must have at most {_MOST_SETS} sets to run them all, "
-                f"got {participation.n_outcomes}"
+                f"participation must have at most {_MOST_SETS} possible sets of participants to "
+                f"run them all, got {participation.n_outcomes}"
             )
         clients = SteppedClients(self.problem, Silence())
         total = 0.0
@@ -161,7 +161,7 @@ def worst_clients(bound: Bound) -> WorstClients:
     a_round, clients = bound.round, bound.client_class
     if not isinstance(a_round, OneRound) or not isinstance(clients, ClientClass):
         raise ValueError(
-            "bound must be on the distance after a round of clients that are drawn uniformly, got "
+            "bound must be on the distance after a round with uniformly drawn clients, got "
             f"{type(a_round).__name__} and {type(clients).__name__}"
         )
     return worst_clients_at(a_round, clients, as_rate(bound))
@@ -176,8 +176,8 @@ def worst_clients_at(a_round: OneRound, clients: ClientClass, rate: Fraction) ->
     """Return the worst clients of a round at a rate; see `worst_clients`."""
     if not clients.is_exact:
         raise ValueError(
-            "client_class must be of heterogeneity at the optimum without noise, where the "
-            f"program's value is attained, got {clients!r}"
+            "client_class must have heterogeneity at the optimum and no noise, where the program's "
+            f"value is attained, got {clients!r}"
         )
     if a_round.n_clients is None or a_round.n_clients > _MOST_CLIENTS:
         raise ValueError(

@@ -245,7 +245,7 @@ def rounds_of(top: Mapping[str, Any]) -> CorrelatedRounds:
     """Read what a certificate claims, and of which rounds and clients."""
     measures = [name for name, claim in CLAIMS.items() if top["claim"] == claim]
     if not measures:
-        raise ProofError(f"claim: is none that is known, got {kernel.shown(top['claim'])}")
+        raise ProofError(f"claim: unknown, got {kernel.shown(top['claim'])}")
     played = kernel.fields_of(
         "round", top["round"], "averaging local_steps client_lr server_lr chain groups"
     )
@@ -722,7 +722,9 @@ class Checker:
         self.start_slack().check("start")
         noise = self._mean_constant(Next(proof, None), proof.function) + proof.noise_below
         if noise > proof.bound["start_noise"]:
-            raise ProofError("bound.start_noise: the function is larger at first")
+            raise ProofError(
+                "bound.start_noise: the Lyapunov function is larger at the start than claimed"
+            )
 
     def start_slack(self) -> Sums:
         """Return what must not be negative for W to be at most what is claimed of the start."""

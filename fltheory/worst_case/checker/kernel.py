@@ -493,7 +493,7 @@ def _restricted(matrix: FractionRows, zero: Sequence[Fractions]) -> FractionRows
         left.remove(pivot)
         for later in zero[index + 1 :]:
             if later[pivot]:
-                raise ValueError("combinations that are zero must have first coordinates apart")
+                raise ValueError("combinations that are zero must have distinct first coordinates")
     return [[matrix[i][j] for j in left] for i in left]
 
 

@@ -458,7 +458,9 @@ def _check_work(place: str, groups: Sequence[ReadGroup]) -> None:
     if sum(own.n_clients for own in groups) > MOST_PRESENT:
         raise ProofError(f"{place}: must have at most {MOST_PRESENT} clients for a mean")
     if math.prod(own.n_clients + 1 for own in groups) > MOST_NUMBERS:
-        raise ProofError(f"{place}: must have at most {MOST_NUMBERS} numbers present")
+        raise ProofError(
+            f"{place}: must have at most {MOST_NUMBERS} different numbers of clients present"
+        )
     if any(own.availability.denominator > LARGEST_DENOMINATOR for own in groups):
         raise ProofError(f"{place}.availability: must have fewer digits for a mean")
 
@@ -505,7 +507,7 @@ def _check_intervals(proof: Proof) -> None:
         if not 0 < first <= last:
             raise ProofError(f"boxes[{index}].client_lr: must be above 0 and in order")
         if index and first != proof.boxes[index - 1].client_lr[1]:
-            raise ProofError(f"boxes[{index}].client_lr: must begin where the last box ends")
+            raise ProofError(f"boxes[{index}].client_lr: must begin where the previous box ends")
     first, last = proof.client_lr
     for name, polynomial in proof.bound.items():
         if not 1 <= len(polynomial) <= MOST_COEFFICIENTS:

@@ -220,20 +220,24 @@ def best_correlated_bound(
     if given is not None and given >= 1:
         raise ValueError(f"rate must be below 1, got {given}")
     if given is not None and measure == "loss":
-        raise ValueError("measure must be 'distance' for a rate: F is bounded for means of models")
+        raise ValueError(
+            "measure must be 'distance' if a rate is given: F is bounded only at means of models"
+        )
     if given is not None and rounds is not None:
-        raise ValueError("rounds must not be given beside a rate, whose bound is for every round")
+        raise ValueError(
+            "rounds must not be given together with a rate, whose bound holds for every round"
+        )
     count = None if rounds is None else validation.whole_number("rounds", rounds, at_least=1)
     request = Request(
         a_round, client_class, measure, given, count, float(exact("distance", distance))
     )
     for solved in solutions(request):
         return CorrelatedBound.of(request, solved)
-    missing = "a smaller step has one"
+    missing = "try a smaller step"
     if given is not None:
-        missing = "a rate nearer 1, or another step, may have one"
+        missing = "try a rate nearer 1, or another step"
     elif max(a_round.correlations) > _NEARLY_ONE:
-        missing = "a smaller step, or correlation further from 1, may have one"
+        missing = "try a smaller step, or correlation further from 1"
     what = "floor" if given is None else f"bound at a rate of {float(given):.6g}"
     raise ArithmeticError(
         f"no finite {what} was found at K = {a_round.local_steps}, client_lr = "
@@ -311,20 +315,22 @@ def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
     if clients.heterogeneity != "optimum":
         raise ValueError(
             "client_class must have heterogeneity 'optimum' where clients are correlated in time: "
-            "the correction sees clients' gradients at x* only"
+            "the correction sees only clients' gradients at x*"
         )
     if clients.server_sigma:
-        raise ValueError("client_class must have server_sigma = 0: no server's step is averaged")
+        raise ValueError(
+            "client_class must have server_sigma = 0: these rounds have no server step"
+        )
     if sum(own.n_clients for own in a_round.groups) == 1:
         raise ValueError(
-            "participation must have at least two clients, got 1: one alone has no gradient at x*, "
-            "and what multiplies it has no least value"
+            "participation must have at least two clients, got 1: a single client's gradient at x* "
+            "is zero, so that its coefficient has no smallest value"
         )
     states = math.prod(own.n_clients + 1 for own in a_round.groups)
     if a_round.chain is None and states > _MOST_STATES:
         raise ValueError(
-            f"participation must have at most {_MOST_STATES} states, numbers present in each "
-            f"group of clients that are alike, got {states}"
+            f"participation must have at most {_MOST_STATES} states (numbers of clients present in "
+            f"each group of identical clients), got {states}"
         )
 
 

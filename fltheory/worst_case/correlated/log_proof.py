@@ -204,7 +204,8 @@ def log_proof(
             square = _square(made, clients, log.n_rounds)
             return LogProof(made, log.n_rounds, square, 1 / clients.mu, shares)
     raise ArithmeticError(
-        f"a solver found bounds, with rounding too large to prove them at L/mu = {condition:g}"
+        "a solver found bounds, but with rounding errors too large to prove them at L/mu = "
+        f"{condition:g}"
     )
 
 
@@ -245,13 +246,13 @@ def _parts(log: AvailabilityLog) -> list[ClientIndices]:
     if never.size:
         more = f" and {never.size - 1} more" if never.size > 1 else ""
         raise ValueError(
-            f"{log.clients[int(never[0])]}{more} never came, and clients with pi = 0 keep any "
-            "distance; without them in the log it can be proved of the others"
+            f"{log.clients[int(never[0])]}{more} never came, and clients with pi = 0 may keep any "
+            "distance from the optimum: remove them from the log for a proof about the others"
         )
     if log.n_clients + 1 > _MOST_STATES[1]:
         raise ValueError(
-            f"{log.n_clients} clients are more than the {_MOST_STATES[1] - 1} of which it is "
-            "proved in a few seconds"
+            f"{log.n_clients} clients are too many for a proof in a few seconds: at most "
+            f"{_MOST_STATES[1] - 1}"
         )
     rare = log.marginals < log.marginals.mean() / 2
     parts = [np.flatnonzero(rare), np.flatnonzero(~rare)]

@@ -486,7 +486,7 @@ def best_phased_bound(
         start, h, noise = (float(part @ solved.unknowns) for part in solved.program.parts.values())
         over = float(solved.unit * client_class.L) ** 2
         return PhasedBound(start, h / over, noise / over, a_round, client_class, *request, solved)
-    raise ArithmeticError("no finite bound was found: smaller steps, or rates nearer 1, have one")
+    raise ArithmeticError("no finite bound was found: try smaller steps, or rates nearer 1")
 
 
 def scheduled_bound(
@@ -513,7 +513,7 @@ def scheduled_bound(
     """
     first = played[0]
     if any(replace(own, client_lr=first.client_lr) != first for own in played):
-        raise ValueError("algorithm must be the same in all rounds but for client_lr")
+        raise ValueError("algorithm must be the same in all rounds, except for client_lr")
     steps = [own.client_lr for own in played]
     states = len(states_of(first))
     groups = [(lr, len(list(rounds))) for lr, rounds in groupby(steps)]
@@ -521,8 +521,8 @@ def scheduled_bound(
         groups = [(lr, 1) for lr in steps]
     if len(groups) * states > _MOST:
         raise ValueError(
-            f"rounds of different steps must be at most {_MOST // states} with {states} numbers of "
-            f"clients present, got {len(groups)}"
+            f"rounds with different steps must be at most {_MOST // states} with {states} numbers "
+            f"of clients present, got {len(groups)}"
         )
     phases = [StepPhase(count, lr, measured=not last) for lr, count in groups]
     return best_phased_bound(first, client_class, phases, distance=distance)

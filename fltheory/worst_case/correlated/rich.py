@@ -659,7 +659,7 @@ def richer_bound(plain: CorrelatedBound) -> CorrelatedBound:
     if unknowns > _MOST_UNKNOWNS:
         raise ValueError(
             f"a function that sees gradients must have at most {_MOST_UNKNOWNS} coefficients and "
-            f"multipliers, got {unknowns}: fewer clients, groups or local steps have fewer"
+            f"multipliers, got {unknowns}: try fewer clients, groups or local steps"
         )
     for solved in solutions(request, RichProgram, _UNITS):
         return min(plain, RichBound.of(request, solved), key=_value)

@@ -94,8 +94,8 @@ class ProofFile(ABC, Generic[P]):
             For a kind of proof that the library does not know, or one that is too large for it.
         """
         raise ValueError(
-            "a certificate must be of one round, of a method with memory, or of clients in bursts, "
-            f"to be a theorem for Rocq, got {self.checker.KIND!r}"
+            "a certificate must be about one round, a method with memory, or clients correlated in "
+            f"time to become a theorem for Rocq, got {self.checker.KIND!r}"
         )
 
     def write(self, path: Path) -> None:

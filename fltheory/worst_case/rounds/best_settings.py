@@ -220,7 +220,7 @@ def best_settings(
         rounds = None if all_paid is None else _rounds_paid(all_paid, cost, a_round)
         if cost == 0:
             raise ValueError(
-                f"costs must be above 0 in every round tried, got none at q = {a_round.q}"
+                f"costs must be above 0 in every round tried, got 0 at q = {a_round.q}"
             )
         if rounds == 0:
             continue
@@ -229,7 +229,7 @@ def best_settings(
             found.append(played)
     proved = sorted(found, key=lambda item: item.value)
     if not proved or proved[0].certificate is None:
-        raise ArithmeticError("nothing was proved: no q and K tried has a rate below 1")
+        raise ArithmeticError("nothing was proved: none of the q and K tried has a rate below 1")
     return BestSettings(tuple(proved))
 
 
@@ -419,7 +419,10 @@ def least_floor_weights(
     from scipy.optimize import minimize
 
     if a_round.averaging != "weights":
-        raise ValueError("a_round must be of weights to have some of the same sum, got a mean")
+        raise ValueError(
+            "a_round must average by weights for other weights of the same sum to be tried, got a "
+            "mean"
+        )
     counts = np.array([own.n_clients for own in a_round.groups], dtype=np.float64)
     total = float(a_round.total_weight)
     value = bound_of or (lambda played: best_bound_of(played, client_class).floor)

@@ -175,6 +175,7 @@ def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:
         raise ValueError(f"{name} must be {must_be}, got {got}")
     if number and not _SMALLEST <= number <= 1 / _SMALLEST:
         raise ValueError(
-            f"{name} must be 0 or from 1e-100 to 1e100, as a solver takes it, got {value!r}"
+            f"{name} must be 0 or from 1e-100 to 1e100, the range that a solver takes, got "
+            f"{value!r}"
         )
     return number

@@ -139,8 +139,8 @@ class _OfConvex(Measure):
     def check(self, clients: AnyClass) -> None:
         if clients.mu < 0:
             raise ValueError(
-                "client_class must be of convex clients for a bound on the distance to x*, "
-                f"got {clients!r}: nonconvex ones need not come any nearer"
+                "client_class must have convex clients for a bound on the distance to x*, got "
+                f"{clients!r}: nonconvex clients need not come any closer"
             )
 
 
@@ -222,7 +222,7 @@ class _Descent(Measure):
     def check(self, clients: AnyClass) -> None:
         if clients.heterogeneity != "everywhere":
             raise ValueError(
-                "client_class must be of heterogeneity 'everywhere' for a bound on the descent of "
+                "client_class must have heterogeneity 'everywhere' for a bound on the descent of "
                 f"F, got {clients.heterogeneity!r}: the gradients at x* say nothing about those at "
                 "the model"
             )

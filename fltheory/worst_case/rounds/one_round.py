@@ -264,14 +264,15 @@ def _single_steps(method: LocalSgd, everybody: bool) -> FedAvg:
         )
     if len(set(method.aggregation_weights)) > 1 or not (everybody or method.counts_draws):
         raise ValueError(
-            "aggregation_weights must be equal, and everybody must step, for LocalSgd to be FedAvg"
+            "aggregation_weights must be equal, and every client must step, for LocalSgd to be "
+            "FedAvg"
         )
     return FedAvg(method.step_sizes.at(1), 1)
 
 
 def _why_not(participation: Participation) -> str:
     if not participation.independent:
-        return "its rounds depend on the past, and one inequality is to hold for each of them"
+        return "its rounds depend on the past, and one inequality must hold for every round"
     return "clients must be interchangeable, drawn uniformly and in a fixed number"
 
 
@@ -279,9 +280,9 @@ def _why_not_run(algorithm: Algorithm | Schedule) -> str:
     if isinstance(algorithm, FedAU):
         return "its weights are random and depend on the past"
     if isinstance(algorithm, Projected):
-        return "a projection is no linear map of gradients"
+        return "a projection is not a linear map of gradients"
     if isinstance(algorithm, Schedule):
-        return "its rounds differ, and one inequality is to hold for each of them"
+        return "its rounds differ, and one inequality must hold for every round"
     return "its round is not written as a linear map of a model and gradients here"
 
 
@@ -450,14 +451,14 @@ class AveragingRound:
         if total != 1:
             raise ValueError(f"target weights of all clients must add up to 1, got {total}")
         if self.averaging == "present" and any(own.weight != 1 for own in self.groups):
-            raise ValueError("weight must be 1 where the average is over those present")
+            raise ValueError("weight must be 1 where the server averages over those present")
 
     def _check_work(self) -> None:
         """Refuse what the checker of proofs would not go over, or takes for something else."""
         if self.is_correlated:
             raise ValueError(
-                "a_round must be of clients without correlation in time for one inequality to hold "
-                "in every round"
+                "a_round must have clients that are uncorrelated in time for one inequality to "
+                "hold in every round"
             )
         rows = len(self.groups) * (self.local_steps + 1)
         if rows > checker.MOST_ROWS:
@@ -503,14 +504,14 @@ class AveragingRound:
         if chain is None and chains is None:
             raise ValueError(
                 "participation must be Bernoulli, MarkovOnOff or a FiniteChain, got "
-                f"{type(participation).__name__}: clients must be there independently of one "
-                "another or by a chain"
+                f"{type(participation).__name__}: clients must be present independently of one "
+                "another or by a Markov chain"
             )
         never = np.flatnonzero(participation.marginals == 0)
         if never.size:
             raise ValueError(
-                "participation must have every client present at times, got availability 0 for "
-                f"client {never[0]}"
+                "participation must have every client present with positive probability, got "
+                f"availability 0 for client {never[0]}"
             )
         if chains is not None and (chains.first != participation.marginals).any():
             raise ValueError("participation must have no start: its first round must be stationary")
@@ -682,10 +683,12 @@ def _why_not_averaged(algorithm: Any) -> str:
     if isinstance(algorithm, CAFed):
         return "whom it leaves out depends on the past; WeightedFedAvg takes fixed weights"
     if isinstance(algorithm, Projected):
-        return "a projection is no linear map of gradients"
+        return "a projection is not a linear map of gradients"
     if isinstance(algorithm, Schedule):
-        return "its rounds differ, and one inequality is to hold for each of them"
-    return "its round is no sum of the updates of those present with fixed weights, or their mean"
+        return "its rounds differ, and one inequality must hold for every round"
+    return (
+        "its round is neither a sum of the participants' updates with fixed weights nor their mean"
+    )
 
 
 def _targets(algorithm: Any, n_clients: int, given: ArrayLike | None) -> list[Fraction]:

@@ -84,7 +84,9 @@ def test_relative_to_the_least_value() -> None:
     assert relative.sampled.tolist() == [1.5, 3.0, 6.0]
     assert relative.interval.tolist() == [0.5, 1.0, 2.0]
     assert (relative.verdict, dict(relative.parts)) == (COMPUTED.verdict, {})
-    with pytest.raises(ValueError, match="truth must be positive to be taken relative to, got 0"):
+    with pytest.raises(
+        ValueError, match="truth must be positive to be divided by its minimum, got a minimum of 0"
+    ):
         replace(COMPUTED, truth=X - 1).relative()
 
 
@@ -107,5 +109,5 @@ def test_a_chance_of_error_is_never_less_than_it_is(chance: float, text: str) ->
 
 
 def test_something_must_be_known() -> None:
-    with pytest.raises(ValueError, match="truth must be given, with its error, where"):
+    with pytest.raises(ValueError, match="truth and truth_error must be given unless"):
         replace(SAMPLED, sampled=None)

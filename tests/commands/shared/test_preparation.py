@@ -79,7 +79,7 @@ def test_a_missing_file_is_one_line(fltheory_command: Run) -> None:
             "import sys\nfrom fltheory import theorems as t\nfrom dataclasses import replace\n"
             "s = replace(t.get('sa-fl/5'), id='own/x')\nobject.__setattr__(s, 'id', 7)\n"
             "STATEMENTS = (s,)\n",
-            "id and reading of statements of {path} must be texts, got 7 ('printed')",
+            "id and reading of statements of {path} must be strings, got 7 ('printed')",
         ),
         (
             "from fltheory.theorems import get\nSTATEMENTS = (get('sa-fl/5'),)\n",
@@ -150,7 +150,7 @@ def test_a_folder_is_no_file_of_theorems(fltheory_command: Run, tmp_path: Path) 
 def test_a_file_in_place_of_an_id_says_how_to_load_it(fltheory_command: Run) -> None:
     status, _, err = fltheory_command("verify", "mine.py")
     assert status == 2
-    assert "got 'mine.py': fltheory --load mine.py registers a file's" in err
+    assert "got 'mine.py': load the statements of a file with fltheory --load mine.py" in err
 
 
 def test_a_symbol_without_a_value_is_named(fltheory_command: Run, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_symbol_without_a_value_is_named(fltheory_command: Run, tmp_path: Path
     path.write_text(text)
     status, _, err = fltheory_command("--load", str(path), "verify", "own/true")
     assert status == 2
-    assert "symbols must each have a number of a setting, got none for R;" in err
+    assert "symbols must each have a number in every setting, got none for R;" in err
     assert err.count("\n") == 1
 
 

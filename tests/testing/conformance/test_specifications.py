@@ -52,7 +52,7 @@ def test_other_algorithms_cases_are_left_as_they_are() -> None:
 def test_the_largest_step_that_a_proximal_term_allows() -> None:
     one = SPECIFICATIONS["fedprox"]
     assert one.checked({"proximal": 10, "client_lr": 0.13}) == {"proximal": 10, "client_lr": 0.13}
-    with pytest.raises(ValueError, match=r"client_lr must be at most 0\.13, .* got 0\.14"):
+    with pytest.raises(ValueError, match=r"client_lr must be at most 0\.13 .*, got 0\.14"):
         one.checked({"proximal": 10, "client_lr": 0.14})
     assert one.checked({"proximal": 0, "client_lr": 9.0})["client_lr"] == 9.0
 

@@ -388,7 +388,7 @@ def test_weights_are_for_means() -> None:
     found = changed("statement/quantity/reduction", "last")
     assert check(found)
     found["statement"]["quantity"]["weights"] = "2"
-    with refused("statement.quantity.weights: must be 1 but for a mean, got '2'"):
+    with refused("statement.quantity.weights: must be 1, except in a mean, got '2'"):
         check(found)
 
 
@@ -743,8 +743,8 @@ def many(n: int, participation: Any, **changes: Any) -> Any:
                      "sets": [[0]] * 6, "start": None}),
             None,
         ),
-        (setting("averaged", "two of three", 9_000), "setting.rounds: must be fewer, as fractions"),
-        (setting(method("FedAvg", local_steps=2_000)), "local_steps: must be fewer, as fractions"),
+        (setting("averaged", "two of three", 9_000), "setting.rounds: must be fewer"),
+        (setting(method("FedAvg", local_steps=2_000)), "local_steps: must be fewer, because"),
     ],
     ids=range(6),
 )  # fmt: skip

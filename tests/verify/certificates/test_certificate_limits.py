@@ -69,7 +69,7 @@ def test_what_is_shown_of_long_values() -> None:
     assert "q" * 61 not in str(caught.value)
     with refused("0." + "1" * 58 + ": numbers must be whole"):
         checker.parsed('{"q": 0.%s}' % ("1" * 99))
-    with refused("statement: " + "f" * 60 + " is not a function in formulas"):
+    with refused("statement: " + "f" * 60 + " is not a known function"):
         value_of("f" * 99 + "(a)", SYMBOLS)
 
 
@@ -223,7 +223,7 @@ def test_local_steps(n: int, d: int, steps: int) -> None:
     w["x0"] = ["0"] * d
     assert read(w).rounds == 2
     w["algorithm"] = {**w["algorithm"], "local_steps": steps + 1}
-    with refused(f"local_steps: must be fewer, as fractions grow too long, got {steps + 1}"):
+    with refused(f"local_steps: must be fewer, because fractions grow too long, got {steps + 1}"):
         read(w)
 
 
@@ -246,7 +246,9 @@ def test_local_steps_that_are_held_or_differ(name: str, own: Any, most: int) -> 
         if steps == most:
             assert read(w).rounds == 2
         else:
-            with refused(f"local_steps: must be fewer, as fractions grow too long, got {steps}"):
+            with refused(
+                f"local_steps: must be fewer, because fractions grow too long, got {steps}"
+            ):
                 read(w)
 
 
@@ -261,7 +263,7 @@ def test_local_steps_with_the_first_of_falling_step_sizes() -> None:
         if steps == 2000:
             assert read(w).rounds == 2
         else:
-            with refused("local_steps: must be fewer, as fractions grow too long, got 2001"):
+            with refused("local_steps: must be fewer, because fractions grow too long, got 2001"):
                 read(w)
 
 
@@ -278,7 +280,9 @@ def test_rounds_of_step_sizes_that_are_summed(around: str, sizes: Any, rounds: i
     field = {"Scheduled": "step_sizes", "AveragedIterate": "weights"}[around]
     outer = {"name": around, field: sizes, "algorithm": method("FedAvg")}
     assert read(setting(outer, rounds=rounds)).rounds == rounds
-    with refused(f"setting.rounds: must be fewer, as fractions grow too long, got {rounds + 1}"):
+    with refused(
+        f"setting.rounds: must be fewer, because fractions grow too long, got {rounds + 1}"
+    ):
         read(setting(outer, rounds=rounds + 1))
 
 

@@ -140,7 +140,7 @@ def test_quantities_of_participants_need_some() -> None:
 @pytest.mark.parametrize("name", ["averaged", "Scaffold", "scheduled"])
 def test_sums_of_gradients_need_plain_local_steps(name: str) -> None:
     """Elsewhere they would be those of the first round's steps, from the average, uncorrected."""
-    with refused("participant_gradient_sum must be of plain local SGD from the model"):
+    with refused("participant_gradient_sum needs plain local SGD, started at the server model"):
         known(setting(name)).series("participant_gradient_sum", 64)
 
 
@@ -790,7 +790,7 @@ def test_shares_of_ca_fed_by_hand() -> None:
     w["participation"] = {"name": "Bernoulli", "availability": ["1/2"]}
     assert number("summand_curvature", w) == 0
     tied = setting("WeightedFedAvg", problem={**IN_PLANE, "hessians": [TIED] * 3})
-    with refused("the tightest point needs L, mu in fractions"):
+    with refused("the tightest point needs L and mu as fractions"):
         number("tightest_excess", tied)
 
 
@@ -1000,15 +1000,27 @@ def test_weights_that_are_not_convex_enough_by_the_definition() -> None:
         ("cutoff", setting("FedAU uncut"), "statement.symbols: FedAU has no cutoff"),
         ("sigma_G", setting("FedAvg"), "sigma_G is infinite, as Hessians differ"),
         ("client_lr", setting("scheduled"), "client_lr depends on the round"),
-        ("control_gap", setting("warm"), "control_gap is that of controls of zero"),
-        ("control_gap", setting("FedVarp"), "control_gap is that of controls of zero"),
+        (
+            "control_gap",
+            setting("warm"),
+            "control_gap is known only for controls that start at zero",
+        ),
+        (
+            "control_gap",
+            setting("FedVarp"),
+            "control_gap is known only for controls that start at zero",
+        ),
         ("total_weight", setting("FedAvg"), "the algorithm has no aggregation_weights"),
-        ("chain_rate", setting("FedAvg"), "mixing is known of chains of single clients"),
+        ("chain_rate", setting("FedAvg"), "mixing is known only for one chain per client"),
         ("radius", setting("FedAvg"), "the algorithm has no ball W"),
         ("step_sum", setting("FedAvg"), "step sizes are not scheduled"),
         ("weight_error_ratio", setting("FedVarp"), "FedVarp has no cutoff"),
-        ("weight_error_ratio", setting("FedAR"), "errors of weights are FedAU's"),
-        ("weight_error_ratio", setting("FedAU", "cycles"), "errors of weights are FedAU's"),
+        ("weight_error_ratio", setting("FedAR"), "weight errors are known only for FedAU"),
+        (
+            "weight_error_ratio",
+            setting("FedAU", "cycles"),
+            "weight errors are known only for FedAU",
+        ),
     ],
 )
 def test_numbers_that_a_setting_does_not_have(name: str, w: Any, message: str) -> None:
@@ -1034,7 +1046,7 @@ def test_suprema_over_a_ball_of_round_losses_only() -> None:
     w["problem"] |= {"hessians": [[["2", "0"], ["0", "1"]]] * 2, "optima": [["1", "0"], ["0", "1"]]}
     w["x0"] = ["0", "0"]
     w["algorithm"]["algorithm"]["onto"]["centre"] = ["0", "0"]
-    with refused("suprema over W need Hessians h I"):
+    with refused("suprema over W need Hessians that are multiples of I"):
         number("largest_gradient", w)
     w["problem"]["hessians"] = [[["2", "0"], ["0", "2"]]] * 2
     assert number("largest_gradient", w) == 12
@@ -1063,5 +1075,5 @@ def test_the_factor_that_ca_fed_cites() -> None:
     low, high = known(w).number("cited_chain_factor", 64)
     assert low**2 <= F(164, 25) <= high**2
     assert known(w).number("chain_rate", 64) == (F(19, 20), F(19, 20))
-    with refused("mixing is known of chains of single clients"):
+    with refused("mixing is known only for one chain per client"):
         known(w).number("chain_factor", 64)

@@ -108,7 +108,7 @@ def fedavg() -> Setting:
         (BASE, "q", 1.5, r"q must be a probability in \[0, 1\], got 1.5"),
         (BASE, "rounds", 0.0, "rounds must be a whole number of at least 1, got 0"),
         (BASE, "step", 0.0, "client_lr must be a finite number above 0"),
-        (fedavg(), "q", 0.5, "q must belong to the algorithm"),
+        (fedavg(), "q", 0.5, "q must be a parameter of the algorithm"),
         (fedavg(), "heterogeneity", 2.0, "heterogeneity must belong to a QuadraticProblem"),
     ],
 )
@@ -119,7 +119,7 @@ def test_bad_parameters(setting: Setting, name: str, value: float, message: str)
 
 def test_bad_maps() -> None:
     axis = MapAxis("q", (0.5,))
-    with pytest.raises(ValueError, match="y must be another parameter than x, got 'q' twice"):
+    with pytest.raises(ValueError, match="y must differ from x, got 'q' for both"):
         map_region(theorems.get("sa-fl/5"), BASE, axis, axis)
     with pytest.raises(ValueError, match="must be an inequality to be mapped"):
         map_region(theorems.get("sa-fl/corollary-2"), BASE, axis, MapAxis("rounds", (1.0,)))

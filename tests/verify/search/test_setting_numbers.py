@@ -183,7 +183,7 @@ def test_one_client_more_or_less_never_takes_part() -> None:
         seen |= difference
         assert other.algorithm is setting.algorithm
     assert len(seen) > 5
-    with pytest.raises(ValueError, match="must exclude clients by name"):
+    with pytest.raises(ValueError, match="must name the clients that it excludes"):
         with_other_clients(CHAIN, np.random.default_rng(0))
 
 

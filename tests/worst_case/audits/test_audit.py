@@ -202,7 +202,7 @@ def test_the_largest_step_that_a_theorem_allows_is_the_default(
 
 
 def test_nonconvex_clients_have_no_bound_on_the_distance() -> None:
-    with pytest.raises(ValueError, match="client_class must be of convex clients"):
+    with pytest.raises(ValueError, match="client_class must have convex clients"):
         worst_case.audit(DERIVED, SmoothClass(1), TEN)
 
 
@@ -211,7 +211,7 @@ def test_nonconvex_clients_have_no_bound_on_the_distance() -> None:
     [
         ({"q": "3/2"}, "q must be at most 1"),
         ({"q": "half"}, "q must be a fraction"),
-        ({"q": "1e-400"}, "q must be 0 or from 1e-100 to 1e100, as a solver takes it"),
+        ({"q": "1e-400"}, "q must be 0 or from 1e-100 to 1e100, the range that a solver takes"),
         ({"local_steps": 61}, "local_steps must be at most 60, which is what the checker"),
         ({"participants": 10}, "participants must be at most the 9 eligible"),
         ({"client_lr": 0}, "client_lr must be above 0"),

@@ -149,9 +149,7 @@ def test_a_theorem_on_other_participation_is_not_audited() -> None:
         domain=independent,
         regimes={"some come": Regime("p = 1/2", lambda: some)},
     )
-    with pytest.raises(
-        ValueError, match=r"drawn uniformly.*my/1 does not: participation must be B"
-    ):
+    with pytest.raises(ValueError, match=r"uniformly drawn.*my/1 is not: participation must be B"):
         audit(theorem, NOISY, TEN)
 
 
@@ -203,7 +201,7 @@ def test_what_a_formula_is_made_of() -> None:
         (
             {"read_as": {mu: symbol("mu", number="Gamma")}},
             TEN,
-            "rate of my/1 must be a fraction at the numbers of a round to be proved, got",
+            "rate of my/1 must be a fraction at the round's numbers to be proved, got",
         ),
         (
             {"bound": sp.exp(-eta * mu * R) * D_0**2 + FLOOR},
@@ -211,7 +209,7 @@ def test_what_a_formula_is_made_of() -> None:
             "rate of my/1 must be a fraction .* got exp",
         ),
         ({"bound": 2 * MINE.bound}, TEN, r"theorem must bound E\|\|x_R - x\*\|\|\^2 by rate\^R"),
-        ({}, replace(TEN, q="1/2"), "q must be 1 for my/1, which has no step of the server's own"),
+        ({}, replace(TEN, q="1/2"), "q must be 1 for my/1, which has no server step"),
         (
             {"hypotheses": (Hypothesis("long steps", sp.Ge(eta, 1 / L), "Theorem 1"),)},
             TEN,

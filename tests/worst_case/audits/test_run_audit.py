@@ -72,7 +72,7 @@ def test_fedawe_with_everybody_is_gradient_descent_with_noise(name: str) -> None
 
 def test_fedawe_with_absent_clients_is_not_audited() -> None:
     setting = theorems.get("fedawe/1", "derived").regimes["everybody every second round"].setting
-    with pytest.raises(ValueError, match="setting must be of FedAWE with everybody"):
+    with pytest.raises(ValueError, match="setting must be FedAWE with full participation"):
         audit_run("fedawe/1", setting)
 
 

@@ -116,7 +116,7 @@ def test_boxes_that_leave_a_gap_are_refused(made: Certificate) -> None:
     other = json.loads(json.dumps(box))
     other["client_lr"] = ["1/30", "1/20"]
     document["boxes"].append(other)
-    with pytest.raises(ValueError, match=r"boxes\[\d\].client_lr: must begin where the last"):
+    with pytest.raises(ValueError, match=r"boxes\[\d\].client_lr: must begin where the previous"):
         one_round.check_proof(one_round.parsed(json.dumps(document)))
 
 

@@ -317,7 +317,12 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
 @pytest.mark.parametrize(
     ("participation", "clients", "more", "message"),
     [
-        (MarkovOnOff([0.5, 0.0], 0.5), CLIENTS, {}, "at times, got availability 0 for client 1"),
+        (
+            MarkovOnOff([0.5, 0.0], 0.5),
+            CLIENTS,
+            {},
+            "with positive probability, got availability 0 for client 1",
+        ),
         (MarkovOnOff([0.5, 0.5], 0.5, start=[1, 0]), CLIENTS, {}, "must be stationary"),
         (FiniteChain([[1.0]], [[True, False]]), CLIENTS, {}, "got availability 0 for client 1"),
         (FiniteChain([[1.0]], [[True, True]], start=0), CLIENTS, {}, "must be stationary"),
@@ -331,9 +336,9 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
             MarkovOnOff([0.5, 0.5], 0.5),
             CLIENTS,
             {"measure": "loss", "rate": "0.9"},
-            "must be 'distance' for a rate",
+            "must be 'distance' if a rate is given",
         ),
-        (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"best_weights": True}, "must be of weights"),
+        (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"best_weights": True}, "must average by weights"),
     ],
 )
 def test_what_is_not_covered_is_refused_in_a_line(
@@ -346,7 +351,9 @@ def test_what_is_not_covered_is_refused_in_a_line(
 def test_a_step_without_a_floor_is_told() -> None:
     with pytest.raises(ArithmeticError, match="no finite floor was found at K = 1, client_lr = 3"):
         best_bound(FedAvg(3.0, 1), MarkovOnOff([0.5, 0.5], 0.5), CLIENTS)
-    with pytest.raises(ArithmeticError, match=r"at a rate of 0.5 .*: a rate nearer 1, or another"):
+    with pytest.raises(
+        ArithmeticError, match=r"at a rate of 0.5 .*: try a rate nearer 1, or another"
+    ):
         best_bound(FedAvg(0.1, 1), MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, rate="1/2")
-    with pytest.raises(ArithmeticError, match="or correlation further from 1, may have one"):
+    with pytest.raises(ArithmeticError, match="try a smaller step, or correlation further from 1"):
         best_bound(FedAvg(3.0, 1), MarkovOnOff([0.5, 0.5], 0.999), CLIENTS)

@@ -113,7 +113,7 @@ def test_dissimilar_clients_taken_for_alike_are_told() -> None:
     [
         ([[1, 0, 1, 0], [0, 0, 1, 0]], "client 1 and 1 more never came, and clients with pi = 0"),
         ([[1], [0], [1]], "must have at least two clients, got 1"),
-        (np.eye(61, dtype=int), "61 clients are more than the 60 of which it is proved"),
+        (np.eye(61, dtype=int), "61 clients are too many for a proof in a few seconds: at most 60"),
     ],
 )
 def test_what_is_not_proved_is_told(masks: list[list[int]], message: str) -> None:

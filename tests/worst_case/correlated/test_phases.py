@@ -326,7 +326,7 @@ def test_rates_of_tiny_steps_are_the_checkers() -> None:
 
 
 def test_steps_that_are_too_long_are_told() -> None:
-    with pytest.raises(ArithmeticError, match="no finite bound was found: smaller steps"):
+    with pytest.raises(ArithmeticError, match="no finite bound was found: try smaller steps"):
         best_phased_bound(
             on_off(2, correlation="0.5", client_lr="1"), CLIENTS, [StepPhase(50, Fraction(5))]
         )

@@ -127,7 +127,9 @@ def test_chains_without_correlation_are_coins() -> None:
     chains = MarkovOnOff(AVAILABLE, 0.0)
     assert AveragingRound.of(method, chains) == AveragingRound.of(method, Bernoulli(AVAILABLE))
     never = MarkovOnOff([0.0, *AVAILABLE[1:]], 0.0)
-    with pytest.raises(ValueError, match="every client present at times, got availability 0 for"):
+    with pytest.raises(
+        ValueError, match="every client present with positive probability, got availability 0 for"
+    ):
         AveragingRound.of(method, never)
 
 
@@ -226,10 +228,10 @@ def test_a_file_of_something_else_is_no_proof(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("algorithm", "participation", "message"),
     [
-        (FedAvg(0.1, 1), UniformSubset(2, 1), "got UniformSubset: clients must be there"),
+        (FedAvg(0.1, 1), UniformSubset(2, 1), "got UniformSubset: clients must be present"),
         (CAFed([0.5, 0.5], 0.1, 1), Bernoulli([0.5, 0.5]), "got CAFed: whom it leaves out"),
-        (FedAU(0.1, 1), Bernoulli([0.5, 0.5]), "got FedAU: its round is no sum"),
-        (Mifa(0.1, 1), Bernoulli([0.5, 0.5]), "got Mifa: its round is no sum"),
+        (FedAU(0.1, 1), Bernoulli([0.5, 0.5]), "got FedAU: its round is neither a sum"),
+        (Mifa(0.1, 1), Bernoulli([0.5, 0.5]), "got Mifa: its round is neither a sum"),
         (Unbiased(EQUAL, AVAILABLE, 0.1, 1), Bernoulli([0.5]), "one for each"),
         (WeightedFedAvg((1.0,), 0.1, 1), Bernoulli([0.5, 0.5]), "aggregation_weights must be one"),
     ],
@@ -269,7 +271,7 @@ def test_a_round_out_of_range_is_refused(make: Any, message: str) -> None:
 
 
 def test_a_mean_has_no_weights_to_choose() -> None:
-    with pytest.raises(ValueError, match="a_round must be of weights"):
+    with pytest.raises(ValueError, match="a_round must average by weights"):
         least_floor_weights(ROUNDS[-1], CLIENTS)
 
 

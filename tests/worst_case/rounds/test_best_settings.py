@@ -156,7 +156,7 @@ def test_what_costs_more_is_done_less(communication: int, local_step: str, chose
 
 def test_nothing_below_a_rate_of_one_is_nothing_proved() -> None:
     """Without strong convexity no rate is below 1."""
-    with pytest.raises(ArithmeticError, match="no q and K tried has a rate below 1"):
+    with pytest.raises(ArithmeticError, match="none of the q and K tried has a rate below 1"):
         best_settings(
             ClientClass(1, 0),
             communication=1,
@@ -177,7 +177,7 @@ def test_nothing_below_a_rate_of_one_is_nothing_proved() -> None:
         ({"budget": 10}, "budget and distance must be given together"),
         ({"budget": 0, "distance": 1}, "budget must be above 0"),
         ({"budget": 10**9, "distance": 1}, "budget must pay for at most 100000 rounds"),
-        ({"q": [0]}, "costs must be above 0 in every round tried, got none at q = 0"),
+        ({"q": [0]}, "costs must be above 0 in every round tried, got 0 at q = 0"),
     ],
 )
 def test_bad_input_is_one_line(changed: dict[str, object], message: str) -> None:

@@ -307,5 +307,5 @@ def test_one_level_of_noise_is_the_clients_and_the_servers() -> None:
     assert one.server_noise == (1 - played.q) * played.assist_lr**2
     assert one.heterogeneity == two.heterogeneity
     assert audit(submitted, clients, PLAYED).one_round.outcome is ClassOutcome.PROVED
-    with pytest.raises(ValueError, match="server_sigma must be sigma for sa-fl-submission/4"):
+    with pytest.raises(ValueError, match="server_sigma must equal sigma for sa-fl-submission/4"):
         audit(submitted, SmoothClass(2, 3, 1), PLAYED)

@@ -76,5 +76,5 @@ def test_schedules_and_projections_are_refused() -> None:
     scheduled = Scheduled(FedAvg(0.1, 1), Constant(0.1))
     with pytest.raises(ValueError, match="its rounds differ"):
         best_bound(scheduled, UniformSubset(2, 1), CLIENTS)
-    with pytest.raises(ValueError, match="a projection is no linear map"):
+    with pytest.raises(ValueError, match="a projection is not a linear map"):
         best_bound(Projected(FedAvg(0.1, 1), Ball([0.0], 1.0)), UniformSubset(2, 1), CLIENTS)
