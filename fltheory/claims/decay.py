@@ -99,7 +99,7 @@ class DecayClaim(Basis):
     The other attributes are those of `LearningClaim`.
     """
 
-    why_not_certified: ClassVar[str] = "an order in the number of samples is not broken by any one"
+    why_not_certified: ClassVar[str] = "no single number of samples can break an order"
     searched_where: ClassVar[str] = "met every hypothesis"
     search_raises: ClassVar[str] = "growth over the claimed order in a decade"
     search_budget: ClassVar[int] = 100

@@ -153,7 +153,7 @@ class RateClaim(Statement):
     _relation: ClassVar[Relation] = Relation.OF_ORDER
     _decades: ClassVar[int] = 3
 
-    why_not_certified: ClassVar[str] = "an order is not broken by any one run"
+    why_not_certified: ClassVar[str] = "no single run can break an order"
     searched_where: ClassVar[str] = (
         "met every hypothesis throughout with the bound in the claimed order"
     )
