@@ -205,7 +205,7 @@ SCHEDULE = ("setting", "algorithm", "algorithm", "algorithm", "step_sizes")
 def test_each_thing_that_is_not_known_of_a_chain_is_named(
     path: tuple[Any, ...], value: Any, reason: str
 ) -> None:
-    """The printed bound of ca-fed-2-start is 70.4, by the independent checker."""
+    """The printed bound of ca-fed-2-start is 71.17, by the independent checker."""
     with pytest.raises(ValueError, match=f"got one with {reason}"):
         rocq_refutation(_other(path, value, CHAINS[1]))
 
@@ -534,7 +534,7 @@ def test_rocq_accepts_a_refutation_and_no_larger_truth(library: Path) -> None:
 @pytest.mark.soundness
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
 def test_rocq_accepts_a_refutation_on_a_chain_and_no_other_number(library: Path) -> None:
-    """The truth of ca-fed-2-start is 107.93, and its bound 70.4, by the independent checker."""
+    """The truth of ca-fed-2-start is 107.93, and its bound 71.17, by the independent checker."""
     document = _document(CHAINS[1])
     text = rocq_refutation(document)
     good = _checked(text, library)
