@@ -241,7 +241,7 @@ def _said(path: Path, front: bytes) -> dict[str, str]:
             raise ValueError(f"{path}: # {name} must be given once, got {said[name]} and {value}")
         meant = get_close_matches(name, _CLOCK, 1, 0.8)
         if meant and name not in _CLOCK:
-            raise ValueError(f"{path}: # {written} must be # {meant[0]}, if that is meant")
+            raise ValueError(f"{path}: # {written} is no header line: did you mean # {meant[0]}?")
     return said
 
 

@@ -78,8 +78,8 @@ def made_of(row: Row, make: Callable[[Row], Made]) -> Made:
         return make(row)
     except (ValueError, TypeError, KeyError) as error:
         raise StoreError(
-            f"row {row.key} of the store must be as fltheory wrote it, got another {row.kind} of "
-            f"{row.statement}: {type(error).__name__}: {error}"
+            f"row {row.key} of the store must be as fltheory wrote it, but its {row.kind} of "
+            f"{row.statement} cannot be read: {type(error).__name__}: {error}"
         ) from error
 
 

@@ -49,8 +49,8 @@ def read_baseline(path: Path) -> Baseline:
         columns = _columns(header)
         if columns is None:
             raise ValueError(
-                f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)}, with or without "
-                f"evidence at the end, or that of a verdict table, got {shown(header)}"
+                f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)} (and evidence, if it is "
+                f"recorded), or the header of a verdict table, got {shown(header)}"
             )
         for line, row in enumerate(reader, start=2):
             try:

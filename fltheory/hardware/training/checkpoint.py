@@ -102,6 +102,7 @@ _ROOT = Path(fltheory.__file__).parent
 _COMPUTING = (
     "algorithms",
     "argument_kinds.py",
+    "decimals.py",
     "engines/simulation.py",
     "files/tables.py",
     "hardware",

@@ -111,10 +111,10 @@ ALWAYS_THERE = {
         (("reading",), "derived", "statement.conditions: differs from the registered"),
         (("reading",), "mine", "reading of sa-fl/5 must be one of"),
         (("theorem",), "sa-fl/6", "must be a registered theorem"),
-        (("theorem",), "sa-fl/corollary-2", "has no certificates: an order is not broken"),
+        (("theorem",), "sa-fl/corollary-2", "has no certificates: no single run can break"),
         (("theorem",), "fedar/weight", "has no certificates: a direction compares runs"),
         (("theorem",), "pac/1-sum", "has no certificates: it is about samples"),
-        (("theorem",), "pac/2", "has no certificates: an order in the number of samples"),
+        (("theorem",), "pac/2", "has no certificates: no single number of samples"),
         (("theorem",), "ca-fed/2", "differs from the registered statement's"),
         (
             ("setting", "participation"),

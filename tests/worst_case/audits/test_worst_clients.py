@@ -80,7 +80,7 @@ def test_lines_are_enough_to_build_it_again() -> None:
     ("clients", "a_setting", "message"),
     [
         (ClientClass(1, "0.1", "everywhere"), ROUNDS["everybody"], "heterogeneity at the optimum"),
-        (ClientClass(1, "0.1", sigma=1), ROUNDS["everybody"], "without noise"),
+        (ClientClass(1, "0.1", sigma=1), ROUNDS["everybody"], "and no noise"),
         (CLIENTS, replace(a_round(), n_clients=1000), "n_clients must be at most 50"),
         (CLIENTS, a_round().for_every_n_clients(), "n_clients must be at most 50"),
     ],
