@@ -32,14 +32,12 @@ def command(
     """Show a theorem's statement, hypotheses, source and readings, and where it applies."""
     theorem = the_id(theorem)
     if corrected and proof:
-        raise ValueError("--proof cannot be combined with --corrected: ask for one at a time")
+        raise ValueError("proof must be left out with --corrected: ask for one at a time")
     if now and (corrected or proof):
-        raise ValueError(
-            "--now cannot be combined with --corrected or --proof, which show no regime"
-        )
+        raise ValueError("now must be left out with --corrected and --proof, which show no regime")
     if corrected:
         if reading is not None:
-            raise ValueError(f"--reading cannot be combined with --corrected, got {reading!r}")
+            raise ValueError(f"reading must be left out with --corrected, got {reading!r}")
         _show_correction(theorem)
         return
     if proof:

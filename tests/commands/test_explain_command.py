@@ -50,7 +50,7 @@ def test_corrected_shows_what_should_stand_instead(fltheory_command) -> None:
 def test_corrected_is_one_statement_and_of_a_refuted_one(fltheory_command) -> None:
     status, _, err = fltheory_command("explain", "sa-fl/5", "--corrected", "--reading", "derived")
     assert status == 2
-    assert "--reading cannot be combined with --corrected, got 'derived'" in err
+    assert "reading must be left out with --corrected, got 'derived'" in err
     status, _, err = fltheory_command("explain", "lemmas/separation", "--corrected")
     assert status == 2
     assert "theorem must have a recorded refutation to be corrected" in err
