@@ -201,9 +201,7 @@ class MarkovOnOff(IndependentClients):
         moves, masks = self._moves, self._state_masks()
         pi = self.availability[moves]
         limit = np.where(masks[:, moves], pi, complement(pi)).prod(axis=1)
-        stays, comes = self.stays[moves], self.comes[moves]
-        leaves = complement(self.correlation[moves]) * complement(pi)
-        each = np.stack([1 - comes, comes, leaves, stays], axis=-1).reshape(-1, 2, 2)
+        each = _chains(pi, self.correlation[moves])
         factors = tuple(
             np.asarray(reduce(np.kron, each[i : i + _CHAINS_IN_FACTOR]))
             for i in range(0, len(each), _CHAINS_IN_FACTOR)
@@ -258,3 +256,18 @@ def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
         raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
     validation.good_for_each("start", array, (array == 0) | (array == 1), "0 or 1")
     return array.astype(bool)
+
+
+def _chains(availability: Any, correlation: Any) -> Any:
+    """Return clients' transition matrices, (n, 2, 2): from away and from there, to both.
+
+    No float is a difference of others: where correlation is negative, decimals are subtracted.
+    """
+    away, uncorrelated = complement(availability), complement(correlation)
+    remains = np.stack([away + correlation * availability, availability + correlation * away])
+    if remains.dtype != object:
+        for k in np.flatnonzero(correlation < 0):
+            p, nu = as_fraction(availability[k]), as_fraction(correlation[k])
+            remains[:, k] = float(1 - p + nu * p), float(p + nu * (1 - p))
+    moves = uncorrelated * availability, uncorrelated * away
+    return np.stack([remains[0], *moves, remains[1]], axis=-1).reshape(-1, 2, 2)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.decimals import as_fraction
+from fltheory.decimals import as_fraction, complement
 from fltheory.participation.base import Masks, between, of_size
 from fltheory.participation.bernoulli import Bernoulli
 from fltheory.participation.inclusions.correlations import Inclusions, of_available
@@ -311,5 +311,7 @@ def _number_there(chances: Sequence[Any]) -> list[Any]:
     """Return the law of how many of some independent clients are there, in the same numbers."""
     law: list[Any] = [Fraction(1)]
     for p in chances:
-        law = [(1 - p) * stay + p * come for stay, come in zip([*law, 0], [0, *law], strict=True)]
+        law = [
+            complement(p) * stay + p * come for stay, come in zip([*law, 0], [0, *law], strict=True)
+        ]
     return law

@@ -16,7 +16,7 @@ from fltheory.engines import Setting, exact, paths
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.history.steps import HistoryErrors, HistoryStep
 from fltheory.engines.trajectory import FIELDS, Trajectory
-from fltheory.participation import Bernoulli, MarkovOnOff, Participation, UniformSubset
+from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import QuadraticProblem
 
 Engine = Callable[[Setting], Trajectory]
@@ -254,6 +254,11 @@ RARE = 1 - 1e-9
 UNLIKELY = [
     Setting(FedAvg(1.0, 1), QuadraticProblem([[1.0]], [[0.1]]), Bernoulli([RARE]), 4, [1.0]),
     Setting(FedAvg(1.0, 1), QuadraticProblem([[1.0]], [[0.1]]), MarkovOnOff([RARE], 0.9), 4, [1.0]),
+    # Two absences in a row have the chance of half a billionth.
+    Setting(
+        FedAvg(1.0, 1), QuadraticProblem([[1.0]], [[0.1]]), MarkovOnOff([0.5], -RARE), 6, [1.0]
+    ),
+    Setting(FedAvg(1.0, 1), QuadraticProblem([[1.0]], [[0.1]]), AtMost([RARE], 1), 4, [1.0]),
     Setting(
         Safari(RARE, 0.5, 1e6, 1),
         QuadraticProblem([[[1.0]], [[2.0]]], [[0.0], [1.0]]),
