@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import cached_property
 from itertools import product, starmap
 from typing import Any
 
+from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
 from fltheory.worst_case.proof.rocq_export import listed, rational, real, refused, wrapped
 
 MOST_ROUNDS = 5_000  # Rocq goes through them one by one
@@ -237,54 +237,24 @@ def _present(who: Mapping[str, Any], place: Sequence[int]) -> list[int]:
 # ---------------------------------------------------------------- numbers and formulas in the file
 
 
-_SIGNS: Mapping[type, tuple[str, str, int]] = {
-    ast.Add: ("+", "Plus", 0),
-    ast.Sub: ("-", "Less", 0),
-    ast.Mult: ("*", "Times", 1),
-    ast.Div: ("/", "Over", 1),
-}
+def _formula(text: str, terms: Mapping[str, str] | None = None) -> Formula:
+    """Return a formula of the statement, as a term if those of symbols and logarithms are known."""
+    known = terms or {}
 
+    def named(word: str) -> Formula:
+        return Formula(word, known.get(word, ""))
 
-def _written(node: ast.expr) -> tuple[str, int]:
-    """Return a formula as it stands in the file, and how strongly its outermost sign binds."""
-    match node:
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return f"{_over(left, 3)} ^ {_written(right)[0]}", 2
-        case ast.BinOp(left=left, op=kind, right=right):
-            sign, _, level = _SIGNS[type(kind)]
-            return f"{_over(left, level)} {sign} {_over(right, level + 1)}", level
-        case ast.Call(args=[argument]):
-            return f"ln ({_written(argument)[0]})", 3
-    return ("Q_" if ast.unparse(node) == "Q" else ast.unparse(node)), 3
-
-
-def _over(node: ast.expr, least: int) -> str:
-    text, level = _written(node)
-    return text if level >= least else f"({text})"
-
-
-def _formula(text: str) -> str:
-    return _written(ast.parse(text, mode="eval").body)[0]
-
-
-def _term(node: ast.expr, names: Mapping[str, str]) -> str:
-    """Return a formula as a term of the library."""
-    match node:
-        case ast.Constant(value=int(number)):
-            return f"(Whole {number})"
-        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))):
-            return f"(Power {_term(left, names)} {power})"
-        case ast.BinOp(left=left, op=kind, right=right):
-            return f"({_SIGNS[type(kind)][1]} {_term(left, names)} {_term(right, names)})"
-    return names[_written(node)[0]]
+    reader = Reader(
+        lambda name: named("Q_" if name == "Q" else name),
+        lambda _, inner: named(f"ln ({inner.text})"),
+        {},
+    )
+    return reader.read(parsed(text))
 
 
 # ---------------------------------------------------------------- the file
 
-_HEAD = """\
-(** A refutation of {theorem} ({reading}), and its proof: check it with Rocq
-    (Coq 8.16 or later) beside the library in the folder rocq of fltheory. *)
-
+_HEAD = """
 From Coq Require Import Reals QArith Qreals ZArith List Arith Lra Lia.
 From fltheory Require Import Space Round Process Enclose Moments Refuted Chain Series Chained.
 Import ListNotations.
@@ -422,7 +392,7 @@ class _File:
 
     def lines(self, name: str) -> Iterator[str]:
         """Yield the file's lines."""
-        yield _HEAD.format(**self._document)
+        yield heading(self._document) + _HEAD
         for part in (self._setting(), self._symbols(), self._proofs(), self._theorem(name)):
             for text in part:
                 indent = len(text) - len(text.lstrip())
@@ -489,8 +459,8 @@ class _File:
             yield f"Definition {name} : R := {meaning}."
         yield "Definition bound (S_0 S_2 Y_0 Y_1 : R) : R :="
         for name, text in _DEFINITIONS.items():
-            yield f"  let {name} := {_formula(text)} in"
-        yield f"  {_formula(_BOUND)}.\n"
+            yield f"  let {name} := {_formula(text).text} in"
+        yield f"  {_formula(_BOUND).text}.\n"
 
     # ------------------------------------------------------------ proofs
 
@@ -596,8 +566,7 @@ class _File:
         )
         terms = {name: f"(Named {k})" for k, name in enumerate((*_INFINITE, *around))}
         for name, text in (*_DEFINITIONS.items(), ("bound", _BOUND)):
-            term = _term(ast.parse(text, mode="eval").body, terms)
-            yield f"Definition t_{name} : term := {term}."
+            yield f"Definition t_{name} : term := {_formula(text, terms).term}."
             terms[name] = f"t_{name}"
 
     def _sides(self) -> Iterator[str]:
