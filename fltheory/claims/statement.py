@@ -39,10 +39,9 @@ from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import Check, check_fields, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis, with_signs
-from fltheory.grammar.own_run import OwnRun
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
-from fltheory.grammar.regime import Regime
+from fltheory.grammar.regime import OwnRun, Regime
 from fltheory.grammar.symbols import NumbersOfSymbols, Symbol, declared_in, whole_setting
 from fltheory.grammar.units import Unit, UnitFlag, Units, unit_of
 from fltheory.learnability.system import LearningSetting
