@@ -1,6 +1,6 @@
 """The page of findings, from the kept certificates and from searches run for it.
 
-Searches and verdicts are pieces of work (`Work`) that a store can keep.
+Searches and verdicts are pieces of work (`PageWork`) that a store can keep.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _REFUTED, _NOT_REFUTED = "REFUTED", "NOT REFUTED"
 
 
 @dataclass(frozen=True)
-class Work(Task):
+class PageWork(Task):
     """One kind of work about one statement: a search is one cell, verdicts are one per regime."""
 
     kind: str
@@ -86,7 +86,7 @@ class Work(Task):
         return [row_of(self.cells[0], found, time.perf_counter() - begun)]
 
 
-def searches_of(certified: Sequence[str], others: Sequence[str], budget: int) -> list[Work]:
+def searches_of(certified: Sequence[str], others: Sequence[str], budget: int) -> list[PageWork]:
     """Return the searches that the page needs.
 
     Parameters
@@ -105,15 +105,15 @@ def searches_of(certified: Sequence[str], others: Sequence[str], budget: int) ->
     works = []
     for kind, identifier, reading in searches:
         cell = WorkCell(identifier, reading, {"budget": budget}, 0, 0, digest(files), kind)
-        works.append(Work((cell,), files, kind, budget))
+        works.append(PageWork((cell,), files, kind, budget))
     return works
 
 
-def verdicts_of(identifiers: Sequence[str]) -> list[Work]:
+def verdicts_of(identifiers: Sequence[str]) -> list[PageWork]:
     """Return the checks of statements in all of their regimes."""
     files = own_files()
     checked = (get(identifier) for identifier in identifiers if get(identifier).regimes)
-    return [Work(_verdict_cells(one, files), files, VERDICT, 0) for one in checked]
+    return [PageWork(_verdict_cells(one, files), files, VERDICT, 0) for one in checked]
 
 
 class Results:
@@ -308,7 +308,7 @@ def findings(
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
     rest = [identifier for identifier in _of_the_page() if identifier not in refuted]
 
-    def worked_out(works: Sequence[Work]) -> Results:
+    def worked_out(works: Sequence[PageWork]) -> Results:
         if kept is not None:
             return Results(kept.rows(works, progress))
         return Results(_worked_out(works, processes, executor, progress))
@@ -347,7 +347,7 @@ def _of_the_page() -> list[str]:
 
 
 def _worked_out(
-    works: Sequence[Work],
+    works: Sequence[PageWork],
     processes: int | None,
     executor: Executor | None,
     progress: Progress | None,

@@ -48,7 +48,7 @@ _OF_THEOREM_2 = {
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BesideServer:
     """SA-FL beside the server alone, at one number of the server's samples.
 
     Attributes
@@ -74,7 +74,7 @@ class Comparison:
 
 def compare_with_server(
     regime: str, system: ServerAssistedSystem, size: int, replicas: int, rng: np.random.Generator
-) -> Comparison:
+) -> BesideServer:
     """Sample SA-FL and the server alone on the same data, with Theorem 3's conditions."""
     n_server, n_clients = system.split(size)
     drawn = sample_server_assisted(
@@ -87,7 +87,7 @@ def compare_with_server(
         target=system.target,
     )
     offset = float(system.target.excess(system.training(size).best))
-    return Comparison(
+    return BesideServer(
         regime,
         n_server,
         n_clients,
@@ -104,7 +104,7 @@ def comparisons(
     seed: int = 0,
     *,
     progress: Progress | None = None,
-) -> list[Comparison]:
+) -> list[BesideServer]:
     """Return SA-FL beside the server alone over the regimes of Theorem 3."""
     regimes = get("pac/3").regimes
     pairs = [(name, size) for name in regimes for size in sizes]
@@ -119,7 +119,7 @@ def comparisons(
     return found
 
 
-def comparison_table(rows: Sequence[Comparison]) -> Table:
+def comparison_table(rows: Sequence[BesideServer]) -> Table:
     """Lay out SA-FL beside the server alone."""
     table = Table()
     headings = ("regime", "n_T", "n_S", "SA-FL", "server alone", "cond. 1", "eps_P(h_Q*)/A")

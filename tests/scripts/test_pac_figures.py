@@ -12,7 +12,7 @@ from sampled_means import agree
 
 from docs.scripts.impossibility import impossibility_table
 from docs.scripts.pac_figures import (
-    Comparison,
+    BesideServer,
     comparison_table,
     comparisons,
     impossibility_figure,
@@ -24,9 +24,9 @@ from fltheory.report.figures.figure_axes import write_figure
 from fltheory.theorems import get
 
 ROWS = [
-    Comparison("calm", 10, 40, 0.02, 0.1, 1.0, 0.0),
-    Comparison("calm", 100, 400, 0.002, 0.01, 1.0, 0.0),
-    Comparison("rough", 10, 40, 0.25, 0.1, 0.75, 3.5),
+    BesideServer("calm", 10, 40, 0.02, 0.1, 1.0, 0.0),
+    BesideServer("calm", 100, 400, 0.002, 0.01, 1.0, 0.0),
+    BesideServer("rough", 10, 40, 0.25, 0.1, 0.75, 3.5),
 ]
 
 
