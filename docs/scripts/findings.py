@@ -9,7 +9,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -272,8 +271,6 @@ def findings(
     *,
     verdicts: Sequence[Cell] | None = None,
     kept: KeptWork | None = None,
-    processes: int | None = None,
-    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> str:
     """Return the page for these certificates, in Markdown.
@@ -291,10 +288,6 @@ def findings(
         On all regimes, if they are known; they are checked otherwise.
     kept : KeptWork, optional
         Where searches and verdicts are cells of a store, in which none is worked out twice.
-    processes : int, optional
-        How many share the work without a store; as many as there are processors by default.
-    executor : concurrent.futures.Executor, optional
-        What does it instead.
     progress : callable, optional
         Called with (parts done, parts, the last one).
 
@@ -311,7 +304,7 @@ def findings(
     def worked_out(works: Sequence[PageWork]) -> Results:
         if kept is not None:
             return Results(kept.rows(works, progress))
-        return Results(_worked_out(works, processes, executor, progress))
+        return Results(_worked_out(works, progress))
 
     if verdicts is None:
         checked = worked_out(verdicts_of(rest))
@@ -346,14 +339,10 @@ def _of_the_page() -> list[str]:
     return [identifier for identifier in ids() if identifier not in elsewhere]
 
 
-def _worked_out(
-    works: Sequence[PageWork],
-    processes: int | None,
-    executor: Executor | None,
-    progress: Progress | None,
-) -> list[Row]:
+def _worked_out(works: Sequence[PageWork], progress: Progress | None) -> list[Row]:
+    """Work them out in as many processes as there are processors."""
     done: list[list[Row]] = []
-    for rows in as_they_come(rows_of, works, processes, executor=executor):
+    for rows in as_they_come(rows_of, works):
         done.append(rows)
         if progress is not None:
             progress(len(done), len(works), f"{rows[0].statement}, its {rows[0].kind}")

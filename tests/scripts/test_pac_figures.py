@@ -105,14 +105,6 @@ def test_server_data_figure_shows_what_stays_and_what_falls() -> None:
     )
 
 
-def test_figures_of_other_claims_can_be_drawn() -> None:
-    claim = get("pac/remark-2")
-    figure = server_data_figure(
-        claim, {"server misses the middle too": "no server in the middle"}, replicas=100
-    )
-    assert figure.axes[0].get_title().startswith("pac/remark-2 (printed): ")
-
-
 def test_no_worse_figure_has_a_panel_a_regime() -> None:
     """With n_T server samples alone the mean is 3/(2(n_T + 1)) without noise, by hand."""
     panels = no_worse_figure(replicas=200).axes

@@ -12,7 +12,6 @@ from rich.table import Table
 
 from fltheory import verify
 from fltheory.algorithms import FedAU
-from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.fedau import BestCutoff, weight_errors
 from fltheory.logs import AvailabilityLog
@@ -100,11 +99,12 @@ def cutoff_figure(
     rounds: int,
     found: BestCutoff,
     *,
-    claim: Statement | None = None,
     replicas: int = 1000,
     progress: Progress | None = None,
 ) -> Figure:
     """Draw the weight error over the cut-off and its bound, with the best and the paper's marked.
+
+    The bound is Theorem 3's, with the constants of its proof.
 
     Parameters
     ----------
@@ -113,8 +113,6 @@ def cutoff_figure(
     rounds : int
         T.
     found : BestCutoff
-    claim : PointClaim, optional
-        On FedAU's weights; Theorem 3 with the constants of its proof by default.
     replicas : int
         Runs of the algorithm itself at each cut-off. Where they would take more than about a minute
         there are fewer, and none below 30.
@@ -136,7 +134,7 @@ def cutoff_figure(
     affordable = int(_MOST_DRAWN // (cutoffs.size * rounds * chances.size))
     drawn = min(replicas, affordable)
     curve = verify.curve(
-        claim or get("fedau/3", reading="derived"),
+        get("fedau/3", reading="derived"),
         setting,
         cutoffs,
         variable="cut-off $K$",
