@@ -19,13 +19,13 @@ from fltheory.long_work.progress import Progress
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 from fltheory.report.figures.figure import figure
+from fltheory.report.terminal.log_report import first_and_last
 from fltheory.theorems import get
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 25
-_ROWS_AT_EITHER_END = 20
 _MOST_DRAWN, _FEWEST_DRAWN = 10**9, 30
 
 
@@ -63,12 +63,13 @@ def client_cutoff_table(
     table = Table()
     for heading in ("client", "p", "best K", "weight error", f"expected gap / {common:g}"):
         table.add_column(heading, justify="right", no_wrap=True)
-    skipped = range(_ROWS_AT_EITHER_END, log.n_clients - _ROWS_AT_EITHER_END)
-    for place, (name, share) in enumerate(zip(log.clients, log.marginals.tolist(), strict=True)):
-        if place in skipped:
-            if place == skipped.start:
-                table.add_row(*["..."] * 5)
-        elif name not in found:
+    shares = log.marginals.tolist()
+    for place in first_and_last(log.n_clients):
+        if place is None:
+            table.add_row(*["..."] * 5)
+            continue
+        name, share = log.clients[place], shares[place]
+        if name not in found:
             table.add_row(escape(name), "0", "-", "-", "-")
         else:
             best = found[name].best
