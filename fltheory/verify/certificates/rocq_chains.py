@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product, starmap
+from types import MappingProxyType
 from typing import Any
 
-from fltheory.worst_case.proof.rocq_export import listed, rational, real, refused, wrapped
+from fltheory.worst_case.proof.rocq_words import (
+    Formula,
+    defined,
+    formula,
+    listed,
+    parsed,
+    rational,
+    rationals,
+    real,
+    refused,
+    rows_listed,
+    wrapped,
+)
 
 MOST_ROUNDS = 5_000  # Rocq goes through them one by one
 MOST_TERMS = 16_384  # of the sums over all rounds, before the rest is bounded
@@ -234,57 +246,13 @@ def _present(who: Mapping[str, Any], place: Sequence[int]) -> list[int]:
     return [i for i, at in enumerate(place) if at == 0]
 
 
-# ---------------------------------------------------------------- numbers and formulas in the file
-
-
-_SIGNS: Mapping[type, tuple[str, str, int]] = {
-    ast.Add: ("+", "Plus", 0),
-    ast.Sub: ("-", "Less", 0),
-    ast.Mult: ("*", "Times", 1),
-    ast.Div: ("/", "Over", 1),
-}
-
-
-def _written(node: ast.expr) -> tuple[str, int]:
-    """Return a formula as it stands in the file, and how strongly its outermost sign binds."""
-    match node:
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return f"{_over(left, 3)} ^ {_written(right)[0]}", 2
-        case ast.BinOp(left=left, op=kind, right=right):
-            sign, _, level = _SIGNS[type(kind)]
-            return f"{_over(left, level)} {sign} {_over(right, level + 1)}", level
-        case ast.Call(args=[argument]):
-            return f"ln ({_written(argument)[0]})", 3
-    return ("Q_" if ast.unparse(node) == "Q" else ast.unparse(node)), 3
-
-
-def _over(node: ast.expr, least: int) -> str:
-    text, level = _written(node)
-    return text if level >= least else f"({text})"
-
-
-def _formula(text: str) -> str:
-    return _written(ast.parse(text, mode="eval").body)[0]
-
-
-def _term(node: ast.expr, names: Mapping[str, str]) -> str:
-    """Return a formula as a term of the library."""
-    match node:
-        case ast.Constant(value=int(number)):
-            return f"(Whole {number})"
-        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))):
-            return f"(Power {_term(left, names)} {power})"
-        case ast.BinOp(left=left, op=kind, right=right):
-            return f"({_SIGNS[type(kind)][1]} {_term(left, names)} {_term(right, names)})"
-    return names[_written(node)[0]]
-
-
 # ---------------------------------------------------------------- the file
 
-_HEAD = """\
+HEAD = """\
 (** A refutation of {theorem} ({reading}), and its proof: check it with Rocq
     (Coq 8.16 or later) beside the library in the folder rocq of fltheory. *)
-
+"""
+_IMPORTS = """
 From Coq Require Import Reals QArith Qreals ZArith List Arith Lra Lia.
 From fltheory Require Import Space Round Process Enclose Moments Refuted Chain Series Chained.
 Import ListNotations.
@@ -422,7 +390,7 @@ class _File:
 
     def lines(self, name: str) -> Iterator[str]:
         """Yield the file's lines."""
-        yield _HEAD.format(**self._document)
+        yield HEAD.format(**self._document) + _IMPORTS
         for part in (self._setting(), self._symbols(), self._proofs(), self._theorem(name)):
             for text in part:
                 indent = len(text) - len(text.lstrip())
@@ -430,12 +398,11 @@ class _File:
 
     def _setting(self) -> Iterator[str]:
         s = self._s
-        rows = listed([listed([rational(p) for p in row]) for row in s.transition])
         sets = listed([listed([str(i) for i in who]) for who in s.present])
         fields = {
-            "curvatures": listed([rational(h) for h in s.curvatures]),
-            "minimisers": listed([rational(c) for c in s.minimisers]),
-            "weights": listed([rational(q) for q in s.weights]),
+            "curvatures": rationals(s.curvatures),
+            "minimisers": rationals(s.minimisers),
+            "weights": rationals(s.weights),
             "local_work": f"{s.local_steps}%nat",
             "server_step": rational(s.server_lr),
             "step_scale": rational(s.scale),
@@ -443,13 +410,11 @@ class _File:
             "ball_centre": rational(s.centre),
             "ball_radius": rational(s.radius),
             "origin": rational(s.start),
-            "transition": rows,
+            "transition": rows_listed(s.transition),
             "present": f"{sets}%nat",
-            "stationary": listed([rational(p) for p in s.stationary]),
+            "stationary": rationals(s.stationary),
         }
-        yield "Definition s : chain_setting := {|"
-        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
-        yield "|}.\n\nOpen Scope R_scope.\n"
+        yield defined("s", "chain_setting", fields, breaks=True) + "\nOpen Scope R_scope.\n"
 
     def _symbols(self) -> Iterator[str]:
         s = self._s
@@ -489,8 +454,8 @@ class _File:
             yield f"Definition {name} : R := {meaning}."
         yield "Definition bound (S_0 S_2 Y_0 Y_1 : R) : R :="
         for name, text in _DEFINITIONS.items():
-            yield f"  let {name} := {_formula(text)} in"
-        yield f"  {_formula(_BOUND)}.\n"
+            yield f"  let {name} := {_formula(text).text} in"
+        yield f"  {_formula(_BOUND).text}.\n"
 
     # ------------------------------------------------------------ proofs
 
@@ -596,8 +561,7 @@ class _File:
         )
         terms = {name: f"(Named {k})" for k, name in enumerate((*_INFINITE, *around))}
         for name, text in (*_DEFINITIONS.items(), ("bound", _BOUND)):
-            term = _term(ast.parse(text, mode="eval").body, terms)
-            yield f"Definition t_{name} : term := {term}."
+            yield f"Definition t_{name} : term := {_formula(text, terms).term}."
             terms[name] = f"t_{name}"
 
     def _sides(self) -> Iterator[str]:
@@ -681,6 +645,17 @@ def _log(value: float) -> tuple[Fraction, Fraction]:
 def _lemma(name: str, said: str, proof: str) -> Iterator[str]:
     yield f"Lemma {name} : {said}."
     yield f"Proof. {proof} Qed."
+
+
+def _formula(text: str, terms: Mapping[str, str] = MappingProxyType({})) -> Formula:
+    """Return a formula of the bound; a name within a logarithm has no term of its own."""
+
+    def named(name: str) -> Formula:
+        said = "Q_" if name == "Q" else name
+        return Formula(said, terms.get(said, ""))
+
+    logarithm = {"log": lambda inner: named(f"ln ({inner.text})")}
+    return formula(parsed(text), named, logarithm, {})
 
 
 def _number(value: Fraction) -> str:

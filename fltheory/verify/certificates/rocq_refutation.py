@@ -11,13 +11,23 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from fltheory.verify.certificates.rocq_chains import chain_refutation, is_on_chain
-from fltheory.worst_case.proof.rocq_export import listed, rational, refused, wrapped
+from fltheory.verify.certificates.rocq_chains import HEAD, chain_refutation, is_on_chain
+from fltheory.worst_case.proof.rocq_words import (
+    Formula,
+    defined,
+    formula,
+    parsed,
+    rational,
+    rationals,
+    refused,
+    rows_listed,
+    wrapped,
+)
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
 MOST_STEPS = 1_000
@@ -43,13 +53,6 @@ _QUANTITIES = {
     "excess_loss": ("ExcessLoss", "excess_loss s xs"),
     "participant_excess_loss": ("ParticipantExcessLoss", "participant_excess_loss s xs"),
     "participant_gradient_sum": ("ParticipantGradientSum", "participant_gradient_sum s"),
-}
-_SUM, _PRODUCT, _MINUS, _POWER, _ATOM = range(5)  # how strongly a formula's outermost sign binds
-_OPERATIONS: Mapping[type, tuple[str, str, int]] = {
-    ast.Add: ("+", "Plus", _SUM),
-    ast.Sub: ("-", "Less", _SUM),
-    ast.Mult: ("*", "Times", _PRODUCT),
-    ast.Div: ("/", "Over", _PRODUCT),
 }
 
 
@@ -79,10 +82,7 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
     said = _Statement(document, played)
     return "\n".join(
         (
-            f"(** A refutation of {document['theorem']} ({document['reading']}), and its proof: "
-            f"check it with Rocq\n    (Coq 8.16 or later) beside the library in the folder rocq of "
-            "fltheory. *)",
-            _HEAD,
+            HEAD.format(**document) + _IMPORTS,
             *played.lines(),
             *said.definitions(),
             *said.theorem(name),
@@ -90,7 +90,7 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
     )
 
 
-_HEAD = """
+_IMPORTS = """
 From Coq Require Import Reals QArith Qreals List Arith.
 From fltheory Require Import Space Round Process Enclose Moments Refutation Refuted.
 Import ListNotations.
@@ -99,14 +99,6 @@ Open Scope Q_scope.
 
 
 # ---------------------------------------------------------------- numbers
-
-
-def _rows(rows: Sequence[Row]) -> str:
-    return listed(map(_row, rows))
-
-
-def _row(row: Row) -> str:
-    return listed(map(rational, row))
 
 
 def _root(value: Fraction) -> Fraction | None:
@@ -183,8 +175,8 @@ class _Played:
         fields = {
             "dimension": f"{counts['dimension']}%nat",
             "clients": f"{counts['clients']}%nat",
-            "hessians": _rows(self.hessians),
-            "optima": _rows(self.optima),
+            "hessians": rows_listed(self.hessians),
+            "optima": rows_listed(self.optima),
             "sigma": numbers["sigma"],
             "server_sigma": numbers["server_sigma"],
             "eligible": f"[{'; '.join(map(str, self.eligible))}]%nat",
@@ -194,12 +186,10 @@ class _Played:
             "client_lr": numbers["client_lr"],
             "server_lr": numbers["server_lr"],
             "assist_lr": numbers["assist_lr"],
-            "start": _row(self.start),
+            "start": rationals(self.start),
         }
-        yield "Definition s : setting := {|"
-        yield ";\n".join(f"  {field} := {value}" for field, value in fields.items())
-        yield "|}.\n"
-        yield f"Definition xs : list Q := {_row(self.star)}.\n"
+        yield defined("s", "setting", fields)
+        yield f"Definition xs : list Q := {rationals(self.star)}.\n"
         yield "Open Scope R_scope.\n"
 
     # ------------------------------------------------------------ what a formula may ask for
@@ -293,19 +283,6 @@ def _real_term(value: Fraction) -> str:
 
 
 @dataclass(frozen=True)
-class _Formula:
-    """A formula as it stands in the file, as a term of the library, and how strongly it binds."""
-
-    text: str
-    term: str
-    level: int
-
-    def over(self, least: int) -> str:
-        """Return it in parentheses, if its signs bind less than that."""
-        return self.text if self.level >= least else f"({self.text})"
-
-
-@dataclass(frozen=True)
 class _Along:
     """A symbol along the run: the term of the library, and what the file says."""
 
@@ -327,13 +304,13 @@ class _Statement:
         self._written: list[str] = []
         self._rules: dict[str, _Along] = {}
         for name, text in raw["symbols"].items():
-            tree = _parsed(text)
+            tree = parsed(text)
             if isinstance(tree, ast.Name) and tree.id in ("rounds", "local_steps"):
                 whole = {"rounds": played.rounds, **played.counts}
                 self._whole[name] = whole[tree.id]
             self._define(name, self._formula(tree, self._of_numbers))
         for name, text in raw["definitions"].items():
-            self._define(name, self._formula(_parsed(text), self._of_symbols))
+            self._define(name, self._formula(parsed(text), self._of_symbols))
         self._rules = {name: self._along(rule) for name, rule in raw["round_symbols"].items()}
         for place, (name, rule) in enumerate(self._rules.items()):
             argument = " (r : nat)" if rule.is_every else ""
@@ -347,61 +324,32 @@ class _Statement:
             raise refused("a weighted mean over rounds")
         self._truth = self._along({k: v for k, v in raw["quantity"].items() if k != "weights"})
         self._conditions = list(self._read_conditions(raw["conditions"]))
-        self._bound = self._formula(_parsed(raw["bound"]), self._of_symbols)
+        self._bound = self._formula(parsed(raw["bound"]), self._of_symbols)
 
-    def _define(self, name: str, formula: _Formula) -> None:
+    def _define(self, name: str, formula: Formula) -> None:
         self._written.append(wrapped(f"Definition {_named(name)} : R := {formula.text}."))
         self._terms[name] = formula.term
 
     # ------------------------------------------------------------ formulas
 
-    def _of_numbers(self, name: str) -> _Formula:
+    def _of_numbers(self, name: str) -> Formula:
         """Return a number of the setting, as a formula."""
         given = self._played.given(name)
         if given is not None:
-            return _Formula(*given, _ATOM)
+            return Formula(*given)
         fact = self._played.fact(name)
         if fact is None:
             raise refused(f"the number {name}")
         self._facts.setdefault(name, fact[1:])
-        return _Formula(_real(fact[0]), _real_term(fact[0]), _ATOM)
+        return Formula(_real(fact[0]), _real_term(fact[0]))
 
-    def _of_symbols(self, name: str) -> _Formula:
+    def _of_symbols(self, name: str) -> Formula:
         rule = self._rules.get(name)
         word = f"({_named(name)} r)" if rule and rule.is_every else _named(name)
-        return _Formula(word, self._terms[name], _ATOM)
+        return Formula(word, self._terms[name])
 
-    def _formula(self, tree: ast.expr, name_of: Callable[[str], _Formula]) -> _Formula:
-        """Return a formula as it stands in the file, and as a term."""
-        match tree:
-            case ast.Constant(value=int(number)):
-                return _Formula(str(number), f"(Whole {number})", _ATOM)
-            case ast.Name(id=name):
-                return name_of(name)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                inner = self._formula(operand, name_of)
-                return _Formula(f"- {inner.over(_MINUS)}", f"(Opposite {inner.term})", _MINUS)
-            case ast.BinOp(left=left, op=ast.Pow(), right=right):
-                base, power = self._formula(left, name_of), self._exponent(right)
-                text = f"{base.over(_POWER + 1)} ^ {power}"
-                return _Formula(text, f"(Power {base.term} {power})", _POWER)
-            case ast.BinOp(left=left, op=kind, right=right) if type(kind) in _OPERATIONS:
-                sign, word, level = _OPERATIONS[type(kind)]
-                first, second = (self._formula(part, name_of) for part in (left, right))
-                text = f"{first.over(level)} {sign} {second.over(level + 1)}"
-                return _Formula(text, f"({word} {first.term} {second.term})", level)
-            case ast.Call(func=ast.Name(id="sqrt"), args=[argument]):
-                inner = self._formula(argument, name_of)
-                return _Formula(f"sqrt ({inner.text})", f"(Root {inner.term})", _ATOM)
-        raise refused(f"the formula {ast.unparse(tree)}")
-
-    def _exponent(self, node: ast.expr) -> int:
-        match node:
-            case ast.Constant(value=int(power)):
-                return power
-            case ast.Name(id=name) if name in self._whole:
-                return self._whole[name]
-        raise refused(f"the exponent {ast.unparse(node)}")
+    def _formula(self, tree: ast.expr, named: Callable[[str], Formula]) -> Formula:
+        return formula(tree, named, {"sqrt": _rooted}, self._whole)
 
     # ------------------------------------------------------------ along the run
 
@@ -428,7 +376,7 @@ class _Statement:
     def _read_conditions(self, conditions: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
         """Yield what conditions say, as terms, and whether they are of every round."""
         for text in conditions.values():
-            tree = _parsed(text)
+            tree = parsed(text)
             match tree:
                 case ast.Compare(ops=[ast.Lt()], comparators=[ast.Name(id="oo")]):
                     # That a constant is finite is said of clients themselves.
@@ -525,9 +473,7 @@ class _Statement:
             "truth_above": _real_term(truth),
             "bound_below": _real_term(bound),
         }
-        yield "Definition the_refutation : refutation := {|"
-        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
-        yield "|}.\n"
+        yield defined("the_refutation", "refutation", fields, breaks=True)
         yield "Lemma accepted : checked the_refutation = true."
         yield "Proof. vm_cast_no_check (eq_refl true). Qed.\n"
 
@@ -540,8 +486,8 @@ def _named(name: str) -> str:
     return f"{name}_" if name in TAKEN else name
 
 
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+def _rooted(inner: Formula) -> Formula:
+    return Formula(f"sqrt ({inner.text})", f"(Root {inner.term})")
 
 
 # ------------------------------------------------------------ FedAU's online weights
@@ -586,7 +532,7 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
             if p < 1 and error >= truth * line:
                 bound = Fraction(document["bound"])
                 client = f"({p.numerator} / {p.denominator}) {cutoff} {t}"
-                head = _HEAD_OF_WEIGHTS.format(**document)
+                head = HEAD.format(**document) + _IMPORTS_ON_WEIGHTS
                 return head + _theorem_on_weights(
                     name, client, error, line, truth, bound, raw["rounds"], t
                 )
@@ -615,10 +561,7 @@ def _line(p: Fraction, cutoff: int, t: int) -> Fraction:
     return p**2 * variance / max(t // cutoff, 1) + (1 - p) ** (2 * cutoff)
 
 
-_HEAD_OF_WEIGHTS = """\
-(** A refutation of {theorem} ({reading}), and its proof: check it with Rocq
-    (Coq 8.16 or later) beside the library in the folder rocq of fltheory. *)
-
+_IMPORTS_ON_WEIGHTS = """
 From Coq Require Import Reals Arith Lra.
 From fltheory Require Import Weights.
 Open Scope R_scope.

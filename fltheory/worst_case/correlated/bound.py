@@ -27,7 +27,7 @@ from fltheory.worst_case.correlated.program import (
     states_of,
 )
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text, first_accepted
-from fltheory.worst_case.proof.rocq_bursts import bursts_theorem
+from fltheory.worst_case.proof.rocq_export import bursts_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import AveragingRound, ParticipantChain
 
