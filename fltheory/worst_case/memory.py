@@ -38,6 +38,7 @@ from fltheory.worst_case.proof.proof_file import (
 )
 from fltheory.worst_case.proof.rocq_export import memory_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.slack import condition
 
 # ------------------------------------------------------------ a round in forms
 # Definitions:
@@ -389,11 +390,7 @@ class MemoryForms(ReadOnlyArrays):
         blocks = []
         for block in range(2):
             (x_a, g_a), (x_b, g_b) = self._points[a][block], self._points[b][block]
-            apart, steeper = x_a - x_b, g_a - g_b
-            squares = np.outer(steeper, steeper) + self.mu * np.outer(apart, apart)
-            mixed = np.outer(steeper, apart) + np.outer(apart, steeper)
-            moved = np.outer(g_b, apart) + np.outer(apart, g_b)
-            blocks.append(moved / 2 + (squares - self.mu * mixed) / (2 * (1 - self.mu)))
+            blocks.append(condition(x_a - x_b, g_a, g_b, self.mu))
         values = [float(b == point) - float(a == point) for point in range(2)]
         return SharedForm(blocks[0], blocks[1], np.array(values))
 
