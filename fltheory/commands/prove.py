@@ -162,7 +162,7 @@ def command(
         assist_lr=assist_lr,
     )
     if rocq is not None:
-        form.check(statement, clients)  # type: ignore[arg-type]
+        form.check(statement, clients)
         a_round = played.coupled(statement, clients)  # type: ignore[arg-type]
         refuse_large(a_round.local_steps, a_round.participants)
     if participants == "any":

@@ -31,7 +31,7 @@ from fltheory.worst_case.correlated.program import (
     least_of,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import ProofFile, first_accepted
+from fltheory.worst_case.proof.proof_file import ProofChecker, ProofFile, first_accepted
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, IntArray
@@ -679,7 +679,7 @@ class PhasesCertificate(ProofFile[PhasesProof]):
     text : str
     """
 
-    checker: ClassVar[Any] = phases_checker
+    checker: ClassVar[ProofChecker] = phases_checker
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -34,10 +34,11 @@ import numpy as np
 from fltheory.decimals import as_fraction
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import rich_checker
+from fltheory.worst_case.checker.rich_checker import RichProof
 from fltheory.worst_case.correlated.bound import (
     CorrelatedBound,
-    CorrelatedCertificate,
     Request,
+    RoundsCertificate,
     claim_text,
     solutions,
     texts_of,
@@ -55,7 +56,7 @@ from fltheory.worst_case.correlated.program import (
     mixed,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import ProofFile, first_accepted
+from fltheory.worst_case.proof.proof_file import ProofChecker, first_accepted
 from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.rounds.slack import condition
 from fltheory.worst_case.semidefinite import Block
@@ -752,7 +753,7 @@ def _function(
     }
 
 
-class RichCertificate(CorrelatedCertificate):
+class RichCertificate(RoundsCertificate[RichProof]):
     """A proof by a function that sees gradients, as JSON.
 
     Attributes
@@ -760,6 +761,4 @@ class RichCertificate(CorrelatedCertificate):
     text : str
     """
 
-    checker: ClassVar[Any] = rich_checker
-    # Rocq's library knows the plain function alone.
-    rocq_theorem = ProofFile.rocq_theorem
+    checker: ClassVar[ProofChecker] = rich_checker
