@@ -26,7 +26,7 @@ from fltheory.learnability.empirical_minimiser import (
     sample_server_assisted,
 )
 from fltheory.learnability.system import ServerAssistedSystem
-from fltheory.long_work.progress import shown_progress
+from fltheory.long_work.progress import Progress, shown_progress
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_axes import write_figure
 from fltheory.theorems import get
@@ -35,8 +35,6 @@ from fltheory.theorems.sa_fl.impossibility import draw_failures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-Progress = Callable[[int, int, str], None]
 
 FIGURES = ("pac-impossibility", "pac-server-data", "pac-no-worse")
 _SIZES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120)

@@ -54,7 +54,6 @@ from fltheory.evidence.truths import (
 from fltheory.evidence.verdict import Grade, Verdict
 from fltheory.grammar.family import SearchSpace
 from fltheory.grammar.fields import Check, must_be
-from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Repair
 from fltheory.learnability.system import LearningSetting
@@ -148,34 +147,20 @@ class Theorem(Inequality):
         "round_symbols": partial(validation.tuple_of, kind=RoundSymbol),
     }
 
-    def compared(
-        self,
-        setting: Setting,
-        sampling: Sampling,
-        extra_hypotheses: tuple[Hypothesis, ...] = (),
-    ) -> Comparison:
-        """Evaluate both sides, the hypotheses, and further ones, on a setting."""
+    def compared(self, setting: Setting, sampling: Sampling) -> Comparison:
+        """Evaluate both sides and the hypotheses on a setting."""
         # First, as a setting of which it does not speak needs no truth.
         values = self._values(setting)
-        run = truth(setting, self.observe(setting), sampling)
-        return self._compared(run, setting, values, extra_hypotheses)
+        return self._compared(truth(setting, self.observe(setting), sampling), setting, values)
 
-    def compared_with(
-        self, run: Truth, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
-    ) -> Comparison:
-        """Evaluate both sides, the hypotheses, and further ones, on a run that is known."""
-        return self._compared(run, setting, self._values(setting), extra_hypotheses)
+    def compared_with(self, run: Truth, setting: Setting) -> Comparison:
+        """Evaluate both sides and the hypotheses on a run that is known."""
+        return self._compared(run, setting, self._values(setting))
 
     def _values(self, setting: Setting) -> dict[sp.Symbol, Any]:
         return theorem_values(self, constants_of(self.constants, setting))
 
-    def _compared(
-        self,
-        run: Truth,
-        setting: Setting,
-        values: dict[sp.Symbol, Any],
-        extra_hypotheses: tuple[Hypothesis, ...],
-    ) -> Comparison:
+    def _compared(self, run: Truth, setting: Setting, values: dict[sp.Symbol, Any]) -> Comparison:
         left, error = left_side(self.quantity, run, setting)
         lower, upper = run.interval(self.quantity.field)
         ends = self.quantity.ends(lower, upper, setting)
@@ -185,7 +170,7 @@ class Theorem(Inequality):
             evidence=run.evidence(error, ends=ends),
             hypotheses=tuple(
                 check_hypothesis(hypothesis, values, self.round_symbols, run)
-                for hypothesis in (*self.hypotheses, *extra_hypotheses)
+                for hypothesis in self.hypotheses
             ),
         )
 

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product, starmap
-from types import MappingProxyType
 from typing import Any
 
+from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
 from fltheory.worst_case.proof.rocq_words import (
-    Formula,
     defined,
-    formula,
     listed,
-    parsed,
     rational,
     rationals,
     real,
@@ -246,13 +243,27 @@ def _present(who: Mapping[str, Any], place: Sequence[int]) -> list[int]:
     return [i for i, at in enumerate(place) if at == 0]
 
 
+# ---------------------------------------------------------------- numbers and formulas in the file
+
+
+def _formula(text: str, terms: Mapping[str, str] | None = None) -> Formula:
+    """Return a formula of the statement, as a term if those of symbols and logarithms are known."""
+    known = terms or {}
+
+    def named(word: str) -> Formula:
+        return Formula(word, known.get(word, ""))
+
+    reader = Reader(
+        lambda name: named("Q_" if name == "Q" else name),
+        lambda _, inner: named(f"ln ({inner.text})"),
+        {},
+    )
+    return reader.read(parsed(text))
+
+
 # ---------------------------------------------------------------- the file
 
-HEAD = """\
-(** A refutation of {theorem} ({reading}), and its proof: check it with Rocq
-    (Coq 8.16 or later) beside the library in the folder rocq of fltheory. *)
-"""
-_IMPORTS = """
+_HEAD = """
 From Coq Require Import Reals QArith Qreals ZArith List Arith Lra Lia.
 From fltheory Require Import Space Round Process Enclose Moments Refuted Chain Series Chained.
 Import ListNotations.
@@ -390,7 +401,7 @@ class _File:
 
     def lines(self, name: str) -> Iterator[str]:
         """Yield the file's lines."""
-        yield HEAD.format(**self._document) + _IMPORTS
+        yield heading(self._document) + _HEAD
         for part in (self._setting(), self._symbols(), self._proofs(), self._theorem(name)):
             for text in part:
                 indent = len(text) - len(text.lstrip())
@@ -645,17 +656,6 @@ def _log(value: float) -> tuple[Fraction, Fraction]:
 def _lemma(name: str, said: str, proof: str) -> Iterator[str]:
     yield f"Lemma {name} : {said}."
     yield f"Proof. {proof} Qed."
-
-
-def _formula(text: str, terms: Mapping[str, str] = MappingProxyType({})) -> Formula:
-    """Return a formula of the bound; a name within a logarithm has no term of its own."""
-
-    def named(name: str) -> Formula:
-        said = "Q_" if name == "Q" else name
-        return Formula(said, terms.get(said, ""))
-
-    logarithm = {"log": lambda inner: named(f"ln ({inner.text})")}
-    return formula(parsed(text), named, logarithm, {})
 
 
 def _number(value: Fraction) -> str:

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from fltheory.verify.certificates.rocq_chains import HEAD, chain_refutation, is_on_chain
+from fltheory.verify.certificates.rocq_chains import chain_refutation, is_on_chain
+from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
 from fltheory.worst_case.proof.rocq_words import (
-    Formula,
     defined,
-    formula,
-    parsed,
     rational,
     rationals,
     refused,
@@ -82,7 +80,8 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
     said = _Statement(document, played)
     return "\n".join(
         (
-            HEAD.format(**document) + _IMPORTS,
+            heading(document),
+            _HEAD,
             *played.lines(),
             *said.definitions(),
             *said.theorem(name),
@@ -90,7 +89,7 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
     )
 
 
-_IMPORTS = """
+_HEAD = """\
 From Coq Require Import Reals QArith Qreals List Arith.
 From fltheory Require Import Space Round Process Enclose Moments Refutation Refuted.
 Import ListNotations.
@@ -303,14 +302,16 @@ class _Statement:
         self._whole: dict[str, int] = {}
         self._written: list[str] = []
         self._rules: dict[str, _Along] = {}
+        of_numbers = Reader(self._number, _root_of, self._whole)
+        of_symbols = Reader(self._symbol, _root_of, self._whole)
         for name, text in raw["symbols"].items():
             tree = parsed(text)
             if isinstance(tree, ast.Name) and tree.id in ("rounds", "local_steps"):
                 whole = {"rounds": played.rounds, **played.counts}
                 self._whole[name] = whole[tree.id]
-            self._define(name, self._formula(tree, self._of_numbers))
+            self._define(name, of_numbers.read(tree))
         for name, text in raw["definitions"].items():
-            self._define(name, self._formula(parsed(text), self._of_symbols))
+            self._define(name, of_symbols.read(parsed(text)))
         self._rules = {name: self._along(rule) for name, rule in raw["round_symbols"].items()}
         for place, (name, rule) in enumerate(self._rules.items()):
             argument = " (r : nat)" if rule.is_every else ""
@@ -323,8 +324,8 @@ class _Statement:
         if raw["quantity"]["weights"] != "1":
             raise refused("a weighted mean over rounds")
         self._truth = self._along({k: v for k, v in raw["quantity"].items() if k != "weights"})
-        self._conditions = list(self._read_conditions(raw["conditions"]))
-        self._bound = self._formula(parsed(raw["bound"]), self._of_symbols)
+        self._conditions = list(self._read_conditions(raw["conditions"], of_symbols))
+        self._bound = of_symbols.read(parsed(raw["bound"]))
 
     def _define(self, name: str, formula: Formula) -> None:
         self._written.append(wrapped(f"Definition {_named(name)} : R := {formula.text}."))
@@ -332,7 +333,7 @@ class _Statement:
 
     # ------------------------------------------------------------ formulas
 
-    def _of_numbers(self, name: str) -> Formula:
+    def _number(self, name: str) -> Formula:
         """Return a number of the setting, as a formula."""
         given = self._played.given(name)
         if given is not None:
@@ -343,13 +344,10 @@ class _Statement:
         self._facts.setdefault(name, fact[1:])
         return Formula(_real(fact[0]), _real_term(fact[0]))
 
-    def _of_symbols(self, name: str) -> Formula:
+    def _symbol(self, name: str) -> Formula:
         rule = self._rules.get(name)
         word = f"({_named(name)} r)" if rule and rule.is_every else _named(name)
         return Formula(word, self._terms[name])
-
-    def _formula(self, tree: ast.expr, named: Callable[[str], Formula]) -> Formula:
-        return formula(tree, named, {"sqrt": _rooted}, self._whole)
 
     # ------------------------------------------------------------ along the run
 
@@ -373,7 +371,9 @@ class _Statement:
         term = f"{{| of := {kind}; reduced := {word}; first := {first}; more := {more} |}}"
         return _Along(term, text, reduction == "every", more + 1)
 
-    def _read_conditions(self, conditions: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+    def _read_conditions(
+        self, conditions: Mapping[str, str], of_symbols: Reader
+    ) -> Iterator[tuple[str, str, bool]]:
         """Yield what conditions say, as terms, and whether they are of every round."""
         for text in conditions.values():
             tree = parsed(text)
@@ -388,7 +388,7 @@ class _Statement:
                     sides, sign = (left, right), ast.Eq
                 case _:
                     raise refused(f"the condition {text}")
-            first, second = (self._formula(side, self._of_symbols) for side in sides)
+            first, second = map(of_symbols.read, sides)
             signs: Mapping[type, tuple[str, str, bool]] = {
                 ast.LtE: ("<=", "AtMost", False),
                 ast.Lt: ("<", "Below", False),
@@ -482,12 +482,15 @@ def _round(first: int) -> str:
     return f"({first} + r)" if first else "r"
 
 
+def _root_of(function: str, inner: Formula) -> Formula:
+    """Return a root: the library knows no other function."""
+    if function != "sqrt":
+        raise refused(f"the formula {function}({inner.text})")
+    return Formula(f"sqrt ({inner.text})", f"(Root {inner.term})")
+
+
 def _named(name: str) -> str:
     return f"{name}_" if name in TAKEN else name
-
-
-def _rooted(inner: Formula) -> Formula:
-    return Formula(f"sqrt ({inner.text})", f"(Root {inner.term})")
 
 
 # ------------------------------------------------------------ FedAU's online weights
@@ -532,9 +535,10 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
             if p < 1 and error >= truth * line:
                 bound = Fraction(document["bound"])
                 client = f"({p.numerator} / {p.denominator}) {cutoff} {t}"
-                head = HEAD.format(**document) + _IMPORTS_ON_WEIGHTS
-                return head + _theorem_on_weights(
-                    name, client, error, line, truth, bound, raw["rounds"], t
+                return (
+                    heading(document)
+                    + _HEAD_OF_WEIGHTS
+                    + _theorem_on_weights(name, client, error, line, truth, bound, raw["rounds"], t)
                 )
     raise refused(f"an error that is largest after more than {MOST_HISTORIES} rounds")
 
@@ -561,7 +565,7 @@ def _line(p: Fraction, cutoff: int, t: int) -> Fraction:
     return p**2 * variance / max(t // cutoff, 1) + (1 - p) ** (2 * cutoff)
 
 
-_IMPORTS_ON_WEIGHTS = """
+_HEAD_OF_WEIGHTS = """
 From Coq Require Import Reals Arith Lra.
 From fltheory Require Import Weights.
 Open Scope R_scope.

@@ -1,4 +1,4 @@
-"""The words of files for Rocq: numbers, lists, records, lemmas, formulas and sums of squares.
+"""The words of files for Rocq: numbers, lists, records and sums of squares.
 
 That a block of a slack is positive semidefinite is written out: ``S = sum_k d_k (l_k)^2``, all
 ``d_k`` not negative. A factorisation in floats, rounded to dyadic fractions, gives the first
@@ -8,11 +8,9 @@ pairs.
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -106,92 +104,6 @@ def pairs_listed(weights: FractionRows, unit: Fraction) -> str:
             if value
         ]
     )
-
-
-# ---------------------------------------------------------------- formulas
-
-SUM, PRODUCT, MINUS, POWER, ATOM = range(5)  # how strongly a formula's outermost sign binds
-_OPERATIONS: Mapping[type, tuple[str, str, int]] = {
-    ast.Add: ("+", "Plus", SUM),
-    ast.Sub: ("-", "Less", SUM),
-    ast.Mult: ("*", "Times", PRODUCT),
-    ast.Div: ("/", "Over", PRODUCT),
-}
-
-
-@dataclass(frozen=True)
-class Formula:
-    """A formula as it stands in the file, as a term of the library, and how strongly it binds."""
-
-    text: str
-    term: str
-    level: int = ATOM
-
-    def over(self, least: int) -> str:
-        """Return it in parentheses, if its signs bind less than that."""
-        return self.text if self.level >= least else f"({self.text})"
-
-
-def parsed(text: str) -> ast.expr:
-    """Return a formula's tree."""
-    return ast.parse(text, mode="eval").body
-
-
-def formula(
-    tree: ast.expr,
-    named: Callable[[str], Formula],
-    functions: Mapping[str, Callable[[Formula], Formula]],
-    whole: Mapping[str, int],
-) -> Formula:
-    """Return a formula as it stands in the file, and as a term.
-
-    Parameters
-    ----------
-    tree : ast.expr
-    named : callable
-        What a name stands for.
-    functions : mapping of str to callable
-        Functions of one argument that it may use.
-    whole : mapping of str to int
-        Names that may be exponents.
-
-    Raises
-    ------
-    NotExportedError
-        For anything else in it.
-    """
-
-    def of(part: ast.expr) -> Formula:
-        return formula(part, named, functions, whole)
-
-    match tree:
-        case ast.Constant(value=int(number)):
-            return Formula(str(number), f"(Whole {number})")
-        case ast.Name(id=name):
-            return named(name)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            inner = of(operand)
-            return Formula(f"- {inner.over(MINUS)}", f"(Opposite {inner.term})", MINUS)
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            base, power = of(left), _exponent(right, whole)
-            return Formula(f"{base.over(ATOM)} ^ {power}", f"(Power {base.term} {power})", POWER)
-        case ast.BinOp(left=left, op=kind, right=right) if type(kind) in _OPERATIONS:
-            sign, word, level = _OPERATIONS[type(kind)]
-            first, second = of(left), of(right)
-            text = f"{first.over(level)} {sign} {second.over(level + 1)}"
-            return Formula(text, f"({word} {first.term} {second.term})", level)
-        case ast.Call(func=ast.Name(id=name), args=[argument]) if name in functions:
-            return functions[name](of(argument))
-    raise refused(f"the formula {ast.unparse(tree)}")
-
-
-def _exponent(tree: ast.expr, whole: Mapping[str, int]) -> int:
-    match tree:
-        case ast.Constant(value=int(power)):
-            return power
-        case ast.Name(id=name) if name in whole:
-            return whole[name]
-    raise refused(f"the exponent {ast.unparse(tree)}")
 
 
 # ---------------------------------------------------------------- sums of squares
