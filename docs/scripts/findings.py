@@ -59,7 +59,7 @@ from fltheory.verify.safari.natural_witness import (
     natural_witnesses,
 )
 from fltheory.verify.search.falsification import Falsification, Survival, survival
-from fltheory.worst_case.proof.rocq_export import NotExportedError
+from fltheory.worst_case.proof.rocq_words import NotExportedError
 
 SURVIVAL, NATURAL_WITNESS, SEARCH, VERDICT = "survival", "natural witness", "search", "verdict"
 """Kinds of cells: how a repair fares, each fault by itself, a search, and one on one regime."""

@@ -11,7 +11,16 @@ from itertools import product, starmap
 from typing import Any
 
 from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
-from fltheory.worst_case.proof.rocq_export import listed, rational, real, refused, wrapped
+from fltheory.worst_case.proof.rocq_words import (
+    defined,
+    listed,
+    rational,
+    rationals,
+    real,
+    refused,
+    rows_listed,
+    wrapped,
+)
 
 MOST_ROUNDS = 5_000  # Rocq goes through them one by one
 MOST_TERMS = 16_384  # of the sums over all rounds, before the rest is bounded
@@ -398,12 +407,11 @@ class _File:
 
     def _setting(self) -> Iterator[str]:
         s = self._s
-        rows = listed([listed([rational(p) for p in row]) for row in s.transition])
         sets = listed([listed([str(i) for i in who]) for who in s.present])
         fields = {
-            "curvatures": listed([rational(h) for h in s.curvatures]),
-            "minimisers": listed([rational(c) for c in s.minimisers]),
-            "weights": listed([rational(q) for q in s.weights]),
+            "curvatures": rationals(s.curvatures),
+            "minimisers": rationals(s.minimisers),
+            "weights": rationals(s.weights),
             "local_work": f"{s.local_steps}%nat",
             "server_step": rational(s.server_lr),
             "step_scale": rational(s.scale),
@@ -411,13 +419,11 @@ class _File:
             "ball_centre": rational(s.centre),
             "ball_radius": rational(s.radius),
             "origin": rational(s.start),
-            "transition": rows,
+            "transition": rows_listed(s.transition),
             "present": f"{sets}%nat",
-            "stationary": listed([rational(p) for p in s.stationary]),
+            "stationary": rationals(s.stationary),
         }
-        yield "Definition s : chain_setting := {|"
-        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
-        yield "|}.\n\nOpen Scope R_scope.\n"
+        yield defined("s", "chain_setting", fields, breaks=True) + "\nOpen Scope R_scope.\n"
 
     def _symbols(self) -> Iterator[str]:
         s = self._s

@@ -11,14 +11,21 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from fltheory.verify.certificates.rocq_chains import chain_refutation, is_on_chain
 from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
-from fltheory.worst_case.proof.rocq_export import listed, rational, refused, wrapped
+from fltheory.worst_case.proof.rocq_words import (
+    defined,
+    rational,
+    rationals,
+    refused,
+    rows_listed,
+    wrapped,
+)
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
 MOST_STEPS = 1_000
@@ -89,14 +96,6 @@ Open Scope Q_scope.
 
 
 # ---------------------------------------------------------------- numbers
-
-
-def _rows(rows: Sequence[Row]) -> str:
-    return listed(map(_row, rows))
-
-
-def _row(row: Row) -> str:
-    return listed(map(rational, row))
 
 
 def _root(value: Fraction) -> Fraction | None:
@@ -173,8 +172,8 @@ class _Played:
         fields = {
             "dimension": f"{counts['dimension']}%nat",
             "clients": f"{counts['clients']}%nat",
-            "hessians": _rows(self.hessians),
-            "optima": _rows(self.optima),
+            "hessians": rows_listed(self.hessians),
+            "optima": rows_listed(self.optima),
             "sigma": numbers["sigma"],
             "server_sigma": numbers["server_sigma"],
             "eligible": f"[{'; '.join(map(str, self.eligible))}]%nat",
@@ -184,12 +183,10 @@ class _Played:
             "client_lr": numbers["client_lr"],
             "server_lr": numbers["server_lr"],
             "assist_lr": numbers["assist_lr"],
-            "start": _row(self.start),
+            "start": rationals(self.start),
         }
-        yield "Definition s : setting := {|"
-        yield ";\n".join(f"  {field} := {value}" for field, value in fields.items())
-        yield "|}.\n"
-        yield f"Definition xs : list Q := {_row(self.star)}.\n"
+        yield defined("s", "setting", fields)
+        yield f"Definition xs : list Q := {rationals(self.star)}.\n"
         yield "Open Scope R_scope.\n"
 
     # ------------------------------------------------------------ what a formula may ask for
@@ -474,9 +471,7 @@ class _Statement:
             "truth_above": _real_term(truth),
             "bound_below": _real_term(bound),
         }
-        yield "Definition the_refutation : refutation := {|"
-        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
-        yield "|}.\n"
+        yield defined("the_refutation", "refutation", fields, breaks=True)
         yield "Lemma accepted : checked the_refutation = true."
         yield "Proof. vm_cast_no_check (eq_refl true). Qed.\n"
 
