@@ -160,13 +160,13 @@ class FiniteChain(Process):
         if self.start is not None:
             first = ((self.start, Fraction(1)),)
             return Law.of_states(self.state_masks, first, following.__getitem__)
-        limit = tuple(enumerate(chain_structure.exact_stationary_law(rows)))
+        limit = tuple(enumerate(chain_structure.stationary_law(rows)))
         return Law.of_states(self.state_masks, limit, following.__getitem__, limit)
 
     def _numbers(self) -> Mapping[str, Any]:
         rows = [normalised(row) for row in self.transition]
-        law = chain_structure.exact_stationary_law(rows)
-        marginals = np.array(law) @ self.state_masks.astype(np.int64).astype(object)
+        law = chain_structure.stationary_law(rows)
+        marginals = law @ self.state_masks.astype(np.int64).astype(object)
         return {"transition": rows, "stationary": law, "marginals": marginals}
 
 
