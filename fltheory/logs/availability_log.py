@@ -112,7 +112,7 @@ class AvailabilityLog(ReadOnlyArrays):
         ValueError
             For another shape or other entries.
         """
-        there = checked_masks("masks", masks, shape="(rounds, N)")
+        there = checked_masks("masks", masks, "rounds")
         rounds, count = there.shape
         names = [f"client {index}" for index in range(count)] if clients is None else list(clients)
         if len(names) != count:

@@ -87,9 +87,7 @@ class QuadraticProblem(ReadOnlyArrays):
         target_weights: ArrayLike | None = None,
         noise_shares: ArrayLike | None = None,
     ) -> None:
-        optima = validation.real_array("optima", optima, shape="(n_clients, dim)")
-        if optima.ndim != 2 or optima.size == 0:
-            raise ValueError(f"optima must have shape (n_clients, dim), got {optima.shape}")
+        optima = validation.array_of("optima", optima, "n_clients", "dim")
         n_clients, dim = optima.shape
         validation.keeps_its_digits("sigma", sigma)
         validation.keeps_its_digits("server_sigma", server_sigma)
@@ -298,9 +296,7 @@ def quadratic_for(what: str, problem: Any) -> QuadraticProblem:
 def _checked_shares(noise_shares: ArrayLike | None, n_clients: int) -> FloatArray | None:
     if noise_shares is None:
         return None
-    shares = validation.one_each("noise_shares", noise_shares)
-    if shares.shape != (n_clients,):
-        raise ValueError(f"noise_shares must have shape ({n_clients},), got {shares.shape}")
+    shares = validation.array_of("noise_shares", noise_shares, n_clients)
     if shares.min() < 0 or shares.max() != 1:
         raise ValueError(
             f"noise_shares must be in [0, 1], the largest of them 1, got {shares.tolist()}"
