@@ -255,7 +255,8 @@ class CAFed(ReadOnlyArrays, Algorithm):
         if (availability is None) != (correlation is None):
             given = "correlation" if availability is None else "availability"
             raise ValueError(
-                f"availability and correlation must be given both or neither, got {given} alone"
+                "availability and correlation must both be given or both be left out, got "
+                f"{given} alone"
             )
         fields: dict[str, object] = {
             "target_weights": alpha,

@@ -72,7 +72,7 @@ class ClusterFedVarp(Algorithm):
         missing = set(range(max(clusters, default=0) + 1)) - set(clusters)
         if missing:
             raise ValueError(
-                "clusters must be numbered from 0 with a client in each, got nobody in "
+                "clusters must be numbered from 0, each with at least one client, got none in "
                 f"cluster {min(missing)}"
             )
         object.__setattr__(self, "clusters", clusters)

@@ -166,8 +166,9 @@ def without_idle_projection(
         return setting
     if not _stays_in(judged_on(setting)):
         raise NotAffineError(
-            "the projection must provably never move a model for exact moments (exact gradients, "
-            "weighted averaging, small steps and a large ball): use engines.monte_carlo"
+            "for exact moments the projection must provably never move a model (exact "
+            "gradients, weighted averaging, small steps and a large ball): use "
+            "engines.monte_carlo"
         )
     plain = projected.algorithm
     if isinstance(averaged, AveragedIterate):

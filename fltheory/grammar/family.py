@@ -27,8 +27,8 @@ class SearchSpace(Enum):
 
     SAFARI = "low-dimensional extremal instances of SAFARI"
     SAFARI_ONE_NOISE_LEVEL = (
-        "low-dimensional extremal instances of SAFARI, one sigma bounding the noise of clients "
-        "and of the server"
+        "low-dimensional extremal instances of SAFARI, with one sigma for the noise of clients "
+        "and server"
     )
 
 

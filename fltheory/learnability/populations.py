@@ -161,8 +161,8 @@ class Source:
         reach = max(abs(edge - self.target) for edge in marginal.edges)
         if not 0 < self.scale * _power(reach, self.kappa) <= 1:
             raise ValueError(
-                f"scale must be above 0 and keep the margin scale |x - t*|^{self.kappa} at most 1 "
-                f"up to the distance {reach}, got {scale}"
+                f"scale must be above 0 and such that the margin scale |x - t*|^{self.kappa} is "
+                f"at most 1 up to the distance {reach}, got {scale}"
             )
 
     @classmethod
@@ -250,7 +250,7 @@ class Population:
         given = weights or [Fraction(1, max(len(chosen), 1))] * len(chosen)
         shares = tuple(rational("weights", weight) for weight in given)
         if not chosen:
-            raise ValueError("sources must be one or more, got none")
+            raise ValueError("sources must not be empty, got none")
         check_weights("weights", shares, len(chosen))
         object.__setattr__(self, "sources", chosen)
         object.__setattr__(self, "weights", shares)

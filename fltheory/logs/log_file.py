@@ -150,7 +150,9 @@ def read_log(
         if log.n_rounds < 2:
             raise ValueError("a log must have at least two rounds, got one; see round_length")
         if not log.who.size:
-            raise ValueError(f"some client must be online in some round, got {log} with none")
+            raise ValueError(
+                f"at least one client must be online in at least one round, got {log} with none"
+            )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return log
@@ -241,7 +243,9 @@ def _said(path: Path, front: bytes) -> dict[str, str]:
             raise ValueError(f"{path}: # {name} must be given once, got {said[name]} and {value}")
         meant = get_close_matches(name, _CLOCK, 1, 0.8)
         if meant and name not in _CLOCK:
-            raise ValueError(f"{path}: # {written} is no header line: did you mean # {meant[0]}?")
+            raise ValueError(
+                f"{path}: # {written} is not a header line: did you mean # {meant[0]}?"
+            )
     return said
 
 
@@ -421,8 +425,8 @@ def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
     first, last = float(times.min()), float(times.max())
     if not np.isfinite(_as_numbers(column)).any():
         raise ValueError(
-            "round_length must be given if times are dates, in seconds, e.g. 3600 for rounds of an "
-            f"hour; the log spans {(last - first) / 86400:.3g} days"
+            "round_length must be given, in seconds, if times are dates, e.g. 3600 for rounds "
+            f"of an hour; the log spans {(last - first) / 86400:.3g} days"
         )
     if since := next((least for least in _SINCE_1970 if first >= least), None):
         hour = round(3600 * since / 1e8)
@@ -637,7 +641,7 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
             f"got {begin[at]:.15g} and {end[at]:.15g}"
         )
     if never.all():
-        raise ValueError("some client must be online at some time, got no stays")
+        raise ValueError("at least one client must be online at some time, got no stays")
     order = np.lexsort((begin, codes))
     order = order[~never[order]]
     codes, begin, end, rows = codes[order], begin[order], end[order], table.index[order]

@@ -166,7 +166,7 @@ class MarkovOnOff(IndependentClients):
         if varies.size > _MOST_FACTORS:
             raise ValueError(
                 f"availability must be strictly between 0 and 1 for at most {_MOST_FACTORS} "
-                f"clients to build the product of their chains, got {varies.size}"
+                f"clients if the product of their chains is to be built, got {varies.size}"
             )
         if self._moves.size > varies.size:
             raise ValueError("start must agree with the clients that always or never participate")

@@ -108,7 +108,7 @@ def _check_curvatures(dim: int, L: float, mu: float) -> None:
         raise ValueError(f"mu must be at most L, got mu={mu:g} with L={L:g}")
     if dim == 1 and mu < L:
         raise ValueError(
-            f"mu must equal L when dim=1 (one curvature only), got mu={mu:g} with L={L:g}"
+            f"mu must equal L when dim=1 (there is only one curvature), got mu={mu:g} with L={L:g}"
         )
 
 

@@ -51,8 +51,8 @@ class SweepRun:
         """How many cells are missing, and why one of them is, in a line."""
         cell, why = self.failures[0]
         return (
-            f"{len(self.failures)} more could not be checked, and are tried again by the same "
-            f"command; one: {cell.statement} {cell.reading}: {why}"
+            f"{len(self.failures)} more could not be checked; the same command tries them again; "
+            f"for example {cell.statement} {cell.reading}: {why}"
         )
 
 
@@ -198,7 +198,7 @@ class RunningTasks:
                     cells.append(cell)
                 seen.add(key)
             if len(cells) < len(task.cells):
-                self._tell(len(task.cells) - len(cells), "in the store already")
+                self._tell(len(task.cells) - len(cells), "already in the store")
             if cells:
                 yield replace(task, cells=tuple(cells))
 

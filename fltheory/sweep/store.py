@@ -237,7 +237,7 @@ class Store:
 
 
 _MEANINGS: dict[str, str] = {
-    "file is not a database": "no file of fltheory sweep; nothing was written",
+    "file is not a database": "not a file of fltheory sweep; nothing was written",
     "database disk image is malformed": "the store is damaged; nothing was written",
     "database is locked": "the store is locked by another program",
     "database or disk is full": "the disk is full; what was written before is kept",

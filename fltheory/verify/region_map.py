@@ -294,7 +294,7 @@ _PARAMETERS: Mapping[
     "step": ("factor on both step sizes", _vary_step, _factors),
     "distance": ("factor on x0 - x*", _vary_distance, _factors),
     "heterogeneity": (
-        "factor on the clients' optima, so on sigma_G",
+        "factor on the clients' optima, and so on sigma_G",
         _vary_heterogeneity,
         _factors,
     ),

@@ -116,7 +116,8 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Pa
     status, out, err = train_command(DIGITS, "--out", tmp_path)
     assert (status, out) == (130, "")
     assert (
-        err == f"fltheory: interrupted, checkpoints are in {tmp_path}, the same command resumes\n"
+        err
+        == f"fltheory: interrupted, checkpoints are in {tmp_path}; rerun the same command to resume\n"
     )
 
 

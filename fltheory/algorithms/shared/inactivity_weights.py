@@ -97,8 +97,8 @@ def check_weight(weight: InactivityWeight) -> None:
     """
     if not callable(weight) or not hasattr(weight, "growth") or not hasattr(weight, "largest"):
         raise ValueError(
-            "weight must be a function of the inactive rounds with the numbers growth and largest, "
-            f"got {weight!r}"
+            "weight must be a function of the number of inactive rounds with attributes growth "
+            f"and largest, got {weight!r}"
         )
     growth = validation.nonnegative("weight.growth", weight.growth)
     largest = validation.real_number(

@@ -116,7 +116,7 @@ def measure(
     if aside and notice is not None:
         notice(
             f"{aside} of {len(files)} runs in {out} were made by other code, another torch or "
-            "NumPy, or from other images: they are run again, and their files kept"
+            "NumPy, or from other images: they are run again, and the old files are kept"
         )
     for key, (settings, seed) in wanted.items():
         if not files[key].exists():

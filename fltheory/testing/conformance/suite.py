@@ -106,7 +106,7 @@ def check_algorithm(
     fixed = checked_request(name, seed=seed, rtol=rtol, expected=expected, hyper=hyper)
     one, checked = specification(name), laws_of(name, laws)
     if not checked:
-        raise ValueError(f"laws must name one law at least, got {laws!r}: nothing is checked")
+        raise ValueError(f"laws must name at least one law, got {laws!r}: nothing is checked")
     check_signature(run, _smallest(one, fixed))
     guarded = GuardedRun(run)
     bench, begun = Bench(one, guarded, rtol), time.perf_counter()

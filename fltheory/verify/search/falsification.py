@@ -80,7 +80,7 @@ class Falsification:
             return f"{name}: no refutation found; {self.effort}"
         lines = [f"{name}: REFUTED; {self.effort}", *(f"  {line}" for line in self.witness.lines)]
         for one in self.natural:
-            lines.append(f"  fault alone, fixed by {one.fault.about} [{one.fault.source}]:")
+            lines.append(f"  this fault alone, fixed by {one.fault.about} [{one.fault.source}]:")
             lines.append(f"    {one.line}")
             if one.witness is not None and one.witness != self.witness:
                 lines += [f"      {line}" for line in one.witness.lines]
