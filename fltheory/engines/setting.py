@@ -38,7 +38,7 @@ class Setting(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        If the parts do not fit: numbers of clients that differ, a wrong shape of ``x0``,
+        If the parts do not fit together: different numbers of clients, a wrong shape of ``x0``,
         NaN, or fewer than one round.
 
     Examples

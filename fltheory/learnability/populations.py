@@ -127,7 +127,7 @@ class Source:
     beta : number
         Bernstein exponent, in (0, 1].
     scale : number
-        Margin at distance one of the target (beta < 1), or everywhere (beta = 1).
+        Margin at distance one from the target (beta < 1), or everywhere (beta = 1).
 
     Raises
     ------
@@ -190,7 +190,7 @@ class Source:
         return 1 / self.beta - 1
 
     def excess(self, threshold: Rational) -> Number:
-        """Return ``R(h_t) - R(h*)``: a fraction where kappa is whole, else a float."""
+        """Return ``R(h_t) - R(h*)``: a fraction if kappa is a whole number, otherwise a float."""
         low, high = sorted((rational("threshold", threshold), self.target))
         edges = self.marginal.edges
         places = [low, *(edge for edge in edges if low < edge < high), high]
@@ -214,7 +214,7 @@ class Source:
         return scaled
 
     def slope(self, point: float, density: Fraction) -> float:
-        """Return the derivative of the excess at a point, where the density is known."""
+        """Return the derivative of the excess at a point where the density is known."""
         side = 1.0 if point > self.target else -1.0
         return side * float(density) * float(self.margin(np.array([point]))[0])
 

@@ -62,7 +62,7 @@ def test_an_interrupted_experiment_says_what_is_kept(
     path = tmp_path / "out.json"
     status, _, err = fltheory_command("ca_fed.py", "--rounds", "4", "--out", str(path))
     assert status == 130
-    assert (
-        err
-        == f"fltheory: interrupted, 1 measured rows are in {path}; rerun the same command to resume\n"
+    said = (
+        f"fltheory: interrupted, 1 measured rows are in {path}; rerun the same command to resume\n"
     )
+    assert err == said

@@ -53,13 +53,12 @@ class InactivityWeight(Protocol):
 class CappedLinear:
     """``psi(tau) = min(1 + growth tau, largest)``: our own choice, not FedAR's equation (6).
 
-    The paper's formula is not in the text available; this is the simplest that fits its
-    description.
+    Our copy of the paper lacks the formula; this is the simplest one that fits its description.
 
     Parameters
     ----------
     growth : float
-        Increase per round of inactivity; 0 weighs all clients equally.
+        Increase per round of inactivity; 0 weights all clients equally.
     largest : float
         At least 1.
 
