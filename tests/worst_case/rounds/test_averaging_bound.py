@@ -233,7 +233,11 @@ def test_a_file_of_something_else_is_no_proof(tmp_path: Path) -> None:
         (FedAU(0.1, 1), Bernoulli([0.5, 0.5]), "got FedAU: its round is neither a sum"),
         (Mifa(0.1, 1), Bernoulli([0.5, 0.5]), "got Mifa: its round is neither a sum"),
         (Unbiased(EQUAL, AVAILABLE, 0.1, 1), Bernoulli([0.5]), "one entry for each"),
-        (WeightedFedAvg((1.0,), 0.1, 1), Bernoulli([0.5, 0.5]), "aggregation_weights must have one entry"),
+        (
+            WeightedFedAvg((1.0,), 0.1, 1),
+            Bernoulli([0.5, 0.5]),
+            "aggregation_weights must have one entry",
+        ),
     ],
 )
 def test_what_is_not_covered_is_refused(algorithm: Any, participation: Any, message: str) -> None:
