@@ -60,8 +60,8 @@ class Weight(StrEnum):
 
     Examples
     --------
-    >>> Weight.heaviest([Weight.GAP, Weight.MISPRINT]).label
-    'gap'
+    >>> Weight.heaviest([Weight.GAP, Weight.MISPRINT]).name
+    'GAP'
     """
 
     WORDING = "wording: an informal sentence that is true in the sense intended, but not literally"
@@ -77,15 +77,9 @@ class Weight(StrEnum):
         return self.value.partition(":")[0]
 
     @classmethod
-    def heaviest(cls, weights: Iterable[Weight]) -> Weight:
-        """Return the heaviest of some weights.
-
-        Raises
-        ------
-        ValueError
-            If there is none.
-        """
-        return max(weights, key=list(cls).index)
+    def heaviest(cls, weights: Iterable[Weight]) -> Weight | None:
+        """Return the heaviest of some weights, None of none."""
+        return max(weights, key=list(cls).index, default=None)
 
 
 # A sentence ends where a capital or nothing follows its full stop; "Eq. (3)" and "0.5" do not.

@@ -151,6 +151,16 @@ def _answer(statement: Statement, setting: Setting, sampling: Sampling) -> Answe
         return Answer(statement, None, str(error))
 
 
+def by_reason(silent: Sequence[Answer]) -> Mapping[str, list[str]]:
+    """Return the names of statements that do not speak of a setting, by the reason why not."""
+    found: dict[str, list[str]] = {}
+    for answer in silent:
+        # What was got instead is the setting's, which the reader has.
+        reason = answer.reason.split(", got ")[0]
+        found.setdefault(reason, []).append(answer.statement.name)
+    return found
+
+
 def _place(answer: Answer) -> tuple[int, float, str]:
     assert answer.verdict is not None
     looseness = math.inf if math.isnan(answer.looseness) else answer.looseness
@@ -237,6 +247,7 @@ def _dissimilarity(setting: Setting) -> float:
 OneMeasure: TypeAlias = Literal["loss", "distance"]
 MEASURES: tuple[OneMeasure, ...] = get_args(OneMeasure)
 FIELDS: Mapping[OneMeasure, str] = {"loss": "excess_loss", "distance": "squared_distance"}
+MEASURED: Mapping[OneMeasure, str] = {"loss": "E F - F*", "distance": "E||x - x*||^2"}
 _FACTORS: Mapping[tuple[str, OneMeasure], tuple[str, Callable[[float, float], float]]] = {
     ("excess_loss", "loss"): ("", lambda L, mu: 1.0),
     ("squared_distance", "loss"): ("times L/2", lambda L, mu: L / 2),

@@ -228,36 +228,30 @@ def _safari(setting: Setting, name: str) -> Safari:
     return setting.algorithm
 
 
-def _with_algorithm(setting: Setting, algorithm: Safari) -> Setting:
-    return Setting(algorithm, setting.problem, setting.participation, setting.rounds, setting.x0)
-
-
 def _vary_q(setting: Setting, value: float) -> Setting:
-    return _with_algorithm(setting, replace(_safari(setting, "q"), q=value))
+    return replace(setting, algorithm=replace(_safari(setting, "q"), q=value))
 
 
 def _vary_rounds(setting: Setting, value: float) -> Setting:
-    return Setting(
-        setting.algorithm, setting.problem, setting.participation, int(value), setting.x0
-    )
+    return replace(setting, rounds=int(value))
 
 
 def _vary_local_steps(setting: Setting, value: float) -> Setting:
     safari = _safari(setting, "local_steps")
     client_lr = safari.client_lr * safari.local_steps / value
-    return _with_algorithm(setting, replace(safari, local_steps=int(value), client_lr=client_lr))
+    varied = replace(safari, local_steps=int(value), client_lr=client_lr)
+    return replace(setting, algorithm=varied)
 
 
 def _vary_step(setting: Setting, value: float) -> Setting:
     safari = _safari(setting, "step")
     scaled = replace(safari, client_lr=value * safari.client_lr, assist_lr=value * safari.assist_lr)
-    return _with_algorithm(setting, scaled)
+    return replace(setting, algorithm=scaled)
 
 
 def _vary_distance(setting: Setting, value: float) -> Setting:
     x_star = setting.problem.x_star
-    x0 = x_star + value * (setting.x0 - x_star)
-    return Setting(setting.algorithm, setting.problem, setting.participation, setting.rounds, x0)
+    return replace(setting, x0=x_star + value * (setting.x0 - x_star))
 
 
 def _vary_heterogeneity(setting: Setting, value: float) -> Setting:
@@ -265,7 +259,7 @@ def _vary_heterogeneity(setting: Setting, value: float) -> Setting:
     if not isinstance(problem, QuadraticProblem):
         raise ValueError(f"heterogeneity must belong to a QuadraticProblem, got {problem!r}")
     spread = replace(problem, optima=problem.x_star + value * (problem.optima - problem.x_star))
-    return Setting(setting.algorithm, spread, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, problem=spread)
 
 
 def _factors(setting: Setting) -> tuple[float, ...]:

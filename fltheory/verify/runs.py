@@ -108,7 +108,7 @@ class Cell:
     @property
     def weight(self) -> Weight | None:
         """The weight of the heaviest fault that it shows, None where it shows none."""
-        return Weight.heaviest(fault.weight for fault in self.faults) if self.faults else None
+        return Weight.heaviest(fault.weight for fault in self.faults)
 
     @property
     def record(self) -> Record:

@@ -17,14 +17,14 @@ QUICK_KEYS = ((0, "Unbiased"), (0, "CA-Fed"))
 def quick_experiment(monkeypatch, processors) -> None:
     """Measure two methods in a moment, whatever is asked for."""
     plan = partial(
-        ca_fed.Plan,
+        ca_fed.SyntheticPlan,
         train_size=10,
         test_size=10,
         client_lrs=(0.1,),
         server_lrs=(1.0,),
     )
     monkeypatch.setattr(ca_fed, "keys", lambda seeds: QUICK_KEYS)
-    monkeypatch.setattr(ca_fed, "Plan", plan)
+    monkeypatch.setattr(ca_fed, "SyntheticPlan", plan)
     # Others look in the module for the class of what they are sent.
     processors(1)
 

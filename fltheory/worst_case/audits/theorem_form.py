@@ -275,7 +275,7 @@ class TheoremForm(ABC):
         levels = bound_in_numbers(theorem).free_symbols & set(_LEVELS.values())
         return bool(levels == {_LEVELS["noise"]})
 
-    def check(self, theorem: Theorem, clients: AnyClass) -> None:
+    def check(self, theorem: Statement, clients: AnyClass) -> None:
         """Check that a theorem's bound can be asked of a class of clients.
 
         Raises

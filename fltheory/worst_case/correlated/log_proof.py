@@ -224,8 +224,7 @@ def _square(
     bound, h, sigma = made.proof.bound, clients.dissimilarity**2, clients.sigma**2
     if isinstance(made, PhasesCertificate):
         return bound["start"] + bound["heterogeneity"] * h + bound["noise"] * sigma
-    first = bound["start"] + bound["start_heterogeneity"] * h + bound["start_noise"] * sigma
-    return first / rounds + bound["heterogeneity"] * h + bound["noise"] * sigma
+    return made.mean_after(rounds, Fraction(1), h, sigma)
 
 
 def _six_digits_above(value: float) -> Fraction:
