@@ -351,7 +351,7 @@ def _curvatures(condition: float, count: int, seed: int) -> FloatArray:
 def _fit_for_advice(log: AvailabilityLog) -> AvailabilityLog:
     """Return a log that says something; refuse others."""
     if not log.rounds_present.any():
-        raise ValueError("log must have a client online in some round, got none")
+        raise ValueError("log must have at least one client online in at least one round, got none")
     if log.n_rounds < 2:
         raise ValueError("log must have at least 2 rounds, got 1")
     return log

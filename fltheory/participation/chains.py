@@ -28,13 +28,13 @@ _ROW_TOLERANCE = 1e-12
 class FiniteChain(Process):
     """An irreducible, aperiodic chain on states that each have a set of present clients.
 
-    Two states may have the same set, so that the participants alone need not be Markov; clients
-    that share a chain make a cluster. CA-Fed's Assumption 1.
+    Two states may have the same set, so the participants alone need not be Markov; clients that
+    share a chain form a cluster. This is CA-Fed's Assumption 1.
 
     Parameters
     ----------
     transition : array, (M, M)
-        P, a row for the state one comes from.
+        P; row i has the probabilities of the states that follow state i.
     state_masks : array of bool, (M, N)
         True where a client is present.
     start : int, optional
@@ -88,7 +88,7 @@ class FiniteChain(Process):
 
     @property
     def n_presence_states(self) -> int:
-        """How many entries of ``P^t`` add up to a client's chance of presence, or of absence."""
+        """How many entries of ``P^t`` add up to a client's probability of presence, or absence."""
         there = self.state_masks.sum(axis=0)
         return max(1, int(np.minimum(there, self.n_states - there).max()))
 
@@ -121,7 +121,7 @@ class FiniteChain(Process):
 
     @cached_property
     def cited_factor(self) -> CitedFactor:
-        """C_P as CA-Fed takes it from its [14], with an eigenbasis that floats find."""
+        """C_P as CA-Fed cites it from its [14], with an eigenbasis computed in floats."""
         return chain_structure.cited_factor(self.transition, self.stationary)
 
     @property
@@ -131,7 +131,7 @@ class FiniteChain(Process):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of participants where it is the same in every state, else None."""
+        """The number of participants if it is the same in every state, otherwise None."""
         return same_number(self.state_masks)
 
     @cached_property

@@ -199,7 +199,7 @@ class Process(ReadOnlyArrays):
 
     @property
     def independent(self) -> bool:
-        """Whether the participants of all rounds are independent and of the same law."""
+        """Whether the participants of all rounds are independent and have the same law."""
         return self.n_states == 1
 
     @cached_property
@@ -243,7 +243,7 @@ class Process(ReadOnlyArrays):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of participants where it never varies, else None."""
+        """The number of participants if it never varies, otherwise None."""
         return same_number(self._shares[0])
 
     @property

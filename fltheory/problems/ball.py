@@ -32,7 +32,7 @@ class Ball(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        If the centre is not a finite vector or the radius is not positive.
+        If the centre is not a finite vector, or the radius is not positive.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class Problem(Protocol):
 
     Examples
     --------
-    Whatever the losses, a problem knows its constants and its optimum:
+    Every problem knows its constants and its optimum:
 
     >>> import fltheory as fl
     >>> problem: Problem = fl.problems.QuadraticProblem([[2.0]], [[-1.0], [3.0]])

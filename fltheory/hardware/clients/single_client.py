@@ -116,7 +116,7 @@ def module_at(x: Any) -> nn.Module:
     Raises
     ------
     ValueError
-        For what is no such array.
+        If ``x`` is not such an array.
 
     Examples
     --------

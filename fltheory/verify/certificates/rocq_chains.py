@@ -67,15 +67,13 @@ def is_on_chain(document: Mapping[str, Any]) -> bool:
     )
 
 
-def chain_refutation(document: Mapping[str, Any], name: str) -> str:
+def chain_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq: the run's average is above the bound of CA-Fed's Theorem 2.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -84,7 +82,7 @@ def chain_refutation(document: Mapping[str, Any], name: str) -> str:
         more than `MOST_STATES` states that is not one of two states for each client, or a bound
         that is not above the theorem's as far as `MOST_TERMS` terms of its sums tell.
     """
-    return "\n".join(_File(document, _Setting(document["setting"])).lines(name))
+    return "\n".join(_File(document, _Setting(document["setting"])).lines())
 
 
 # ---------------------------------------------------------------- the setting
@@ -399,10 +397,10 @@ class _File:
 
     # ------------------------------------------------------------ definitions
 
-    def lines(self, name: str) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """Yield the file's lines."""
         yield heading(self._document) + _HEAD
-        for part in (self._setting(), self._symbols(), self._proofs(), self._theorem(name)):
+        for part in (self._setting(), self._symbols(), self._proofs(), self._theorem()):
             for text in part:
                 indent = len(text) - len(text.lstrip())
                 yield text if "\n" in text or not text else wrapped(text.strip(), indent)
@@ -615,7 +613,7 @@ class _File:
             " (fun w => biased_objective s w - biased_objective s w_B)"
         )
 
-    def _theorem(self, name: str) -> Iterator[str]:
+    def _theorem(self) -> Iterator[str]:
         parts = [
             ("is_stationary s", "exact chain"),
             ("diagonalises s U eigenvalues V", "exact diagonal"),
@@ -636,7 +634,7 @@ class _File:
             ),
             (self._said_truth(), "exact truth"),
         ]
-        yield f"Theorem {name} :"
+        yield "Theorem refutation :"
         yield from (f"  {text} /\\" for text, _ in parts)
         yield _SUMS.format(bound=real(Fraction(self._document["bound"])))
         yield "Proof."
@@ -644,7 +642,7 @@ class _File:
         # The checker's numbers are found in the lemma itself.
         rest = f"{' '.join('_' * 10)} reached rate all_inside bounded"
         yield f"  exact (below s _ _ _ {rational(self._rate)} {rest})."
-        yield f"Qed.\n\nPrint Assumptions {name}.\n"
+        yield "Qed.\n\nPrint Assumptions refutation.\n"
 
 
 def _log(value: float) -> tuple[Fraction, Fraction]:

@@ -54,15 +54,13 @@ _QUANTITIES = {
 }
 
 
-def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> str:
+def rocq_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq whose theorem is what a certificate of refutation says.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -73,9 +71,9 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
         know, or a run that is too long for it.
     """
     if document["statement"]["quantity"] == "weight_error_ratio":
-        return weight_error_refutation(document, name)
+        return weight_error_refutation(document)
     if is_on_chain(document):
-        return chain_refutation(document, name)
+        return chain_refutation(document)
     played = _Played(document["setting"])
     said = _Statement(document, played)
     return "\n".join(
@@ -84,7 +82,7 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
             _HEAD,
             *played.lines(),
             *said.definitions(),
-            *said.theorem(name),
+            *said.theorem(),
         )
     )
 
@@ -415,7 +413,7 @@ class _Statement:
         yield from self._written
         yield ""
 
-    def theorem(self, name: str) -> Iterator[str]:
+    def theorem(self) -> Iterator[str]:
         """Yield the theorem, what its proof hands to the checker, and the proof."""
         truth, bound = (Fraction(self._document[key]) for key in ("truth", "bound"))
         rounds = max([rule.count for rule in self._rules.values() if rule.is_every], default=1)
@@ -438,12 +436,12 @@ class _Statement:
              "proj2 (proj2 (refuted the_refutation accepted))"),
         ]  # fmt: skip
         yield from self._claim(truth, bound, rounds)
-        yield f"Theorem {name} :\n" + " /\\\n".join(wrapped(text, 2) for text, _ in said) + "."
+        yield "Theorem refutation :\n" + " /\\\n".join(wrapped(text, 2) for text, _ in said) + "."
         yield "Proof."
         for place, (_, proof) in enumerate(said):
             last = place == len(said) - 1
             yield f"  exact ({proof})." if last else f"  split; [exact ({proof})|]."
-        yield f"Qed.\n\nPrint Assumptions {name}.\n"
+        yield "Qed.\n\nPrint Assumptions refutation.\n"
 
     def _noise(self) -> Iterator[tuple[str, str]]:
         for name in ("sigma", "server_sigma"):
@@ -507,15 +505,13 @@ _STATEMENT_ON_WEIGHTS: Mapping[str, Any] = {
 }
 
 
-def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
+def weight_error_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq: one client's error in one round is above the line of the proof.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -538,7 +534,7 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
                 return (
                     heading(document)
                     + _HEAD_OF_WEIGHTS
-                    + _theorem_on_weights(name, client, error, line, truth, bound, raw["rounds"], t)
+                    + _theorem_on_weights(client, error, line, truth, bound, raw["rounds"], t)
                 )
     raise refused(f"an error that is largest after more than {MOST_HISTORIES} rounds")
 
@@ -574,7 +570,7 @@ Open Scope R_scope.
 
 
 def _theorem_on_weights(
-    name: str, client: str, error: Fraction, line: Fraction, truth: Fraction, bound: Fraction,
+    client: str, error: Fraction, line: Fraction, truth: Fraction, bound: Fraction,
     rounds: int, t: int,
 ) -> str:  # fmt: skip
     def real(value: Fraction) -> str:
@@ -588,7 +584,7 @@ Proof. {computed} Qed.
 Lemma line : proof_line {client} = {real(line)}.
 Proof. {computed} Qed.
 
-Theorem {name} :
+Theorem refutation :
   (2 <= {rounds})%nat /\\
   (1 <= {t} < {rounds})%nat /\\
   0 < proof_line {client} /\\
@@ -598,5 +594,5 @@ Proof.
   rewrite error, line. repeat split; try lra; apply Nat.leb_le; reflexivity.
 Qed.
 
-Print Assumptions {name}.
+Print Assumptions refutation.
 """

@@ -676,7 +676,7 @@ def _targets(algorithm: Any, n_clients: int, given: ArrayLike | None) -> list[Fr
     values = np.asarray(own if given is None else given, dtype=object).tolist()
     targets = [exact("target_weights", value, above=0) for value in values]
     if len(targets) != n_clients:
-        raise ValueError(f"target_weights must be one for each of {n_clients} clients")
+        raise ValueError(f"target_weights must have one entry for each of the {n_clients} clients")
     if own is not None and targets != [as_fraction(value) for value in own.tolist()]:
         raise ValueError("target_weights must be the algorithm's own")
     total = sum(targets, Fraction(0))
@@ -693,7 +693,9 @@ def _weights(algorithm: Any, available: list[Fraction], targets: list[Fraction])
         return [target / p for target, p in zip(targets, available, strict=True)]
     weights = [exact("aggregation_weights", w) for w in algorithm.aggregation_weights]
     if len(weights) != len(available):
-        raise ValueError(f"aggregation_weights must be one for each of {len(available)} clients")
+        raise ValueError(
+            f"aggregation_weights must have one entry for each of the {len(available)} clients"
+        )
     return weights
 
 
