@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -202,8 +203,7 @@ class Theorem(Inequality):
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
         """Follow both sides over the rounds of one run."""
         setting = of_runs(self, setting)
-        shorter_ones = _shorter_settings(self, setting, drawing.points)
-        settings = [one for one in shorter_ones if _speaks(self, one)]
+        settings = _spoken_of(self, setting, drawing.points)
         if not settings:
             raise ValueError(f"setting must be one that {self.id} is about, got {setting!r}")
         whole = _Truths.of(self, setting, drawing, len(settings), drawing.sampled_rounds)
@@ -267,28 +267,14 @@ def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> Bound
         run = Truth(enclosed_run(theorem, setting), Grade.EXACT, None)
     except NotEnclosedError:
         run = truth(setting, theorem.observe(setting), sampling)
-    comparisons: dict[int, Comparison] = {}
-    for rounds in _rounds_between(1, setting.rounds):
-        first = beginning(run, rounds)
-        if theorem.quantity.rounds.of(first.trajectory.squared_distance).size:
-            shorter_run = replace(setting, rounds=rounds)
-            bound = _bound(theorem, shorter_run)
-            if bound is not None:
-                left, error = left_side(theorem.quantity, first, shorter_run)
-                comparisons[rounds] = Comparison(left, bound, run.evidence(error), ())
-    return plain_curve("rounds", tuple(comparisons), tuple(comparisons.values()))
-
-
-def _rounds_between(first: int, last: int) -> list[int]:
-    return [int(r) for r in np.unique(np.rint(np.geomspace(first, last, _POINTS)))]
-
-
-def _bound(theorem: Theorem, setting: Setting) -> float | None:
-    try:
-        values = theorem_values(theorem, theorem.constants(setting))
-    except ValueError:
-        return None
-    return float(evaluate(theorem.bound, values))
+    settings = _spoken_of(theorem, setting, _POINTS)
+    comparisons = []
+    for one in settings:
+        left, error = left_side(theorem.quantity, beginning(run, one.rounds), one)
+        values = theorem_values(theorem, constants_of(theorem.constants, one))
+        bound = float(evaluate(theorem.bound, values))
+        comparisons.append(Comparison(left, bound, run.evidence(error), ()))
+    return plain_curve("rounds", [one.rounds for one in settings], comparisons)
 
 
 def _name_of_rounds(theorem: Theorem) -> str:
@@ -305,13 +291,14 @@ def _shorter_settings(theorem: Theorem, setting: Setting, points: int) -> list[S
     return [replace(setting, rounds=int(r)) for r in counted]
 
 
-def _speaks(theorem: Theorem, setting: Setting) -> bool:
-    """Tell whether the symbols have values."""
-    try:
-        theorem.constants(setting)
-    except ValueError:
-        return False
-    return True
+def _spoken_of(theorem: Theorem, setting: Setting, points: int) -> list[Setting]:
+    """Return those of them on which the theorem's symbols have values."""
+    found = []
+    for one in _shorter_settings(theorem, setting, points):
+        with suppress(ValueError):
+            constants_of(theorem.constants, one)
+            found.append(one)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,6 +119,12 @@ class Statement(ABC):
     def assertions(self) -> tuple[Assertion, ...]:
         """What it asserts: left side, relation and right side."""
 
+    @property
+    def conditions(self) -> tuple[Hypothesis, ...]:
+        """All that it asks for: the hypotheses of its basis, then those of single assertions."""
+        further = (h for assertion in self.assertions for h in assertion.hypotheses)
+        return (*self.basis.hypotheses, *further)
+
     @abstractmethod
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
         """Say what it is worth on a setting.

@@ -11,7 +11,16 @@ from itertools import product, starmap
 from typing import Any
 
 from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
-from fltheory.worst_case.proof.rocq_export import listed, rational, real, refused, wrapped
+from fltheory.worst_case.proof.rocq_words import (
+    defined,
+    listed,
+    rational,
+    rationals,
+    real,
+    refused,
+    rows_listed,
+    wrapped,
+)
 
 MOST_ROUNDS = 5_000  # Rocq goes through them one by one
 MOST_TERMS = 16_384  # of the sums over all rounds, before the rest is bounded
@@ -58,15 +67,13 @@ def is_on_chain(document: Mapping[str, Any]) -> bool:
     )
 
 
-def chain_refutation(document: Mapping[str, Any], name: str) -> str:
+def chain_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq: the run's average is above the bound of CA-Fed's Theorem 2.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -75,7 +82,7 @@ def chain_refutation(document: Mapping[str, Any], name: str) -> str:
         more than `MOST_STATES` states that is not one of two states for each client, or a bound
         that is not above the theorem's as far as `MOST_TERMS` terms of its sums tell.
     """
-    return "\n".join(_File(document, _Setting(document["setting"])).lines(name))
+    return "\n".join(_File(document, _Setting(document["setting"])).lines())
 
 
 # ---------------------------------------------------------------- the setting
@@ -390,22 +397,21 @@ class _File:
 
     # ------------------------------------------------------------ definitions
 
-    def lines(self, name: str) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """Yield the file's lines."""
         yield heading(self._document) + _HEAD
-        for part in (self._setting(), self._symbols(), self._proofs(), self._theorem(name)):
+        for part in (self._setting(), self._symbols(), self._proofs(), self._theorem()):
             for text in part:
                 indent = len(text) - len(text.lstrip())
                 yield text if "\n" in text or not text else wrapped(text.strip(), indent)
 
     def _setting(self) -> Iterator[str]:
         s = self._s
-        rows = listed([listed([rational(p) for p in row]) for row in s.transition])
         sets = listed([listed([str(i) for i in who]) for who in s.present])
         fields = {
-            "curvatures": listed([rational(h) for h in s.curvatures]),
-            "minimisers": listed([rational(c) for c in s.minimisers]),
-            "weights": listed([rational(q) for q in s.weights]),
+            "curvatures": rationals(s.curvatures),
+            "minimisers": rationals(s.minimisers),
+            "weights": rationals(s.weights),
             "local_work": f"{s.local_steps}%nat",
             "server_step": rational(s.server_lr),
             "step_scale": rational(s.scale),
@@ -413,13 +419,11 @@ class _File:
             "ball_centre": rational(s.centre),
             "ball_radius": rational(s.radius),
             "origin": rational(s.start),
-            "transition": rows,
+            "transition": rows_listed(s.transition),
             "present": f"{sets}%nat",
-            "stationary": listed([rational(p) for p in s.stationary]),
+            "stationary": rationals(s.stationary),
         }
-        yield "Definition s : chain_setting := {|"
-        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
-        yield "|}.\n\nOpen Scope R_scope.\n"
+        yield defined("s", "chain_setting", fields, breaks=True) + "\nOpen Scope R_scope.\n"
 
     def _symbols(self) -> Iterator[str]:
         s = self._s
@@ -609,7 +613,7 @@ class _File:
             " (fun w => biased_objective s w - biased_objective s w_B)"
         )
 
-    def _theorem(self, name: str) -> Iterator[str]:
+    def _theorem(self) -> Iterator[str]:
         parts = [
             ("is_stationary s", "exact chain"),
             ("diagonalises s U eigenvalues V", "exact diagonal"),
@@ -630,7 +634,7 @@ class _File:
             ),
             (self._said_truth(), "exact truth"),
         ]
-        yield f"Theorem {name} :"
+        yield "Theorem refutation :"
         yield from (f"  {text} /\\" for text, _ in parts)
         yield _SUMS.format(bound=real(Fraction(self._document["bound"])))
         yield "Proof."
@@ -638,7 +642,7 @@ class _File:
         # The checker's numbers are found in the lemma itself.
         rest = f"{' '.join('_' * 10)} reached rate all_inside bounded"
         yield f"  exact (below s _ _ _ {rational(self._rate)} {rest})."
-        yield f"Qed.\n\nPrint Assumptions {name}.\n"
+        yield "Qed.\n\nPrint Assumptions refutation.\n"
 
 
 def _log(value: float) -> tuple[Fraction, Fraction]:

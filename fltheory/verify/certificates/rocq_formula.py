@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fltheory.worst_case.proof.rocq_export import refused
+from fltheory.worst_case.proof.rocq_words import refused
 
 _SUM, _PRODUCT, _MINUS, _POWER, _ATOM = range(5)  # how strongly a formula's outermost sign binds
 _OPERATIONS: Mapping[type, tuple[str, str, int]] = {

@@ -11,14 +11,21 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from fltheory.verify.certificates.rocq_chains import chain_refutation, is_on_chain
 from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
-from fltheory.worst_case.proof.rocq_export import listed, rational, refused, wrapped
+from fltheory.worst_case.proof.rocq_words import (
+    defined,
+    rational,
+    rationals,
+    refused,
+    rows_listed,
+    wrapped,
+)
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
 MOST_STEPS = 1_000
@@ -47,15 +54,13 @@ _QUANTITIES = {
 }
 
 
-def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> str:
+def rocq_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq whose theorem is what a certificate of refutation says.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -66,9 +71,9 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
         know, or a run that is too long for it.
     """
     if document["statement"]["quantity"] == "weight_error_ratio":
-        return weight_error_refutation(document, name)
+        return weight_error_refutation(document)
     if is_on_chain(document):
-        return chain_refutation(document, name)
+        return chain_refutation(document)
     played = _Played(document["setting"])
     said = _Statement(document, played)
     return "\n".join(
@@ -77,7 +82,7 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
             _HEAD,
             *played.lines(),
             *said.definitions(),
-            *said.theorem(name),
+            *said.theorem(),
         )
     )
 
@@ -91,14 +96,6 @@ Open Scope Q_scope.
 
 
 # ---------------------------------------------------------------- numbers
-
-
-def _rows(rows: Sequence[Row]) -> str:
-    return listed(map(_row, rows))
-
-
-def _row(row: Row) -> str:
-    return listed(map(rational, row))
 
 
 def _root(value: Fraction) -> Fraction | None:
@@ -175,8 +172,8 @@ class _Played:
         fields = {
             "dimension": f"{counts['dimension']}%nat",
             "clients": f"{counts['clients']}%nat",
-            "hessians": _rows(self.hessians),
-            "optima": _rows(self.optima),
+            "hessians": rows_listed(self.hessians),
+            "optima": rows_listed(self.optima),
             "sigma": numbers["sigma"],
             "server_sigma": numbers["server_sigma"],
             "eligible": f"[{'; '.join(map(str, self.eligible))}]%nat",
@@ -186,12 +183,10 @@ class _Played:
             "client_lr": numbers["client_lr"],
             "server_lr": numbers["server_lr"],
             "assist_lr": numbers["assist_lr"],
-            "start": _row(self.start),
+            "start": rationals(self.start),
         }
-        yield "Definition s : setting := {|"
-        yield ";\n".join(f"  {field} := {value}" for field, value in fields.items())
-        yield "|}.\n"
-        yield f"Definition xs : list Q := {_row(self.star)}.\n"
+        yield defined("s", "setting", fields)
+        yield f"Definition xs : list Q := {rationals(self.star)}.\n"
         yield "Open Scope R_scope.\n"
 
     # ------------------------------------------------------------ what a formula may ask for
@@ -418,7 +413,7 @@ class _Statement:
         yield from self._written
         yield ""
 
-    def theorem(self, name: str) -> Iterator[str]:
+    def theorem(self) -> Iterator[str]:
         """Yield the theorem, what its proof hands to the checker, and the proof."""
         truth, bound = (Fraction(self._document[key]) for key in ("truth", "bound"))
         rounds = max([rule.count for rule in self._rules.values() if rule.is_every], default=1)
@@ -441,12 +436,12 @@ class _Statement:
              "proj2 (proj2 (refuted the_refutation accepted))"),
         ]  # fmt: skip
         yield from self._claim(truth, bound, rounds)
-        yield f"Theorem {name} :\n" + " /\\\n".join(wrapped(text, 2) for text, _ in said) + "."
+        yield "Theorem refutation :\n" + " /\\\n".join(wrapped(text, 2) for text, _ in said) + "."
         yield "Proof."
         for place, (_, proof) in enumerate(said):
             last = place == len(said) - 1
             yield f"  exact ({proof})." if last else f"  split; [exact ({proof})|]."
-        yield f"Qed.\n\nPrint Assumptions {name}.\n"
+        yield "Qed.\n\nPrint Assumptions refutation.\n"
 
     def _noise(self) -> Iterator[tuple[str, str]]:
         for name in ("sigma", "server_sigma"):
@@ -476,9 +471,7 @@ class _Statement:
             "truth_above": _real_term(truth),
             "bound_below": _real_term(bound),
         }
-        yield "Definition the_refutation : refutation := {|"
-        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
-        yield "|}.\n"
+        yield defined("the_refutation", "refutation", fields, breaks=True)
         yield "Lemma accepted : checked the_refutation = true."
         yield "Proof. vm_cast_no_check (eq_refl true). Qed.\n"
 
@@ -512,15 +505,13 @@ _STATEMENT_ON_WEIGHTS: Mapping[str, Any] = {
 }
 
 
-def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
+def weight_error_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq: one client's error in one round is above the line of the proof.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -543,7 +534,7 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
                 return (
                     heading(document)
                     + _HEAD_OF_WEIGHTS
-                    + _theorem_on_weights(name, client, error, line, truth, bound, raw["rounds"], t)
+                    + _theorem_on_weights(client, error, line, truth, bound, raw["rounds"], t)
                 )
     raise refused(f"an error that is largest after more than {MOST_HISTORIES} rounds")
 
@@ -579,7 +570,7 @@ Open Scope R_scope.
 
 
 def _theorem_on_weights(
-    name: str, client: str, error: Fraction, line: Fraction, truth: Fraction, bound: Fraction,
+    client: str, error: Fraction, line: Fraction, truth: Fraction, bound: Fraction,
     rounds: int, t: int,
 ) -> str:  # fmt: skip
     def real(value: Fraction) -> str:
@@ -593,7 +584,7 @@ Proof. {computed} Qed.
 Lemma line : proof_line {client} = {real(line)}.
 Proof. {computed} Qed.
 
-Theorem {name} :
+Theorem refutation :
   (2 <= {rounds})%nat /\\
   (1 <= {t} < {rounds})%nat /\\
   0 < proof_line {client} /\\
@@ -603,5 +594,5 @@ Proof.
   rewrite error, line. repeat split; try lra; apply Nat.leb_le; reflexivity.
 Qed.
 
-Print Assumptions {name}.
+Print Assumptions refutation.
 """
