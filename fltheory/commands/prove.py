@@ -72,8 +72,8 @@ def command(
     sigma: Annotated[
         str | None,
         typer.Option(
-            help="Noise of the clients' gradients; 0 by default, or 1 if the bound's floor is "
-            "noise alone."
+            help="Noise of the clients' gradients; 0 by default, or 1 if the bound's floor "
+            "comes from noise alone."
         ),
     ] = None,
     server_sigma: Annotated[str, typer.Option(help="Noise of the server's gradients.")] = "0",
@@ -228,7 +228,9 @@ def _refuse_for_rocq(setting: Setting, rich: bool) -> None:
     from fltheory.worst_case.proof.rocq_export import refuse_rounds
 
     if rich:
-        raise ValueError("--rich must be left out with --rocq, whose library knows the plain proof")
+        raise ValueError(
+            "--rich must be left out with --rocq, whose library has only the plain proof"
+        )
     refuse_rounds(mean_model_round(setting), noisy=setting.problem.sigma > 0)
 
 

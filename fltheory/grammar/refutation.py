@@ -64,7 +64,7 @@ class Weight(StrEnum):
     'GAP'
     """
 
-    WORDING = "wording: an informal sentence that is true as it is meant, and not to the letter"
+    WORDING = "wording: an informal sentence that is true in the sense intended, but not literally"
     MISPRINT = "misprint: the paper's own argument is right"
     MISSING_HYPOTHESIS = (
         "missing hypothesis: the proof uses a condition that the statement does not state"
@@ -146,7 +146,7 @@ class Refutation:
             validation.tuple_of(f"{name} of a refutation", getattr(self, name), str)
         if not (self.regimes or self.certificates):
             raise ValueError(
-                "regimes or certificates of a refutation must name what shows it, got neither"
+                "regimes or certificates of a refutation must name its evidence, got neither"
             )
         validation.instance_of("natural of a refutation", self.natural, str, "a string")
         if self.natural and self.certificates:

@@ -17,12 +17,12 @@ Instance = TypeVar("Instance")
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """A setting, or a learning problem, made when first asked for: listing theorems stays quick.
+    """A setting, or a learning problem, built when first needed: listing theorems stays quick.
 
     Attributes
     ----------
     about : str
-        What is special here, in a line.
+        What is special about it, in one line.
     make : callable
         Makes the setting.
     effort : int

@@ -93,22 +93,22 @@ def compare(
 ) -> SideBySide:
     """Compare all statements about a setting, to see whose theory is the tightest.
 
-    Orders and directions say nothing of a single setting, and are left out.
+    Orders and directions say nothing about a single setting, and are left out.
 
     Parameters
     ----------
     setting : Setting
     statements : sequence of Statement, optional
-        Every registered one about a run by default, in every reading.
+        By default all registered ones about a run, in every reading.
     replicas, seed : int
-        For sampling, where it is needed.
+        For sampling, if it is needed.
     progress : callable, optional
         Called with (statements done, statements, name of the next).
 
     Raises
     ------
     ValueError
-        If no statement is left that could speak of a setting.
+        If no statement is left that could apply to a setting.
 
     Examples
     --------
@@ -374,7 +374,7 @@ def at_own_steps(
     points : int
         Numbers of rounds up to the setting's to look at.
     replicas, seed : int
-        For sampling, where it is needed.
+        For sampling, if it is needed.
     progress : callable, optional
         Called with (statements done, statements, name of the next).
 

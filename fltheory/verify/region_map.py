@@ -40,14 +40,12 @@ class MapAxis:
 
     def __post_init__(self) -> None:
         validation.text("name", self.name)
-        values = validation.real_array("values", self.values, shape="(n,)")
-        if values.ndim != 1 or values.size == 0:
-            raise ValueError(f"values must have shape (n,) with n >= 1, got {values.shape}")
+        validation.array_of("values", self.values, "n")
 
     def with_points(self, points: int) -> MapAxis:
-        """Return an axis over the same range with so many values, spaced as these are.
+        """Return an axis over the same range with this many values, spaced like these.
 
-        Whole numbers stay whole, so that there may be fewer.
+        Whole numbers stay whole, so there may be fewer.
 
         Examples
         --------
@@ -288,7 +286,7 @@ _PARAMETERS: Mapping[
     "step": ("factor on both step sizes", _vary_step, _factors),
     "distance": ("factor on x0 - x*", _vary_distance, _factors),
     "heterogeneity": (
-        "factor on the clients' optima, so on sigma_G",
+        "factor on the clients' optima, and so on sigma_G",
         _vary_heterogeneity,
         _factors,
     ),
@@ -356,17 +354,17 @@ def map_region(
     ----------
     theorem : Theorem
     setting : Setting or Family
-        What stays as it is; of a family the other parameters' defaults.
+        What is kept fixed; for a family, the other parameters have their defaults.
     x, y : MapAxis
-        Parameters: the family's, or of a setting see `parameters` and `varied`.
+        Parameters of the family, or of the setting (see `parameters` and `varied`).
     progress : callable, optional
         Called with (cells done, cells, name of the next cell).
 
     Raises
     ------
     ValueError
-        For a claimed order, a parameter that does not exist or that the setting does not
-        have, twice the same one, or a value out of range.
+        If the theorem is a claimed order, a parameter does not exist or the setting does not have
+        it, both axes have the same one, or a value is out of range.
 
     Examples
     --------

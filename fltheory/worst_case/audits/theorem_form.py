@@ -291,7 +291,7 @@ class TheoremForm(ABC):
             )
         if bound_in_numbers(theorem).has(_BOTH) and clients.sigma != clients.server_sigma:
             raise ValueError(
-                f"server_sigma must equal sigma for {theorem.id}, which has one noise level for "
+                f"server_sigma must equal sigma for {theorem.id}, which uses one noise level for "
                 f"both, got {clients.server_sigma} and {clients.sigma}"
             )
 

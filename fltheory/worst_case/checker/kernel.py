@@ -104,7 +104,7 @@ def document_of(
     found = document.get("version", version) if isinstance(document, dict) else version
     if type(found) is int and 1 <= found < version:
         raise ProofError(
-            f"version: {found} is of an earlier format and must be {version}: make the proof again"
+            f"version: must be {version}, got the earlier format {found}: make the proof again"
         )
     top = fields_of("certificate", document, names)
     for name, value in {"version": version, **constants}.items():
