@@ -295,6 +295,12 @@ class RateClaim(Statement):
             return Trial.unmet(checks)
         known = self.known_along(axis, settings, slope(grid, orders))
         of_run = {item.symbol for item in theorem.round_symbols}
+        if not any(of_run & item.condition.free_symbols for item in theorem.hypotheses):
+            # Of runs before these not even hypotheses are left to be looked at.
+            first = self._first_judged(grid)
+            grid, settings, orders, values = (
+                each[first:] for each in (grid, settings, orders, values)
+            )
         if known is None and not of_run & theorem.bound.free_symbols:
             # No run needs to be followed where the bound shows that it would be in vain.
             bounds = [float(evaluate(theorem.bound, one)) for one in values]
@@ -307,6 +313,10 @@ class RateClaim(Statement):
             if not all(check.holds for check in comparisons[-1].hypotheses):
                 return Trial.unmet(comparisons[-1].hypotheses)
         return self._trial_of(axis_reading(axis, grid, comparisons, orders, known))
+
+    def _first_judged(self, grid: Sequence[int]) -> int:
+        """Return from which value on the truth is judged: slopes are those of the last decade."""
+        return next(place for place, value in enumerate(grid) if 10 * value >= grid[-1])
 
     def _trial_in_vain(self, excess_of_bound: float) -> Trial | None:
         """Return the trial where the bound decays slower than claimed; None where it does not."""

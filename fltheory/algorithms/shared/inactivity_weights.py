@@ -17,7 +17,6 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.contract import Array
-from fltheory.content import cached_by_content
 from fltheory.validation import FloatArray
 
 Cutoff = float | Callable[[Array], Array]
@@ -90,8 +89,6 @@ class CappedLinear:
         return xp.where(grown < self.largest, grown, xp.full_like(grown, self.largest))
 
 
-# A schedule makes a FedAR for every round, with the same weight and cut-off.
-@cached_by_content(8)
 def check_weight(weight: InactivityWeight) -> None:
     """Raise ValueError, naming the clause, unless ``weight`` keeps its contract.
 
@@ -142,7 +139,6 @@ def _clause(must: str, broken: np.ndarray, values: FloatArray) -> None:
         )
 
 
-@cached_by_content(8)
 def check_cutoff(cutoff: Cutoff) -> None:
     """Raise ValueError unless ``tau_max(t)`` is a number of at least 0 in rounds 1 to 1000."""
     rounds = np.arange(1, _CHECKED + 1.0)
