@@ -90,7 +90,7 @@ class AlgorithmStrategy(FedAvg):
     (CA-Fed), or for a second gradient (SCAFFOLD with ``option=1``). The first question goes out
     by `configure_train`, and comes back by `aggregate_train`, which asks the others itself. So
     Flower's own loop, its mods and its wrappers (e.g. differential privacy) work as with any
-    other strategy; a server's round of SAFARI sends nothing. Evaluation is FedAvg's.
+    other strategy; a server round of SAFARI sends nothing. Evaluation is FedAvg's.
 
     A node is the client that its ``partition-id`` says. Those take part whom ``participation``
     draws and who are connected; a node that answers with an error, or not before the timeout,

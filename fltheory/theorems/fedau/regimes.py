@@ -153,7 +153,7 @@ def _regimes(
 
 THEOREM_1 = _regimes(
     {
-        "equal weights": ("Bernoulli, omega = 1: the frequent count more", _constant),
+        "equal weights": ("Bernoulli, omega = 1: frequent clients count more", _constant),
         "known statistics": (
             "Bernoulli, omega = 1/p: h is f",
             lambda: _constant(weights=_KNOWN),
@@ -179,7 +179,7 @@ DESCENT = _regimes(
     {
         "equal weights": ("omega = 1", lambda: replace(_constant(), rounds=1)),
         "known statistics": (
-            "omega = 1/p: only who takes part is left to chance",
+            "omega = 1/p: only participation is random",
             lambda: replace(_constant(weights=_KNOWN), rounds=1),
         ),
         "far too large weights": (
@@ -187,7 +187,7 @@ DESCENT = _regimes(
             lambda: replace(_constant(weights=tuple(4 / p for p in _P)), rounds=1),
         ),
         "started at the minimum": (
-            "omega = 1, at f's minimum: noise and weight error alone",
+            "omega = 1, at f's minimum, so that only noise and weight error act",
             lambda: replace(_constant(), x0=(0.0, 0.0), rounds=1),
         ),
         "FedAU": (
@@ -256,7 +256,7 @@ OPTION_1 = {
                 lambda: _constant(Bernoulli((0.97, 0.92, 0.89))),
             ),
             "weight error alone": (
-                "the same without noise, started at f's minimum, for 3,000 rounds",
+                "as before but without noise, started at f's minimum, 3,000 rounds",
                 lambda: replace(
                     _constant(Bernoulli((0.97, 0.92, 0.89))),
                     problem=_quadratic(0.0),
@@ -301,7 +301,7 @@ OPTION_2_ORDER = _regimes(
             lambda: _bowl(Bernoulli(_PAIR), weights=_KNOWN_PAIR, rounds=2000, step=0.28),
         ),
         "quadratic": (
-            "Bernoulli, omega = 1/p, exact gradients: none of them bounded everywhere",
+            "Bernoulli, omega = 1/p, exact gradients that are not bounded everywhere",
             lambda: _two(Bernoulli(_PAIR), weights=_KNOWN_PAIR, rounds=2000, step=0.28),
         ),
         "Markov": (
@@ -378,7 +378,7 @@ THEOREM_3 = _regimes(
             lambda: _weights(MarkovOnOff((0.3,), 0.99), 10, 1000),
         ),
         "cyclic": (
-            "cycles of 100 rounds: 30 there, 70 not, K = 10",
+            "cycles of 100 rounds, 30 present and 70 absent, K = 10",
             lambda: _weights(Cyclic((100,), (60,), active=30), 10, 1000),
         ),
     }
@@ -392,7 +392,7 @@ THEOREM_3_ORDER = _regimes(
             lambda: _weights(MarkovOnOff((0.3,), 0.9), 10, 2000),
         ),
         "cyclic": (
-            "cycles of 100 rounds: 30 there, 70 not, K = 10",
+            "cycles of 100 rounds, 30 present and 70 absent, K = 10",
             lambda: _weights(Cyclic((100,), (60,), active=30), 10, 2000),
         ),
     }
