@@ -314,7 +314,7 @@ class AlgorithmStrategy(FedAvg):
 def _checked_number(participation: Participation | None, n_clients: int | None) -> int:
     its = None if participation is None else participation.n_clients
     if n_clients is None and its is None:
-        raise ValueError("n_clients must be given where participation is not, got neither")
+        raise ValueError("n_clients must be given if participation is not, got neither")
     if n_clients is not None and its is not None and n_clients != its:
         raise ValueError(f"n_clients must be the participation's {its}, got {n_clients}")
     return validation.whole_number("n_clients", its if n_clients is None else n_clients, at_least=1)

@@ -49,7 +49,7 @@ def read_sizes(path: Path | str, log: AvailabilityLog) -> tuple[AvailabilityLog,
         more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
         named = ", ".join(map(repr, without[:_MOST_NAMED]))
         raise ValueError(
-            f"{path}: every client of the log must have a size, none for {named}{more}"
+            f"{path}: every client of the log must have a size, got none for {named}{more}"
         )
     clients = list(dict.fromkeys([*log.clients, *sizes]))
     found = np.array([sizes[name] for name in clients])
@@ -77,7 +77,7 @@ def _read(lines: io.StringIO) -> dict[str, float]:
         if not name:
             raise ValueError(f"{here}: client must be a name, got none")
         if name in sizes:
-            raise ValueError(f"{here}: client {name!r} must appear once, got it again")
+            raise ValueError(f"{here}: client {name!r} must appear once, got it twice")
         sizes[name] = _size(here, text)
     return sizes
 

@@ -118,7 +118,7 @@ class NaturalWitness:
         read = "on every path of the coin tosses" if self.on_every_path else "in expectation"
         return (
             f"refuted by {self.refuting} of the {self.applicable} settings that met every "
-            f"hypothesis; the witness meets the hypotheses {read}"
+            f"hypothesis; the witness meets them {read}"
         )
 
     @property
