@@ -58,7 +58,7 @@ class TradeOff(ReadOnlyArrays):
     def __init__(
         self,
         availability: ArrayLike,
-        target_weights: ArrayLike,
+        target_weights: ArrayLike | None,
         *,
         a: ArrayLike,
         b: float,
@@ -66,7 +66,9 @@ class TradeOff(ReadOnlyArrays):
         total: float = 1.0,
     ) -> None:
         pi = validation.one_each("availability", availability)
-        alpha = _one_per_client("target_weights", target_weights, pi.size)
+        equal = np.full(pi.size, 1.0 / pi.size)
+        given = equal if target_weights is None else target_weights
+        alpha = _one_per_client("target_weights", given, pi.size)
         fields = {
             "target_weights": alpha,
             "a": _one_per_client("a", a, pi.size, scalar=True),
