@@ -234,7 +234,7 @@ class Repair(Generic[S]):
             If it is none of this repair's mends.
         """
         if mend not in self.mends:
-            raise ValueError(f"mend must be one of this repair's, got {mend.about!r}")
+            raise ValueError(f"mend must be a change of this repair, got {mend.about!r}")
         others = [other for other in self.mends if other is not mend]
         return replace(self._with(others), reading=f"repaired, but not: {mend.about}")
 

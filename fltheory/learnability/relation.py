@@ -215,7 +215,7 @@ def _ends(target: Population, training: Population, side: int) -> FloatArray:
         if training.excess(training.places[-1 if side > 0 else 0]) == 0:
             return np.zeros(0)
         raise ValueError(
-            "training must have mass right next to its target on each side where it has any"
+            "training must have mass right next to its target on each side on which it has any mass"
         )
     distances = np.geomspace(_INNERMOST * min(reach), max(reach), _PIECES)
     return centre + side * np.unique(np.concatenate((distances, np.array(reach))))

@@ -472,7 +472,7 @@ def _reader(table: pd.DataFrame, header_line: int) -> Reader:
         if set(form) <= set(columns):
             extra = ", ".join(name for name in columns if name not in form)
             raise ValueError(
-                f"{lines.header}: columns must be {','.join(form)}, got {extra} besides"
+                f"{lines.header}: columns must be {','.join(form)}, got {extra} as well"
             )
     got = ",".join(columns[:6]) + (",..." if len(columns) > 6 else "")
     raise ValueError(
@@ -670,8 +670,8 @@ def _matrix(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
     _some_rows(table)
     if clock.start is not None or clock.rounds is not None or clock.length != 1:
         raise ValueError(
-            f"start, rounds and round_length must be left out where the log has a column round, "
-            f"got {clock.start}, {clock.rounds} and {clock.round_length}"
+            "start, rounds and round_length must be left out if the log has a column round, got "
+            f"{clock.start}, {clock.rounds} and {clock.round_length}"
         )
     column = table["round"]
     rounds = _as_numbers(column)

@@ -182,7 +182,7 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
     "cutoff": ("cut-off of counts", _of_algorithm("cutoff")),
     "option": ("how SCAFFOLD renews its controls, 1 or 2", _of_algorithm("option")),
     "is_warm": (
-        "1 if controls are made in a round of their own, else 0",
+        "1 if controls are computed in a separate round, else 0",
         lambda view: int(hasattr(view.setting.algorithm, "scaffold")),
     ),
     "participants": (
