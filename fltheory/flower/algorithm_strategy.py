@@ -296,8 +296,8 @@ class AlgorithmStrategy(FedAvg):
             record.get(CORRECTED, False) for record in content.config_records.values()
         ):
             raise ValueError(
-                f"client {client} must add the arrays {CORRECTION!r} to its gradients and "
-                f"confirm it in a ConfigRecord with {CORRECTED!r}: see fltheory.flower.local_client_app"
+                f"client {client} must add the arrays {CORRECTION!r} to its gradients and confirm "
+                f"it in a ConfigRecord with {CORRECTED!r}: see fltheory.flower.local_client_app"
             )
         arrays, *_ = content.array_records.values()
         return self._layout.flat(arrays)

@@ -151,8 +151,8 @@ class Refutation:
         validation.instance_of("natural of a refutation", self.natural, str, "a string")
         if self.natural and self.certificates:
             raise ValueError(
-                "natural of a refutation must be empty where certificates are kept, "
-                f"got {self.natural!r} and {', '.join(self.certificates)}"
+                "natural of a refutation must be empty if certificates are kept, got "
+                f"{self.natural!r} and {', '.join(self.certificates)}"
             )
 
     @property

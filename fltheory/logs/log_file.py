@@ -191,7 +191,7 @@ def _chosen(table: pd.DataFrame, columns: Mapping[str, str] | None) -> pd.DataFr
         return table
     if set(columns) not in (set(EVENTS), set(INTERVALS)):
         raise ValueError(
-            "columns must say which are client,time,present or client,from,to, as in "
+            "columns must name client,time,present or client,from,to, as in "
             f"client=user,from=login,to=logout, got {','.join(columns)}"
         )
     wrong = [name for name in columns.values() if name not in table.columns]
@@ -221,7 +221,7 @@ def _table(
                 with gzip.open(file) as stream:
                     content, begin = _content(path, stream, most_bytes, most_lines)
             except (OSError, EOFError, zlib.error) as error:
-                raise ValueError(f"{path} must be a whole gzip file, got: {error}") from error
+                raise ValueError(f"{path} must be a complete gzip file, got: {error}") from error
     remark = _REMARK.search(content, begin)
     if remark:
         line = content.count(b"\n", 0, remark.start()) + 2

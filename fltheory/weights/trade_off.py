@@ -100,8 +100,8 @@ class TradeOff(ReadOnlyArrays):
         flat = np.flatnonzero((self.a == 0) & (self.bias * self.target_weights == 0))
         if flat.size:
             raise ValueError(
-                "a must be positive where bias * target_weights is 0, or the optimum need not be "
-                f"unique, got 0 for client {int(flat[0])}"
+                "a must be positive where bias * target_weights is 0, because otherwise the "
+                f"optimum need not be unique, got 0 for client {int(flat[0])}"
             )
 
     @property

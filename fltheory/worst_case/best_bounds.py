@@ -244,8 +244,8 @@ def _of_schedule(
     rounds, distance, rich = horizon
     if measure == "loss" or measured is not DISTANCE or numbers or best_weights or rich:
         raise ValueError(
-            "measure must be 'distance' or 'last', without a rate, best_weights or rich, for steps "
-            "that change or for the last model"
+            "for steps that change or for the last model, measure must be 'distance' or 'last', "
+            "and rate, best_weights and rich must be left out"
         )
     if rounds is None:
         raise ValueError(

@@ -49,7 +49,7 @@ def test_a_place_is_free_and_nothing_is_made_there(tmp_path: Path) -> None:
     ("place", "message"),
     [
         ("", "html must be a file, got the folder "),
-        ("taken/page.html", "html must be where a file can be written, got "),
+        ("taken/page.html", "html must be a path that can be written to, got "),
         ("page.pdf", "html must end in .html or .htm, got "),
     ],
 )

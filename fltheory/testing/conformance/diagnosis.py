@@ -25,7 +25,7 @@ from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.slips.table import TELLING_OPTIONS, apart, played, slips_of
 from fltheory.validation import FloatArray
 
-ALIKE = "just as well, as it gives the same models: "
+ALIKE = "equally possible, because it gives the same models: "
 ELSEWHERE = ", but not in empty rounds or if a client has no data"
 _MOST = 3
 _KINDS = (

@@ -418,8 +418,8 @@ def least_floor_weights(
 
     if a_round.averaging != "weights":
         raise ValueError(
-            "a_round must average by weights for other weights of the same sum to be tried, got a "
-            "mean"
+            "a_round must average with weights, so that others with the same sum can be tried, "
+            "got a mean"
         )
     counts = np.array([own.n_clients for own in a_round.groups], dtype=np.float64)
     total = float(a_round.total_weight)

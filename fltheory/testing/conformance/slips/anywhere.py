@@ -44,7 +44,7 @@ _LOCAL: Mapping[str, Callable[[Play, int, FloatArray, Steps], FloatArray]] = {
         go(x, gradient=lambda step, y: go.client.gradient(x)) - x
     ),
     f"{_STALE}": lambda p, k, x, go: go(p.x_before) - p.x_before,
-    f"{_STALE}, their change from the latest": lambda p, k, x, go: go(p.x_before) - x,
+    f"{_STALE}, but their change is relative to the latest": lambda p, k, x, go: go(p.x_before) - x,
     "local steps start from x0 in every round": lambda p, k, x, go: go(p.x0[0]) - x,
     "local steps start from the client's own last model": lambda p, k, x, go: _begun(
         p, k, x, go, p.kept.get(k, x)
