@@ -483,7 +483,7 @@ def f3ast(one: Specification) -> list[Slip]:
     """Return what goes wrong in the rates and in the choice."""
     merits = {says: _by_merit(merit) for says, merit in _MERIT.items()}
     starts = {says: _begun_at(rate) for says, rate in _RATES.items()}
-    again = "clients are drawn with replacement: the most urgent one is taken size times"
+    again = "clients are drawn with replacement, so the most urgent one is taken `size` times"
     return [
         *slips("method._chosen", merits, "clients are chosen {}"),
         *slips("method._chosen", _CHOSEN),
