@@ -277,7 +277,7 @@ class _Nodes(SimpleClientManager):
 
 def _refuse_waiting(wanted: int, there: int) -> NoReturn:
     raise RuntimeError(
-        f"the strategy waits for {wanted} nodes where the round has {there}: give it "
+        f"the strategy waits for {wanted} nodes, but the round has {there}: give it "
         "min_available_clients=0, min_fit_clients=0 and min_evaluate_clients=0"
     )
 

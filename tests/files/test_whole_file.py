@@ -146,7 +146,10 @@ def test_a_write_protected_file_is_refused(tmp_path: Path, monkeypatch) -> None:
     path.chmod(0o400)
     may = os.access
     monkeypatch.setattr(os, "access", lambda file, how: file != path and may(file, how))
-    with pytest.raises(ValueError, match=r"^out must be a path that can be written to.*page.html'.*write-protected$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^out must be a path that can be written to.*page.html'.*write-protected$",
+    ):
         writable("out", path)
     with pytest.raises(OSError, match="write-protected"):
         write_whole(path, "newer")

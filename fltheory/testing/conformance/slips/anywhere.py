@@ -126,9 +126,8 @@ _TRACE: Mapping[str, Change] = {
     "in a round without participants everybody takes part": lambda p, trace: (
         trace | ~trace.any(axis=1, keepdims=True)
     ),
-    "a round with a single client of several is skipped: a minimum of two": lambda p, trace: (
-        trace & ((trace.sum(axis=1) != 1) | (trace.shape[1] == 1))[:, None]
-    ),
+    "a round with a single participant is skipped, although there are more clients: a minimum "
+    "of two": lambda p, trace: trace & ((trace.sum(axis=1) != 1) | (trace.shape[1] == 1))[:, None],
     "rounds with fewer than half of the clients are skipped": lambda p, trace: (
         trace & (2 * trace.sum(axis=1) >= trace.shape[1])[:, None]
     ),

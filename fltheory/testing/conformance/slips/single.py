@@ -781,7 +781,7 @@ def fedawe(one: Specification) -> list[Slip]:
         *(_echo(f"the echo {says}", of) for says, of in _SINCE.items()),
         replace(
             _echo(
-                "the local step size is multiplied by the rounds since the last, not the update",
+                "the rounds since the last multiply the local step size, not the update",
                 lambda p, since: 1.0 + 0 * since,
             ),
             local=lambda p, k, x, go: go(x, lr=go.lr * p.kept["counted"][k]) - x,
