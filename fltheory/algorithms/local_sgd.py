@@ -81,11 +81,7 @@ class LocalSgd:
     first_average: int | None = None
 
     def __post_init__(self) -> None:
-        weights = validation.real_array(
-            "aggregation_weights", self.aggregation_weights, shape="(N,)"
-        )
-        if weights.ndim != 1 or weights.size == 0:
-            raise ValueError(f"aggregation_weights must have shape (N,), got {weights.shape}")
+        weights = validation.array_of("aggregation_weights", self.aggregation_weights, "N")
         if weights.min() <= 0 or abs(weights.sum() - 1) > _SUM_TOLERANCE:
             raise ValueError(
                 "aggregation_weights must be positive and sum to one, got "

@@ -70,9 +70,7 @@ class Setting(ReadOnlyArrays):
         checked_algorithm(algorithm)
         _check_part("problem", problem, "dim")
         _check_part("participation", participation, "n_clients")
-        point = validation.real_array("x0", x0, shape=f"({problem.dim},)")
-        if point.shape != (problem.dim,):
-            raise ValueError(f"x0 must have shape ({problem.dim},), got {point.shape}")
+        point = validation.array_of("x0", x0, problem.dim)
         check_clients(problem, participation)
         check_repeats(algorithm, participation)
         fields = {

@@ -113,7 +113,7 @@ class AvailabilityLog(ReadOnlyArrays):
         ValueError
             If the shape or an entry is wrong.
         """
-        there = checked_masks("masks", masks, shape="(rounds, N)")
+        there = checked_masks("masks", masks, "rounds")
         rounds, count = there.shape
         names = [f"client {index}" for index in range(count)] if clients is None else list(clients)
         if len(names) != count:

@@ -96,9 +96,7 @@ class VaryingBernoulli(Process):
     availability: FloatArray
 
     def __init__(self, availability: ArrayLike) -> None:
-        p = validation.real_array("availability", availability, shape="(M, N)")
-        if p.ndim != 2 or p.size == 0:
-            raise ValueError(f"availability must have shape (M, N), got {p.shape}")
+        p = validation.array_of("availability", availability, "M", "N")
         outside = np.argwhere((p < 0) | (p > 1))
         if outside.size:
             at, client = outside[0].tolist()
@@ -211,9 +209,7 @@ def correlated_availability(
     ValueError
         For shares that are negative or do not sum to one, or numbers out of range.
     """
-    shares = validation.real_array("class_shares", class_shares, shape="(N, classes)")
-    if shares.ndim != 2 or shares.size == 0:
-        raise ValueError(f"class_shares must have shape (N, classes), got {shares.shape}")
+    shares = validation.array_of("class_shares", class_shares, "N", "classes")
     wrong = np.flatnonzero((shares < 0).any(axis=1) | (abs(shares.sum(axis=1) - 1) > 1e-9))
     if wrong.size:
         raise ValueError(

@@ -66,7 +66,7 @@ class FiniteChain(Process):
         self, transition: ArrayLike, state_masks: ArrayLike, *, start: int | None = None
     ) -> None:
         matrix = _stochastic(transition)
-        masks = checked_masks("state_masks", state_masks, rows=len(matrix), shape="(M, N)")
+        masks = checked_masks("state_masks", state_masks, len(matrix))
         if start is not None:
             start = validation.whole_number("start", start, at_least=0)
             if start >= len(matrix):
@@ -160,22 +160,19 @@ class FiniteChain(Process):
         if self.start is not None:
             first = ((self.start, Fraction(1)),)
             return Law.of_states(self.state_masks, first, following.__getitem__)
-        limit = tuple(enumerate(chain_structure.exact_stationary_law(rows)))
+        limit = tuple(enumerate(chain_structure.stationary_law(rows)))
         return Law.of_states(self.state_masks, limit, following.__getitem__, limit)
 
     def _numbers(self) -> Mapping[str, Any]:
         rows = [normalised(row) for row in self.transition]
-        law = chain_structure.exact_stationary_law(rows)
-        marginals = np.array(law) @ self.state_masks.astype(np.int64).astype(object)
+        law = chain_structure.stationary_law(rows)
+        marginals = law @ self.state_masks.astype(np.int64).astype(object)
         return {"transition": rows, "stationary": law, "marginals": marginals}
 
 
-def checked_masks(name: str, value: ArrayLike, *, shape: str, rows: int | None = None) -> Masks:
-    """Return ``value`` as a read-only boolean array of ``rows`` rows, of any client."""
-    array = validation.real_array(name, value, shape=shape, flags=True)
-    if array.ndim != 2 or 0 in array.shape or rows not in (None, len(array)):
-        wanted = shape if rows is None else f"({rows}, N)"
-        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+def checked_masks(name: str, value: ArrayLike, rows: int | str) -> Masks:
+    """Return ``value`` as a read-only boolean array of so many rows, of any client."""
+    array = validation.array_of(name, value, rows, "N", flags=True)
     other = np.argwhere((array != 0) & (array != 1))
     if other.size:
         row, column = other[0]

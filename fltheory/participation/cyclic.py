@@ -227,11 +227,6 @@ def fedau_cycles(availability: ArrayLike, period: int, rng: np.random.Generator)
 
 
 def _whole_numbers(name: str, value: ArrayLike, size: int | None) -> NDArray[np.int64]:
-    shape = "(N,)" if size is None else f"({size},)"
-    array = validation.real_array(name, value, shape=shape)
-    if array.ndim == 0 and size is not None:
-        array = np.full(size, float(array))
-    if array.ndim != 1 or array.size == 0 or (size is not None and array.size != size):
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    array = validation.array_of(name, value, size or "N", for_all=size is not None)
     validation.good_for_each(name, array, array == np.rint(array), "a whole number")
     return array.astype(np.int64)

@@ -74,11 +74,7 @@ class MarkovOnOff(IndependentClients):
         start: ArrayLike | None = None,
     ) -> None:
         pi = validation.one_each("availability", availability)
-        nu = validation.real_array("correlation", correlation, shape=f"({pi.size},)")
-        if nu.ndim == 0:
-            nu = np.broadcast_to(nu, pi.shape)
-        if nu.shape != pi.shape:
-            raise ValueError(f"correlation must have shape {pi.shape}, got {nu.shape}")
+        nu = validation.array_of("correlation", correlation, pi.size, for_all=True)
         validation.good_for_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
         if pi.any():
             validation.availability("availability", np.where(pi > 0, pi, 1.0))
@@ -250,9 +246,7 @@ class MarkovOnOff(IndependentClients):
 def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
     if start is None:
         return None
-    array = validation.real_array("start", start, shape=f"({n_clients},)", flags=True)
-    if array.shape != (n_clients,):
-        raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
+    array = validation.array_of("start", start, n_clients, flags=True)
     validation.good_for_each("start", array, (array == 0) | (array == 1), "0 or 1")
     return array.astype(bool)
 

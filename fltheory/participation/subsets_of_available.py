@@ -145,7 +145,7 @@ class AtMost(SubsetOfAvailable):
         """Yield every participant set of positive probability, in the numbers of ``p``."""
         for size in range(self.size + 1):
             for mask in of_size(size, np.ones(self.n_clients, dtype=bool)):
-                law = _number_there([q for q, here in zip(p, mask, strict=True) if not here])
+                law = number_there([q for q, here in zip(p, mask, strict=True) if not here])
                 if size < self.size:
                     del law[1:]
                 drawn = sum(chance / math.comb(size + k, size) for k, chance in enumerate(law))
@@ -307,7 +307,7 @@ class WaitingSubset(SubsetOfAvailable):
         return UniformSubset(self.n_clients, self.size)
 
 
-def _number_there(chances: Sequence[Any]) -> list[Any]:
+def number_there(chances: Sequence[Any]) -> list[Any]:
     """Return the law of how many of some independent clients are there, in the same numbers."""
     law: list[Any] = [Fraction(1)]
     for p in chances:

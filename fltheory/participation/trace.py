@@ -53,7 +53,7 @@ class Trace(Loop):
     start: int | None
 
     def __init__(self, recorded: ArrayLike, *, start: int | None = None) -> None:
-        masks = checked_masks("recorded", recorded, shape="(rounds, N)")
+        masks = checked_masks("recorded", recorded, "rounds")
         never = np.flatnonzero(~masks.any(axis=0))
         if never.size:
             raise ValueError(

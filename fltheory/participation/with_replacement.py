@@ -59,9 +59,7 @@ class WithReplacement(Process):
     draws: int
 
     def __init__(self, probabilities: ArrayLike, draws: int) -> None:
-        p = validation.real_array("probabilities", probabilities, shape="(N,)")
-        if p.ndim != 1 or p.size == 0:
-            raise ValueError(f"probabilities must have shape (N,), got {p.shape}")
+        p = validation.array_of("probabilities", probabilities, "N")
         if p.min() < 0 or abs(p.sum() - 1) > _SUM_TOLERANCE:
             raise ValueError(
                 f"probabilities must not be negative and must sum to one, got {tuple(p.tolist())}"

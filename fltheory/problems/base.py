@@ -23,9 +23,7 @@ def checked_target_weights(weights: ArrayLike | None, n_clients: int) -> FloatAr
     """
     if weights is None:
         return None
-    array = validation.real_array("target_weights", weights, shape=f"({n_clients},)")
-    if array.shape != (n_clients,):
-        raise ValueError(f"target_weights must have shape ({n_clients},), got {array.shape}")
+    array = validation.array_of("target_weights", weights, n_clients)
     if array.min() <= 0:
         raise ValueError(f"target_weights must be positive, got {array.min():.6g} among them")
     if abs(array.sum() - 1) > 1e-12:
@@ -132,6 +130,12 @@ class Problem(Protocol):
     def client_losses(self, x: FloatArray) -> FloatArray:
         """``F_i(x)`` of every client, (..., N), at points (..., d)."""
         ...
+
+
+def gradients_at(problem: Problem, point: FloatArray) -> FloatArray:
+    """Return every client's gradient at one point, (N, d)."""
+    count = problem.n_clients
+    return np.asarray(problem.client_gradients(np.tile(point, (count, 1)), np.arange(count)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -241,7 +241,4 @@ def nonconvex(
 def _checked_point(x_star: ArrayLike | None, dim: int) -> FloatArray:
     if x_star is None:
         return np.zeros(dim)
-    point = validation.real_array("x_star", x_star, shape=f"({dim},)")
-    if point.shape != (dim,):
-        raise ValueError(f"x_star must have shape ({dim},), got {point.shape}")
-    return point
+    return validation.array_of("x_star", x_star, dim)

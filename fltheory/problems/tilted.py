@@ -51,12 +51,8 @@ class TiltedProblem(ReadOnlyArrays, ABC):
         **shape: float,
     ) -> None:
         """Set the fields once they are checked; the numbers that shape F must be positive."""
-        tilts = validation.real_array("tilts", tilts, shape="(n_clients, dim)")
-        if tilts.ndim != 2 or tilts.size == 0:
-            raise ValueError(f"tilts must have shape (n_clients, dim), got {tilts.shape}")
-        point = validation.real_array("x_star", x_star, shape=f"({tilts.shape[1]},)")
-        if point.shape != tilts.shape[1:]:
-            raise ValueError(f"x_star must have shape {tilts.shape[1:]}, got {point.shape}")
+        tilts = validation.array_of("tilts", tilts, "n_clients", "dim")
+        point = validation.array_of("x_star", x_star, tilts.shape[1])
         fields = {
             "tilts": tilts,
             **{name: validation.positive(name, value) for name, value in shape.items()},

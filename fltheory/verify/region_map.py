@@ -40,9 +40,7 @@ class MapAxis:
 
     def __post_init__(self) -> None:
         validation.text("name", self.name)
-        values = validation.real_array("values", self.values, shape="(n,)")
-        if values.ndim != 1 or values.size == 0:
-            raise ValueError(f"values must have shape (n,) with n >= 1, got {values.shape}")
+        validation.array_of("values", self.values, "n")
 
     def with_points(self, points: int) -> MapAxis:
         """Return an axis over the same range with this many values, spaced like these.

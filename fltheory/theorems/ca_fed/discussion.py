@@ -16,7 +16,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.engines.enclosure.exact_setting import exact_numbers
-from fltheory.exact_or_float import is_exact, largest, number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
@@ -24,7 +24,6 @@ from fltheory.grammar.units import LOSS, PURE
 from fltheory.numbers.of_setting import view_of
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import FiniteChain
-from fltheory.participation.chain_structure import exact_stationary_law
 from fltheory.participation.process import Process, process_of
 from fltheory.theorems.ca_fed import regimes
 from fltheory.theorems.ca_fed.statements import PAPER, N, of_ca_fed
@@ -32,7 +31,6 @@ from fltheory.theorems.ca_fed.statements import PAPER, N, of_ca_fed
 # ------------------------------------------------------------ the chain of availability
 
 _POWERS = 100
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
 def _chain(setting: Setting) -> Process:
@@ -82,7 +80,7 @@ def _slowest_mixing(setting: Setting) -> tuple[float, float]:
     for t in range(_POWERS):
         power = step @ power if t else step
         most = max(most, float(np.abs(power).max()))
-    return most, _ROUNDINGS * states.limit.size * _POWERS * most
+    return most, ROUNDINGS * states.limit.size * _POWERS * most
 
 
 def _rate_of_product(setting: Setting) -> tuple[float, float]:
@@ -241,13 +239,7 @@ def clients_alone(participation: Process) -> list[tuple[Any, Any]]:
     states = range(participation.n_states or 0)
     places = [(s, chance, mask) for s in states for chance, mask in law.who(s)]
     rows = {s: dict(law.following(s)) for s in states}
-    zero = Fraction(0)
-    weight = dict(
-        law.limit
-        or enumerate(
-            exact_stationary_law([[rows[s].get(then, zero) for then in states] for s in states])
-        )
-    )
+    weight = dict(participation.exact_limit())
     found = []
     for k in range(participation.n_clients):
         there = [(s, chance) for s, chance, mask in places if mask[k]]

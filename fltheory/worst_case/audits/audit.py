@@ -333,14 +333,11 @@ def judge(a_round: OneRound, clients: AnyClass, claim: Claim) -> AuditFinding:
     certificate = proved(a_round, clients, claim)
     if certificate is not None:
         return AuditFinding(ClassOutcome.PROVED, certificate)
-    witness = _form_of_claim(claim).witness(a_round, clients, claim)
+    form = next(form for form in FORMS if form.measure is claim.measure)
+    witness = form.witness(a_round, clients, claim)
     if witness is not None:
         return AuditFinding(ClassOutcome.REFUTED, witness=witness)
     return AuditFinding(ClassOutcome.UNDECIDED)
-
-
-def _form_of_claim(claim: Claim) -> TheoremForm:
-    return next(form for form in FORMS if form.measure is claim.measure)
 
 
 def _all_rounds(
