@@ -124,7 +124,7 @@ def _mapping(item: Kind | None) -> Kind:
             item is None or all(item[0](one) for one in value.values())
         )
 
-    return holds, "a mapping" if item is None else f"a mapping to what is {item[1]}"
+    return holds, "a mapping" if item is None else f"a mapping whose values are each {item[1]}"
 
 
 def _class(kind: type) -> Kind | None:

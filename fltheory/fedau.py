@@ -1,4 +1,4 @@
-"""FedAU's cut-off: which K makes the weights best, exactly, and which the paper takes."""
+"""FedAU's cut-off: the K with the best weights, computed exactly, and the paper's choice of K."""
 
 from __future__ import annotations
 
@@ -120,27 +120,27 @@ def weight_errors(
 def best_cutoff(
     p: ArrayLike | AvailabilityLog, rounds: int | None = None, *, progress: Progress | None = None
 ) -> BestCutoff:
-    """Return the cut-off K with the smallest weight error, beside the paper's.
+    """Return the cut-off K with the smallest weight error, and the paper's choices for comparison.
 
     Errors are computed for K growing by a quarter at a time, up to T or until a longer interval is
     practically impossible for every client; then for all K between the neighbours of the best. If
-    the error has several valleys between these, the deepest may be missed.
+    the error has several local minima between these, the smallest may be missed.
 
     Parameters
     ----------
     p : float, array, (n,), or AvailabilityLog
-        Participation probability of a client, or of a population: the error is exact, an
+        Participation probabilities of one or several clients: the error is then an exact
         expectation over independent rounds. Or a log: the error is then that of FedAU's weights in
         the log's own rounds.
     rounds : int
-        T, at least 2; all rounds of a log by default.
+        T, at least 2; by default all rounds of the log.
     progress : callable, optional
         Called with (work done, all work as far as known, the next client).
 
     Raises
     ------
     ValueError
-        For p outside (0, 1], fewer than 2 rounds, or more than a log has.
+        If p is outside (0, 1], or there are fewer than 2 rounds, or more than the log has.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Hypothesis strategies for problems, participation and algorithms.
 
-They let a researcher property-test a theorem of their own: draw settings, check, and let
-Hypothesis shrink what refutes it.
+With them you can property-test your own theorem: draw settings, check them, and let Hypothesis
+shrink a setting that refutes it.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def settings(
     max_step_times_smoothness: float = 1.0,
     max_rounds: int = 50,
 ) -> Setting:
-    """Draw a whole setting, its step sizes in proportion to 1/L.
+    """Draw a whole setting, with step sizes in proportion to 1/L.
 
     Parameters
     ----------

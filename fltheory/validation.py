@@ -107,6 +107,43 @@ def real_array(name: str, value: ArrayLike, *, shape: str, flags: bool = False) 
     return read_only(array)
 
 
+def array_of(
+    name: str, value: ArrayLike, *axes: int | str, flags: bool = False, for_all: bool = False
+) -> FloatArray:
+    """Return a real array of exactly this shape.
+
+    Parameters
+    ----------
+    name : str
+    value : array
+    *axes : int or str
+        The size of each axis, or a name for any size but zero.
+    flags : bool
+        Whether it may be made of true and false.
+    for_all : bool
+        Whether a number alone stands for every entry.
+
+    Raises
+    ------
+    ValueError
+        For another shape, or what is no such array.
+
+    Examples
+    --------
+    >>> array_of("x0", 3, 2, for_all=True).tolist()
+    [3.0, 3.0]
+    """
+    shape = f"({', '.join(map(str, axes))}{',' * (len(axes) == 1)})"
+    array = real_array(name, value, shape=shape, flags=flags)
+    if for_all and array.ndim == 0:
+        return np.broadcast_to(array, axes)  # type: ignore[arg-type]
+    sizes = zip(array.shape, axes, strict=False)
+    fits = (size == axis if isinstance(axis, int) else size > 0 for size, axis in sizes)
+    if array.ndim != len(axes) or not all(fits):
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    return array
+
+
 def keeps_its_digits(name: str, value: Any) -> None:
     """Raise ValueError for a fraction that is not the decimal that its float is written as."""
     if isinstance(value, Fraction) and Fraction(repr(float(value))) != value:

@@ -90,8 +90,14 @@ def test_what_is_of_its_kind_passes(given: dict[str, Any]) -> None:
         ({"some": 3}, "some must be a sequence, each a Fraction, got 3"),
         ({"some": "ab"}, "some must be a sequence, each a Fraction, got 'ab'"),
         ({"some": [HALF, 0.5]}, r"some must be a sequence, each a Fraction, got \[Fraction"),
-        ({"named": [HALF]}, "named must be a mapping to what is a Fraction or None, got"),
-        ({"named": {"a": 1}}, "named must be a mapping to what is a Fraction or None, got"),
+        (
+            {"named": [HALF]},
+            "named must be a mapping whose values are each a Fraction or None, got",
+        ),
+        (
+            {"named": {"a": 1}},
+            "named must be a mapping whose values are each a Fraction or None, got",
+        ),
         ({"pair": 3}, "pair must be a sequence, got 3"),
         ({"text": None}, "text must be text, got None"),
         ({"flag": 1}, "flag must be True or False, got 1"),

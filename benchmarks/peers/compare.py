@@ -172,7 +172,7 @@ def checked(case: str, answers: list[dict[str, Any]], truth: dict[str, Any]) -> 
         if off <= most:
             return f"means within {off:.1f} s.e."
     else:
-        return "what others are held against"
+        return "the reference for the others"
     if not off <= most:
         raise SystemExit(f"{case} computes something else: off by {off:.3g}, allowed {most:g}")
     return f"models to {off:.0e}"

@@ -135,7 +135,7 @@ MEMORY: dict[str, tuple[MemoryRound, str, str, Fraction | None]] = {
     "MIFA, m = 4 of 10": (
         MemoryRound.of(Mifa(**ONE, start="zero"), UniformSubset(10, 4)), "1/3", "1/10", None
     ),
-    "MIFA that waits, each of 10 present with 2/5": (
+    "MIFA with a waiting start, each of 10 present with probability 2/5": (
         MemoryRound.of(Mifa(**ONE), Bernoulli([0.4] * 10)), "1/3", "1/10", None
     ),
     "MIFA, m = 4 of 10, steps of 1/L": (
@@ -261,7 +261,7 @@ def table_of_weights() -> tuple[str, dict[str, tuple[float, Bound]]]:
         "equal": averaged(0.5),
         "target over availability, Unbiased": averaged(0.9),
         **{f"CA-Fed's optimum for {t} rounds": averaged(of_ca_fed(t)) for t in (100, 1000, 10**5)},
-        "of the least certified floor": best,
+        "those with the smallest certified floor": best,
     }
     found = {name: best_bound_of(played, STRONG) for name, played in rules.items()}
     shares = {
@@ -279,7 +279,7 @@ def table_of_weights() -> tuple[str, dict[str, tuple[float, Bound]]]:
         ["mean of those present, FedAvg", "", f"{of_present.rate:.4f}", f"{float(floor):.4g}"]
     )
     marked = {name: (shares[name], bound) for name, bound in found.items()}
-    return lines(["weights", "share of the rare", "rate", "certified floor"], rows), marked
+    return lines(["weights", "share of the rare clients", "rate", "certified floor"], rows), marked
 
 
 def figure_of_weights(marked: dict[str, tuple[float, Bound]]) -> None:

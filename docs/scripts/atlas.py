@@ -32,7 +32,7 @@ from fltheory.report.figures.looseness_figure import own_steps_figure
 from fltheory.report.html.html_report import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.theorems import atlas
 from fltheory.verify.baseline import Baseline, read_baseline
-from fltheory.verify.comparison import OwnSteps, at_own_steps
+from fltheory.verify.comparison import OwnSteps, at_own_steps, by_reason
 from fltheory.worst_case.audits.run_audit import times_best_provable
 
 if TYPE_CHECKING:
@@ -268,10 +268,8 @@ def own_steps_part(found: OwnSteps) -> str:
         "Does not apply:",
         "",
     ]
-    reasons: dict[str, list[str]] = {}
-    for answer in found.silent:
-        reasons.setdefault(answer.reason.split(", got ")[0], []).append(answer.statement.name)
-    lines += [f"- {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    reasons = by_reason(found.silent).items()
+    lines += [f"- {', '.join(names)}: {reason}" for reason, names in reasons]
     lines += ["", "![Bound over truth as rounds go by](atlas-own-steps.svg)", ""]
     return "\n".join(lines)
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -62,7 +61,7 @@ WEIGHTS: Mapping[str, tuple[float, ...]] = {
 LR, STEPS, AT_MOST = 0.05, 4, 2
 
 
-class Grade(Enum):
+class BiasEvidence(Enum):
     """What a bias rests on."""
 
     EXACT = "exact"
@@ -70,7 +69,7 @@ class Grade(Enum):
 
 
 @dataclass(frozen=True)
-class Bias:
+class LimitBias:
     """``||lim E x_r - x*||``.
 
     Attributes
@@ -79,12 +78,16 @@ class Bias:
     error : float
         A bound on the rounding error where exact; the standard error of the mean's distance to
         the limit where paths were drawn, 0 if there is only one.
-    grade : Grade
+    grade : BiasEvidence
     """
 
     size: float
     error: float
-    grade: Grade
+    grade: BiasEvidence
+
+
+BiasRows: TypeAlias = dict[str, dict[tuple[str, str], LimitBias]]
+"""By algorithm, and then by process and weights."""
 
 
 @dataclass(frozen=True)
@@ -179,12 +182,12 @@ class BiasEntry:
     algorithm: str
     process: str
     weights: str
-    bias: Bias
+    bias: LimitBias
 
 
 def limit_bias(
     algorithm: Algorithm, quadratic: QuadraticProblem, participation: Participation, effort: Effort
-) -> Bias:
+) -> LimitBias:
     """Return the bias of an algorithm's limit, exact where its rounds are affine and forget."""
     try:
         limit = stationary(Setting(algorithm, quadratic, participation, 1, quadratic.x_star))
@@ -193,19 +196,21 @@ def limit_bias(
     if not limit.converges:
         # FedAR's count of rounds has no limit, though its model has.
         return _bias_over_paths(algorithm, quadratic, participation, effort)
-    return Bias(limit.bias, limit.rounding_error["bias"], Grade.EXACT)
+    return LimitBias(limit.bias, limit.rounding_error["bias"], BiasEvidence.EXACT)
 
 
 def _bias_over_paths(
     algorithm: Algorithm, quadratic: QuadraticProblem, participation: Participation, effort: Effort
-) -> Bias:
+) -> LimitBias:
     """Average late models over paths: given who takes part, and without noise, they are numbers."""
     certain = participation.fixed_size == participation.n_clients
     paths = 1 if certain else effort.paths
     means = late_means(algorithm, quadratic, participation, paths, effort.rounds)
     offset = means.mean(axis=0) - quadratic.x_star
     spread = float(means.var(axis=0, ddof=1).sum()) if paths > 1 else 0.0
-    return Bias(float(np.linalg.norm(offset)), float(np.sqrt(spread / paths)), Grade.PATHS)
+    return LimitBias(
+        float(np.linalg.norm(offset)), float(np.sqrt(spread / paths)), BiasEvidence.PATHS
+    )
 
 
 def late_means(
@@ -351,17 +356,17 @@ standard error follows. A number with "~" is that of the one path that there is,
 """
 
 
-def bias_text(bias: Bias) -> str:
+def bias_text(bias: LimitBias) -> str:
     """Return a bias for a table: to four decimals where exact, else with its standard error."""
-    if bias.grade is Grade.EXACT:
+    if bias.grade is BiasEvidence.EXACT:
         return "0" if bias.size <= bias.error else f"{bias.size:.4f}"
     if bias.error < _NO_SPREAD:
         return f"~{bias.size:.4f}"
     return f"{bias.size:.3f} +- {bias.error:.1g}"
 
 
-def _by_algorithm(cells: Sequence[BiasEntry]) -> dict[str, dict[tuple[str, str], Bias]]:
-    rows: dict[str, dict[tuple[str, str], Bias]] = {}
+def _by_algorithm(cells: Sequence[BiasEntry]) -> BiasRows:
+    rows: BiasRows = {}
     for cell in cells:
         rows.setdefault(cell.algorithm, {})[cell.process, cell.weights] = cell.bias
     return rows
@@ -406,14 +411,14 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
 
 
 def _listed(
-    rows: dict[str, dict[tuple[str, str], Bias]],
+    rows: BiasRows,
     processes: Sequence[str],
     besides: Sequence[str] = (),
 ) -> str:
     return ", ".join(name for name in _named(rows, processes) if name not in besides)
 
 
-def _named(rows: dict[str, dict[tuple[str, str], Bias]], processes: Sequence[str]) -> list[str]:
+def _named(rows: BiasRows, processes: Sequence[str]) -> list[str]:
     """Return the algorithms with the same exact bias under these processes, to rounding."""
     return [
         name
@@ -423,18 +428,16 @@ def _named(rows: dict[str, dict[tuple[str, str], Bias]], processes: Sequence[str
     ]
 
 
-def _same(one: Bias, other: Bias) -> bool:
-    exact = one.grade is Grade.EXACT and other.grade is Grade.EXACT
+def _same(one: LimitBias, other: LimitBias) -> bool:
+    exact = one.grade is BiasEvidence.EXACT and other.grade is BiasEvidence.EXACT
     return exact and abs(one.size - other.size) <= one.error + other.error
 
 
-def write_bias_figure(cells: Sequence[BiasEntry], path: Path) -> None:
-    """Write the figure of the biases with equal weights, .png or .svg."""
-    write_figure(lambda: bias_figure(cells), path)
-
-
 def bias_figure(cells: Sequence[BiasEntry]) -> Figure:
-    """Draw a row per algorithm and a mark per process; those below 1e-3 lie at the left edge."""
+    """Draw the biases with equal weights, a row per algorithm and a mark per process.
+
+    Those below 1e-3 lie at the left edge.
+    """
     from matplotlib.figure import Figure
 
     rows = _by_algorithm(cells)
@@ -470,7 +473,7 @@ def command(
         check_page(out, page, "the algorithms give: run python docs/scripts/bias.py")
         return
     if figure is not None:
-        write_bias_figure(cells, figure)
+        write_figure(lambda: bias_figure(cells), figure)
     write_whole(out, page)
     tell_written(out)
 

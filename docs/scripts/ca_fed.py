@@ -178,7 +178,7 @@ class LogisticClients(Clients):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SyntheticPlan:
     """What is run for a seed: sizes, and the learning rates to choose from.
 
     A seed draws a data set and who is how available; the paper's three runs then differ in
@@ -240,7 +240,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class DrawnData:
     """A data set and who is how available.
 
     Attributes
@@ -290,7 +290,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredMethod:
     """What one method reached on one seed, with learning rates chosen in each way.
 
     Attributes
@@ -317,7 +317,7 @@ class Measured:
         return self.seed, self.method
 
 
-def instance(plan: Plan, seed: int) -> Instance:
+def instance(plan: SyntheticPlan, seed: int) -> DrawnData:
     """Draw the data of Appendix F and the availability of Section V-A.
 
     The first half of the clients is the group whose labels are drawn with probability
@@ -340,7 +340,7 @@ def instance(plan: Plan, seed: int) -> Instance:
         np.where(more, 0.5 + _MORE_OR_LESS, 0.5 - _MORE_OR_LESS),
         np.where(correlated, _CORRELATION, weak),
     )
-    return Instance(train, test, participation, float(test.accuracy(truth)))
+    return DrawnData(train, test, participation, float(test.accuracy(truth)))
 
 
 def _labelled(
@@ -355,7 +355,7 @@ def _labelled(
 
 
 def algorithm(
-    method: str, plan: Plan, drawn: Instance, client_lr: float, server_lr: float
+    method: str, plan: SyntheticPlan, drawn: DrawnData, client_lr: float, server_lr: float
 ) -> Algorithm:
     """Return a method of Table I with the oracle's knowledge of this instance.
 
@@ -395,7 +395,7 @@ def algorithm(
     )
 
 
-def run(plan: Plan, drawn: Instance, chosen: Algorithm, seed: Sequence[int]) -> Figures:
+def run(plan: SyntheticPlan, drawn: DrawnData, chosen: Algorithm, seed: Sequence[int]) -> Figures:
     """Return the row of Table I that an algorithm reaches.
 
     The same ``seed`` gives every algorithm the same participants and the same start.
@@ -469,7 +469,7 @@ def keys(seeds: int) -> tuple[Key, ...]:
     return tuple(product(range(seeds), METHODS))
 
 
-def measure(key: Key, plan: Plan) -> Measured:
+def measure(key: Key, plan: SyntheticPlan) -> MeasuredMethod:
     """Choose learning rates for a method on a seed, and measure it with them in fresh runs."""
     seed, method = key
     drawn = instance(plan, seed)
@@ -486,7 +486,7 @@ def measure(key: Key, plan: Plan) -> Measured:
         "all as CA-Fed": PUBLISHED_RATES["CA-Fed"],
     }
     reached = {rates: row(rates, 2) for rates in set(chosen.values())}
-    return Measured(
+    return MeasuredMethod(
         seed,
         method,
         100 * drawn.best,
@@ -527,7 +527,7 @@ _SHORT = {
 }
 
 
-def experiment_tables(results: Sequence[Measured]) -> list[Table]:
+def experiment_tables(results: Sequence[MeasuredMethod]) -> list[Table]:
     """Lay out one table for each choice of learning rates, a row a method."""
     tables = []
     for choice in CHOICES:
@@ -540,7 +540,7 @@ def experiment_tables(results: Sequence[Measured]) -> list[Table]:
     return tables
 
 
-def experiment_summary(results: Sequence[Measured], plan: Plan) -> str:
+def experiment_summary(results: Sequence[MeasuredMethod], plan: SyntheticPlan) -> str:
     """Return in a few lines what the tables show."""
     seeds = {result.seed for result in results}
     best = np.mean([result.best for result in results])
@@ -553,12 +553,12 @@ def experiment_summary(results: Sequence[Measured], plan: Plan) -> str:
     )
 
 
-def experiment_page(results: Sequence[Measured], plan: Plan, command: str) -> str:
+def experiment_page(results: Sequence[MeasuredMethod], plan: SyntheticPlan, command: str) -> str:
     """Return the tables in Markdown, with the command that made them."""
     return "\n".join(_lines(results, plan, command)) + "\n"
 
 
-def _lines(results: Sequence[Measured], plan: Plan, command: str) -> Iterator[str]:
+def _lines(results: Sequence[MeasuredMethod], plan: SyntheticPlan, command: str) -> Iterator[str]:
     with_momentum = f", with momentum {plan.momentum:g}" if plan.momentum else ""
     yield f"# CA-Fed's experiment on synthetic data, run again{with_momentum}"
     yield ""
@@ -617,7 +617,7 @@ pi (CA-Fed lambda too). Where the paper is silent, or its authors' code says oth
   measurements."""
 
 
-def _remarks(results: Sequence[Measured]) -> Iterator[str]:
+def _remarks(results: Sequence[MeasuredMethod]) -> Iterator[str]:
     """Yield what the paper says, each beside the number here."""
     yield from _on_averages(results)
     kept, alike = (
@@ -637,7 +637,7 @@ def _remarks(results: Sequence[Measured]) -> Iterator[str]:
     )
 
 
-def _on_averages(results: Sequence[Measured]) -> Iterator[str]:
+def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
     """Yield what depends on which rounds are averaged: leads and gaps, by both averages."""
     yield (
         "- **Which rounds are averaged.** The authors' script evaluates the model before training, "
@@ -687,14 +687,14 @@ def _on_averages(results: Sequence[Measured]) -> Iterator[str]:
     )
 
 
-def _gap(results: Sequence[Measured], choice: str, average: str) -> FloatArray:
+def _gap(results: Sequence[MeasuredMethod], choice: str, average: str) -> FloatArray:
     """Return Unbiased's maximum less its average, of the same rounds, on each seed."""
     highest = "maximum" if average == "time_average" else "logged_maximum"
     rows = [r.figures[choice] for r in results if r.method == "Unbiased"]
     return np.array([getattr(row, highest) - getattr(row, average) for row in rows])
 
 
-def _gain(results: Sequence[Measured], method: str, choice: str, average: str) -> FloatArray:
+def _gain(results: Sequence[MeasuredMethod], method: str, choice: str, average: str) -> FloatArray:
     """Return a method's average less Unbiased's on each seed that has both."""
     base = {r.seed: getattr(r.figures[choice], average) for r in results if r.method == "Unbiased"}
     return np.array(
@@ -706,7 +706,7 @@ def _gain(results: Sequence[Measured], method: str, choice: str, average: str) -
     )
 
 
-def _rows(results: Sequence[Measured], choice: str) -> Iterator[list[str]]:
+def _rows(results: Sequence[MeasuredMethod], choice: str) -> Iterator[list[str]]:
     ours = {
         method: {result.seed: result for result in results if result.method == method}
         for method in METHODS
@@ -729,7 +729,7 @@ def _rows(results: Sequence[Measured], choice: str) -> Iterator[list[str]]:
         yield row
 
 
-def _values(results: Sequence[Measured], choice: str, column: str) -> FloatArray:
+def _values(results: Sequence[MeasuredMethod], choice: str, column: str) -> FloatArray:
     return np.array([getattr(result.figures[choice], column) for result in results])
 
 
@@ -753,16 +753,16 @@ def _commonest(rates: Sequence[tuple[float, float]]) -> str:
     return f"{client_lr:.2g}, {server_lr:.2g}"
 
 
-def _plan(entry: dict[str, object]) -> Plan:
-    return Plan(
+def _plan(entry: dict[str, object]) -> SyntheticPlan:
+    return SyntheticPlan(
         **{name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}  # type: ignore[arg-type]
     )
 
 
-def _measured(entry: dict[str, dict[str, dict[str, float]]]) -> Measured:
+def _measured(entry: dict[str, dict[str, dict[str, float]]]) -> MeasuredMethod:
     rates = {choice: tuple(pair) for choice, pair in entry["rates"].items()}
     figures = {choice: Figures(**row) for choice, row in entry["figures"].items()}
-    return Measured(**{**entry, "rates": rates, "figures": figures})  # type: ignore[arg-type]
+    return MeasuredMethod(**{**entry, "rates": rates, "figures": figures})  # type: ignore[arg-type]
 
 
 MEASURED = ResultFile("measured", "rows", "experiment", _plan, _measured)
@@ -782,7 +782,7 @@ def command(
     page: FurtherPage = None,
 ) -> None:
     """CA-Fed's Table I on synthetic data, beside the paper's figures."""
-    plan = Plan(rounds, start_spread=start_spread, momentum=momentum)
+    plan = SyntheticPlan(rounds, start_spread=start_spread, momentum=momentum)
     results = MEASURED.resumed(
         measure,
         keys(seeds),

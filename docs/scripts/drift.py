@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,23 +93,12 @@ def drift_figure() -> Figure:
     return figure
 
 
-def write_drift_map(path: Path) -> None:
-    """Write the figure as PNG or SVG, by suffix.
-
-    Raises
-    ------
-    ValueError
-        For another suffix.
-    """
-    write_figure(drift_figure, path)
-
-
 def command(out: FigureFile = None) -> None:
     """Show how tight the local drift lemma's 5 and 30 are: the least constants, over K and eta."""
     table_console().print(drift_table())
     print(drift_summary())
     if out is not None:
-        write_drift_map(out)
+        write_figure(drift_figure, out)
         tell_written(out)
 
 

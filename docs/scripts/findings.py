@@ -1,6 +1,6 @@
 """The page of findings, from the kept certificates and from searches run for it.
 
-Searches and verdicts are pieces of work (`Work`) that a store can keep.
+Searches and verdicts are pieces of work (`PageWork`) that a store can keep.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +59,7 @@ from fltheory.verify.safari.natural_witness import (
     natural_witnesses,
 )
 from fltheory.verify.search.falsification import Falsification, Survival, survival
-from fltheory.worst_case.proof.rocq_export import NotExportedError
+from fltheory.worst_case.proof.rocq_words import NotExportedError
 
 SURVIVAL, NATURAL_WITNESS, SEARCH, VERDICT = "survival", "natural witness", "search", "verdict"
 """Kinds of cells: how a repair fares, each fault by itself, a search, and one on one regime."""
@@ -70,7 +69,7 @@ _REFUTED, _NOT_REFUTED = "REFUTED", "NOT REFUTED"
 
 
 @dataclass(frozen=True)
-class Work(Task):
+class PageWork(Task):
     """One kind of work about one statement: a search is one cell, verdicts are one per regime."""
 
     kind: str
@@ -86,7 +85,7 @@ class Work(Task):
         return [row_of(self.cells[0], found, time.perf_counter() - begun)]
 
 
-def searches_of(certified: Sequence[str], others: Sequence[str], budget: int) -> list[Work]:
+def searches_of(certified: Sequence[str], others: Sequence[str], budget: int) -> list[PageWork]:
     """Return the searches that the page needs.
 
     Parameters
@@ -105,15 +104,15 @@ def searches_of(certified: Sequence[str], others: Sequence[str], budget: int) ->
     works = []
     for kind, identifier, reading in searches:
         cell = WorkCell(identifier, reading, {"budget": budget}, 0, 0, digest(files), kind)
-        works.append(Work((cell,), files, kind, budget))
+        works.append(PageWork((cell,), files, kind, budget))
     return works
 
 
-def verdicts_of(identifiers: Sequence[str]) -> list[Work]:
+def verdicts_of(identifiers: Sequence[str]) -> list[PageWork]:
     """Return the checks of statements in all of their regimes."""
     files = own_files()
     checked = (get(identifier) for identifier in identifiers if get(identifier).regimes)
-    return [Work(_verdict_cells(one, files), files, VERDICT, 0) for one in checked]
+    return [PageWork(_verdict_cells(one, files), files, VERDICT, 0) for one in checked]
 
 
 class Results:
@@ -272,8 +271,6 @@ def findings(
     *,
     verdicts: Sequence[Cell] | None = None,
     kept: KeptWork | None = None,
-    processes: int | None = None,
-    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> str:
     """Return the page for these certificates, in Markdown.
@@ -291,10 +288,6 @@ def findings(
         On all regimes, if they are known; they are checked otherwise.
     kept : KeptWork, optional
         Where searches and verdicts are cells of a store, in which none is worked out twice.
-    processes : int, optional
-        How many share the work without a store; as many as there are processors by default.
-    executor : concurrent.futures.Executor, optional
-        What does it instead.
     progress : callable, optional
         Called with (parts done, parts, the last one).
 
@@ -308,10 +301,10 @@ def findings(
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
     rest = [identifier for identifier in _of_the_page() if identifier not in refuted]
 
-    def worked_out(works: Sequence[Work]) -> Results:
+    def worked_out(works: Sequence[PageWork]) -> Results:
         if kept is not None:
             return Results(kept.rows(works, progress))
-        return Results(_worked_out(works, processes, executor, progress))
+        return Results(_worked_out(works, progress))
 
     if verdicts is None:
         checked = worked_out(verdicts_of(rest))
@@ -346,14 +339,10 @@ def _of_the_page() -> list[str]:
     return [identifier for identifier in ids() if identifier not in elsewhere]
 
 
-def _worked_out(
-    works: Sequence[Work],
-    processes: int | None,
-    executor: Executor | None,
-    progress: Progress | None,
-) -> list[Row]:
+def _worked_out(works: Sequence[PageWork], progress: Progress | None) -> list[Row]:
+    """Work them out in as many processes as there are processors."""
     done: list[list[Row]] = []
-    for rows in as_they_come(rows_of, works, processes, executor=executor):
+    for rows in as_they_come(rows_of, works):
         done.append(rows)
         if progress is not None:
             progress(len(done), len(works), f"{rows[0].statement}, its {rows[0].kind}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,6 @@ from rich.table import Table
 
 from fltheory import validation, verify
 from fltheory.claims.curves import BoundCurve, of_draws
-from fltheory.claims.statement import Statement
 from fltheory.cli import run_script
 from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FileUse, Seed
@@ -26,7 +25,7 @@ from fltheory.learnability.empirical_minimiser import (
     sample_server_assisted,
 )
 from fltheory.learnability.system import ServerAssistedSystem
-from fltheory.long_work.progress import shown_progress
+from fltheory.long_work.progress import Progress, shown_progress
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_axes import write_figure
 from fltheory.theorems import get
@@ -36,11 +35,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Progress = Callable[[int, int, str], None]
-
 FIGURES = ("pac-impossibility", "pac-server-data", "pac-no-worse")
 _SIZES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120)
 _FEWEST_FAILURES = 5
+_CLIENTS, _PRESENT = 10, 5
 _OF_THEOREM_2 = {
     "clients only": "plain FL",
     "ten server samples": "SA-FL, $n_T = 10$",
@@ -50,7 +48,7 @@ _OF_THEOREM_2 = {
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BesideServer:
     """SA-FL beside the server alone, at one number of the server's samples.
 
     Attributes
@@ -76,7 +74,7 @@ class Comparison:
 
 def compare_with_server(
     regime: str, system: ServerAssistedSystem, size: int, replicas: int, rng: np.random.Generator
-) -> Comparison:
+) -> BesideServer:
     """Sample SA-FL and the server alone on the same data, with Theorem 3's conditions."""
     n_server, n_clients = system.split(size)
     drawn = sample_server_assisted(
@@ -89,7 +87,7 @@ def compare_with_server(
         target=system.target,
     )
     offset = float(system.target.excess(system.training(size).best))
-    return Comparison(
+    return BesideServer(
         regime,
         n_server,
         n_clients,
@@ -106,7 +104,7 @@ def comparisons(
     seed: int = 0,
     *,
     progress: Progress | None = None,
-) -> list[Comparison]:
+) -> list[BesideServer]:
     """Return SA-FL beside the server alone over the regimes of Theorem 3."""
     regimes = get("pac/3").regimes
     pairs = [(name, size) for name in regimes for size in sizes]
@@ -121,7 +119,7 @@ def comparisons(
     return found
 
 
-def comparison_table(rows: Sequence[Comparison]) -> Table:
+def comparison_table(rows: Sequence[BesideServer]) -> Table:
     """Lay out SA-FL beside the server alone."""
     table = Table()
     headings = ("regime", "n_T", "n_S", "SA-FL", "server alone", "cond. 1", "eps_P(h_Q*)/A")
@@ -140,54 +138,40 @@ def comparison_table(rows: Sequence[Comparison]) -> Table:
     return table
 
 
-def impossibility_figure(
-    M: int = 10, m: int = 5, *, claim: Statement | None = None, replicas: int = 4000, seed: int = 0
-) -> Figure:
+def impossibility_figure(*, replicas: int = 4000) -> Figure:
     """Draw how likely every learner fails against n: plain FL, and with samples at the server.
 
-    Parameters
-    ----------
-    M, m : int
-        Clients, and those who take part.
-    claim : LearningClaim, optional
-        On a `FederatedSystem`; Theorem 1 with samples chosen, as its proof does, by default.
-    replicas, seed : int
-        Of the sample.
+    The claim is Theorem 1's with samples chosen, as its proof does.
     """
-    claim = claim or get("pac/1", reading="derived")
     plain = verify.curve(
-        claim,
-        lambda n: FederatedSystem(M, int(n), m),
+        get("pac/1", reading="derived"),
+        lambda n: FederatedSystem(_CLIENTS, int(n), _PRESENT),
         _SIZES,
         variable="samples of each client, $n$",
         replicas=replicas,
-        seed=seed,
     )
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([0, 1])
     curves = {
         "plain FL": plain,
-        "SA-FL, 10 samples at the server": _assisted(plain, M, m, lambda n: 10, replicas, rng),
-        "SA-FL, $n$ samples at the server": _assisted(plain, M, m, lambda n: n, replicas, rng),
+        "SA-FL, 10 samples at the server": _assisted(plain, lambda n: 10, replicas, rng),
+        "SA-FL, $n$ samples at the server": _assisted(plain, lambda n: n, replicas, rng),
     }
-    return figure(curves, title=f"Theorem 1's construction, M = {M}, m = {m}")
+    return figure(curves, title=f"Theorem 1's construction, M = {_CLIENTS}, m = {_PRESENT}")
 
 
 def _assisted(
-    plain: BoundCurve,
-    M: int,
-    m: int,
-    n_server: Callable[[int], int],
-    replicas: int,
-    rng: np.random.Generator,
+    plain: BoundCurve, n_server: Callable[[int], int], replicas: int, rng: np.random.Generator
 ) -> BoundCurve:
     """Return the probability of failure if the server has samples too: no claim is about that.
 
     Left out are sizes, but the first, at which a failure is too rare to be seen in so many draws.
     """
-    sizes = [int(n) for n in plain.values]
-    systems = [FederatedSystem(M, n, m) for n in sizes]
+    systems = [FederatedSystem(_CLIENTS, int(n), _PRESENT) for n in plain.values]
     truth = np.array(
-        [impossibility(M, n, m).minimax_failure_with_server(n_server(n)) for n in sizes]
+        [
+            impossibility(_CLIENTS, one.n, _PRESENT).minimax_failure_with_server(n_server(one.n))
+            for one in systems
+        ]
     )
     seen = truth * replicas >= _FEWEST_FAILURES
     seen[0] = True
@@ -209,53 +193,26 @@ def _assisted(
     )
 
 
-def server_data_figure(
-    claim: Statement | None = None,
-    regimes: Mapping[str, str] | None = None,
-    *,
-    replicas: int = 1000,
-    seed: int = 0,
-) -> Figure:
-    """Draw an error over the number of samples, regime by regime, with its claimed order.
+def server_data_figure(*, replicas: int = 1000) -> Figure:
+    """Draw Theorem 2's error over the number of samples, with its claimed order.
 
-    Parameters
-    ----------
-    claim : DecayClaim, optional
-        Theorem 2 by default.
-    regimes : mapping of str to str, optional
-        Its regimes, and what they are called: plain FL, and SA-FL with a share or a number of
-        samples, by default.
-    replicas, seed : int
-        Of the samples.
+    Of plain FL, and of SA-FL with a share or a number of samples at the server.
     """
-    claim = claim or get("pac/2")
-    names = regimes or _OF_THEOREM_2
+    claim = get("pac/2")
     curves = {
-        text: verify.curve(claim, claim.regimes[name].setting, replicas=replicas, seed=seed)
-        for name, text in names.items()
+        text: verify.curve(claim, claim.regimes[name].setting, replicas=replicas)
+        for name, text in _OF_THEOREM_2.items()
     }
-    # By default clients cover half of P's mass, as if half of them took part.
-    levels = {} if regimes else {r"Theorem 1's floor $(1-\omega)/8$": 1 / 16}
-    return figure(curves, levels=levels)
+    # Clients cover half of P's mass, as if half of them took part.
+    return figure(curves, levels={r"Theorem 1's floor $(1-\omega)/8$": 1 / 16})
 
 
-def no_worse_figure(
-    claim: Statement | None = None, *, replicas: int = 1000, seed: int = 0
-) -> Figure:
-    """Draw SA-FL beside the server alone, with the claimed order, a panel for each regime.
-
-    Parameters
-    ----------
-    claim : DecayClaim, optional
-        On a `ServerAssistedSystem`, its variable the server's samples; Theorem 3 by default.
-    replicas, seed : int
-        Of the samples.
-    """
-    claim = claim or get("pac/3")
+def no_worse_figure(*, replicas: int = 1000) -> Figure:
+    """Draw SA-FL beside the server alone, with Theorem 3's order, a panel for each regime."""
     panels: dict[str, dict[str, BoundCurve]] = {}
-    for name, regime in claim.regimes.items():
-        curve = verify.curve(claim, regime.setting, replicas=replicas, seed=seed)
-        alone = _server_alone(curve, regime.setting, np.random.default_rng([seed, len(panels)]))
+    for name, regime in get("pac/3").regimes.items():
+        curve = verify.curve(get("pac/3"), regime.setting, replicas=replicas)
+        alone = _server_alone(curve, regime.setting, np.random.default_rng([0, len(panels)]))
         panels[name] = {"SA-FL": curve, "server alone": alone}
     return figure(panels)
 

@@ -71,7 +71,7 @@ Key: TypeAlias = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Plan:
+class PowerPlan:
     """Which mutants to judge, and with what effort.
 
     Attributes
@@ -160,14 +160,14 @@ def named_theorems(statements: Iterable[Statement]) -> tuple[Theorem, ...]:
     return tuple(cast("Theorem", one) for one in statements if one.bound_on_run is not None)
 
 
-def keys(theorems: Sequence[Theorem], plan: Plan) -> tuple[Key, ...]:
+def keys(theorems: Sequence[Theorem], plan: PowerPlan) -> tuple[Key, ...]:
     """Return the mutants of a plan, by theorem, reading and place."""
     names = [(theorem.id, theorem.reading) for theorem in theorems]
     every = [(*name, index) for name in names for index, _ in enumerate(registered_mutants(*name))]
     return tuple(every[:: plan.every])
 
 
-def judged(key: Key, plan: Plan) -> Judged:
+def judged(key: Key, plan: PowerPlan) -> Judged:
     """Judge one mutant of a registered theorem."""
     identifier, reading, index = key
     mutant = registered_mutants(identifier, reading)[index]
@@ -187,7 +187,7 @@ class _Judging(Task):
     """A mutant to be judged, as the cell of a store."""
 
     key: Key
-    plan: Plan
+    plan: PowerPlan
 
     def rows(self) -> list[Row]:
         begun = time.perf_counter()
@@ -203,7 +203,7 @@ class _Judging(Task):
 
 
 def judge_into(
-    kept: KeptWork, chosen: Sequence[Key], plan: Plan, *, progress: Progress | None = None
+    kept: KeptWork, chosen: Sequence[Key], plan: PowerPlan, *, progress: Progress | None = None
 ) -> list[Judged]:
     """Judge mutants as cells of a store, and return them in order.
 
@@ -220,7 +220,7 @@ def _read_judged(row: Row) -> Judged:
     return Judged(**json.loads(row.result))
 
 
-def _judging(key: Key, plan: Plan, files: Files) -> _Judging:
+def _judging(key: Key, plan: PowerPlan, files: Files) -> _Judging:
     identifier, reading, index = key
     change = registered_mutants(identifier, reading)[index].about
     # What else a plan says, which mutants to take, is nothing to one of them.
@@ -249,7 +249,7 @@ def _regime_that_refutes(mutant: Mutant) -> str:
     return ""
 
 
-def power_page(results: Sequence[Judged], plan: Plan) -> str:
+def power_page(results: Sequence[Judged], plan: PowerPlan) -> str:
     """Return the measurement in Markdown: shares by theorem, and the false mutants missed."""
     return "\n".join(_lines(results, plan)) + "\n"
 
@@ -261,7 +261,7 @@ def power_summary(results: Sequence[Judged]) -> str:
     return f"{len(results)} mutants, {false} of them known to be false, {found} found{share}"
 
 
-def _lines(results: Sequence[Judged], plan: Plan) -> Iterator[str]:
+def _lines(results: Sequence[Judged], plan: PowerPlan) -> Iterator[str]:
     yield _INTRODUCTION
     yield ""
     share = "All mutants" if plan.every == 1 else f"One mutant of {plan.every}"
@@ -292,7 +292,7 @@ def _row(name: str, results: Sequence[Judged]) -> str:
 
 
 JUDGED = ResultFile(
-    "judged", "mutants", "power", lambda entry: Plan(**entry), lambda entry: Judged(**entry)
+    "judged", "mutants", "power", lambda entry: PowerPlan(**entry), lambda entry: Judged(**entry)
 )
 """The file that a long measurement goes on from."""
 
@@ -315,7 +315,7 @@ def command(
     load_statements(load)
     statements = registered(*theorems or ())
     mutated = _mutated(statements, theorems)
-    plan = Plan(usual_budget(mutated) if budget is None else budget, seed, every)
+    plan = PowerPlan(usual_budget(mutated) if budget is None else budget, seed, every)
     with kept_in(store, dask) as kept:
         with shown_progress("making mutants"):
             chosen = keys(mutated, plan)

@@ -382,11 +382,6 @@ def _table(name: str, plan: StalePlan, both: Mapping[str, Sequence[Contribution]
     yield ""
 
 
-def write_shapley_figure(found: Measured, path: Path) -> None:
-    """Write the figure, .png or .svg."""
-    write_figure(lambda: shapley_figure(found), path)
-
-
 def shapley_figure(found: Measured) -> Figure:
     """Draw the stale client's contribution against staleness, a panel an aggregate.
 
@@ -426,7 +421,7 @@ def command(
     if check:
         check_page(out, text, "the experiment gives: run python docs/scripts/shapley.py")
         return
-    write_shapley_figure(found, figure)
+    write_figure(lambda: shapley_figure(found), figure)
     write_whole(out, text)
     tell_written(figure)
     tell_written(out)

@@ -30,7 +30,7 @@ from fltheory.logs.description import LogDescription
 from fltheory.long_work.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
-from fltheory.weights.client_weights import Training
+from fltheory.weights.client_weights import Training, checked_sizes
 
 _NOTHING_TO_MEND = 1e-9
 _AS_GOOD = 1.05
@@ -351,7 +351,7 @@ def _curvatures(condition: float, count: int, seed: int) -> FloatArray:
 def _fit_for_advice(log: AvailabilityLog) -> AvailabilityLog:
     """Return a log that says something; refuse others."""
     if not log.rounds_present.any():
-        raise ValueError("log must have a client online in some round, got none")
+        raise ValueError("log must have at least one client online in at least one round, got none")
     if log.n_rounds < 2:
         raise ValueError("log must have at least 2 rounds, got 1")
     return log
@@ -364,14 +364,7 @@ def _population(
     seed: int,
     most_groups: int,
 ) -> ClientPopulation:
-    count = log.n_clients
-    raw = np.ones(count) if sizes is None else sizes
-    size = validation.real_array("sizes", raw, shape=f"({count},)")
-    if size.shape != (count,):
-        raise ValueError(f"sizes must have shape ({count},), got {size.shape}")
-    if (size <= 0).any():
-        place = int(np.flatnonzero(size <= 0)[0])
-        raise ValueError(f"sizes must be positive, got {size[place]:g} for {log.clients[place]!r}")
+    count, size = log.n_clients, checked_sizes(sizes, log.clients)
     alpha = size / size.max()
     curvatures = _curvatures(training.condition, count, seed)
     weighted = bool(np.ptp(size) > 0)

@@ -90,7 +90,7 @@ def _rows(text: str, known: set[str]) -> Rows:
     header = [name.strip() for name in next(lines, [])]
     if header[:2] != _HEADER or len(header) < 3:
         raise ValueError(
-            "line 1: the header must be client,point and a column per coordinate, got "
+            "line 1: the header must be client,point and then one column per coordinate, got "
             f"{','.join(header[:5])!r}"
         )
     found: Rows = {}
@@ -106,7 +106,7 @@ def _rows(text: str, known: set[str]) -> Rows:
         if not point:
             raise ValueError(f"{here}: point must be a name, got none")
         if not client and (client, point) in found:
-            raise ValueError(f"{here}: the model at {point!r} must be given once, got it again")
+            raise ValueError(f"{here}: the model at {point!r} must be given once, got it twice")
         found.setdefault((client, point), []).append(_numbers(here, header, row))
     return found
 
@@ -136,7 +136,7 @@ def _put_in_order(rows: Rows) -> ClientGradients:
     clients = tuple(dict.fromkeys(client for client, _ in rows if client))
     points = tuple(dict.fromkeys(point for _, point in rows))
     if len(clients) < _FEWEST_CLIENTS:
-        raise ValueError(f"gradients must be of at least three clients, got {len(clients)}")
+        raise ValueError(f"gradients must come from at least three clients, got {len(clients)}")
     for client in clients:
         for point in points:
             count = len(rows.get((client, point), []))
@@ -149,8 +149,8 @@ def _put_in_order(rows: Rows) -> ClientGradients:
     if with_model and len(with_model) < len(points):
         without = next(point for point in points if point not in with_model)
         raise ValueError(
-            f"models must be given at all points or none, got none at {without!r}: a row without "
-            "a client"
+            f"models must be given at every point or at none, got none at {without!r}: a row "
+            "without a client"
         )
     gradients = tuple(
         tuple(np.array(rows[client, point]) for point in points) for client in clients

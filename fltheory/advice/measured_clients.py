@@ -176,7 +176,9 @@ class _Statistics(ReadOnlyArrays):
             ways = gradients.models - gradients.models[0]
             length = float((ways**2).sum())
             if not length:
-                raise ValueError("models at different points must differ, got the same at all")
+                raise ValueError(
+                    "models at different points must differ, got the same model at all of them"
+                )
             # sum_j <g_j - g_0, d_j>, the slope of a regression through the first point.
             ways[0] = -ways.sum(axis=0)
             along = [

@@ -17,11 +17,10 @@ from fltheory.validation import FloatArray
 class AdaFed(InverseAvailability):
     """Weights target over availability, normalised to sum to one over those present.
 
-    ``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)`` with
-    ``w_k = (alpha_k / pi_k) / sum_{h in S} alpha_h / pi_h``. Follows the AdaFed of CA-Fed's
-    published code, the only form of it at hand (Tan et al., 2022, was not); the code leaves out Tan
-    et al.'s choice of which present clients train; here all of them do. Dividing by a random sum
-    makes it biased.
+    ``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)`` with ``w_k = (alpha_k / pi_k) / sum_{h in S}
+    alpha_h / pi_h``. Follows the AdaFed of CA-Fed's published code, the only form that we had (we
+    had no copy of Tan et al., 2022); the code leaves out Tan et al.'s choice of which present
+    clients train; here all of them train. Dividing by a random sum makes it biased.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ class AdaFed(InverseAvailability):
 
     Examples
     --------
-    Two of three clients are there; the rarer one counts three times as much:
+    Two of three clients are present; the rarer one counts three times as much:
 
     >>> import numpy as np
     >>> adafed = AdaFed([0.4, 0.4, 0.2], [0.9, 0.3, 0.5], client_lr=0.1, local_steps=5)
@@ -53,7 +52,7 @@ class AdaFed(InverseAvailability):
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh by the mean share of alpha/pi among those there."""
+        """Weight by the mean share of alpha/pi among those present."""
         shares = mean_shares(chains.availability, self.target_weights / self.availability)
         return shares * moves(self.local_steps, self.client_lr)
 

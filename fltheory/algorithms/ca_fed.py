@@ -190,9 +190,9 @@ class CAFed(ReadOnlyArrays, Algorithm):
         Its square weighs the bias in epsilon_hat (Section VI-A); 1 is Algorithm 1, and a
         large one leaves everybody in.
     availability, correlation : array, (N,), or float, optional
-        pi and lambda from an oracle, both or neither; estimated by default.
+        pi and lambda from an oracle: give both or neither; estimated by default.
     known_minima : array, (N,), or float, optional
-        F_k^* from an oracle; by default the least smoothed loss so far stands for it.
+        F_k^* from an oracle; by default the smallest smoothed loss so far is used instead.
     prior : tuple of float
         (n_k, m_k), the parameters of the beta prior of pi_hat, the same for all clients, and
         of each row of the transition matrix behind lambda_hat.
@@ -200,14 +200,14 @@ class CAFed(ReadOnlyArrays, Algorithm):
     Raises
     ------
     ValueError
-        If a parameter is out of its range, the arrays do not fit together, or one of
-        ``availability`` and ``correlation`` comes without the other.
+        If a parameter is out of its range, the arrays do not fit together, or only one of
+        ``availability`` and ``correlation`` is given.
 
     Notes
     -----
-    Follows Algorithm 1 with the estimators of Section IV-B; differs in taking W to be the
-    whole space, so that nothing is projected, and as `exclusion.kept_after_exclusion` says.
-    Where the text is silent:
+    Follows Algorithm 1 with the estimators of Section IV-B; differs in that W is the whole space,
+    so nothing is projected, and in the details that `exclusion.kept_after_exclusion` lists. Where
+    the paper does not say what to do:
 
     - F_hat_k is the first report once there is one (F_hat^(0) is not given). A client that
       has not reported counts with a gap ``F_hat_k - F_hat_k^*`` of zero.
@@ -215,8 +215,8 @@ class CAFed(ReadOnlyArrays, Algorithm):
       nobody is excluded.
     - Gamma_hat is the largest gap over all clients, excluded and absent ones included.
     - lambda_hat is the signed second eigenvalue, as lambda_k in Section V-A, not its modulus.
-    - Of equal lambda or pi, the client of lower index is tried first.
-    - A round in which nobody is present changes availability estimates alone.
+    - Among clients of equal lambda or pi, the one of lower index is tried first.
+    - A round in which nobody is present changes only the availability estimates.
 
     Examples
     --------
@@ -255,7 +255,8 @@ class CAFed(ReadOnlyArrays, Algorithm):
         if (availability is None) != (correlation is None):
             given = "correlation" if availability is None else "availability"
             raise ValueError(
-                f"availability and correlation must be given both or neither, got {given} alone"
+                "availability and correlation must both be given or both be left out, got "
+                f"{given} alone"
             )
         fields: dict[str, object] = {
             "target_weights": alpha,
@@ -277,9 +278,10 @@ class CAFed(ReadOnlyArrays, Algorithm):
             object.__setattr__(self, name, value)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound weights by the least pi_hat of a client that is there, in this round at least.
+        """Bound weights by the smallest pi_hat that a client present in this round can have.
 
-        Who is left out depends on the model, so the sum is bounded only by that over all clients.
+        Which clients are excluded depends on the model, so the sum is bounded by that over all
+        clients.
         """
         pi = self.availability
         if pi is None:
@@ -291,9 +293,9 @@ class CAFed(ReadOnlyArrays, Algorithm):
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the state before the first round.
 
-        ``"loss"`` is F_hat, ``"minimum"`` F_hat^*, ``"reported"`` 1 for clients that have
-        reported, ``"kept"`` 1 for those not excluded in the last round; the counts of
-        `availability_estimate` join them where there is no oracle.
+        ``"loss"`` is F_hat, ``"minimum"`` F_hat^*, ``"reported"`` 1 for clients that have reported,
+        ``"kept"`` 1 for those not excluded in the last round; without an oracle the counts of
+        `availability_estimate` are added.
         """
         check_one_each("target_weights", self.target_weights, n_clients)
         xp = array_namespace(x0)

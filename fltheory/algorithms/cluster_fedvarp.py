@@ -19,15 +19,15 @@ from fltheory.algorithms.shared.step_sizes import checked_steps
 class ClusterFedVarp(Algorithm):
     """The participants' mean surprise over their clusters' memories, plus the memories' mean.
 
-    Follows the pseudo-code as a later implementation has it. With
-    ``Delta_i = (w - w_tau^i) / (eta_c tau)`` of those in S and c_i the cluster of i,
-    ``v = 1/|S| sum_{i in S} (Delta_i - y_{c_i}) + 1/N sum_c |c| y_c``,
-    ``w <- w - server_lr eta_c tau v``, and then y_c becomes the mean Delta of those of S in c,
-    where there are any; ``y = 0`` at first. With a cluster for every client it is `FedVarp`.
+    Follows the pseudo-code in the form of a later implementation. With ``Delta_i = (w - w_tau^i) /
+    (eta_c tau)`` of those in S and c_i the cluster of i, ``v = 1/|S| sum_{i in S} (Delta_i -
+    y_{c_i}) + 1/N sum_c |c| y_c``, ``w <- w - server_lr eta_c tau v``, and then y_c becomes the
+    mean Delta of the members of S in c, if there are any; ``y = 0`` at first. With a cluster for
+    every client it is `FedVarp`.
 
     - Empty round, which the paper does not have: nothing changes.
-    - First appearance: the memory is the cluster's, 0 if nobody of it ever appeared.
-    - Return after whatever absence: the surprise is relative to what the cluster's latest
+    - First appearance: the memory is the cluster's, 0 if none of its clients has appeared.
+    - Return after any absence: the surprise is relative to the memory that the cluster's latest
       participants left.
     - A cluster of which nobody has appeared contributes nothing, but counts in N.
 
@@ -72,7 +72,7 @@ class ClusterFedVarp(Algorithm):
         missing = set(range(max(clusters, default=0) + 1)) - set(clusters)
         if missing:
             raise ValueError(
-                "clusters must be numbered from 0 with a client in each, got nobody in "
+                "clusters must be numbered from 0, each with at least one client, got none in "
                 f"cluster {min(missing)}"
             )
         object.__setattr__(self, "clusters", clusters)

@@ -27,23 +27,23 @@ from fltheory.validation import FloatArray
 class F3ast(ReadOnlyArrays, Algorithm):
     """At most ``size`` present clients per round, by greedy descent on ``sum_k alpha_k^2 / r_k``.
 
-    ``r_k`` estimates how often client k is chosen. A round chooses the ``size`` present
-    clients of largest ``alpha_k^2 / r_k^2`` (all where fewer are present; of equals, the one
-    of lower index), sets ``r_k <- (1 - beta) r_k + beta 1{k chosen}``, and moves
-    ``x <- x + server_lr sum_{k chosen} (alpha_k / r_k) (y_K^k - x)`` with the new r.
-    A round in which nobody is present leaves x unchanged, and every r_k decays.
+    ``r_k`` estimates how often client k is chosen. A round chooses the ``size`` present clients of
+    largest ``alpha_k^2 / r_k^2`` (all of them if fewer are present; among equals, the one of lower
+    index), sets ``r_k <- (1 - beta) r_k + beta 1{k chosen}``, and moves ``x <- x + server_lr sum_{k
+    chosen} (alpha_k / r_k) (y_K^k - x)`` with the new r. A round in which nobody is present leaves
+    x unchanged, and every r_k decays.
 
-    Follows the published code of Ribero, Vikalo and de Veciana (2022); differs in not
-    dividing the update by ``size``, a factor that ``server_lr`` can absorb. With ``availability``
-    it follows CA-Fed's published code instead, where nothing is learned: ``r_k = (1 - beta) pi_k +
-    beta 1{k present}`` anew in every round. Clients are then chosen by the r that they have when
-    present. That form is biased if more than ``size`` clients may be present, because clients are
-    then chosen more rarely than they are present.
+    Follows the published code of Ribero, Vikalo and de Veciana (2022); differs in not dividing the
+    update by ``size``, a factor that ``server_lr`` can absorb. With ``availability`` it follows
+    CA-Fed's published code instead, which learns nothing: ``r_k = (1 - beta) pi_k + beta 1{k
+    present}`` anew in every round. Clients are then chosen by the r that they have when present.
+    That form is biased if more than ``size`` clients may be present, because clients are then
+    chosen more rarely than they are present.
 
     Parameters
     ----------
     target_weights : array, (N,)
-        alpha (p of Ribero et al.), positive with sum 1; also the first r, where r is learned.
+        alpha (p of Ribero et al.), positive with sum 1; also the initial r, if r is learned.
     size : int
         m, how many clients may train in a round, from 1 to N.
     client_lr : float
@@ -105,7 +105,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
             object.__setattr__(self, name, value)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Divide by the least rates: at worst, a learned rate decays until its client is chosen."""
+        """Divide by the smallest rates: a learned one may decay until its client is chosen."""
         known = self.availability
         before = self.target_weights * (1.0 - self.smoothing) ** (round_index - 1)
         rate = self._smoothed(before if known is None else known, np.ones(n_clients))
@@ -114,7 +114,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
         return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the initial state: the model, and ``"rate"``, r, where it is learned."""
+        """Return the initial state: the model, and ``"rate"``, r, if it is learned."""
         check_one_each("target_weights", self.target_weights, n_clients)
         if self.availability is not None:
             return {"x": x0}

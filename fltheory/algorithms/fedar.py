@@ -32,18 +32,18 @@ _OLDEST = 100_000
 class FedAR(Algorithm):
     """The weighted mean of the latest updates of all clients not inactive for too long.
 
-    Follows Algorithm 1 with equations (4), (5) and (7): those present overwrite
-    ``G_i = (w - w_K^i) / eta_t`` and have ``tau_i = 0``, which grows by one per round for the
-    others; then ``w <- w - server_lr eta_t / N_t sum_i psi(tau_i) G_i``. The sum is over those
-    who ever took part and have ``tau_i <= tau_max(t)``; N_t is their number, counted every
-    round. Equations (4), (6) and (7) are not in the text available: the scaling of G is MIFA's
-    and (7) a reconstruction from the paper's words. **psi, equation (6), is the caller's**;
-    the default `CappedLinear` is a choice of our own. The server's step size is an addition.
+    Follows Algorithm 1 with equations (4), (5) and (7): those present overwrite ``G_i = (w - w_K^i)
+    / eta_t`` and have ``tau_i = 0``, which grows by one per round for the others; then ``w <- w -
+    server_lr eta_t / N_t sum_i psi(tau_i) G_i``. The sum is over those who ever took part and have
+    ``tau_i <= tau_max(t)``; N_t is their number, counted every round. Our copy of the text lacks
+    equations (4), (6) and (7): the scaling of G is MIFA's, and (7) is a reconstruction from the
+    paper's words. **The caller supplies psi, equation (6)**; the default `CappedLinear` is our own
+    choice. The server's step size is an addition.
 
-    - Empty round: a step along the stale updates, all a round older. None left: no step.
+    - Empty round: a step along the stale updates, all one round older; if none is left, no step.
     - First appearance: from then on the client counts in N_t.
     - Absence beyond tau_max(t): the client counts neither in the sum nor in N_t.
-    - Return after whatever absence: the update is fresh, of weight 1, and counts again.
+    - Return after any absence: the update is fresh, has weight 1, and counts again.
 
     Ages are not affine in the state, but they are known given who takes part: moments are exact
     with `engines.paths`.
@@ -57,8 +57,8 @@ class FedAR(Algorithm):
     weight : InactivityWeight
         psi up to the cut-off.
     cutoff : float or callable
-        tau_max: a number, infinite for none, or a function of arrays of the round, which is 1
-        in the first.
+        tau_max: a number (infinite for no cut-off), or a function of an array of rounds, counted
+        from 1.
     server_lr : float
         Factor on the weighted mean.
 
@@ -88,7 +88,7 @@ class FedAR(Algorithm):
         check_cutoff(self.cutoff)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh by psi's mean over the ages of updates, counting those ever there."""
+        """Weight by psi's mean over the ages of updates, counting the clients that ever appear."""
         # E psi(tau) adds up psi's increments times P(tau >= n) = (1 - pi) (1 - comes)^(n - 1).
         ages = np.arange(_OLDEST)
         psi = np.where(ages <= latest(self.cutoff, ages + 1), self.weight(ages), 0.0)

@@ -19,13 +19,13 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class FedAU(Algorithm):
-    """FedAvg weighted by the mean interval between participations, estimated as it goes.
+    """FedAvg weighted by the mean interval between participations, estimated during the run.
 
-    Follows Algorithms 1 and 2: ``x <- x + eta/N sum_n omega_t^n Delta_t^n`` over those who
-    take part, with omega_t from rounds before t only. A client's time is cut into intervals:
-    each ends with a round in which it took part, or after K rounds; omega is their mean length,
-    and 1 before the first has ended. A round without participants leaves the model where it
-    is, and lengthens every open interval.
+    Follows Algorithms 1 and 2: ``x <- x + eta/N sum_n omega_t^n Delta_t^n`` over those who take
+    part, where omega_t depends only on rounds before t. A client's time is cut into intervals: each
+    ends with a round in which it took part, or after K rounds; omega is their mean length, and 1
+    until the first one has ended. A round without participants leaves the model where it is, and
+    lengthens every open interval.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class FedAU(Algorithm):
             validation.whole_number("cutoff", self.cutoff, at_least=1)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh by omega in the long run: rounds over ended intervals."""
+        """Weight by omega in the long run: rounds per ended interval."""
         stays_away = 1 - chains.comes
         ever = chains.availability > 0
         # Between two rounds of presence that are L rounds apart ceil(L/K) intervals end, and
@@ -79,10 +79,10 @@ class FedAU(Algorithm):
         return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model and each client's omega, its ended intervals, their rounds, and since.
+        """Return the model and, per client, omega, ended intervals, their rounds, rounds since.
 
-        Omega is made of summed rounds, not updated from its last value: histories with the same
-        counts then have the same omega to the last bit, and the same future.
+        Omega is computed from sums of rounds, not updated from its last value. So histories with
+        the same counts have the same omega to the last bit, and the same future.
         """
         xp = array_namespace(x0)
         none = xp.zeros((x0.shape[0], n_clients), dtype=x0.dtype, device=x0.device)
@@ -99,7 +99,7 @@ class FedAU(Algorithm):
         return {"x": x + self.server_lr * update, **self.counted(state, who)}
 
     def counted(self, counts: State, who: Array) -> State:
-        """Return omega and what it is made of after one more round, with ``who`` present."""
+        """Return omega and the counts behind it after one more round, with ``who`` present."""
         xp = array_namespace(counts["omega"])
         lasted = counts["lasted"] + 1
         ends = who | (lasted == self.cutoff)

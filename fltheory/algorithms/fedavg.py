@@ -20,10 +20,10 @@ from fltheory.validation import FloatArray
 class FedAvg(Algorithm):
     """Federated averaging over whoever takes part in a round.
 
-    ``x <- x + server_lr / |S| sum_{i in S} (y_K^i - x)`` after ``local_steps`` steps of
-    local SGD; where nobody takes part, x stays. The weights are uniform over the participants,
-    whatever the target weights. For the weights of McMahan et al., ``n_k`` over the participants'
-    sum of n, use ``FedProx(client_lr, local_steps, proximal=0, client_weights=n)``.
+    ``x <- x + server_lr / |S| sum_{i in S} (y_K^i - x)`` after ``local_steps`` steps of local SGD;
+    if nobody takes part, x stays unchanged. The weights are uniform over the participants, whatever
+    the target weights. For the weights of McMahan et al., ``n_k`` over the participants' sum of n,
+    use ``FedProx(client_lr, local_steps, proximal=0, client_weights=n)``.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class FedAvg(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh a client's change by its mean share among those present."""
+        """Weight a client's change by its mean share among those present."""
         return mean_shares(chains.availability) * moves(self.local_steps, self.client_lr)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound weights that add up to the server's factor where anybody takes part."""
+        """Bound weights that add up to the server's factor if anybody takes part."""
         largest = np.full(n_clients, self.server_lr)
         updates = UpdateBounds(self.local_steps, self.client_lr, largest, self.server_lr)
         return {CLIENTS: updates}

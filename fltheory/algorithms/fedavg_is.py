@@ -19,13 +19,13 @@ from fltheory.validation import FloatArray
 class FedAvgIS(Algorithm):
     """Every participant's update counts in inverse proportion to its availability.
 
-    Follows MIFA's code: ``w <- w + server_lr/N sum_{i in A} (w_K^i - w) / p_i``, unbiased for
-    the mean over all clients if client i is there with probability p_i. The server's step size
-    is an addition. There is no memory.
+    Follows MIFA's code: ``w <- w + server_lr/N sum_{i in A} (w_K^i - w) / p_i``, unbiased for the
+    mean over all clients if client i is present with probability p_i. The server's step size is an
+    addition. There is no memory.
 
     - Empty round: nothing changes.
-    - First appearance, and return after whatever absence: the weight is 1/(N p_i), as always.
-    - Who never appeared contributes nothing, and counts in N.
+    - First appearance, and return after any absence: the weight is 1/(N p_i), as always.
+    - Clients that never appeared contribute nothing, and count in N.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class FedAvgIS(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh equally those who ever appear, if their availabilities are right."""
+        """Weight equally the clients that ever appear, if their availabilities are right."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability / np.array(self.availability) * moved
 

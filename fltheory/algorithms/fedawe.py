@@ -24,15 +24,15 @@ from fltheory.validation import FloatArray
 class FedAWE(Algorithm):
     """Clients train on their own models, and echo an update for each round that they were away.
 
-    Follows Algorithm 1 of Xiang et al. (NeurIPS 2024). In round t a client that is available makes
-    s local steps from the model that it was left with, by ``G_i``; then
-    ``x_i - eta_g (t - tau_i) G_i`` with tau_i its last round (-1 at first). The server's model is
-    the mean of those of the available clients, who all take it; the others keep theirs.
+    Follows Algorithm 1 of Xiang et al. (NeurIPS 2024). In round t an available client makes s local
+    steps from its own last model, which they change by ``-G_i``. Its new model is ``x_i - eta_g (t
+    - tau_i) G_i``, where tau_i is its last round (-1 at first). The server's model is the mean of
+    the available clients' new models. They all adopt it; the others keep theirs.
 
-    - Nobody available: only the count of rounds changes.
+    - Nobody is available: only the count of rounds changes.
     - First appearance, in round t = 0, 1, ...: the initial model, and a weight of t + 1.
-    - Return after whatever absence: the model of its last round.
-    - Who never appeared contributes nothing.
+    - Return after any absence: the client starts from the model of its last round.
+    - Clients that never appeared contribute nothing.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class FedAWE(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh equally all who ever appear: weights add up to the rounds (Proposition 1)."""
+        """Weight equally all clients that ever appear, by the paper's Proposition 1."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model, the clients' own, and the rounds since each client's last."""
+        """Return the model, the clients' models, and the rounds since each last took part."""
         none = blank(x0, n_clients)
         return {"x": x0, "x_i": x0[:, None, :] + blank(x0, n_clients, 1), "since": none + 1}
 

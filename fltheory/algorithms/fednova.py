@@ -21,16 +21,16 @@ from fltheory.algorithms.shared.client_constants import (
 class FedNova(Algorithm):
     """Normalised averaging: clients make different numbers of local steps, without bias.
 
-    Client i makes tau_i steps of SGD, and ``d_i = (y_i - x) / tau_i``. Then
-    ``x <- x + server_lr tau_eff sum_i p_i d_i`` with ``tau_eff = sum_i p_i tau_i``, both sums over
-    those present and p normalised to one over them. Follows Wang et al. with plain local SGD,
-    where the vector a_i is of ones, and the paper's own choice of tau_eff; differs in that the
-    paper samples clients, and this takes whoever is there. With equal numbers of steps it is
-    FedAvg weighted by ``client_weights``.
+    Client i makes tau_i steps of SGD, and ``d_i = (y_i - x) / tau_i``. Then ``x <- x + server_lr
+    tau_eff sum_i p_i d_i`` with ``tau_eff = sum_i p_i tau_i``, both sums over those present and p
+    normalised to one over them. Follows Wang et al. with plain local SGD (the vector a_i consists
+    of ones) and the paper's own choice of tau_eff. It differs in that the paper samples clients,
+    whereas here all clients present take part. With equal numbers of steps it is FedAvg weighted by
+    ``client_weights``.
 
-    - Empty round: nothing changes, nor if everybody present has weight 0.
-    - First appearance, and return after whatever absence: nothing is remembered of a client.
-    - Who never appeared contributes nothing, and counts neither in p nor in tau_eff.
+    - Nothing changes in an empty round, or if everybody present has weight 0.
+    - First appearance, and return after any absence: nothing is remembered about a client.
+    - Clients that never appeared contribute nothing, and count neither in p nor in tau_eff.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class FedNova(Algorithm):
     ------
     ValueError
         For weights that are negative or all zero, a step size that is not positive or a number of
-        steps below 1; by `init`, if there are not as many of either as clients.
+        steps below 1; by `init`, if their number differs from that of the clients.
 
     Examples
     --------

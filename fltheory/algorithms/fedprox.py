@@ -14,16 +14,16 @@ from fltheory.algorithms.shared.client_constants import check_one_each, checked_
 class FedProx(Algorithm):
     """FedAvg whose clients take their steps on ``F_k(y) + mu/2 ||y - x||^2``.
 
-    Follows Algorithm 2 of Li et al. (MLSys 2020), x being the server's model of the round, with
+    Follows Algorithm 2 of Li et al. (MLSys 2020), where x is the server's model in the round, with
     ``local_steps`` steps of SGD as the inexact solver: ``y <- y - eta (grad F_k(y) + mu (y - x))``.
-    The server takes the participants' mean, or one weighted by ``client_weights``. Differs in
-    that the paper samples clients in proportion to their data; this takes whoever is there. Where
-    ``mu = 0`` it is FedAvg, with ``client_weights`` n_k that of McMahan et al.: ``n_k / m_t``, m_t
-    the sum of n over those present.
+    The server takes the participants' mean, or one weighted by ``client_weights``. It differs in
+    that the paper samples clients in proportion to their data, whereas here all clients present
+    take part. If ``mu = 0`` it is FedAvg; with ``client_weights`` n_k it is the FedAvg of McMahan
+    et al., with weights ``n_k / m_t``, where m_t is the sum of n over those present.
 
-    - Empty round: nothing changes, nor if everybody present has weight 0.
-    - First appearance, and return after whatever absence: nothing is remembered of a client.
-    - Who never appeared contributes nothing and counts nowhere.
+    - Nothing changes in an empty round, or if everybody present has weight 0.
+    - First appearance, and return after any absence: nothing is remembered about a client.
+    - Clients that never appeared contribute nothing and are not counted.
 
     Parameters
     ----------

@@ -23,17 +23,16 @@ from fltheory.validation import FloatArray
 class FedVarp(Algorithm):
     """The participants' mean surprise over the memory, plus the memory's mean.
 
-    Follows the published update as later implementations have it. With
-    ``Delta_i = (w - w_tau^i) / (eta_c tau)`` of those in S,
-    ``v = 1/|S| sum_{i in S} (Delta_i - y_i) + 1/N sum_j y_j``,
-    ``w <- w - server_lr eta_c tau v``, and then ``y_i <- Delta_i`` for i in S; ``y = 0`` at
-    first. The mean is over those present, however many; in the paper they are always M. It is
-    unbiased only where all clients are equally likely to be there.
+    Follows the published update in the form of later implementations. With ``Delta_i = (w -
+    w_tau^i) / (eta_c tau)`` of those in S, ``v = 1/|S| sum_{i in S} (Delta_i - y_i) + 1/N sum_j
+    y_j``, ``w <- w - server_lr eta_c tau v``, and then ``y_i <- Delta_i`` for i in S; ``y = 0`` at
+    first. The mean is over those present, however many; in the paper their number is always M. It
+    is unbiased only if all clients are equally likely to be present.
 
     - Empty round, which the paper does not have: nothing changes, as in FedAU's code.
-    - First appearance: the client's memory is 0, so that its whole update is a surprise.
-    - Return after whatever absence: the surprise is relative to the memory as it was left.
-    - Who never appeared contributes nothing, and counts in N.
+    - First appearance: the client's memory is 0, so its whole update is a surprise.
+    - Return after any absence: the surprise is relative to the unchanged memory.
+    - Clients that never appeared contribute nothing, and count in N.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ class FedVarp(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh equally all who ever appear: memories are right at the limit."""
+        """Weight equally all clients that ever appear: memories are right in the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:

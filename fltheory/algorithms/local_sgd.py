@@ -29,7 +29,7 @@ SAMPLED = get_args(Sampled)
 
 @dataclass(frozen=True)
 class LocalSgd:
-    """Local SGD whose *rounds are single steps*: every client keeps a model of its own.
+    """Local SGD whose *rounds are single steps*: every client has its own model.
 
     In step t = 1, 2, ... each client present does ``w^k <- w^k - eta_t grad F_k(w^k)``; after
     every E-th step all models become their weighted mean. The model ``x`` is that mean,
@@ -37,10 +37,10 @@ class LocalSgd:
     are those after single steps. With constant steps and everybody present, the model after
     n E steps is `WeightedFedAvg`'s after n rounds.
 
-    By default only those who take part in a step make it. With ``sampled="average"`` participants
-    are drawn for the average, as in Li et al.'s Assumptions 5 and 6: every client steps, and after
-    every E-th step all models become the mean of those drawn; a client drawn twice counts twice. If
-    nobody is drawn they become ``sum_k p_k w^k``.
+    By default a client steps only if it takes part in that step. With ``sampled="average"``
+    participants are drawn for the average, as in Li et al.'s Assumptions 5 and 6: every client
+    steps, and after every E-th step all models become the mean of those drawn; a client drawn twice
+    counts twice. If nobody is drawn they become ``sum_k p_k w^k``.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class LocalSgd:
     aggregation_weights : tuple of float, (N,)
         p, positive, summing to one.
     sampled : {"steps", "average"}
-        What participants are drawn for: to step, or to count in the average.
+        What participants are drawn for: to make the step, or to count in the average.
     first_average : int, optional
         The step after which models are first averaged, E by default; then after every E steps.
 
@@ -81,11 +81,7 @@ class LocalSgd:
     first_average: int | None = None
 
     def __post_init__(self) -> None:
-        weights = validation.real_array(
-            "aggregation_weights", self.aggregation_weights, shape="(N,)"
-        )
-        if weights.ndim != 1 or weights.size == 0:
-            raise ValueError(f"aggregation_weights must have shape (N,), got {weights.shape}")
+        weights = validation.array_of("aggregation_weights", self.aggregation_weights, "N")
         if weights.min() <= 0 or abs(weights.sum() - 1) > _SUM_TOLERANCE:
             raise ValueError(
                 "aggregation_weights must be positive and sum to one, got "
@@ -104,12 +100,12 @@ class LocalSgd:
         return self.sampled == "average"
 
     def averages_after(self, step: int) -> bool:
-        """Whether all models become their mean after a step, the first being 1."""
+        """Whether all models become their mean after a step; the first is step 1."""
         first = self.local_steps if self.first_average is None else self.first_average
         return step >= first and (step - first) % self.local_steps == 0
 
     def at(self, round_index: int) -> Algorithm:
-        """Return one SGD step, the first being 1."""
+        """Return one SGD step; the first is step 1."""
         return _SgdStep(
             self.step_sizes.at(round_index),
             self.averages_after(round_index),

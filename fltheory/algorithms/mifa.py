@@ -25,19 +25,20 @@ class Mifa(Algorithm):
 
     Follows the authors' code: those present put ``G^i = (w - w_K^i) / eta_t`` in the server's
     table, and then ``w <- w - server_lr eta_t / N sum_i G^i``: an old entry is scaled by the
-    present step size, not by that of its round. The server's step size is an addition.
+    current step size, not by that of its own round. The server's step size is an addition.
 
     - Empty round: a step along the table as it is.
     - First appearance: the client's entry is filled, and stays until the client returns.
-    - Return after whatever absence: the entry is overwritten; its age plays no part.
-    - Until all clients have appeared: with ``start="wait"`` the model does not move. As it has not
-      moved, entries made while waiting have the same law as if all clients computed them when the
-      last one appears, as in the code; the code makes its first step one round later. With
-      ``start="zero"`` the model moves at once; who never appeared contributes nothing, and the sum
-      is still divided by N, as in the code.
+    - Return after any absence: the entry is overwritten; its age plays no role.
+    - Until all clients have appeared: with ``start="wait"`` the model does not move. Because it
+      does not move, entries made during the wait have the same law as if all clients computed them
+      when the last one appears, as in the code; the code makes its first step one round later. With
+      ``start="zero"`` the model moves at once; clients that never appeared contribute nothing, and
+      the sum is still divided by N, as in the code.
 
-    A schedule of step sizes counts rounds of waiting too, unlike the code. From zero its moments
-    are exact with `engines.exact`; where it waits, given who takes part: `engines.paths`.
+    A schedule of step sizes also counts the rounds of waiting, unlike the code. With
+    ``start="zero"`` moments are exact with `engines.exact`; with ``start="wait"`` they are exact
+    given who takes part, with `engines.paths`.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class Mifa(Algorithm):
         validation.positive("server_lr", self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh equally all who ever appear: no entry of the table is off at the limit."""
+        """Weight equally all clients that ever appear: entries are right in the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
@@ -86,7 +87,7 @@ class Mifa(Algorithm):
         return {CLIENTS: updates}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model and an empty table; if it waits, who has appeared (1) or not (0)."""
+        """Return the model and an empty table; with a wait also who has appeared (1) or not (0)."""
         table = {"x": x0, "updates": blank(x0, n_clients, x0.shape[1])}
         return table if self.start == "zero" else {**table, "appeared": blank(x0, n_clients)}
 

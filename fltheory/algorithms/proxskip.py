@@ -22,19 +22,19 @@ AVERAGE = "average"
 
 @dataclass(frozen=True)
 class ProxSkip(Algorithm):
-    """Local SGD corrected by controls, whose rounds are single steps; a coin says when to average.
+    """Local SGD with corrections, whose rounds are single steps; a coin decides when to average.
 
     Follows ProxSkip (Mishchenko et al., ICML 2022; Malinovsky, Yi and Richtarik, NeurIPS 2022) in
-    its consensus form, Scaffnew: r is zero where all clients' models are equal and infinite
-    elsewhere, so that its prox is the mean. In a step ``y_i = x_i - gamma (g_i(x_i) - h_i)``; with
-    probability p all x_i become the mean of ``y_i - gamma/p h_i``, else ``x_i = y_i``; and
-    ``h_i <- h_i + p/gamma (x_i - y_i)``. The model ``x`` is the mean of the clients' models.
-    Controls start at zero. The papers have everybody take part; here a client that is absent in a
-    step keeps its model and control, and the mean is over those present.
+    its consensus form, Scaffnew: r is zero if all clients' models are equal and infinite otherwise,
+    so its prox is the mean. In a step ``y_i = x_i - gamma (g_i(x_i) - h_i)``; with probability p
+    all x_i become the mean of ``y_i - gamma/p h_i``, else ``x_i = y_i``; and ``h_i <- h_i + p/gamma
+    (x_i - y_i)``. The model ``x`` is the mean of the clients' models. Controls start at zero. In
+    the papers everybody takes part; here a client that is absent in a step keeps its model and
+    control, and the mean is over those present.
 
-    - Nobody there: nothing changes.
+    - Nobody is present: nothing changes.
     - First appearance, and return: with the model and control that the client had.
-    - Who never appeared counts in ``x`` with the initial model.
+    - Clients that never appeared count in ``x`` with the initial model.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class ProxSkip(Algorithm):
         return ((AVERAGE, self.communication), (CLIENTS, complement(self.communication)))
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model, the clients' own, and their controls of zero."""
+        """Return the model, the clients' models, and their controls, which are zero."""
         controls = blank(x0, n_clients, x0.shape[1])
         return {"x": x0, "x_i": x0[:, None, :] + controls, "h_i": controls}
 

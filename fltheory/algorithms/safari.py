@@ -16,7 +16,7 @@ from fltheory.decimals import complement
 
 @dataclass(frozen=True)
 class Safari:
-    """A clients' round with probability ``q``, else an SGD step on the server's own data.
+    """A clients' round with probability ``q``, otherwise an SGD step on the server's own data.
 
     Follows Algorithm 1 of SA-FL. The pseudo-code starts at ``x_{r,0}``, lets k run over
     [K] and returns ``x_{r,K+1}``; this takes K local steps, as the proofs do.

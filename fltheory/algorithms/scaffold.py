@@ -23,20 +23,20 @@ OPTIONS = (1, 2)
 class Scaffold(Algorithm):
     """Local SGD along ``g_i - c_i + c``, with c the mean of the clients' controls c_i.
 
-    Follows Algorithm 1: ``x <- x + eta_g/|S| sum_{i in S} (y_K^i - x)`` and
-    ``c <- c + 1/N sum_{i in S} (c_i^+ - c_i)``, which divides by N, not by |S|. With
-    ``option=1``, ``c_i^+`` is a further stochastic gradient at x; with ``option=2`` it is
-    ``c_i - c + (x - y_K^i) / (K eta_l)``, the mean of the gradients along the way. All
-    controls are 0 at first. Differs in that c is not stored but computed as the mean of the c_i,
-    which it always equals. If it were stored, its distance from that mean would be a coordinate
-    that never decays, and stationary moments could not be found. The paper samples a fixed number
-    of clients uniformly; this takes whoever is there.
+    Follows Algorithm 1: ``x <- x + eta_g/|S| sum_{i in S} (y_K^i - x)`` and ``c <- c + 1/N sum_{i
+    in S} (c_i^+ - c_i)``, which divides by N, not by |S|. With ``option=1``, ``c_i^+`` is a further
+    stochastic gradient at x; with ``option=2`` it is ``c_i - c + (x - y_K^i) / (K eta_l)``, the
+    mean of the gradients along the way. All controls are 0 at first. It differs in that c is not
+    stored but computed as the mean of the c_i, which it always equals. If it were stored, its
+    distance from that mean would be a coordinate that never decays, and stationary moments could
+    not be found. The paper samples a fixed number of clients uniformly; here all clients present
+    take part.
 
     - Empty round: nothing changes.
-    - First appearance: the client's own control is 0, the server's has its current value.
-    - Return after whatever absence: the client's control is as it was left, the server's is
-      current.
-    - Who never appeared contributes nothing to c, and counts in N.
+    - First appearance: the client's own control is 0; the server's control has its current value.
+    - Return after any absence: the client's control is unchanged; the server's has its current
+      value.
+    - Clients that never appeared contribute nothing to c, and count in N.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Scaffold(Algorithm):
         validation.positive("server_lr", self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh equally all who ever appear, by curvature: steps do not drift at the limit."""
+        """Weight clients that ever appear by curvature: steps do not drift in the limit."""
         return (chains.availability > 0) * moves(1, 1.0)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:

@@ -16,9 +16,9 @@ class Unbiased(InverseAvailability):
 
     ``q_k = alpha_k / pi_k`` is not normalised; a round in which nobody is present changes nothing.
 
-    Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients,
-    which is what Section V-A calls Unbiased; differs in taking W to be the whole space, so
-    that nothing is projected.
+    Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients, which is
+    what Section V-A calls Unbiased. It differs in that W is the whole space, so nothing is
+    projected.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Unbiased(InverseAvailability):
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh by alpha those who ever appear, if their availabilities are right."""
+        """Weight the clients that ever appear by alpha, if their availabilities are right."""
         right = chains.availability / self.availability
         return self.target_weights * right * moves(self.local_steps, self.client_lr)
 

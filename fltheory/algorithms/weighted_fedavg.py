@@ -20,12 +20,12 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class WeightedFedAvg(Algorithm):
-    """Every participant's update counts with a weight of its own.
+    """Every participant's update has its own fixed weight.
 
-    ``x <- x + server_lr * sum_{k in A_t} q_k (y_K^k - x)`` after ``local_steps`` steps of
-    local SGD. The weights are not renormalised over those present, so that a round in which
-    few are present moves the model less, and an empty one not at all. The paper projects the
-    model onto a set W; this does not.
+    ``x <- x + server_lr * sum_{k in A_t} q_k (y_K^k - x)`` after ``local_steps`` steps of local
+    SGD. The weights are not renormalised over those present, so a round with few participants moves
+    the model less, and an empty round does not move it. The paper projects the model onto a set W;
+    this does not.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class WeightedFedAvg(Algorithm):
         return np.asarray(share / share.sum())
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weigh a client's change by its weight whenever it is present."""
+        """Weight a client's change by its weight whenever it is present."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability * np.array(self.aggregation_weights) * moved
 

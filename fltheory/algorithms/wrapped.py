@@ -34,7 +34,7 @@ from fltheory.validation import FloatArray, shown
 
 @dataclass(frozen=True)
 class Scheduled:
-    """An algorithm with ``client_lr = step_sizes.at(t)`` in round t, the first being 1.
+    """An algorithm with ``client_lr = step_sizes.at(t)`` in round t, counted from 1.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Scheduled:
     Raises
     ------
     ValueError
-        If ``algorithm`` has no ``client_lr`` to replace, or there are no step sizes.
+        If ``algorithm`` has no ``client_lr`` to replace, or ``step_sizes`` are not step sizes.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Scheduled:
         checked_step_sizes("step_sizes", self.step_sizes)
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round, the first being 1."""
+        """Return the algorithm as it is in a round; the first is round 1."""
         client_lr = self.step_sizes.at(round_index)
         if not is_exact(client_lr):
             return cast(Algorithm, replace(cast(Any, self.algorithm), client_lr=client_lr))
@@ -85,9 +85,9 @@ _FEWEST_TOTALS = 64
 class AveragedIterate:
     """An algorithm whose model is the average ``sum_t eta_t w_t / sum_t eta_t``.
 
-    ``w_t`` is the model before round t, t = 1, ..., T, of the averaged algorithm. The average
-    is kept up to date by ``x <- x + (eta_t / sum_{s<=t} eta_s) (w_t - x)``, which is affine in
-    ``(x, w_t)``, so engines compute its errors like any algorithm's. Before the first round it is
+    ``w_t`` is the model before round t, t = 1, ..., T, of the averaged algorithm. The average is
+    kept up to date by ``x <- x + (eta_t / sum_{s<=t} eta_s) (w_t - x)``, which is affine in ``(x,
+    w_t)``, so engines compute its errors like those of any algorithm. Before the first round it is
     the initial model.
 
     Parameters
@@ -95,12 +95,12 @@ class AveragedIterate:
     algorithm : Algorithm or Schedule
         Makes the models ``w_t``; it continues from ``w_t``, not from the average.
     weights : StepSizes, optional
-        eta; by default the step sizes of a `Scheduled` algorithm, and equal for others.
+        eta; by default the step sizes of a `Scheduled` algorithm, and equal weights for others.
 
     Raises
     ------
     ValueError
-        For what is no algorithm, or weights that are no step sizes.
+        If ``algorithm`` is not an algorithm, or ``weights`` are not step sizes.
 
     Notes
     -----
@@ -122,14 +122,14 @@ class AveragedIterate:
             checked_step_sizes("weights", self.weights)
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round, the first being 1."""
+        """Return the algorithm as it is in a round; the first is round 1."""
         weights = self.used_weights
         value, total = self._weight_and_total(weights, round_index)
         return _AveragingRound(in_round(self.algorithm, round_index), value, total)
 
     @property
     def used_weights(self) -> StepSizes:
-        """eta: the weights given, or else the step sizes of the averaged algorithm."""
+        """eta: the given weights, or otherwise the step sizes of the averaged algorithm."""
         if self.weights is not None:
             return self.weights
         return self.algorithm.step_sizes if isinstance(self.algorithm, Scheduled) else Constant(1)
@@ -198,7 +198,7 @@ class Projected:
     Raises
     ------
     ValueError
-        For what is no algorithm, or no ball.
+        If ``algorithm`` is not an algorithm, or ``onto`` is not a ball.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class Projected:
         validation.instance_of("onto", self.onto, Ball, "a Ball")
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round, the first being 1."""
+        """Return the algorithm as it is in a round; the first is round 1."""
         return _ProjectedRound(in_round(self.algorithm, round_index), self.onto)
 
 
@@ -247,9 +247,9 @@ class _ProjectedRound:
 class ServerMomentum:
     """``v <- momentum v + (x' - x)``, ``x <- x + v`` for the x' that a round would give.
 
-    Heavy-ball momentum as in torch's SGD, where the change that an algorithm makes in a
-    round is the server's pseudo-gradient times its learning rate. CA-Fed's published code
-    does so with 0.9; its paper does not mention it.
+    Heavy-ball momentum as in torch's SGD: the change that an algorithm makes in a round is the
+    server's pseudo-gradient times its learning rate. CA-Fed's published code uses momentum 0.9; its
+    paper does not mention it.
 
     Parameters
     ----------
@@ -300,16 +300,16 @@ class ServerMomentum:
 
 @dataclass(frozen=True)
 class WarmStarted:
-    """SCAFFOLD after a round in which every client sets its control and no model moves.
+    """SCAFFOLD that starts with a round in which every client sets its control and no model moves.
 
     ``c_i`` is the mean of K fresh gradients of client i at the initial model, for every client,
-    whoever is there: the start that SCAFFOLD's theorem on nonconvex losses asks for. It takes a
-    round of its own, so ``rounds`` of a run count one more than SCAFFOLD's.
+    whether present or not: the start that SCAFFOLD's theorem on nonconvex losses requires. It takes
+    an extra round, so ``rounds`` of a run is one more than SCAFFOLD's number of rounds.
 
     Parameters
     ----------
     scaffold : Scaffold
-        What runs from the second round on.
+        The algorithm that runs from the second round on.
 
     Raises
     ------
@@ -330,7 +330,7 @@ class WarmStarted:
             raise ValueError(f"scaffold must be Scaffold, got {self.scaffold!r}")
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round, the first being 1."""
+        """Return the algorithm as it is in a round; the first is round 1."""
         return _WarmRound(self.scaffold) if round_index == 1 else self.scaffold
 
 

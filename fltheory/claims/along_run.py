@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -54,7 +55,6 @@ from fltheory.evidence.truths import (
 from fltheory.evidence.verdict import Grade, Verdict
 from fltheory.grammar.family import SearchSpace
 from fltheory.grammar.fields import Check, must_be
-from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Repair
 from fltheory.learnability.system import LearningSetting
@@ -148,34 +148,20 @@ class Theorem(Inequality):
         "round_symbols": partial(validation.tuple_of, kind=RoundSymbol),
     }
 
-    def compared(
-        self,
-        setting: Setting,
-        sampling: Sampling,
-        extra_hypotheses: tuple[Hypothesis, ...] = (),
-    ) -> Comparison:
-        """Evaluate both sides, the hypotheses, and further ones, on a setting."""
+    def compared(self, setting: Setting, sampling: Sampling) -> Comparison:
+        """Evaluate both sides and the hypotheses on a setting."""
         # First, as a setting of which it does not speak needs no truth.
         values = self._values(setting)
-        run = truth(setting, self.observe(setting), sampling)
-        return self._compared(run, setting, values, extra_hypotheses)
+        return self._compared(truth(setting, self.observe(setting), sampling), setting, values)
 
-    def compared_with(
-        self, run: Truth, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
-    ) -> Comparison:
-        """Evaluate both sides, the hypotheses, and further ones, on a run that is known."""
-        return self._compared(run, setting, self._values(setting), extra_hypotheses)
+    def compared_with(self, run: Truth, setting: Setting) -> Comparison:
+        """Evaluate both sides and the hypotheses on a run that is known."""
+        return self._compared(run, setting, self._values(setting))
 
     def _values(self, setting: Setting) -> dict[sp.Symbol, Any]:
         return theorem_values(self, constants_of(self.constants, setting))
 
-    def _compared(
-        self,
-        run: Truth,
-        setting: Setting,
-        values: dict[sp.Symbol, Any],
-        extra_hypotheses: tuple[Hypothesis, ...],
-    ) -> Comparison:
+    def _compared(self, run: Truth, setting: Setting, values: dict[sp.Symbol, Any]) -> Comparison:
         left, error = left_side(self.quantity, run, setting)
         lower, upper = run.interval(self.quantity.field)
         ends = self.quantity.ends(lower, upper, setting)
@@ -185,7 +171,7 @@ class Theorem(Inequality):
             evidence=run.evidence(error, ends=ends),
             hypotheses=tuple(
                 check_hypothesis(hypothesis, values, self.round_symbols, run)
-                for hypothesis in (*self.hypotheses, *extra_hypotheses)
+                for hypothesis in self.hypotheses
             ),
         )
 
@@ -217,8 +203,7 @@ class Theorem(Inequality):
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
         """Follow both sides over the rounds of one run."""
         setting = of_runs(self, setting)
-        shorter_ones = _shorter_settings(self, setting, drawing.points)
-        settings = [one for one in shorter_ones if _speaks(self, one)]
+        settings = _spoken_of(self, setting, drawing.points)
         if not settings:
             raise ValueError(f"setting must be one that {self.id} is about, got {setting!r}")
         whole = _Truths.of(self, setting, drawing, len(settings), drawing.sampled_rounds)
@@ -282,28 +267,14 @@ def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> Bound
         run = Truth(enclosed_run(theorem, setting), Grade.EXACT, None)
     except NotEnclosedError:
         run = truth(setting, theorem.observe(setting), sampling)
-    comparisons: dict[int, Comparison] = {}
-    for rounds in _rounds_between(1, setting.rounds):
-        first = beginning(run, rounds)
-        if theorem.quantity.rounds.of(first.trajectory.squared_distance).size:
-            shorter_run = replace(setting, rounds=rounds)
-            bound = _bound(theorem, shorter_run)
-            if bound is not None:
-                left, error = left_side(theorem.quantity, first, shorter_run)
-                comparisons[rounds] = Comparison(left, bound, run.evidence(error), ())
-    return plain_curve("rounds", tuple(comparisons), tuple(comparisons.values()))
-
-
-def _rounds_between(first: int, last: int) -> list[int]:
-    return [int(r) for r in np.unique(np.rint(np.geomspace(first, last, _POINTS)))]
-
-
-def _bound(theorem: Theorem, setting: Setting) -> float | None:
-    try:
-        values = theorem_values(theorem, theorem.constants(setting))
-    except ValueError:
-        return None
-    return float(evaluate(theorem.bound, values))
+    settings = _spoken_of(theorem, setting, _POINTS)
+    comparisons = []
+    for one in settings:
+        left, error = left_side(theorem.quantity, beginning(run, one.rounds), one)
+        values = theorem_values(theorem, constants_of(theorem.constants, one))
+        bound = float(evaluate(theorem.bound, values))
+        comparisons.append(Comparison(left, bound, run.evidence(error), ()))
+    return plain_curve("rounds", [one.rounds for one in settings], comparisons)
 
 
 def _name_of_rounds(theorem: Theorem) -> str:
@@ -320,13 +291,14 @@ def _shorter_settings(theorem: Theorem, setting: Setting, points: int) -> list[S
     return [replace(setting, rounds=int(r)) for r in counted]
 
 
-def _speaks(theorem: Theorem, setting: Setting) -> bool:
-    """Tell whether the symbols have values."""
-    try:
-        theorem.constants(setting)
-    except ValueError:
-        return False
-    return True
+def _spoken_of(theorem: Theorem, setting: Setting, points: int) -> list[Setting]:
+    """Return those of them on which the theorem's symbols have values."""
+    found = []
+    for one in _shorter_settings(theorem, setting, points):
+        with suppress(ValueError):
+            constants_of(theorem.constants, one)
+            found.append(one)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

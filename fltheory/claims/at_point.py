@@ -25,7 +25,6 @@ from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Evidence, Grade, Outcome
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.fields import Check, must_be
-from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting, exact_effort
@@ -51,13 +50,10 @@ class PointClaim(Inequality):
     quantity: PointQuantity
     checks: ClassVar[Mapping[str, Check]] = {"quantity": must_be(PointQuantity)}
 
-    def compared(
-        self, setting: Any, sampling: Sampling, extra_hypotheses: tuple[Hypothesis, ...] = ()
-    ) -> Comparison:
+    def compared(self, setting: Any, sampling: Sampling) -> Comparison:
         """Evaluate both sides, in fractions where both are, and the hypotheses; no sampling."""
         values = theorem_values(self, constants_of(self.constants, setting))
-        asked = (*self.hypotheses, *extra_hypotheses)
-        checks = tuple(check_point_hypothesis(item, values) for item in asked)
+        checks = tuple(check_point_hypothesis(item, values) for item in self.hypotheses)
         of = partial(Comparison, hypotheses=checks, relation=self.assertions[0].relation)
         found = self.quantity.value(setting)
         if isinstance(found, Fraction):

@@ -187,6 +187,13 @@ class RateClaim(Statement):
         """
         return axis.values(setting, decades=self._decades)
 
+    def theorem_on(self, axis: RateAxis) -> Inequality:
+        """Return the theorem under the conditions of an axis, too."""
+        if not axis.hypotheses:
+            return self.theorem
+        hypotheses = (*self.theorem.hypotheses, *axis.hypotheses)
+        return replace(cast(Any, self.theorem), hypotheses=hypotheses)
+
     @property
     def basis(self) -> Inequality:
         """What its symbols and hypotheses belong to: the theorem that it rests on."""
@@ -278,13 +285,12 @@ class RateClaim(Statement):
         return max(tried, key=lambda one: one.score)
 
     def _trial_along(self, axis: RateAxis, setting: Setting, sampling: Sampling) -> Trial:
-        grid, theorem = self.values(axis, setting), self.theorem
+        grid, theorem = self.values(axis, setting), self.theorem_on(axis)
         settings = self.settings_along(axis, setting)
         values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
         # Before the hypotheses: what claims nothing is told even where none of them is met.
         orders = self.orders_along(axis, values)
-        without_run = [theorem.hypotheses_without_run(one, axis.hypotheses) for one in settings]
-        checks = worst_hypotheses(without_run)
+        checks = worst_hypotheses([theorem.hypotheses_without_run(one) for one in settings])
         if not all(check.holds for check in checks):
             return Trial.unmet(checks)
         known = self.known_along(axis, settings, slope(grid, orders))
@@ -297,7 +303,7 @@ class RateClaim(Statement):
                 return vain
         comparisons: list[Comparison] = []
         for one in settings:
-            comparisons.append(theorem.compared(one, sampling, axis.hypotheses))
+            comparisons.append(theorem.compared(one, sampling))
             if not all(check.holds for check in comparisons[-1].hypotheses):
                 return Trial.unmet(comparisons[-1].hypotheses)
         return self._trial_of(axis_reading(axis, grid, comparisons, orders, known))
@@ -409,7 +415,7 @@ def _read_axis(
 ) -> AxisReading:
     """Evaluate both sides, the hypotheses and the claimed order at every value of an axis."""
     grid, settings = claim.values(axis, setting), claim.settings_along(axis, setting)
-    theorem = claim.theorem
+    theorem = claim.theorem_on(axis)
     # Before any run: what claims nothing is told whatever its hypotheses are.
     orders = claim.orders_along(axis, [theorem.constants(one) for one in settings])
     known = claim.known_along(axis, settings, slope(grid, orders))
@@ -417,9 +423,9 @@ def _read_axis(
         if known is not None and known.in_floats:
             # What decides is computed in floats, whatever is known of the values along the axis.
             raise NotEnclosedError("a stationary error")
-        comparisons, slopes = _enclosed(claim, axis, grid, settings)
+        comparisons, slopes = _enclosed(theorem, axis.order, grid, settings)
     except NotEnclosedError as error:
-        computed = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
+        computed = [theorem.compared(one, sampling) for one in settings]
         exact = all(one.evidence.grade is Grade.FLOAT64 for one in computed)
         comparisons = [one.said_not_exact(str(error)) for one in computed] if exact else computed
         slopes = None
@@ -427,7 +433,7 @@ def _read_axis(
 
 
 def _enclosed(
-    claim: RateClaim, axis: RateAxis, grid: Sequence[int], settings: Sequence[Setting]
+    theorem: Inequality, order: sp.Expr, grid: Sequence[int], settings: Sequence[Setting]
 ) -> tuple[list[Comparison], EnclosedSlopes]:
     """Enclose both sides and the order at every value.
 
@@ -436,8 +442,6 @@ def _enclosed(
     NotEnclosedError
         Where one of them cannot be; the message says what.
     """
-    hypotheses = (*claim.theorem.hypotheses, *axis.hypotheses)
-    theorem: Inequality = replace(cast(Any, claim.theorem), hypotheses=hypotheses)
     if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
         raise NotEnclosedError(
             f"a quantity that needs no run, for more than {_MOST_ROUNDS_AT_A_POINT} rounds"
@@ -447,7 +451,7 @@ def _enclosed(
         # All of them or none: the dearest run is the first to be found too dear. It is kept.
         enclosed_run(cast(Any, theorem), settings[-1], _WORK_A_VALUE)
     sides += [theorem.enclosed(one, _WORK_A_VALUE) for one in settings[1:]]
-    orders = [enclosed_on(theorem, one, axis.order) for one in settings]
+    orders = [enclosed_on(theorem, one, order) for one in settings]
     slopes = EnclosedSlopes.of(grid, sides, orders)
     if slopes is None:
         raise NotEnclosedError("the slope of a quantity that is not certainly positive and finite")

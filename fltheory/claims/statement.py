@@ -39,10 +39,9 @@ from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import Check, check_fields, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis, with_signs
-from fltheory.grammar.own_run import OwnRun
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
-from fltheory.grammar.regime import Regime
+from fltheory.grammar.regime import OwnRun, Regime
 from fltheory.grammar.symbols import NumbersOfSymbols, Symbol, declared_in, whole_setting
 from fltheory.grammar.units import Unit, UnitFlag, Units, unit_of
 from fltheory.learnability.system import LearningSetting
@@ -119,6 +118,12 @@ class Statement(ABC):
     @abstractmethod
     def assertions(self) -> tuple[Assertion, ...]:
         """What it asserts: left side, relation and right side."""
+
+    @property
+    def conditions(self) -> tuple[Hypothesis, ...]:
+        """All that it asks for: the hypotheses of its basis, then those of single assertions."""
+        further = (h for assertion in self.assertions for h in assertion.hypotheses)
+        return (*self.basis.hypotheses, *further)
 
     @abstractmethod
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
@@ -301,10 +306,8 @@ class Basis(Statement):
         found = [f"{s} = {float(given[s]):g}{place_of(made[s])}" for s in infinite]
         return f"its symbols give {', '.join(found)}" if found else ""
 
-    def hypotheses_without_run(
-        self, setting: Any, extra_hypotheses: tuple[Hypothesis, ...] = ()
-    ) -> tuple[HypothesisCheck, ...]:
-        """Evaluate those hypotheses on a setting, and further ones, that take no run.
+    def hypotheses_without_run(self, setting: Any) -> tuple[HypothesisCheck, ...]:
+        """Evaluate those hypotheses on a setting that take no run.
 
         Raises
         ------
@@ -313,10 +316,9 @@ class Basis(Statement):
         """
         values = theorem_values(self, constants_of(self.constants, setting))
         of_run = {item.symbol for item in self.round_symbols}
-        asked = (*self.hypotheses, *extra_hypotheses)
         return tuple(
             check_point_hypothesis(item, values)
-            for item in asked
+            for item in self.hypotheses
             if not of_run & item.condition.free_symbols
         )
 
@@ -380,13 +382,8 @@ class Inequality(Basis):
         return of_runs(self, setting)
 
     @abstractmethod
-    def compared(
-        self,
-        setting: Setting,
-        sampling: Sampling,
-        extra_hypotheses: tuple[Hypothesis, ...] = (),
-    ) -> Comparison:
-        """Evaluate both sides, the hypotheses, and further ones, on a setting."""
+    def compared(self, setting: Setting, sampling: Sampling) -> Comparison:
+        """Evaluate both sides and the hypotheses on a setting."""
 
     def best_compared(self, setting: Setting, sampling: Sampling) -> Comparison:
         """Compare both sides: enclosed where that is affordable, else in floats or on a sample."""

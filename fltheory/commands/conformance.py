@@ -79,8 +79,8 @@ def command(
         conforms, text, document = in_own_process(check, "loading")
     except EndedError as ended:
         raise ValueError(
-            f"{implementation} must return models, got the end of its process, {ended}: its laws "
-            "were not checked"
+            f"{implementation} must return models, but its process ended ({ended}): no laws were "
+            "checked"
         ) from None
     print(text)
     if json is not None:

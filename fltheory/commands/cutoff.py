@@ -90,8 +90,8 @@ def _of_log(
         print(caution)
     best = found.best
     print(
-        f"Use K = {best.cutoff:g} in FedAU: along {rounds} of the log's {log.n_rounds} rounds its "
-        f"weights then have a mean square error of {best.error:.2g}, and without a cut-off of "
+        f"Use K = {best.cutoff:g} in FedAU: along {rounds} of the log's {log.n_rounds} rounds "
+        f"its weights have a mean square error of {best.error:.2g}, and without a cut-off of "
         f"{found.none.error:.2g}."
     )
     table_console().print(cutoff_table(found))

@@ -72,8 +72,8 @@ def command(
     sigma: Annotated[
         str | None,
         typer.Option(
-            help="Noise of the clients' gradients; 0 by default, or 1 if the bound's floor is "
-            "noise alone."
+            help="Noise of the clients' gradients; 0 by default, or 1 if the bound's floor "
+            "comes from noise alone."
         ),
     ] = None,
     server_sigma: Annotated[str, typer.Option(help="Noise of the server's gradients.")] = "0",
@@ -162,7 +162,7 @@ def command(
         assist_lr=assist_lr,
     )
     if rocq is not None:
-        form.check(statement, clients)  # type: ignore[arg-type]
+        form.check(statement, clients)
         a_round = played.coupled(statement, clients)  # type: ignore[arg-type]
         refuse_large(a_round.local_steps, a_round.participants)
     if participants == "any":
@@ -225,10 +225,12 @@ def _prove_run(
 def _refuse_for_rocq(setting: Setting, rich: bool) -> None:
     """Refuse before a search what could not be exported after it."""
     from fltheory.worst_case.audits.run_audit import mean_model_round
-    from fltheory.worst_case.proof.rocq_bursts import refuse_rounds
+    from fltheory.worst_case.proof.rocq_export import refuse_rounds
 
     if rich:
-        raise ValueError("--rich must be left out with --rocq, whose library knows the plain proof")
+        raise ValueError(
+            "--rich must be left out with --rocq, whose library has only the plain proof"
+        )
     refuse_rounds(mean_model_round(setting), noisy=setting.problem.sigma > 0)
 
 

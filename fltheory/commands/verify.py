@@ -88,10 +88,11 @@ def command(
     ] = False,
     fail_on: Annotated[
         list[FailOn] | None,
-        typer.Option(help="What sets exit status 1; 'changed' by default. May be repeated."),
+        typer.Option(help="What sets exit status 1; 'changed' by default; repeatable."),
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option(help="Sample size if sampled: 2000, or 20 runs with --on.")
+        int | None,
+        typer.Option(help="Sample size if sampled; default 2000, or 20 runs with --on."),
     ] = None,
     seed: Seed = 0,
     durations: Annotated[

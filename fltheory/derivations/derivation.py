@@ -68,11 +68,11 @@ class Implied:
             raise ValueError(f"claimed must be a relation <= or >=, got {self.claimed}")
         for condition in (*self.given, *self.domain):
             if not isinstance(condition, Relational) or isinstance(condition, Equality):
-                raise ValueError(f"given and domain must hold inequalities, got {condition}")
+                raise ValueError(f"given and domain must contain inequalities, got {condition}")
         if self.multipliers and len(self.multipliers) != len(self.given):
             raise ValueError(
-                f"multipliers must be one for each of {len(self.given)} given inequalities, "
-                f"got {len(self.multipliers)}"
+                f"multipliers must have one entry for each of the {len(self.given)} given "
+                f"inequalities, got {len(self.multipliers)}"
             )
 
 
@@ -165,8 +165,8 @@ class StepOutcome(Enum):
 
     FOLLOWS = "it follows, checked symbolically"
     DIFFERS = "the two sides are not equal"
-    FAILS = "it does not follow: a counterexample meets all that is given"
-    UNSHOWN = "it is neither shown nor refuted"
+    FAILS = "it does not follow: a counterexample satisfies everything that is given"
+    UNSHOWN = "it is neither proved nor refuted"
 
 
 @dataclass(frozen=True)

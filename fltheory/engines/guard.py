@@ -483,7 +483,7 @@ class _RealRounds:
             alone = self._round(now, part, who[here])
             for name, array in together.items():
                 if not _close(array[here], alone[name]):
-                    given = f"round {now.index} gives a replica a different {name!r}"
+                    given = f"round {now.index} gives a replica another {name!r}"
                     return f"{given} in a batch than alone"
         return ""
 

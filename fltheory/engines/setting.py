@@ -38,7 +38,7 @@ class Setting(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        If the parts do not fit: numbers of clients that differ, a wrong shape of ``x0``,
+        If the parts do not fit together: different numbers of clients, a wrong shape of ``x0``,
         NaN, or fewer than one round.
 
     Examples
@@ -70,9 +70,7 @@ class Setting(ReadOnlyArrays):
         checked_algorithm(algorithm)
         _check_part("problem", problem, "dim")
         _check_part("participation", participation, "n_clients")
-        point = validation.real_array("x0", x0, shape=f"({problem.dim},)")
-        if point.shape != (problem.dim,):
-            raise ValueError(f"x0 must have shape ({problem.dim},), got {point.shape}")
+        point = validation.array_of("x0", x0, problem.dim)
         check_clients(problem, participation)
         check_repeats(algorithm, participation)
         fields = {
@@ -166,8 +164,9 @@ def without_idle_projection(
         return setting
     if not _stays_in(judged_on(setting)):
         raise NotAffineError(
-            "the projection must provably never move a model for exact moments (exact gradients, "
-            "weighted averaging, small steps and a large ball): use engines.monte_carlo"
+            "for exact moments the projection must provably never move a model (exact "
+            "gradients, weighted averaging, small steps and a large ball): use "
+            "engines.monte_carlo"
         )
     plain = projected.algorithm
     if isinstance(averaged, AveragedIterate):

@@ -94,8 +94,8 @@ def read_setting(path: Path | str) -> Setting:
     Raises
     ------
     ValueError
-        If there is no such file, it is not TOML, or says something unknown, too little or out of
-        range. The message begins with the file's name.
+        If there is no such file, it is not TOML, or an entry is unknown, missing or out of range.
+        The message begins with the file's name.
 
     Examples
     --------
@@ -137,19 +137,19 @@ def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
 
 @checks_kinds
 def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = None) -> None:
-    """Write a setting as a TOML file, whole or not at all; every number is read back as it was.
+    """Write a setting as a TOML file, completely or not at all; every number is read back exactly.
 
     Parameters
     ----------
     path : Path
     setting : Setting
     refutes : Refutes, optional
-        What it is a witness against.
+        What the setting is a witness against.
 
     Raises
     ------
     ValueError
-        For what is no setting, or if a part cannot be written: a function among its arguments, a
+        If it is not a setting, or a part cannot be written: a function among its arguments, a
         problem made of samples, or a class that is in no loaded file.
 
     Examples

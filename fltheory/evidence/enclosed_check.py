@@ -216,7 +216,7 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
     _check_worth_a_run(theorem, theorem.round_symbols, setting)
     trajectory = enclosed_run(theorem, setting, most)
     if trajectory.diverged_at is not None and theorem.round_symbols:
-        raise NotEnclosedError("a hypothesis on rounds that overflow")
+        raise NotEnclosedError("a hypothesis on rounds whose numbers overflow")
     left = _OfRun(theorem.quantity, theorem.round_symbols, trajectory)
     sides = _sharpest(theorem, left, setting)
     return sides if sides.below is not None else _in_fractions(theorem, setting, sides)
@@ -409,7 +409,7 @@ def _share_of_overflow(quantity: BoundedQuantity, twin: Setting, trajectory: Tra
 def _quantity(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) -> Value:
     if trajectory.diverged_at is not None:
         if quantity.reduction == "min":
-            raise NoExactTwinError("the minimum over rounds that overflow is not enclosed")
+            raise NoExactTwinError("the minimum over rounds whose numbers overflow is not enclosed")
         if _share_of_overflow(quantity, twin, trajectory) > 0:
             return math.inf
     if quantity.weights is None:

@@ -71,7 +71,7 @@ def _why_inexact(value: object) -> str:
     if not isinstance(value, float | np.floating | sp.Expr):
         return f"must be a number, got {value!r}"
     return (
-        f"was rounded to a float, {float(value):.6g}, by float(), math.sqrt() or the like; "
+        f"was rounded to a float, {float(value):.6g}, for example by float() or math.sqrt(); "
         "NumPy's norm and sqrt keep exact numbers exact"
     )
 

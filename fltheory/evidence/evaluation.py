@@ -65,8 +65,9 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
     except KeyError:
         missing = [str(symbol) for symbol in symbols if symbol not in values]
         raise ValueError(
-            f"symbols must each have a number in every setting, got none for {', '.join(missing)}; "
-            "a symbol of the same name with other assumptions is a different symbol"
+            "symbols must each have a number in every setting, got none for "
+            f"{', '.join(missing)}; two symbols with the same name but different assumptions are "
+            "different symbols"
         ) from None
     with np.errstate(all="ignore"):
         return _floats(function(*numbers))

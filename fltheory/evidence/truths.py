@@ -132,18 +132,19 @@ _REPLICAS_PER_PATH = 4
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample where no exact engine applies.
+    """How to sample if no exact engine applies.
 
     Attributes
     ----------
     replicas, seed : int
     error_probability : float
-        Allowed for all intervals of one check together.
+        The probability that any interval of one check is wrong.
 
     Raises
     ------
     ValueError
-        For fewer than 2 replicas, a negative seed, or what is no probability.
+        If there are fewer than 2 replicas, the seed is negative, or ``error_probability`` is not a
+        probability.
 
     Examples
     --------
@@ -257,13 +258,13 @@ class Truth:
 def truth(
     setting: Setting, observe: Sequence[Observable] = (), sampling: Sampling | None = None
 ) -> Truth:
-    """Run an exact engine where one applies, else average over participation, else sample.
+    """Run an exact engine if one applies, otherwise average over participation, otherwise sample.
 
-    A path of participants that is known beforehand is followed. If rounds are affine once
-    participation is known, exact moments given participation are averaged over all of it, which is
-    exact, or over drawn paths. Without noise a run's moments given participation are the run
-    itself, and runs are drawn. The last truths are kept, as readings of a theorem, and mutants,
-    share them.
+    If the path of participants is known beforehand, it is followed. If rounds are affine once
+    participation is known, exact moments given participation are averaged over all paths, which is
+    exact, or over drawn paths. Without noise the moments given participation are the run itself, so
+    runs are drawn. The last truths are cached, because readings of a theorem, and mutants, share
+    them.
 
     Parameters
     ----------
@@ -271,7 +272,7 @@ def truth(
     observe : sequence of Observable, optional
         Further quantities, on a quadratic problem.
     sampling : Sampling, optional
-        How to sample, where it comes to that.
+        How to sample, if that is necessary.
 
     Returns
     -------

@@ -17,7 +17,7 @@ SLOPE_IS_MISSED = 0.25
 
 
 class Outcome(Enum):
-    """The four verdicts; the value is what each means.
+    """The four verdicts; each value says what the verdict means.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class HypothesisCheck:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a statement is worth on one setting.
+    """The outcome of checking a statement on one setting.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class Verdict:
 
     @property
     def scope(self) -> Scope:
-        """What it speaks of: its setting. Verdicts on whole classes are `worst_case`'s."""
+        """What it is about: its setting. Verdicts on whole classes come from `worst_case`."""
         return Scope.ONE_SETTING
 
     @property
@@ -190,7 +190,7 @@ class Verdict:
     def ratio(self) -> float:
         """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN.
 
-        For a lower bound it is bound/truth: what exceeds 1 breaks the bound either way.
+        For a lower bound it is bound/truth: either way a value above 1 violates the bound.
         """
         if self.is_rate:
             return self.truth - self.bound
@@ -200,7 +200,7 @@ class Verdict:
 
     @property
     def contrary(self) -> str:
-        """How truth and bound compare where the claim is refuted."""
+        """How truth and bound compare if the claim is refuted."""
         return self.relation.contrary
 
     @property

@@ -85,7 +85,7 @@ def _place(path: Path) -> Path:
 def _check_replaced(place: Path) -> None:
     """Raise OSError for what may not be written, though its folder lets it be replaced."""
     if place.exists() and not place.is_file():
-        raise OSError(errno.EINVAL, "it is no file", str(place))
+        raise OSError(errno.EINVAL, "it is not a file", str(place))
     if place.exists() and not os.access(place, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is write-protected", str(place))
 

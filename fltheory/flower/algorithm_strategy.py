@@ -14,6 +14,7 @@ from flwr.serverapp.strategy import FedAvg, Result
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
+from fltheory.engines.simulation import branches_of
 from fltheory.flower.asked_round import AskedRound, ClientTask, Question
 from fltheory.flower.layout import ArrayLayout
 from fltheory.flower.local_clients import CORRECTED, CORRECTION, QUERY_CLIENT, QUERY_LOSS
@@ -231,10 +232,9 @@ class AlgorithmStrategy(FedAvg):
         return np.asarray(drawn & connected)
 
     def _drawn_branch(self, now: Algorithm) -> str:
-        names = [name for name, _ in now.branches]
+        names, ends = branches_of(now)
         if len(names) == 1:
             return names[0]
-        ends = np.cumsum([chance for _, chance in now.branches])[:-1]
         return names[int(np.searchsorted(ends, self._branches_rng.random(1), side="right")[0])]
 
     def _gradient(self, x: FloatArray) -> FloatArray:
@@ -314,7 +314,7 @@ class AlgorithmStrategy(FedAvg):
 def _checked_number(participation: Participation | None, n_clients: int | None) -> int:
     its = None if participation is None else participation.n_clients
     if n_clients is None and its is None:
-        raise ValueError("n_clients must be given where participation is not, got neither")
+        raise ValueError("n_clients must be given if participation is not, got neither")
     if n_clients is not None and its is not None and n_clients != its:
         raise ValueError(f"n_clients must be the participation's {its}, got {n_clients}")
     return validation.whole_number("n_clients", its if n_clients is None else n_clients, at_least=1)

@@ -107,7 +107,9 @@ class AskedRound:
         Who was asked and is not among them counts as absent in the whole round.
         """
         if self.question is None:
-            raise ValueError("answers must be to a question, got some when the round was done")
+            raise ValueError(
+                "answers must reply to a question, got answers after the round was done"
+            )
         for client, task in self.question.tasks.items():
             if client in answers:
                 self._answers[self.question.number, client] = task, answers[client]

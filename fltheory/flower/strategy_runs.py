@@ -427,7 +427,7 @@ def _models(
     )
     if len(seen) != len(trace) + 1:
         raise ValueError(
-            f"the strategy must evaluate {len(trace) + 1} models, one per round and the first, "
+            f"the strategy must evaluate {len(trace) + 1} models, the first and one per round, "
             f"got {len(seen)}"
         )
     return seen

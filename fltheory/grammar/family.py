@@ -27,8 +27,8 @@ class SearchSpace(Enum):
 
     SAFARI = "low-dimensional extremal instances of SAFARI"
     SAFARI_ONE_NOISE_LEVEL = (
-        "low-dimensional extremal instances of SAFARI, one sigma bounding the noise of clients "
-        "and of the server"
+        "low-dimensional extremal instances of SAFARI, with one sigma for the noise of clients "
+        "and server"
     )
 
 
@@ -44,14 +44,15 @@ class Parameter:
         Its range and its usual value.
     meaning : str
     logarithmic : bool
-        Whether it is varied by factors; ``low`` must be above 0.
+        Whether it is varied on a logarithmic scale; ``low`` must then be above 0.
     whole : bool
         Whether it is a whole number.
 
     Raises
     ------
     ValueError
-        For an empty range, a default outside it, or a logarithm of what is not positive.
+        If the range is empty, the default is outside it, or ``low`` is not positive although the
+        scale is logarithmic.
 
     Examples
     --------
@@ -110,7 +111,7 @@ class Parameter:
         return self.inside(value + 0.15 * (self.high - self.low) * rng.normal())
 
     def inside(self, value: float) -> float:
-        """Return the nearest value in range, of two digits or whole."""
+        """Return the nearest value in range with two digits, or the nearest whole number."""
         value = min(max(value, self.low), self.high)
         if self.whole:
             return float(round(value))
@@ -118,7 +119,7 @@ class Parameter:
         return rounded if self.low <= rounded <= self.high else value
 
     def simpler(self, value: float) -> tuple[float, ...]:
-        """Return values that may stand for ``value``, the simplest first, itself last."""
+        """Return candidates to replace ``value``, the simplest first, itself last."""
         if value == self.default:
             return (value,)
         options = [self.default]
@@ -138,19 +139,19 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Settings made from a few numbers.
+    """Settings built from a few numbers.
 
     Parameters
     ----------
     make : callable
-        Takes every parameter by name and returns a setting. It may raise ValueError for
-        values that do not go together.
+        Takes every parameter by name and returns a setting. It may raise ValueError for values that
+        do not fit together.
     parameters : tuple of Parameter
 
     Raises
     ------
     ValueError
-        If there are no parameters, two of one name, or ``make`` does not take them.
+        If there are no parameters, two have the same name, or ``make`` does not take them.
 
     Examples
     --------
@@ -198,7 +199,7 @@ class Family:
         Raises
         ------
         ValueError
-            For an unknown one; the message lists those that exist.
+            If it is unknown; the message lists those that exist.
         """
         for parameter in self.parameters:
             if parameter.name == name:
@@ -212,7 +213,7 @@ class Family:
         Raises
         ------
         ValueError
-            For an unknown parameter, or values that do not go together.
+            If a parameter is unknown, or values do not fit together.
         """
         for name in values:
             self.parameter(name)

@@ -21,24 +21,24 @@ class Hypothesis:
         What it asks for, in a few words.
     condition : sympy relation
     source : str
-        Where the paper states it.
+        The place in the paper that states it.
     stated : str
-        How a paper would say it, if ``condition`` only serves to evaluate it; a corrected statement
+        How a paper would put it, if ``condition`` is only for evaluation; a corrected statement
         shows this instead.
     any_sign : bool
-        Whether the paper lets denominators in the condition be negative. Else they have to be
-        positive, which `with_signs` adds as conditions of their own.
+        Whether the paper allows denominators in the condition to be negative. Otherwise they must
+        be positive, and `with_signs` adds this as separate conditions.
     is_sign : bool
         Whether it is one of these.
     is_known : bool
-        False where the text at hand lacks what it takes to evaluate it: it is then left open, and
-        no verdict rests on it. The condition says what it is about.
+        False if our copy of the text lacks what is needed to evaluate it: it is then left open, and
+        no verdict depends on it. The condition says what it is about.
 
     Raises
     ------
     ValueError
-        If ``name`` is empty, or ``condition`` is no relation, as when SymPy has found it always
-        true or false.
+        If ``name`` is empty, or ``condition`` is not a relation, for example because SymPy found it
+        always true or false.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Hypothesis:
 
     @cached_property
     def text(self) -> str:
-        """The condition in a line; to write it takes longer than many a check of it."""
+        """The condition in one line; writing it often takes longer than checking it."""
         if isinstance(self.condition, sp.Eq):  # SymPy writes Eq(a, b)
             return f"{self.condition.lhs} = {self.condition.rhs}"
         return str(self.condition)

@@ -114,16 +114,16 @@ class RoundSymbol:
 class BoundedQuantity:
     """The left-hand side: one field of a trajectory, reduced over a range of rounds.
 
-    Without a unit the bound is checked for units in itself only. A mean may have ``weights``, a
-    function of the setting that returns one number that is not negative for each round of the
-    range; they need not sum to one. Where all of them are zero the mean is NaN. For certificates
-    ``weights_text`` says the same as a formula in the statement's symbols and the round r.
+    Without a unit, units are checked only within the bound. A mean may have ``weights``, a function
+    of the setting that returns one number that is not negative for each round of the range; they
+    need not sum to one. If all of them are zero the mean is NaN. For certificates ``weights_text``
+    gives the same weights as a formula in the statement's symbols and the round r.
 
     Raises
     ------
     ValueError
-        For an unknown reduction, ``every`` (a quantity is one number), weights of anything but a
-        mean, an empty name of a field, or rounds that are no `RoundRange`.
+        If the reduction is unknown or ``every`` (a quantity is one number), weights are given for
+        anything but a mean, the name of the field is empty, or ``rounds`` is not a `RoundRange`.
 
     Examples
     --------
@@ -167,23 +167,23 @@ class BoundedQuantity:
         return self._reduced(errors, setting)
 
     def ends(self, lower: FloatArray, upper: FloatArray, setting: Setting) -> tuple[float, float]:
-        """Return the ends of its interval from those of each round: it grows with each of them."""
+        """Return the ends of its interval from those of each round; it increases with each."""
         return self._reduced(lower, setting), self._reduced(upper, setting)
 
     def certified_text(self, owner: str) -> Mapping[str, Any]:
-        """Return it as the checker of certificates reads it.
+        """Return it in the form that the checker of certificates reads.
 
         Raises
         ------
         ValueError
-            If its rounds have weights that no formula says.
+            If its rounds have weights without a formula.
         """
         if self.weights is not None and self.weights_text == "1":
             raise ValueError(f"{owner} has no certificates: no formula gives its rounds' weights")
         return {**rule_text(self.field, self.reduction, self.rounds), "weights": self.weights_text}
 
     def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[sp.Basic, ...]:
-        """Return the formulas that it is made of: its weights', in symbols of these names."""
+        """Return its formulas: that of its weights, in symbols with these names."""
         if self.weights is None:
             return ()
         return (parse_expr(self.weights_text, local_dict=dict(names)),)
@@ -256,20 +256,22 @@ class PointQuantity:
     Attributes
     ----------
     value : callable
-        A fraction; or its value and a bound, to first order, on the rounding error of that, NaN
-        where it is undefined.
+        Returns a fraction; or a value and a first-order bound on its rounding error, NaN if it is
+        undefined.
     text : str
     unit : Unit or None
         None for probabilities and counts of a learning problem.
     latex : str
-        How it is typeset; by its text where there is none.
+        How it is typeset; the text by default.
     sample : callable, optional
-        Independent estimates of it, (replicas,), from a setting, their number and a generator,
-        for figures.
+        For figures: takes a setting, a number of replicas and a generator, and returns independent
+        estimates, (replicas,).
     certified : str
-        Which number of a setting it is, as a formula in those of the checker of certificates.
+        Which number of a setting it is, as a formula in the names that the checker of certificates
+        knows.
     looseness : Looseness, optional
-        For a claim about all points of a set, which is checked where it is nearest to failing.
+        For a claim about all points of a set, which is checked at the point where it is closest to
+        failing.
 
     Examples
     --------
@@ -298,7 +300,7 @@ class PointQuantity:
         must_be(Looseness, type(None))("looseness of a quantity", self.looseness)
 
     def certified_text(self, owner: str) -> str:
-        """Return it as the checker of certificates reads it.
+        """Return it in the form that the checker of certificates reads.
 
         Raises
         ------
@@ -313,5 +315,5 @@ class PointQuantity:
         return self.certified
 
     def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[()]:
-        """Return no formulas: it is a number by its name."""
+        """Return no formulas: it is a number given by its name."""
         return ()

@@ -60,11 +60,11 @@ class Weight(StrEnum):
 
     Examples
     --------
-    >>> Weight.heaviest([Weight.GAP, Weight.MISPRINT]).label
-    'gap'
+    >>> Weight.heaviest([Weight.GAP, Weight.MISPRINT]).name
+    'GAP'
     """
 
-    WORDING = "wording: an informal sentence that is true as it is meant, and not to the letter"
+    WORDING = "wording: an informal sentence that is true in the sense intended, but not literally"
     MISPRINT = "misprint: the paper's own argument is right"
     MISSING_HYPOTHESIS = (
         "missing hypothesis: the proof uses a condition that the statement does not state"
@@ -77,15 +77,9 @@ class Weight(StrEnum):
         return self.value.partition(":")[0]
 
     @classmethod
-    def heaviest(cls, weights: Iterable[Weight]) -> Weight:
-        """Return the heaviest of some weights.
-
-        Raises
-        ------
-        ValueError
-            If there is none.
-        """
-        return max(weights, key=list(cls).index)
+    def heaviest(cls, weights: Iterable[Weight]) -> Weight | None:
+        """Return the heaviest of some weights, None of none."""
+        return max(weights, key=list(cls).index, default=None)
 
 
 # A sentence ends where a capital or nothing follows its full stop; "Eq. (3)" and "0.5" do not.
@@ -152,7 +146,7 @@ class Refutation:
             validation.tuple_of(f"{name} of a refutation", getattr(self, name), str)
         if not (self.regimes or self.certificates):
             raise ValueError(
-                "regimes or certificates of a refutation must name what shows it, got neither"
+                "regimes or certificates of a refutation must name its evidence, got neither"
             )
         validation.instance_of("natural of a refutation", self.natural, str, "a string")
         if self.natural and self.certificates:

@@ -1,4 +1,4 @@
-"""Named settings on which a theorem is checked."""
+"""Settings of a statement: those that it is checked on, and its own run on any problem."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any, TypeVar
 
 from fltheory import validation
 from fltheory.engines import Setting
+from fltheory.exact_or_float import number
+from fltheory.grammar.quantities import BoundedQuantity
 
 Instance = TypeVar("Instance")
 
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """A setting, or a learning problem, made when first asked for: listing theorems stays quick.
+    """A setting, or a learning problem, built when first needed: listing theorems stays quick.
 
     Attributes
     ----------
     about : str
-        What is special here, in a line.
+        What is special about it, in one line.
     make : callable
         Makes the setting.
     effort : int
@@ -67,3 +69,39 @@ def coupled(
         return Regime(about, lambda: couple(make()))
 
     return {name: regime(about, make) for name, (about, make) in instances.items()}
+
+
+JUST_BELOW = 1 - 1e-12
+"""A product of step sizes that is meant to meet a limit must not exceed it by rounding."""
+
+
+@dataclass(frozen=True)
+class OwnRun:
+    """A theorem's own algorithm and step sizes, on the problem and participation of any setting.
+
+    Attributes
+    ----------
+    make : callable
+        The run, from a setting that says the problem, who takes part, the start, how many averages
+        there are (its ``rounds``), and how many local steps lie between two of them. Raises
+        ValueError where the theorem names no steps for it.
+    quantity : BoundedQuantity, optional
+        What of the run the bound is on, once divided; the statement's own by default.
+    divisor : callable
+        What the bound is divided by to be one on ``quantity``; 1 by default.
+    divided_by : str
+        The same in words.
+    """
+
+    make: Callable[[Setting], Setting]
+    quantity: BoundedQuantity | None = None
+    divisor: Callable[[Setting], Any] = lambda setting: 1
+    divided_by: str = ""
+
+
+def strong_convexity(setting: Setting) -> Any:
+    """Return mu, on which the steps rest; ValueError if it is not positive."""
+    mu = number(setting.problem.mu)
+    if mu <= 0:
+        raise ValueError(f"problem must be strongly convex for its step sizes, got mu = {mu:g}")
+    return mu

@@ -86,24 +86,25 @@ def symbol(
     ----------
     name : str
     meaning : str
-        What it stands for; "" where a `RoundSymbol` says it.
+        What it stands for; "" if a `RoundSymbol` says it.
     unit : Unit, optional
-        Formulas are checked for units where all of their symbols have one.
+        Units of a formula are checked if all its symbols have one.
     number : str or callable, optional
         Its value on a setting: a formula in the names below, such as
         ``"sqrt(squared_distance)"``, which certificates can check as well, or a function of the
         setting, which they cannot. None if a statement's definitions or the run determine it.
     **assumptions : bool
-        What SymPy may take for granted, as of `sympy.Symbol`.
+        SymPy's assumptions about it, as for `sympy.Symbol`.
 
     Raises
     ------
     ValueError
-        If one of them is something else, or ``number`` has an unknown name in it.
+        If an argument has the wrong type, or ``number`` contains an unknown name.
 
     Notes
     -----
-    A number is a formula with ``sqrt``, ``log``, ``Min`` and ``Max`` in these numbers of a setting:
+    A number is a formula with ``sqrt``, ``log``, ``Min`` and ``Max`` in these names of a setting's
+    numbers:
 
     - problem: ``L``, ``mu``, ``sigma``, ``least_sigma``, ``server_sigma``, ``sigma_G``,
       ``n_clients``, and ``Gamma``, max_k F_k(x*) - F_k*;

@@ -363,24 +363,24 @@ def write_gradients(
     ----------
     path : Path
     models : sequence of torch.nn.Module
-        Of one kind: first the start, last the one nearest to the optimum.
+        All of one kind: the first is the start, the last the one nearest to the optimum.
     clients : mapping
         For a client's name in the log, its minibatches ``(inputs, targets)``, as a data loader
         gives them: shuffled anew in each pass.
     loss : callable
-        (outputs, targets) to the loss of a minibatch.
+        Maps (outputs, targets) to the loss of a minibatch.
     batches : int
         Minibatches of each client at each model.
     coordinates : int
-        Of larger models this many parameters are drawn, the same in all rows: the advice uses only
-        ratios from the file.
+        Larger models are represented by this many randomly drawn parameters, the same in all rows:
+        the advice uses only ratios from the file.
     seed : int
         For these.
 
     Raises
     ------
     ValueError
-        For models of different size, or a client with fewer minibatches.
+        If models differ in size, or a client has fewer minibatches.
 
     Examples
     --------

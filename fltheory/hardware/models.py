@@ -18,16 +18,16 @@ _GROUPS = 32
 
 @checks_kinds
 def build(name: str, image_shape: ImageShape, n_classes: int) -> nn.Module:
-    """Return a new model that takes images (n, channels, height, width) to logits (n, classes).
+    """Return a new model that maps images (n, channels, height, width) to logits (n, classes).
 
     Parameters
     ----------
     name : str
         - ``logistic``: multinomial logistic regression, with an intercept.
         - ``cnn``: McMahan et al. (2017), which SA-FL follows: two 5 x 5 convolutions of 64
-          channels, each with 3 x 3 pooling of stride 2, then layers of 384 and 192; about a
-          million parameters on the 24 x 24 crops of that paper. Without the local response
-          normalisation of the tutorial that it is taken from.
+          channels, each with 3 x 3 pooling of stride 2, then layers of 384 and 192; about a million
+          parameters on the 24 x 24 crops of that paper. It leaves out the local response
+          normalisation of the tutorial that it comes from.
         - ``fedau-cnn``: of FedAU's experiments on CIFAR-10: two 3 x 3 convolutions of 32
           channels, then layers of 256 and 64, with He's initial weights.
         - ``lenet5``: convolutions of 6 and 16 channels, layers of 120 and 84 (FedAR, MIFA);
@@ -42,7 +42,7 @@ def build(name: str, image_shape: ImageShape, n_classes: int) -> nn.Module:
     Raises
     ------
     ValueError
-        For another name, or images too small for the model.
+        If the name is unknown, or images are too small for the model.
 
     Examples
     --------

@@ -34,7 +34,9 @@ def evenly(labels: ArrayLike, n_clients: int, rng: np.random.Generator) -> Parti
     classes = _checked_labels(labels)
     n_clients = validation.whole_number("n_clients", n_clients, at_least=1)
     if classes.size < n_clients:
-        raise ValueError(f"n_clients must be at most {classes.size}, the images, got {n_clients}")
+        raise ValueError(
+            f"n_clients must be at most the number of images, {classes.size}, got {n_clients}"
+        )
     return tuple(np.array_split(rng.permutation(classes.size), n_clients))
 
 
@@ -77,7 +79,7 @@ def classes_per_client(
     p = validation.whole_number("p", p, at_least=1)
     kinds, counts = np.unique(classes, return_counts=True)
     if p > kinds.size:
-        raise ValueError(f"p must be at most {kinds.size}, the classes of labels, got {p}")
+        raise ValueError(f"p must be at most the number of classes, {kinds.size}, got {p}")
     if p * n_clients < kinds.size:
         raise ValueError(
             f"p n_clients must be at least {kinds.size}, so that every class has a client, got {p} "

@@ -1,4 +1,4 @@
-"""PAC learnability of federated learning: what is impossible, and what a server's data revives."""
+"""PAC learnability of federated learning: what is impossible, and how a server's data helps."""
 
 from fltheory.learnability.impossibility import impossibility
 from fltheory.learnability.populations import Source

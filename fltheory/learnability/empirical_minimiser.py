@@ -80,7 +80,7 @@ class NoiselessLaw(ReadOnlyArrays):
 
     def __init__(self, target: Population, draws: Sequence[tuple[Population, int]]) -> None:
         if not draws:
-            raise ValueError("draws must be one or more, got none")
+            raise ValueError("draws must not be empty, got none")
         parts = [target, *(population for population, _ in draws)]
         sources = [source for part in parts for _, source in part.present]
         if any(source.beta != 1 or source.scale != 1 for source in sources):

@@ -96,7 +96,7 @@ class Impossibility:
 
 
 def impossibility(M: int, n: int, m: int) -> Impossibility:
-    """Return the figures of Theorem 1's construction, selecting samples as its proof does.
+    """Return the numbers of Theorem 1's construction; samples are selected as in its proof.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def impossibility(M: int, n: int, m: int) -> Impossibility:
     Raises
     ------
     ValueError
-        For numbers of clients or samples that make no such system.
+        If no such system has these numbers of clients or samples.
 
     Examples
     --------

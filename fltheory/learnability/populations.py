@@ -127,7 +127,7 @@ class Source:
     beta : number
         Bernstein exponent, in (0, 1].
     scale : number
-        Margin at distance one of the target (beta < 1), or everywhere (beta = 1).
+        Margin at distance one from the target (beta < 1), or everywhere (beta = 1).
 
     Raises
     ------
@@ -161,8 +161,8 @@ class Source:
         reach = max(abs(edge - self.target) for edge in marginal.edges)
         if not 0 < self.scale * _power(reach, self.kappa) <= 1:
             raise ValueError(
-                f"scale must be above 0 and keep the margin scale |x - t*|^{self.kappa} at most 1 "
-                f"up to the distance {reach}, got {scale}"
+                f"scale must be above 0 and such that the margin scale |x - t*|^{self.kappa} is "
+                f"at most 1 up to the distance {reach}, got {scale}"
             )
 
     @classmethod
@@ -190,7 +190,7 @@ class Source:
         return 1 / self.beta - 1
 
     def excess(self, threshold: Rational) -> Number:
-        """Return ``R(h_t) - R(h*)``: a fraction where kappa is whole, else a float."""
+        """Return ``R(h_t) - R(h*)``: a fraction if kappa is a whole number, otherwise a float."""
         low, high = sorted((rational("threshold", threshold), self.target))
         edges = self.marginal.edges
         places = [low, *(edge for edge in edges if low < edge < high), high]
@@ -214,7 +214,7 @@ class Source:
         return scaled
 
     def slope(self, point: float, density: Fraction) -> float:
-        """Return the derivative of the excess at a point, where the density is known."""
+        """Return the derivative of the excess at a point where the density is known."""
         side = 1.0 if point > self.target else -1.0
         return side * float(density) * float(self.margin(np.array([point]))[0])
 
@@ -250,7 +250,7 @@ class Population:
         given = weights or [Fraction(1, max(len(chosen), 1))] * len(chosen)
         shares = tuple(rational("weights", weight) for weight in given)
         if not chosen:
-            raise ValueError("sources must be one or more, got none")
+            raise ValueError("sources must not be empty, got none")
         check_weights("weights", shares, len(chosen))
         object.__setattr__(self, "sources", chosen)
         object.__setattr__(self, "weights", shares)

@@ -31,8 +31,8 @@ class FederatedSystem:
     ----------
     M, n, m : int
     agree_somewhere : bool
-        Whether the two concepts agree at x_1; they differ at x_2. Two concepts that differ
-        everywhere are told apart by any sample.
+        Whether the two concepts agree at x_1; they differ at x_2. If two concepts differ
+        everywhere, any sample tells them apart.
 
     Raises
     ------

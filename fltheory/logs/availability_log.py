@@ -26,10 +26,10 @@ _NO_NAME = frozenset({"Cc", "Zl", "Zp", "Cs"})
 
 @dataclass(frozen=True, eq=False)
 class AvailabilityLog(ReadOnlyArrays):
-    """A record of who was there, a row for each stay: a run of rounds in which a client was there.
+    """A record of who was online, one row per stay: a run of rounds in which a client was online.
 
-    Stays of a client are apart and in order; memory grows with their number, not with clients
-    times rounds. `read_log` makes one of a file, `from_masks` of an array.
+    A client's stays are separate and in order; memory grows with their number, not with clients
+    times rounds. `read_log` makes a log from a file, `from_masks` from an array.
 
     Parameters
     ----------
@@ -42,13 +42,14 @@ class AvailabilityLog(ReadOnlyArrays):
     first, stop : array of int, (stays,)
         The stay's first round, from 0, and the round after its last.
     between_rounds : int, default 0
-        How many stays of the file lie between the beginnings of two rounds, and so in no round.
+        How many stays in the file lie between the beginnings of two rounds, and so belong to no
+        round.
 
     Raises
     ------
     ValueError
-        For names that are empty or appear twice, rounds outside the record, or stays that overlap
-        or touch.
+        If names are empty or appear twice, rounds are outside the record, or stays overlap or
+        touch.
 
     Examples
     --------
@@ -110,9 +111,9 @@ class AvailabilityLog(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For another shape or other entries.
+            If the shape or an entry is wrong.
         """
-        there = checked_masks("masks", masks, shape="(rounds, N)")
+        there = checked_masks("masks", masks, "rounds")
         rounds, count = there.shape
         names = [f"client {index}" for index in range(count)] if clients is None else list(clients)
         if len(names) != count:
@@ -125,23 +126,23 @@ class AvailabilityLog(ReadOnlyArrays):
 
     @property
     def n_clients(self) -> int:
-        """N, all clients, also those never there."""
+        """N, all clients, including those never online."""
         return len(self.clients)
 
     @cached_property
     def rounds_present(self) -> Rounds:
-        """(N,) in how many rounds a client was there."""
+        """(N,) number of rounds in which a client was online."""
         lengths = (self.stop - self.first).astype(np.float64)
         return np.bincount(self.who, lengths, minlength=self.n_clients).astype(np.int64)
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) share of rounds in which a client was there."""
+        """(N,) share of rounds in which a client was online."""
         return np.asarray(self.rounds_present / self.n_rounds)
 
     @cached_property
     def n_present(self) -> Rounds:
-        """(n_rounds,) how many clients were there."""
+        """(n_rounds,) number of clients online."""
         comes = np.bincount(self.first, minlength=self.n_rounds + 1)
         leaves = np.bincount(self.stop, minlength=self.n_rounds + 1)
         return np.cumsum(comes - leaves)[: self.n_rounds]
@@ -149,19 +150,19 @@ class AvailabilityLog(ReadOnlyArrays):
     def present(
         self, first: int = 0, stop: int | None = None, clients: ArrayLike | None = None
     ) -> Masks:
-        """Return who was there in a range of rounds, (rounds, N).
+        """Return who was online in a range of rounds, (rounds, N).
 
         Parameters
         ----------
         first, stop : int
             The first round, from 0, and the round after the last; all rounds by default.
         clients : array of int, optional
-            Indices of the clients that are asked for; all by default.
+            Indices of the clients wanted; all by default.
 
         Raises
         ------
         ValueError
-            For a range outside the record.
+            If the range is outside the record.
         """
         first = validation.whole_number("first", first, at_least=0)
         end = self.n_rounds if stop is None else validation.whole_number("stop", stop, at_least=1)

@@ -147,12 +147,12 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
     period : float, optional
         Rounds of a cycle, e.g. 24 for rounds of an hour; detected by default.
     seed : int
-        Of the sample of clients, and of what is drawn from the models.
+        Seed of the sample of clients, and of the draws from the models.
 
     Raises
     ------
     ValueError
-        For a period below two rounds or above the log's.
+        If the period is below two rounds or longer than the log.
 
     Examples
     --------

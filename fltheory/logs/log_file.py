@@ -88,47 +88,46 @@ def read_log(
     most_bytes: int = MOST_BYTES,
     most_lines: int = MOST_LINES,
 ) -> AvailabilityLog:
-    r"""Read who was there from a file: CSV with a header, the same through gzip, or Parquet.
+    r"""Read who was online from a file: CSV with a header, plain or gzipped, or Parquet.
 
     The header says which form it is:
 
     ``client,time,present``
-        An event: the client is there (1) or away (0) from this time until its next event, or the
+        An event: the client is online (1) or away (0) from this time until its next event, or the
         end of the log. Before its first event a client is away. A client's events are in order.
     ``client,from,to``
-        A stay, without the moment ``to``; in any order, not overlapping. Without ``to``: still
-        there at the end of the log. Both empty: a client that was never there.
+        A stay, up to but not including ``to``; in any order, not overlapping. If ``to`` is empty,
+        the client is still online at the end of the log; if both are empty, it was never online.
     ``round,ann,bob,...``
-        A row per round, in order and without gaps, 1 for whoever was there.
+        One row per round, in order and without gaps, with 1 for each client online.
 
     Round r, from 0, begins at ``start + r round_length``, and a client takes part in it if it is
-    there at that moment. Times are numbers or ISO 8601 dates; dates are in seconds, and in UTC
+    online at that moment. Times are numbers or ISO 8601 dates; dates are in seconds, and in UTC
     unless they say otherwise. Fields are separated by commas, semicolons or tabs. Lines ``# start:
-    0``, ``# rounds: 100`` and ``# round_length: 60`` in front of the header mean what the arguments
-    of these names do; arguments take precedence.
+    0``, ``# rounds: 100`` and ``# round_length: 60`` in front of the header have the same meaning
+    as the arguments with these names; arguments take precedence.
 
     Parameters
     ----------
     path : Path
     round_length : float
-        How long a round lasts, in the log's unit of time: 1 by default, but required for
-        dates, for times since 1970, and where all times are multiples of a minute or more.
+        How long a round lasts, in the log's unit of time: 1 by default, but required for dates, for
+        times since 1970, and if all times are multiples of a minute or more.
     start : float, optional
         When round 0 begins; the log's first time by default.
     rounds : int, optional
         How many rounds there are; by default those that begin before the last ``to``, or not
         after the last event.
     columns : mapping, optional
-        Which columns of the file are those of the form, ``{"client": "user_id", ...}``; others are
-        left out.
+        The file's names for the columns, ``{"client": "user_id", ...}``; other columns are ignored.
     most_bytes, most_lines : int
-        Of the largest file, once unpacked.
+        Limits on the size of the unpacked file.
 
     Raises
     ------
     ValueError
         If there is no such file, or it is in none of these forms; the message names the line, if
-        there is one. Also for fewer than two rounds, and where nobody is ever there.
+        there is one. Also if there are fewer than two rounds, or nobody is ever online.
 
     Examples
     --------
@@ -150,7 +149,9 @@ def read_log(
         if log.n_rounds < 2:
             raise ValueError("a log must have at least two rounds, got one; see round_length")
         if not log.who.size:
-            raise ValueError(f"some client must be online in some round, got {log} with none")
+            raise ValueError(
+                f"at least one client must be online in at least one round, got {log} with none"
+            )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return log
@@ -160,7 +161,8 @@ def read_log(
 def write_log(path: Path | str, log: AvailabilityLog) -> None:
     """Write a log as ``client,from,to``, in rounds; a name that ends in ``.gz`` is compressed.
 
-    `read_log` gives the same log again: clients in their order, those never there, all rounds.
+    `read_log` returns the same log again: clients in their order, including those never online, and
+    all rounds.
 
     Examples
     --------
@@ -241,7 +243,9 @@ def _said(path: Path, front: bytes) -> dict[str, str]:
             raise ValueError(f"{path}: # {name} must be given once, got {said[name]} and {value}")
         meant = get_close_matches(name, _CLOCK, 1, 0.8)
         if meant and name not in _CLOCK:
-            raise ValueError(f"{path}: # {written} is no header line: did you mean # {meant[0]}?")
+            raise ValueError(
+                f"{path}: # {written} is not a header line: did you mean # {meant[0]}?"
+            )
     return said
 
 
@@ -421,8 +425,8 @@ def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
     first, last = float(times.min()), float(times.max())
     if not np.isfinite(_as_numbers(column)).any():
         raise ValueError(
-            "round_length must be given if times are dates, in seconds, e.g. 3600 for rounds of an "
-            f"hour; the log spans {(last - first) / 86400:.3g} days"
+            "round_length must be given, in seconds, if times are dates, e.g. 3600 for rounds "
+            f"of an hour; the log spans {(last - first) / 86400:.3g} days"
         )
     if since := next((least for least in _SINCE_1970 if first >= least), None):
         hour = round(3600 * since / 1e8)
@@ -637,7 +641,7 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
             f"got {begin[at]:.15g} and {end[at]:.15g}"
         )
     if never.all():
-        raise ValueError("some client must be online at some time, got no stays")
+        raise ValueError("at least one client must be online at some time, got no stays")
     order = np.lexsort((begin, codes))
     order = order[~never[order]]
     codes, begin, end, rows = codes[order], begin[order], end[order], table.index[order]

@@ -38,8 +38,8 @@ from fltheory.weights import optimal
 from fltheory.weights.convergence import fastest
 
 MUST_BE = (
-    "algorithm must be AveragedIterate(Projected(Scheduled(WeightedFedAvg(...), Harmonic(...) or "
-    "Constant(...)), W), weights=its step sizes) for the theorems of CA-Fed, got {}"
+    "algorithm must be AveragedIterate(Projected(Scheduled(WeightedFedAvg(...), Harmonic(...) "
+    "or Constant(...)), W), weights=the step sizes) for the theorems of CA-Fed, got {}"
 )
 
 _MOST_STEPS = 50

@@ -1,4 +1,4 @@
-"""Who shows up: random processes that say which clients take part in a round."""
+"""Who shows up: random processes that determine which clients take part in a round."""
 
 from fltheory.participation.base import Participation
 from fltheory.participation.bernoulli import Bernoulli, VaryingBernoulli

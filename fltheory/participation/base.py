@@ -36,7 +36,7 @@ class Participation(Protocol):
 
     @property
     def independent(self) -> bool:
-        """Whether the participants of all rounds are independent and of the same law."""
+        """Whether the participants of all rounds are independent and have the same law."""
         ...
 
     @property

@@ -25,7 +25,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Bernoulli(IndependentClients):
-    """Client n takes part with probability p_n, independently of all else (FedAU, A4).
+    """Client n takes part with probability p_n, independently of everything else (FedAU, A4).
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ class VaryingBernoulli(Process):
     """Clients that take part independently, with probabilities that change from round to round.
 
     Follows Assumption 1 of Xiang et al. (NeurIPS 2024): rounds and clients are independent, and
-    client i takes part in round t with probability p_i^t. After the last round that is given, the
-    first follows. Marginals are the mean over those rounds.
+    client i takes part in round t with probability p_i^t. After the last given round, the first one
+    follows. Marginals are means over the given rounds.
 
     Parameters
     ----------
@@ -96,9 +96,7 @@ class VaryingBernoulli(Process):
     availability: FloatArray
 
     def __init__(self, availability: ArrayLike) -> None:
-        p = validation.real_array("availability", availability, shape="(M, N)")
-        if p.ndim != 2 or p.size == 0:
-            raise ValueError(f"availability must have shape (M, N), got {p.shape}")
+        p = validation.array_of("availability", availability, "M", "N")
         outside = np.argwhere((p < 0) | (p > 1))
         if outside.size:
             at, client = outside[0].tolist()
@@ -115,7 +113,7 @@ class VaryingBernoulli(Process):
 
     @property
     def n_states(self) -> int:
-        """A state for each round and each set of clients that is possible in it."""
+        """One state for each round and each set of clients that is possible in it."""
         return sum(1 << int(count) for count in self._varies.sum(axis=1))
 
     @cached_property
@@ -135,7 +133,7 @@ class VaryingBernoulli(Process):
         return found
 
     def law(self) -> Law:
-        """Return each round's sets as states; any of the next round's may follow."""
+        """Return each round's sets as states; any set of the next round may follow."""
         of_round = [t for t, (sets, _) in enumerate(self._rounds) for _ in sets]
         chances = [chances for _, chances in self._rounds]
         count = len(chances)
@@ -148,18 +146,18 @@ class VaryingBernoulli(Process):
         )
 
     def states(self) -> States:
-        """Return the same in floats; the law of the state has no limit where rounds differ."""
+        """Return the same in floats; the law of the state has no limit if rounds differ."""
         states = super().states()
         return states if len(self.availability) == 1 else replace(states, limit=None)
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) mean over the rounds of the probability to take part."""
+        """(N,) probability that a client takes part, averaged over the rounds."""
         return np.asarray(self.availability.mean(axis=0))
 
     @cached_property
     def pair_inclusions(self) -> FloatArray:
-        """(N, N) mean over the rounds of the probability that two take part together."""
+        """(N, N) probability that two clients take part together, averaged over the rounds."""
         return np.asarray(np.mean([pairs_present(row) for row in self.availability], axis=0))
 
     @property
@@ -211,9 +209,7 @@ def correlated_availability(
     ValueError
         For shares that are negative or do not sum to one, or numbers out of range.
     """
-    shares = validation.real_array("class_shares", class_shares, shape="(N, classes)")
-    if shares.ndim != 2 or shares.size == 0:
-        raise ValueError(f"class_shares must have shape (N, classes), got {shares.shape}")
+    shares = validation.array_of("class_shares", class_shares, "N", "classes")
     wrong = np.flatnonzero((shares < 0).any(axis=1) | (abs(shares.sum(axis=1) - 1) > 1e-9))
     if wrong.size:
         raise ValueError(

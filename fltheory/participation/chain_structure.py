@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fltheory.decimals import normalised
 from fltheory.exact_or_float import root
 from fltheory.validation import FloatArray
 
@@ -136,8 +133,10 @@ def _levels(edges: NDArray[np.bool_]) -> NDArray[np.intp]:
     return level
 
 
-def stationary_law(transition: FloatArray) -> FloatArray:
+def stationary_law(transition: Any) -> NDArray[Any]:
     """Return pi (M,) with ``pi P = pi`` of an irreducible chain, by GTH elimination.
+
+    In fractions where the rows are fractions.
 
     States are eliminated from the last; without a subtraction anywhere, every entry comes out
     to a few roundings however close to one the second eigenvalue is.
@@ -146,30 +145,15 @@ def stationary_law(transition: FloatArray) -> FloatArray:
     -----
     Grassmann, Taksar and Heyman (1985), Operations Research 33(5).
     """
-    rest = np.array(transition, dtype=np.float64)
+    rest = np.array(transition)
     size = len(rest)
     for last in range(size - 1, 0, -1):
         rest[:last, last] /= rest[last, :last].sum()
         rest[:last, :last] += np.outer(rest[:last, last], rest[last, :last])
-    law = np.ones(size)
+    law = 0 * rest[0] + 1
     for state in range(1, size):
         law[state] = law[:state] @ rest[:state, state]
     return np.asarray(law / law.sum())
-
-
-def exact_stationary_law(transition: Sequence[Sequence[Fraction]]) -> list[Fraction]:
-    """Return the same in fractions, from rows of fractions that sum to one."""
-    rest = [list(row) for row in transition]
-    for last in range(len(rest) - 1, 0, -1):
-        leaves = sum(rest[last][:last], Fraction(0))
-        for state in range(last):
-            rest[state][last] /= leaves
-            for other in range(last):
-                rest[state][other] += rest[state][last] * rest[last][other]
-    law = [Fraction(1)]
-    for state in range(1, len(rest)):
-        law.append(sum((law[i] * rest[i][state] for i in range(state)), Fraction(0)))
-    return normalised(law)
 
 
 def mixing(transition: FloatArray, law: FloatArray) -> Mixing:

@@ -28,13 +28,13 @@ _ROW_TOLERANCE = 1e-12
 class FiniteChain(Process):
     """An irreducible, aperiodic chain on states that each have a set of present clients.
 
-    Two states may have the same set, so that the participants alone need not be Markov; clients
-    that share a chain make a cluster. CA-Fed's Assumption 1.
+    Two states may have the same set, so the participants alone need not be Markov; clients that
+    share a chain form a cluster. This is CA-Fed's Assumption 1.
 
     Parameters
     ----------
     transition : array, (M, M)
-        P, a row for the state one comes from.
+        P; row i has the probabilities of the states that follow state i.
     state_masks : array of bool, (M, N)
         True where a client is present.
     start : int, optional
@@ -66,7 +66,7 @@ class FiniteChain(Process):
         self, transition: ArrayLike, state_masks: ArrayLike, *, start: int | None = None
     ) -> None:
         matrix = _stochastic(transition)
-        masks = checked_masks("state_masks", state_masks, rows=len(matrix), shape="(M, N)")
+        masks = checked_masks("state_masks", state_masks, len(matrix))
         if start is not None:
             start = validation.whole_number("start", start, at_least=0)
             if start >= len(matrix):
@@ -88,7 +88,7 @@ class FiniteChain(Process):
 
     @property
     def n_presence_states(self) -> int:
-        """How many entries of ``P^t`` add up to a client's chance of presence, or of absence."""
+        """How many entries of ``P^t`` add up to a client's probability of presence, or absence."""
         there = self.state_masks.sum(axis=0)
         return max(1, int(np.minimum(there, self.n_states - there).max()))
 
@@ -121,7 +121,7 @@ class FiniteChain(Process):
 
     @cached_property
     def cited_factor(self) -> CitedFactor:
-        """C_P as CA-Fed takes it from its [14], with an eigenbasis that floats find."""
+        """C_P as CA-Fed cites it from its [14], with an eigenbasis computed in floats."""
         return chain_structure.cited_factor(self.transition, self.stationary)
 
     @property
@@ -131,7 +131,7 @@ class FiniteChain(Process):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of participants where it is the same in every state, else None."""
+        """The number of participants if it is the same in every state, otherwise None."""
         return same_number(self.state_masks)
 
     @cached_property
@@ -160,22 +160,19 @@ class FiniteChain(Process):
         if self.start is not None:
             first = ((self.start, Fraction(1)),)
             return Law.of_states(self.state_masks, first, following.__getitem__)
-        limit = tuple(enumerate(chain_structure.exact_stationary_law(rows)))
+        limit = tuple(enumerate(chain_structure.stationary_law(rows)))
         return Law.of_states(self.state_masks, limit, following.__getitem__, limit)
 
     def _numbers(self) -> Mapping[str, Any]:
         rows = [normalised(row) for row in self.transition]
-        law = chain_structure.exact_stationary_law(rows)
-        marginals = np.array(law) @ self.state_masks.astype(np.int64).astype(object)
+        law = chain_structure.stationary_law(rows)
+        marginals = law @ self.state_masks.astype(np.int64).astype(object)
         return {"transition": rows, "stationary": law, "marginals": marginals}
 
 
-def checked_masks(name: str, value: ArrayLike, *, shape: str, rows: int | None = None) -> Masks:
-    """Return ``value`` as a read-only boolean array of ``rows`` rows, of any client."""
-    array = validation.real_array(name, value, shape=shape, flags=True)
-    if array.ndim != 2 or 0 in array.shape or rows not in (None, len(array)):
-        wanted = shape if rows is None else f"({rows}, N)"
-        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+def checked_masks(name: str, value: ArrayLike, rows: int | str) -> Masks:
+    """Return ``value`` as a read-only boolean array of so many rows, of any client."""
+    array = validation.array_of(name, value, rows, "N", flags=True)
     other = np.argwhere((array != 0) & (array != 1))
     if other.size:
         row, column = other[0]

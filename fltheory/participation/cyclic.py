@@ -72,7 +72,7 @@ class Cyclic(Loop):
     offsets : array of int, (N,)
         Where in its period a client begins; 0 is its first active round.
     active : array of int, (N,), or int
-        How many rounds of each period a client is there.
+        In how many rounds of each period a client is present.
 
     Raises
     ------
@@ -111,7 +111,7 @@ class Cyclic(Loop):
 
     @property
     def independent(self) -> bool:
-        """Whether all clients are always there, so that rounds do not differ."""
+        """Whether all clients are always present, so that rounds do not differ."""
         return self.fixed_size == self.n_clients
 
     @property
@@ -121,12 +121,12 @@ class Cyclic(Loop):
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) share of rounds in which a client is there, in the long run."""
+        """(N,) share of rounds in which a client is present, in the long run."""
         return np.asarray(self.active / self.periods)
 
     @cached_property
     def pair_inclusions(self) -> FloatArray:
-        """(N, N) share of rounds in which two clients are there together, in the long run."""
+        """(N, N) share of rounds in which two clients are present together, in the long run."""
         together = np.diag(self.marginals)
         for i in range(self.n_clients):
             for j in range(i):
@@ -137,16 +137,16 @@ class Cyclic(Loop):
 
     @property
     def fixed_size(self) -> int | None:
-        """N if all clients are always there, else None: other cases are not examined."""
+        """N if all clients are always present, otherwise None: other cases are not examined."""
         return self.n_clients if (self.active == self.periods).all() else None
 
     @cached_property
     def n_outcomes(self) -> int:
-        """The number of rounds until all begins again."""
+        """The number of rounds until the pattern repeats."""
         return math.lcm(*(int(period) for period in self.periods))
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every round until all begins again, each with the same share.
+        """Every round until the pattern repeats, each with the same share.
 
         Raises
         ------
@@ -158,12 +158,12 @@ class Cyclic(Loop):
 
     @property
     def n_states(self) -> int:
-        """One state per round, until all begins again."""
+        """One state per round, until the pattern repeats."""
         return self.n_outcomes
 
     @property
     def loop(self) -> Masks:
-        """(M, N) who takes part in each round, from the first until all begins again.
+        """(M, N) who takes part in each round, from the first until the pattern repeats.
 
         Raises
         ------
@@ -227,11 +227,6 @@ def fedau_cycles(availability: ArrayLike, period: int, rng: np.random.Generator)
 
 
 def _whole_numbers(name: str, value: ArrayLike, size: int | None) -> NDArray[np.int64]:
-    shape = "(N,)" if size is None else f"({size},)"
-    array = validation.real_array(name, value, shape=shape)
-    if array.ndim == 0 and size is not None:
-        array = np.full(size, float(array))
-    if array.ndim != 1 or array.size == 0 or (size is not None and array.size != size):
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    array = validation.array_of(name, value, size or "N", for_all=size is not None)
     validation.good_for_each(name, array, array == np.rint(array), "a whole number")
     return array.astype(np.int64)

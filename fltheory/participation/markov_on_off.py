@@ -32,27 +32,26 @@ _ROUNDING = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class MarkovOnOff(IndependentClients):
-    """N independent chains: a client that is there stays with probability nu + (1 - nu) pi.
+    """N independent chains: a client that is online stays with probability nu + (1 - nu) pi.
 
-    One that is not there comes with probability ``(1 - nu) pi``, so that pi is the stationary
-    probability of being there and nu the chain's second eigenvalue: CA-Fed's simulation,
-    Section V-A. The chain of all clients is the product of theirs (Section III-D) and is never
-    built here.
+    One that is offline comes back with probability ``(1 - nu) pi``. So pi is the stationary
+    probability of being online, and nu the chain's second eigenvalue: CA-Fed's simulation, Section
+    V-A. The chain of all clients is the product of theirs (Section III-D) and is never built here.
 
     Parameters
     ----------
     availability : array, (N,)
-        pi; a client with pi = 0 or 1 never or always takes part once it is stationary.
+        pi; once stationary, a client with pi = 0 never takes part and one with pi = 1 always does.
     correlation : array, (N,), or float
         nu, in (-1, 1); 0 is independence over rounds.
     start : array of 0 and 1, (N,), optional
-        Who is there in the first round; drawn from the stationary law by default.
+        Who is online in the first round; drawn from the stationary law by default.
 
     Raises
     ------
     ValueError
-        For pi outside [0, 1], nu outside (-1, 1), or so negative a nu that a transition
-        probability would leave [0, 1]; the error names the client.
+        For pi outside [0, 1], nu outside (-1, 1), or nu so negative that a transition probability
+        would leave [0, 1]; the error names the client.
 
     Examples
     --------
@@ -75,11 +74,7 @@ class MarkovOnOff(IndependentClients):
         start: ArrayLike | None = None,
     ) -> None:
         pi = validation.one_each("availability", availability)
-        nu = validation.real_array("correlation", correlation, shape=f"({pi.size},)")
-        if nu.ndim == 0:
-            nu = np.broadcast_to(nu, pi.shape)
-        if nu.shape != pi.shape:
-            raise ValueError(f"correlation must have shape {pi.shape}, got {nu.shape}")
+        nu = validation.array_of("correlation", correlation, pi.size, for_all=True)
         validation.good_for_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
         if pi.any():
             validation.availability("availability", np.where(pi > 0, pi, 1.0))
@@ -108,7 +103,7 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def independent(self) -> bool:
-        """Whether rounds are independent and alike: no client is correlated, no start is given."""
+        """Whether rounds are independent and identical: no correlation, no given start."""
         return self.start is None and not self.correlation[self._varies].any()
 
     @property
@@ -121,11 +116,11 @@ class MarkovOnOff(IndependentClients):
     def mixing(self) -> Mixing:
         """lambda_2, lambda(P), C_P and T_P of equation (5), for the product of all chains.
 
-        Eigenvalues of a product are products of the clients', so lambda_2 is the largest |nu|
-        of a client that is neither always nor never there. For one client
-        ``P^t - 1 pi' = nu^t (I - 1 pi')``; entries of the product are products of numbers in
-        [0, 1], whose difference is at most the sum of the factors' differences:
-        ``C_P = sum_k max(pi_k, 1 - pi_k)`` with ``T_P = 0``.
+        Eigenvalues of a product are products of the clients', so lambda_2 is the largest |nu| of a
+        client that is neither always nor never online. For one client ``P^t - 1 pi' = nu^t (I - 1
+        pi')``; entries of the product are products of numbers in [0, 1], whose difference is at
+        most the sum of the factors' differences: ``C_P = sum_k max(pi_k, 1 - pi_k)`` with ``T_P =
+        0``.
         """
         nothing = 0 * self.correlation[:1]
         second = exact_or_float.largest(np.abs(np.append(self.correlation[self._varies], nothing)))
@@ -134,11 +129,11 @@ class MarkovOnOff(IndependentClients):
 
     @cached_property
     def cited_factor(self) -> CitedFactor:
-        """C_P as CA-Fed takes it from its [14], with the product of the clients' eigenbases.
+        """C_P as CA-Fed cites it from its [14], with the product of the clients' eigenbases.
 
-        One client has ``P^t = 1 pi' + nu^t (1 - pi, -pi)'(1, -1)``, so that both of its
-        eigenvectors times their left ones are ``sqrt(2 (pi^2 + (1 - pi)^2))`` long, and products
-        are as long as the product of their factors.
+        One client has ``P^t = 1 pi' + nu^t (1 - pi, -pi)'(1, -1)``, so the product of the norms of
+        right and left eigenvectors is ``sqrt(2 (pi^2 + (1 - pi)^2))``; norms of products are
+        products of the norms.
         """
         pi = self.availability[self._varies]
         both = [2 * exact_or_float.root(2 * (p**2 + (1 - p) ** 2)) for p in pi]
@@ -155,7 +150,7 @@ class MarkovOnOff(IndependentClients):
         return exact_or_float.number(1 - here.prod())
 
     def as_chain(self) -> FiniteChain:
-        """Return the product chain, on all sets that differ in clients that vary.
+        """Return the product chain, on all sets that differ only in clients that change state.
 
         Raises
         ------
@@ -166,7 +161,7 @@ class MarkovOnOff(IndependentClients):
         if varies.size > _MOST_FACTORS:
             raise ValueError(
                 f"availability must be strictly between 0 and 1 for at most {_MOST_FACTORS} "
-                f"clients to build the product of their chains, got {varies.size}"
+                f"clients if the product of their chains is to be built, got {varies.size}"
             )
         if self._moves.size > varies.size:
             raise ValueError("start must agree with the clients that always or never participate")
@@ -188,7 +183,7 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def n_presence_states(self) -> int:
-        """How many entries of ``P^t`` a client's chance of presence sums: one, of its own chain."""
+        """One: a client's probability of presence is an entry of its own chain's ``P^t``."""
         return 1
 
     def _state_masks(self) -> Masks:
@@ -197,7 +192,7 @@ class MarkovOnOff(IndependentClients):
         return np.array(list(between(self.availability == 1, moving)))
 
     def states(self) -> States:
-        """Return the states of the clients that move, with each client's chain."""
+        """Return the states of the clients that change state, with each client's chain."""
         moves, masks = self._moves, self._state_masks()
         pi = self.availability[moves]
         limit = np.where(masks[:, moves], pi, complement(pi)).prod(axis=1)
@@ -212,7 +207,7 @@ class MarkovOnOff(IndependentClients):
         return States(masks, initial, limit, factors)
 
     def law(self) -> Law:
-        """Return who of those that move is there, with each client's chain."""
+        """Return which of the clients that change state are online, with each client's chain."""
         moves, masks = self._moves, self._state_masks()
         pi = [as_fraction(p) for p in self.availability[moves]]
         nu = [as_fraction(correlation) for correlation in self.correlation[moves]]
@@ -251,9 +246,7 @@ class MarkovOnOff(IndependentClients):
 def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
     if start is None:
         return None
-    array = validation.real_array("start", start, shape=f"({n_clients},)", flags=True)
-    if array.shape != (n_clients,):
-        raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
+    array = validation.array_of("start", start, n_clients, flags=True)
     validation.good_for_each("start", array, (array == 0) | (array == 1), "0 or 1")
     return array.astype(bool)
 

@@ -170,17 +170,21 @@ class Process(ReadOnlyArrays):
         """Return the law in fractions; for few participant sets, or states."""
         raise NotImplementedError
 
+    def exact_limit(self) -> Chances:
+        """Return each state's share of the rounds in the long run."""
+        law, zero = self.law(), Fraction(0)
+        if law.limit is not None:
+            return law.limit
+        states = range(self.n_states or 0)
+        rows = [dict(law.following(state)) for state in states]
+        dense = [[row.get(state, zero) for state in states] for row in rows]
+        return tuple(enumerate(chain_structure.stationary_law(dense)))
+
     def exact_outcomes(self) -> list[tuple[Fraction, Masks]]:
         """Return every participant set with its share of the rounds in the long run."""
-        law, zero = self.law(), Fraction(0)
-        limit = law.limit
-        if limit is None:
-            states = range(self.n_states or 0)
-            rows = [dict(law.following(state)) for state in states]
-            dense = [[row.get(state, zero) for state in states] for row in rows]
-            limit = tuple(enumerate(chain_structure.exact_stationary_law(dense)))
+        law = self.law()
         shares: defaultdict[bytes, Fraction] = defaultdict(Fraction)
-        for state, share in limit:
+        for state, share in self.exact_limit():
             for chance, mask in law.who(state):
                 shares[mask.tobytes()] += share * chance
         kind = np.int64 if self.repeats else np.bool_
@@ -195,7 +199,7 @@ class Process(ReadOnlyArrays):
 
     @property
     def independent(self) -> bool:
-        """Whether the participants of all rounds are independent and of the same law."""
+        """Whether the participants of all rounds are independent and have the same law."""
         return self.n_states == 1
 
     @cached_property
@@ -239,7 +243,7 @@ class Process(ReadOnlyArrays):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of participants where it never varies, else None."""
+        """The number of participants if it never varies, otherwise None."""
         return same_number(self._shares[0])
 
     @property

@@ -67,9 +67,9 @@ class SubsetOfAvailable(Process):
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class AtMost(SubsetOfAvailable):
-    """Clients are available independently; of those, ``size`` drawn uniformly take part.
+    """Of the independently available clients, ``size`` drawn uniformly take part.
 
-    Where fewer are available, all of them do. With `FedAvg` this is FedAR's baseline
+    If fewer are available, all of them take part. With `FedAvg` this is FedAR's baseline
     "FedAvg (S=50)", read as not waiting for anybody.
 
     Parameters
@@ -92,7 +92,7 @@ class AtMost(SubsetOfAvailable):
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) probability that a client takes part: ``p_i E min(1, S/(1 + others there))``."""
+        """(N,) probability that a client takes part: ``p_i E min(1, S/(1 + others available))``."""
         like = LikeClients.of(self.availability)
         drawn = np.minimum(1.0, self.size / np.arange(1, self.n_clients + 1))
         return np.asarray(self.availability * like.without_one(drawn)[like.group])
@@ -116,7 +116,7 @@ class AtMost(SubsetOfAvailable):
 
     @property
     def fixed_size(self) -> int | None:
-        """S if as many clients are always available, else None."""
+        """S if exactly S clients are always available, otherwise None."""
         return self.size if self._certain >= self.size else None
 
     @property
@@ -133,7 +133,7 @@ class AtMost(SubsetOfAvailable):
         return smaller + math.comb(self.n_clients, self.size)
 
     def law(self) -> Law:
-        """Return every participant set: fewer than S with whoever is there, S of a draw."""
+        """Return every participant set: the available clients, or S of them."""
         found = list(self._sets([as_fraction(chance) for chance in self.availability]))
         return Law(lambda state: found)
 
@@ -145,7 +145,7 @@ class AtMost(SubsetOfAvailable):
         """Yield every participant set of positive probability, in the numbers of ``p``."""
         for size in range(self.size + 1):
             for mask in of_size(size, np.ones(self.n_clients, dtype=bool)):
-                law = _number_there([q for q, here in zip(p, mask, strict=True) if not here])
+                law = number_there([q for q, here in zip(p, mask, strict=True) if not here])
                 if size < self.size:
                     del law[1:]
                 drawn = sum(chance / math.comb(size + k, size) for k, chance in enumerate(law))
@@ -163,12 +163,12 @@ class AtMost(SubsetOfAvailable):
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class WaitingSubset(SubsetOfAvailable):
-    """A uniform subset takes part together once each of its members has been available.
+    """A uniformly drawn subset takes part once each of its members has been available.
 
-    Follows the FedAvg(S) of MIFA's code: ``size`` of all clients are drawn; in every round of
-    waiting nobody takes part; in the round in which the last of them has been seen all of them
-    do, also those unavailable just then; and the next subset is drawn. A run starts with a
-    fresh subset. Every client takes part equally often, whatever its availability.
+    Follows the FedAvg(S) of MIFA's code: ``size`` of all clients are drawn. While the server waits,
+    nobody takes part. In the round in which the last of them is seen, all of them take part, even
+    those unavailable just then; then the next subset is drawn. A run starts with a fresh subset.
+    Every client takes part equally often, whatever its availability.
 
     Parameters
     ----------
@@ -192,10 +192,10 @@ class WaitingSubset(SubsetOfAvailable):
 
     @cached_property
     def mean_wait(self) -> float:
-        """Mean rounds from one subset's round to the next one's, to a few roundings.
+        """Mean number of rounds between two subsets' rounds, up to a few rounding errors.
 
-        The sum over t >= 0 of the chance that a subset is not complete after t rounds; time
-        is of order N S / min p.
+        The sum over t >= 0 of the probability that a subset is not complete after t rounds;
+        computing it takes time of order N S / min p.
         """
         total, first = 0.0, 0
         least = float(self.availability.min())
@@ -233,12 +233,12 @@ class WaitingSubset(SubsetOfAvailable):
 
     @property
     def fixed_size(self) -> int | None:
-        """S if there is nothing to wait for, else None."""
+        """S if there is nothing to wait for, otherwise None."""
         return self.size if self.independent else None
 
     @property
     def n_outcomes(self) -> int:
-        """The number of subsets, and nobody where there is something to wait for."""
+        """The number of subsets, plus the empty set if there is something to wait for."""
         return self._always.n_outcomes + (not self.independent)
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
@@ -250,7 +250,7 @@ class WaitingSubset(SubsetOfAvailable):
 
     @property
     def n_states(self) -> int:
-        """Subsets, each with which of its members have been seen; some are seen at once."""
+        """One state per subset and set of its members seen so far."""
         unsure = int((self.availability < 1).sum())
         sure = self.n_clients - unsure
         return sum(
@@ -307,7 +307,7 @@ class WaitingSubset(SubsetOfAvailable):
         return UniformSubset(self.n_clients, self.size)
 
 
-def _number_there(chances: Sequence[Any]) -> list[Any]:
+def number_there(chances: Sequence[Any]) -> list[Any]:
     """Return the law of how many of some independent clients are there, in the same numbers."""
     law: list[Any] = [Fraction(1)]
     for p in chances:

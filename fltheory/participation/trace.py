@@ -25,16 +25,16 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Trace(Loop):
-    """The rounds of a record in their order; after the last comes the first.
+    """The rounds of a record in their order; after the last one the record starts again.
 
-    Each run begins at a round drawn uniformly, so that its law does not change over time and
-    the marginals are the record's shares exactly; or all begin at ``start``. There is no rate
-    of mixing: the record repeats. `as_on_off` fits chains that do not.
+    Each run begins at a round drawn uniformly, so its law does not change over time and the
+    marginals are exactly the record's shares; or all runs begin at ``start``. There is no mixing
+    rate, because the record repeats. `as_on_off` fits chains, which do not repeat.
 
     Parameters
     ----------
     recorded : array of 0 and 1, (rounds, N)
-        Who was there.
+        Who was present.
     start : int, optional
         The round that every run begins with; drawn by default.
 
@@ -53,7 +53,7 @@ class Trace(Loop):
     start: int | None
 
     def __init__(self, recorded: ArrayLike, *, start: int | None = None) -> None:
-        masks = checked_masks("recorded", recorded, shape="(rounds, N)")
+        masks = checked_masks("recorded", recorded, "rounds")
         never = np.flatnonzero(~masks.any(axis=0))
         if never.size:
             raise ValueError(
@@ -72,13 +72,13 @@ class Trace(Loop):
 
     @classmethod
     def from_csv(cls, path: Path | str, *, start: int | None = None) -> Trace:
-        """Read a line per round, of 0 and 1 between commas; there is no heading.
+        """Read one line per round, with 0 or 1 between commas and no header.
 
         Raises
         ------
         ValueError
-            If there is no such file, or for a line of another length or another entry; the
-            error gives line and column, from 1.
+            If there is no such file, a line has another length, or an entry is wrong; the error
+            gives line and column, counted from 1.
         """
         text = text_of("path must be an existing file", path)
         with io.StringIO(text, newline="") as file:
@@ -135,12 +135,12 @@ class Trace(Loop):
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) share of rounds in which a client is there."""
+        """(N,) share of rounds in which a client is present."""
         return np.asarray(self.recorded.mean(axis=0))
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of participants where it is the same in every round, else None."""
+        """The number of participants if it is the same in every round, otherwise None."""
         return same_number(self.recorded)
 
     @cached_property
@@ -151,14 +151,14 @@ class Trace(Loop):
     def as_on_off(self) -> MarkovOnOff:
         """Fit an independent two-state chain to every client, as CA-Fed's Section IV-B.
 
-        Transitions are counted around the end of the record, where as many lead to a state as
-        from it: so the fitted pi is the share of rounds, and nu the second eigenvalue of the
-        matrix of transition frequencies. Clients that are always there get nu = 0.
+        Transitions are counted around the end of the record, so each state is entered as often as
+        it is left. Hence the fitted pi is the share of rounds, and nu the second eigenvalue of the
+        matrix of transition frequencies. Clients that are always present get nu = 0.
 
         Raises
         ------
         ValueError
-            For a client that comes and goes in turn, whose chain is periodic.
+            If a client alternates between presence and absence, because its chain is periodic.
         """
         leaves = (self.recorded & ~np.roll(self.recorded, -1, axis=0)).sum(axis=0)
         there = self.recorded.sum(axis=0)
@@ -168,7 +168,7 @@ class Trace(Loop):
 
     @property
     def n_states(self) -> int:
-        """One state a recorded round."""
+        """One state per recorded round."""
         return self.n_rounds
 
     @property
@@ -177,7 +177,7 @@ class Trace(Loop):
         return self.recorded
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Play the record for ``replicas`` runs, without end."""
+        """Play the record endlessly for ``replicas`` runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         if self.start is None:
             now = rng.integers(0, self.n_rounds, size=replicas)

@@ -39,8 +39,8 @@ class UniformSubset(Process):
     Raises
     ------
     ValueError
-        If ``size`` exceeds the number of eligible clients, or ``excluded`` names a client
-        that does not exist or one twice.
+        If ``size`` exceeds the number of eligible clients, or ``excluded`` names a client that does
+        not exist, or one client twice.
 
     Examples
     --------

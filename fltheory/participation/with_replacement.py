@@ -25,10 +25,10 @@ _SUM_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class WithReplacement(Process):
-    """``draws`` draws per round, each of client k with probability p_k, independent of each other.
+    """``draws`` independent draws per round; each is client k with probability p_k.
 
     Masks are counts: how often each client was drawn, (replicas, N) of int64. Algorithms that
-    weigh a client by its count say so (``counts_draws``); others are refused by `Setting`.
+    weight a client by its count say so (``counts_draws``); `Setting` refuses others.
 
     Follows Assumption 5 (Scheme I) of Li et al. (ICLR 2020).
 
@@ -59,9 +59,7 @@ class WithReplacement(Process):
     draws: int
 
     def __init__(self, probabilities: ArrayLike, draws: int) -> None:
-        p = validation.real_array("probabilities", probabilities, shape="(N,)")
-        if p.ndim != 1 or p.size == 0:
-            raise ValueError(f"probabilities must have shape (N,), got {p.shape}")
+        p = validation.array_of("probabilities", probabilities, "N")
         if p.min() < 0 or abs(p.sum() - 1) > _SUM_TOLERANCE:
             raise ValueError(
                 f"probabilities must not be negative and must sum to one, got {tuple(p.tolist())}"
@@ -113,7 +111,7 @@ class WithReplacement(Process):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of different clients where it never varies: one draw, or one client."""
+        """The number of different clients if it never varies: one draw, or one client."""
         return 1 if self.draws == 1 or np.count_nonzero(self.probabilities) == 1 else None
 
     def _numbers(self) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ class Ball(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        If the centre is not a finite vector or the radius is not positive.
+        If the centre is not a finite vector, or the radius is not positive.
 
     Examples
     --------
@@ -44,9 +44,7 @@ class Ball(ReadOnlyArrays):
     radius: float
 
     def __init__(self, centre: ArrayLike, radius: float) -> None:
-        point = validation.real_array("centre", centre, shape="(dim,)")
-        if point.ndim != 1:
-            raise ValueError(f"centre must have shape (dim,), got {point.shape}")
+        point = validation.array_of("centre", centre, "dim")
         validation.keeps_its_digits("radius", radius)
         object.__setattr__(self, "centre", point)
         object.__setattr__(self, "radius", validation.positive("radius", radius))

@@ -23,9 +23,7 @@ def checked_target_weights(weights: ArrayLike | None, n_clients: int) -> FloatAr
     """
     if weights is None:
         return None
-    array = validation.real_array("target_weights", weights, shape=f"({n_clients},)")
-    if array.shape != (n_clients,):
-        raise ValueError(f"target_weights must have shape ({n_clients},), got {array.shape}")
+    array = validation.array_of("target_weights", weights, n_clients)
     if array.min() <= 0:
         raise ValueError(f"target_weights must be positive, got {array.min():.6g} among them")
     if abs(array.sum() - 1) > 1e-12:
@@ -55,7 +53,7 @@ class Problem(Protocol):
 
     Examples
     --------
-    Whatever the losses, a problem knows its constants and its optimum:
+    Every problem knows its constants and its optimum:
 
     >>> import fltheory as fl
     >>> problem: Problem = fl.problems.QuadraticProblem([[2.0]], [[-1.0], [3.0]])

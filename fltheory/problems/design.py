@@ -32,13 +32,13 @@ def quadratic(
 ) -> QuadraticProblem:
     """Design quadratic clients with exactly these constants.
 
-    They are hit to within the rounding of the optima that are stored: to 1e-12 unless
-    ``x_star`` lies far away in proportion to the clients' spread.
+    They are exact up to the rounding of the stored optima: to 1e-12, unless ``x_star`` is far away
+    compared with the clients' spread.
 
-    All clients share one diagonal Hessian, with eigenvalues spaced geometrically from
-    ``L`` to ``mu``. One client, of smallest weight, attains both ``sigma_G`` and
-    ``Gamma``; the others balance it, spread at random and strictly inside both limits.
-    A diagonal Hessian loses nothing for algorithms that commute with rotations.
+    All clients share one diagonal Hessian, with eigenvalues spaced geometrically from ``L`` to
+    ``mu``. One client, of smallest weight, attains both ``sigma_G`` and ``Gamma``; the others
+    balance it, spread at random and strictly inside both limits. For algorithms that commute with
+    rotations, a diagonal Hessian is no loss of generality.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def quadratic(
     Raises
     ------
     ValueError
-        If the combination is impossible; the message says which part and why.
+        If the combination is impossible; the message says which argument and why.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _check_curvatures(dim: int, L: float, mu: float) -> None:
         raise ValueError(f"mu must be at most L, got mu={mu:g} with L={L:g}")
     if dim == 1 and mu < L:
         raise ValueError(
-            f"mu must equal L when dim=1 (one curvature only), got mu={mu:g} with L={L:g}"
+            f"mu must equal L when dim=1 (there is only one curvature), got mu={mu:g} with L={L:g}"
         )
 
 
@@ -196,7 +196,7 @@ def nonconvex(
     frequency : float
         Angular frequency of the ripples.
     sigma, server_sigma : float
-        Noise of the clients' and of the server's gradients.
+        Noise of the clients' and the server's gradients.
     x_star : array, (d,), optional
         The global minimiser; the origin by default.
     seed : int
@@ -241,7 +241,4 @@ def nonconvex(
 def _checked_point(x_star: ArrayLike | None, dim: int) -> FloatArray:
     if x_star is None:
         return np.zeros(dim)
-    point = validation.real_array("x_star", x_star, shape=f"({dim},)")
-    if point.shape != (dim,):
-        raise ValueError(f"x_star must have shape ({dim},), got {point.shape}")
-    return point
+    return validation.array_of("x_star", x_star, dim)

@@ -69,14 +69,8 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
     mu: float
 
     def __init__(self, points: ArrayLike, heights: ArrayLike, *, L: float, mu: float) -> None:
-        points = validation.real_array("points", points, shape="(n_clients, n_points, dim)")
-        heights = validation.real_array("heights", heights, shape="(n_clients, n_points)")
-        if points.ndim != 3 or points.size == 0:
-            raise ValueError(
-                f"points must have shape (n_clients, n_points, dim), got {points.shape}"
-            )
-        if heights.shape != points.shape[:2]:
-            raise ValueError(f"heights must have shape {points.shape[:2]}, got {heights.shape}")
+        points = validation.array_of("points", points, "n_clients", "n_points", "dim")
+        heights = validation.array_of("heights", heights, *points.shape[:2])
         smoothness = validation.positive("L", L)
         convexity = validation.nonnegative("mu", mu)
         if convexity >= smoothness:

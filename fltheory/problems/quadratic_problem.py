@@ -52,8 +52,8 @@ class QuadraticProblem(ReadOnlyArrays):
     target_weights : array, (N,), optional
         ``alpha``, positive with sum one; uniform by default.
     noise_shares : array, (N,), optional
-        Each client's noise level over ``sigma``, which is the largest: in [0, 1], one of them 1
-        (CA-Fed's sigma_k is ``sigma`` times them). Clients are equally noisy by default.
+        Each client's noise level divided by ``sigma``, the largest one: numbers in [0, 1], one of
+        them 1 (CA-Fed's sigma_k is ``sigma`` times these). Clients are equally noisy by default.
 
     Raises
     ------
@@ -87,9 +87,7 @@ class QuadraticProblem(ReadOnlyArrays):
         target_weights: ArrayLike | None = None,
         noise_shares: ArrayLike | None = None,
     ) -> None:
-        optima = validation.real_array("optima", optima, shape="(n_clients, dim)")
-        if optima.ndim != 2 or optima.size == 0:
-            raise ValueError(f"optima must have shape (n_clients, dim), got {optima.shape}")
+        optima = validation.array_of("optima", optima, "n_clients", "dim")
         n_clients, dim = optima.shape
         validation.keeps_its_digits("sigma", sigma)
         validation.keeps_its_digits("server_sigma", server_sigma)
@@ -121,7 +119,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @cached_property
     def alpha(self) -> FloatArray:
-        """(N,) target weights, uniform where none were given."""
+        """(N,) target weights, uniform if none were given."""
         return weights_or_uniform(self.target_weights, self.n_clients)
 
     @property
@@ -143,7 +141,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @cached_property
     def inverse_hessians(self) -> FloatArray:
-        """The Hessians' inverses, in their shape."""
+        """The Hessians' inverses, in the same shape."""
         values, vectors = self.eigenbasis
         return from_eigenbasis(1.0 / values, vectors)
 
@@ -169,11 +167,12 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @cached_property
     def x_star_error(self) -> float:
-        """Bound on how far ``x_star`` is from the optimum of the numbers as they were written.
+        """Bound on the distance of ``x_star`` from the optimum for the decimals as written.
 
-        The gradient of F there is at most what it was computed to be, and what was lost in that:
-        a few roundings of each product of a Hessian and a difference, both of numbers that stand
-        for their decimals. Divided by a lower bound on the curvature of F, that is the distance.
+        The gradient of F at ``x_star`` is at most its computed value plus the rounding error of
+        computing it: a few roundings of each product of a Hessian and a difference, including the
+        rounding of decimals to floats. Divided by a lower bound on the curvature of F, this bounds
+        the distance.
         """
         unit = float(np.finfo(np.float64).eps)
         pull, lost = np.zeros(self.dim), 0.0
@@ -201,7 +200,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @property
     def gradient_split(self) -> GradientSplit:
-        """All of a gradient is affine."""
+        """The whole gradient is affine."""
         shape = (self.n_clients, self.dim, self.dim)
         hessians = np.broadcast_to(self.hessians, shape)
         return GradientSplit(hessians, self.gradients_at_optimum, self.mean_hessian, 0.0)
@@ -218,7 +217,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @cached_property
     def client_minima(self) -> FloatArray:
-        """(N,) minimum of each client's loss: zero, as the losses carry no constant."""
+        """(N,) minimum of each client's loss: zero, because the losses have no constant term."""
         return np.asarray(0 * self.alpha)
 
     @cached_property
@@ -298,9 +297,7 @@ def quadratic_for(what: str, problem: Any) -> QuadraticProblem:
 def _checked_shares(noise_shares: ArrayLike | None, n_clients: int) -> FloatArray | None:
     if noise_shares is None:
         return None
-    shares = validation.one_each("noise_shares", noise_shares)
-    if shares.shape != (n_clients,):
-        raise ValueError(f"noise_shares must have shape ({n_clients},), got {shares.shape}")
+    shares = validation.array_of("noise_shares", noise_shares, n_clients)
     if shares.min() < 0 or shares.max() != 1:
         raise ValueError(
             f"noise_shares must be in [0, 1], the largest of them 1, got {shares.tolist()}"

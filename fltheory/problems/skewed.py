@@ -17,7 +17,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class SkewedProblem(TiltedProblem):
-    """Clients whose common loss has a third derivative: the one of Tang and Peng's (17), and more.
+    """Clients whose common loss has a nonzero third derivative, such as Tang and Peng's (17).
 
     ``f'(x) = a x + c w (log cosh(x/w + s) - log cosh s)``, with x counted from the minimiser, so
     that ``f'' = a + c tanh(x/w + s)`` is between ``a - c`` and ``a + c``; tilts cancel.
@@ -29,20 +29,20 @@ class SkewedProblem(TiltedProblem):
     curvature, skew, width : float
         a, c and w, all positive, c less than a.
     shift : float
-        s. The fourth derivative at the minimiser is zero where s is.
+        s. The fourth derivative at the minimiser is zero if s is zero.
     x_star : array, (1,)
     sigma, server_sigma : float
         Levels of the gradients' noise.
     lean : float
-        Shape of the noise that the theorem assumes: its values are ``sigma lean`` and
-        ``-sigma/lean``, with mean zero and variance ``sigma^2``. Runs of the package draw Gaussian
-        noise, of that variance.
+        Shape of the noise that the theorem assumes: its two values are ``sigma lean`` and
+        ``-sigma/lean``, with mean zero and variance ``sigma^2``. The package's runs draw Gaussian
+        noise of the same variance.
     target_weights : array, (N,), optional
 
     Raises
     ------
     ValueError
-        For wrong shapes, NaN, constants out of range, or tilts that do not cancel.
+        If a shape is wrong, a number is NaN, a constant is out of range, or tilts do not cancel.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class SkewedProblem(TiltedProblem):
 
     @property
     def largest_noise(self) -> float:
-        """What the noise of a gradient never exceeds, as the theorem takes it."""
+        """The largest noise of a gradient that the theorem assumes."""
         return self.sigma * max(self.lean, 1 / self.lean)
 
     def slopes(self, count: int) -> tuple[Fraction, ...]:
@@ -124,7 +124,7 @@ class SkewedProblem(TiltedProblem):
         return (found[0] + as_fraction(self.curvature), *found[1:])
 
     def noise_moments(self, count: int) -> tuple[Fraction, ...]:
-        """Return ``E e, E e^2, ..`` of the noise of a client's gradient."""
+        """Return ``E e, E e^2, ..``, the moments of the noise e of a client's gradient."""
         sigma, lean = as_fraction(self.sigma), as_fraction(self.lean)
         up = 1 / (1 + lean**2)
         values = sigma * lean, -sigma / lean

@@ -51,12 +51,8 @@ class TiltedProblem(ReadOnlyArrays, ABC):
         **shape: float,
     ) -> None:
         """Set the fields once they are checked; the numbers that shape F must be positive."""
-        tilts = validation.real_array("tilts", tilts, shape="(n_clients, dim)")
-        if tilts.ndim != 2 or tilts.size == 0:
-            raise ValueError(f"tilts must have shape (n_clients, dim), got {tilts.shape}")
-        point = validation.real_array("x_star", x_star, shape=f"({tilts.shape[1]},)")
-        if point.shape != tilts.shape[1:]:
-            raise ValueError(f"x_star must have shape {tilts.shape[1:]}, got {point.shape}")
+        tilts = validation.array_of("tilts", tilts, "n_clients", "dim")
+        point = validation.array_of("x_star", x_star, tilts.shape[1])
         fields = {
             "tilts": tilts,
             **{name: validation.positive(name, value) for name, value in shape.items()},
@@ -158,7 +154,7 @@ class LogCoshProblem(TiltedProblem):
     tilts : array, (N, d)
         ``t_i``, whose target-weighted sum must vanish.
     curvature, width : float
-        ``a`` and ``w``, both positive: the curvature at x*, and how far the bowl reaches.
+        ``a`` and ``w``, both positive: the curvature at x*, and the width of the bowl.
     x_star : array, (d,)
         The minimiser of F.
     sigma, server_sigma : float
@@ -168,7 +164,7 @@ class LogCoshProblem(TiltedProblem):
     Raises
     ------
     ValueError
-        For wrong shapes, NaN, constants out of range, or tilts that do not cancel.
+        If a shape is wrong, a number is NaN, a constant is out of range, or tilts do not cancel.
 
     Examples
     --------
@@ -218,7 +214,7 @@ class LogCoshProblem(TiltedProblem):
 
     @property
     def bowl(self) -> tuple[float, float]:
-        """No affine part: the gradient is bounded."""
+        """There is no affine part: the gradient is bounded."""
         return 0.0, self.largest_gradient
 
     def loss(self, x: FloatArray) -> FloatArray:
@@ -259,7 +255,7 @@ class RippledProblem(TiltedProblem):
     Raises
     ------
     ValueError
-        For wrong shapes, NaN, constants out of range, or tilts that do not cancel.
+        If a shape is wrong, a number is NaN, a constant is out of range, or tilts do not cancel.
 
     Examples
     --------
@@ -310,7 +306,7 @@ class RippledProblem(TiltedProblem):
 
     @property
     def mu(self) -> float:
-        """The infimum of the curvature: negative where the clients are nonconvex."""
+        """The infimum of the curvature: negative if the clients are nonconvex."""
         return self.curvature - self.amplitude * self.frequency**2
 
     @property

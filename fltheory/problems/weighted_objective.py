@@ -51,9 +51,7 @@ class WeightedObjective(ReadOnlyArrays):
             object.__setattr__(self, "problem", problem)
             object.__setattr__(self, "weights", weights)
             return
-        array = validation.real_array("weights", weights, shape=f"({problem.n_clients},)")
-        if array.shape != (problem.n_clients,):
-            raise ValueError(f"weights must have shape ({problem.n_clients},), got {array.shape}")
+        array = validation.array_of("weights", weights, problem.n_clients)
         if array.min() < 0 or abs(array.sum() - 1) > 1e-12:
             raise ValueError(
                 "weights must not be negative and sum to 1, got a smallest of "

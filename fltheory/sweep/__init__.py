@@ -1,4 +1,4 @@
-"""Sweeps: statements over grids and random draws of settings, row by row into a store."""
+"""Sweeps: statements over grids and random draws of settings, saved row by row in a store."""
 
 from fltheory.sweep.design import read_sweep
 from fltheory.sweep.running import sweep

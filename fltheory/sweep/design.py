@@ -171,13 +171,13 @@ class Design:
 
 
 def read_sweep(path: Path | str) -> Design:
-    """Read what a sweep goes over from a TOML file.
+    """Read the design of a sweep from a TOML file.
 
     Raises
     ------
     ValueError
-        If there is no such file, it is not TOML, or says something unknown or too little. The
-        message begins with the file's name.
+        If there is no such file, it is not TOML, or an entry is unknown or missing. The message
+        begins with the file's name.
 
     Examples
     --------

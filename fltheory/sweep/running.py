@@ -51,8 +51,8 @@ class SweepRun:
         """How many cells are missing, and why one of them is, in a line."""
         cell, why = self.failures[0]
         return (
-            f"{len(self.failures)} more could not be checked, and are tried again by the same "
-            f"command; one: {cell.statement} {cell.reading}: {why}"
+            f"{len(self.failures)} more could not be checked; the same command tries them again; "
+            f"for example {cell.statement} {cell.reading}: {why}"
         )
 
 
@@ -66,10 +66,10 @@ def sweep(
     in_flight: int | None = None,
     progress: Progress | None = None,
 ) -> SweepRun:
-    """Check the cells that the store does not hold, and keep each row as soon as it is there.
+    """Check the cells that are not in the store yet, and store each row as soon as it is ready.
 
-    Cells are taken in random order, and looked up in the store just before, so that several sweeps
-    into one store rarely do the same cell.
+    Cells are checked in random order, and looked up in the store just before, so several sweeps
+    that share a store rarely check the same cell.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def sweep(
     processes : int, optional
         By default as many as this process may use processors; with 1, cells run in this process.
     executor : concurrent.futures.Executor, optional
-        What runs the cells instead, e.g. ``Client.get_executor()`` of Dask.
+        Runs the cells instead, e.g. Dask's ``Client.get_executor()``.
     in_flight : int, optional
-        How many settings may run or wait at a time; a kill loses these. Four for each process, 64
-        in another executor, by default.
+        How many settings may run or wait at a time; a kill loses these. By default four for each
+        process, or 64 with another executor.
     progress : callable, optional
         Called with (cells done, cells, the one last done).
 
@@ -92,7 +92,7 @@ def sweep(
     Raises
     ------
     StoreError
-        If the store can no longer be written; it keeps what it has.
+        If the store can no longer be written to; it keeps what it has.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class RunningTasks:
                     cells.append(cell)
                 seen.add(key)
             if len(cells) < len(task.cells):
-                self._tell(len(task.cells) - len(cells), "in the store already")
+                self._tell(len(task.cells) - len(cells), "already in the store")
             if cells:
                 yield replace(task, cells=tuple(cells))
 

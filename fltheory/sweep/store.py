@@ -41,7 +41,7 @@ class StoreError(ValueError):
 
 
 class Store:
-    """Rows of cells in a file; several processes may write to it at once.
+    """A file with one row per cell; several processes may write to it at once.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class Store:
     Raises
     ------
     StoreError
-        If the file does not exist, is no store, is damaged or of a newer version, or stays locked
-        by others for seconds. Nothing is written to it then.
+        If the file does not exist, is not a store, is damaged or has a newer version, or stays
+        locked by others for seconds. Nothing is then written to it.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Store:
             return int(self._connection.execute("SELECT count(*) FROM cells").fetchone()[0])
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Keep rows, all or none; one whose cell is there already is left as it is."""
+        """Store all rows or none; a row whose cell is already stored is left as it is."""
         with self._in_a_line():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -117,7 +117,7 @@ class Store:
                 raise
 
     def rows(self) -> Iterator[tuple[Row, str]]:
-        """Yield every row and when it was written, in the order of their keys."""
+        """Yield every row and the time when it was written, in the order of their keys."""
         with self._in_a_line():
             asked = f"SELECT {self._names}, written FROM cells ORDER BY key"
             for *values, written in self._connection.execute(asked):
@@ -237,7 +237,7 @@ class Store:
 
 
 _MEANINGS: dict[str, str] = {
-    "file is not a database": "no file of fltheory sweep; nothing was written",
+    "file is not a database": "not a file of fltheory sweep; nothing was written",
     "database disk image is malformed": "the store is damaged; nothing was written",
     "database is locked": "the store is locked by another program",
     "database or disk is full": "the disk is full; what was written before is kept",

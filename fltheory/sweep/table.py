@@ -93,9 +93,9 @@ class Condition:
 def read_results(
     path: str | Path, *, where: Sequence[str] = (), clock: bool = False
 ) -> pd.DataFrame:
-    """Return the rows of a store as a table, one row per cell, sorted by what they are about.
+    """Return the rows of a store as a table, one row per cell, sorted by statement and setting.
 
-    Their kind, and parts of the setting, are left out where they are the same in all rows. An
+    The kind of cell, and parts of the setting, are left out if they are the same in all rows. An
     uninterrupted sweep and one that was killed and resumed give the same table.
 
     Parameters
@@ -110,12 +110,12 @@ def read_results(
     Raises
     ------
     ValueError
-        If there is no such store, or a condition names no column of it, or compares a text with a
+        If there is no such store, a condition names a column that it lacks, or compares text with a
         number.
 
     Examples
     --------
-    Of a store that holds nothing yet; see `sweep` for one that does:
+    An empty store; see `sweep` for one with rows:
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

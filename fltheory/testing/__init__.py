@@ -2,7 +2,7 @@
 
 ``pytest --fltheory my_theorem.py`` makes a test of each statement in each of its regimes; see
 `fltheory.testing.pytest_plugin`. `check_algorithm` checks an implementation of an algorithm
-against its paper, law by law. Nothing here takes time to import.
+against its paper, law by law. Importing this module is quick.
 """
 
 from __future__ import annotations

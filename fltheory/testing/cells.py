@@ -25,13 +25,13 @@ def each_cell(*beginnings: str) -> pytest.MarkDecorator:
     Parameters
     ----------
     *beginnings : str
-        Ids, or what ids begin with before a slash; without any, every registered statement.
-        Theorems of your own must have been loaded before: `fltheory.theorems.load`.
+        Ids, or their part before a slash; without any, every registered statement. Load your own
+        theorems before: `fltheory.theorems.load`.
 
     Raises
     ------
     ValueError
-        If no registered statement begins so; the message lists the near ones.
+        If no registered id matches; the message lists similar ones.
 
     Examples
     --------

@@ -71,8 +71,8 @@ class Correction:
     @property
     def left_out(self) -> tuple[Hypothesis, ...]:
         """Printed hypotheses that the corrected statement has in no form."""
-        kept = {h.name for h in hypotheses_of(self.corrected)}
-        return tuple(h for h in hypotheses_of(self.printed) if h.name not in kept)
+        kept = {h.name for h in self.corrected.conditions}
+        return tuple(h for h in self.printed.conditions if h.name not in kept)
 
 
 def correction(identifier: str) -> Correction:
@@ -116,19 +116,13 @@ def _changes(printed: Statement, corrected: Statement) -> tuple[Change, ...]:
     )
 
 
-def hypotheses_of(statement: Statement) -> tuple[Hypothesis, ...]:
-    """Return all conditions of a statement, those of its basis first."""
-    further = (h for assertion in statement.assertions for h in assertion.hypotheses)
-    return (*statement.basis.hypotheses, *further)
-
-
 def parts_of(statement: Statement) -> frozenset[sp.Basic]:
     """Return a statement's conditions, left sides, summands of right sides, and definitions."""
     rights: Iterable[sp.Expr] = (assertion.right for assertion in statement.assertions)
     summands = (term for right in rights for term in sp.Add.make_args(right))
     lefts = (left_part(assertion) for assertion in statement.assertions)
     defined = (definition_part(*item) for item in statement.basis.definitions.items())
-    conditions = (h.condition for h in hypotheses_of(statement))
+    conditions = (h.condition for h in statement.conditions)
     return frozenset((*conditions, *lefts, *summands, *defined))
 
 

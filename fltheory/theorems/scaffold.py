@@ -32,11 +32,10 @@ from fltheory.derivations.derivation import Derivation, Implied, Step, deferred
 from fltheory.engines import Setting
 from fltheory.exact_or_float import powers
 from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.grammar.own_run import JUST_BELOW, OwnRun, strong_convexity
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, Weight
-from fltheory.grammar.regime import coupled
+from fltheory.grammar.regime import JUST_BELOW, OwnRun, coupled, strong_convexity
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
 from fltheory.numbers.of_setting import value_in

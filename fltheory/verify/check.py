@@ -37,18 +37,18 @@ def check(
 ) -> Verdict:
     """Check whether a statement applies on a setting, and whether its bound holds there.
 
-    The truth is computed by the exact engine where a round is affine, and sampled elsewhere.
+    The truth is computed by the exact engine if a round is affine, and sampled otherwise.
     Hypotheses that depend on the trajectory are evaluated on it.
 
     Parameters
     ----------
     theorem : Statement, or str
-        From `fltheory.theorems.get`, or one of your own; or the id of a printed one.
+        From `fltheory.theorems.get`, or your own; or the id of a printed one.
     setting : Setting, or LearningSetting for a statement on learnability
     replicas, seed : int
-        For sampling, where it is needed.
+        For sampling, if it is needed.
     error_probability : float
-        Allowed for all sampled intervals of this check together.
+        The probability that any sampled interval of this check is wrong.
 
     Returns
     -------
@@ -57,8 +57,8 @@ def check(
     Raises
     ------
     ValueError
-        If the theorem is not about such a setting at all (e.g. another algorithm), or
-        there is none of this id.
+        If the theorem is not about such a setting at all (e.g. another algorithm), or the id does
+        not exist.
 
     Examples
     --------
@@ -89,19 +89,20 @@ def curve(
 ) -> BoundCurve:
     """Follow a statement's two sides: over rounds, a parameter, cases, or its own variable.
 
-    *Over rounds*, of one run: of an inequality, where a setting is given. Step sizes stay those of
+    *Over the rounds of one run*: for an inequality, if a setting is given. Step sizes stay those of
     the setting; only the number of rounds changes. Numbers of rounds to which the theorem does not
-    apply are left out. If the truth of the whole run can only be sampled, verdicts rest on that
-    sample; the truth of the first rounds is still computed as far as an enumeration reaches.
+    apply are left out. If the truth of the whole run can only be sampled, verdicts are based on
+    that sample; the truth of the first rounds is still computed, as far as they can be enumerated.
 
-    *Over its own variable*: of a claimed order, direction or decay, where a setting is given; there
+    *Over its own variable*: for a claimed order, direction or decay, if a setting is given; there
     is one verdict for all values. The claimed order is a line through the truth at the beginning of
     the last decade, over which slopes are fitted, or at the first value for a `DecayClaim`, whose
     slope is fitted over all values. For a claimed direction the line is the previous truth, which
-    the next one is claimed to pass. Of several orders the one that decides the verdict is followed.
+    the next one is claimed to pass. If there are several orders, the one that decides the verdict
+    is followed.
 
-    *Over a parameter*: where a function and ``values`` are given. *Over cases*: for named cases,
-    such as choices of weights.
+    *Over a parameter*: if a function and ``values`` are given. *Over cases*: for named cases, such
+    as choices of weights.
 
     Parameters
     ----------
@@ -111,26 +112,26 @@ def curve(
     values : sequence of float, optional
         Of the parameter, for a callable.
     variable : str, optional
-        What rounds, or the parameter, are called on the axis, mathematics between dollars; the
+        The axis label for rounds, or the parameter, with mathematics between dollars; the
         statement's own T or R by default.
     bound : bool
-        Without it, only the quantity is followed, over the rounds of a run to which the theorem
-        need not apply, for comparison: there is no verdict.
+        If False, only the quantity is followed, over the rounds of a run to which the theorem need
+        not apply, for comparison: there is no verdict.
     points : int
-        Numbers of rounds to look at, at least 2, evenly spread over the logarithm.
+        How many numbers of rounds to look at, at least 2, evenly spaced on a logarithmic scale.
     replicas, seed : int
-        For sampling; with 0 replicas nothing is sampled where the truth can be computed. A claim
-        that needs no run is sampled if its quantity says how.
+        For sampling; with 0 replicas nothing is sampled if the truth can be computed. A claim that
+        needs no run is sampled if its quantity says how.
     sampled_rounds : int, optional
-        Sample so many of the first rounds only, where the truth can be computed.
+        Sample only this many of the first rounds, if the truth can be computed.
     parts : mapping of str to sympy expression, optional
         Terms of the bound to follow as well.
 
     Raises
     ------
     ValueError
-        For a statement that is not of the kind asked for, a number out of range, no values, or a
-        setting of which the theorem does not speak at all.
+        If the statement is not of the required kind, a number is out of range, there are no values,
+        or the theorem is not about such a setting at all.
 
     Examples
     --------
@@ -140,7 +141,7 @@ def curve(
     >>> followed.verdict, followed.values.tolist()
     ('HOLDS', [1.0, 17.0, 300.0])
 
-    Beside it, another algorithm's run:
+    Another algorithm's run, for comparison:
 
     >>> other = theorems.get("scaffold/strongly-convex").regimes["uniform sampling"].setting
     >>> curve(theorem, other, bound=False, points=2, replicas=0).verdict

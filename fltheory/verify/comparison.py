@@ -92,22 +92,22 @@ def compare(
 ) -> SideBySide:
     """Compare all statements about a setting, to see whose theory is the tightest.
 
-    Orders and directions say nothing of a single setting, and are left out.
+    Orders and directions say nothing about a single setting, and are left out.
 
     Parameters
     ----------
     setting : Setting
     statements : sequence of Statement, optional
-        Every registered one about a run by default, in every reading.
+        By default all registered ones about a run, in every reading.
     replicas, seed : int
-        For sampling, where it is needed.
+        For sampling, if it is needed.
     progress : callable, optional
         Called with (statements done, statements, name of the next).
 
     Raises
     ------
     ValueError
-        If no statement is left that could speak of a setting.
+        If no statement is left that could apply to a setting.
 
     Examples
     --------
@@ -149,6 +149,16 @@ def _answer(statement: Statement, setting: Setting, sampling: Sampling) -> Answe
         return Answer(statement, statement.verdict(setting, sampling))
     except ValueError as error:
         return Answer(statement, None, str(error))
+
+
+def by_reason(silent: Sequence[Answer]) -> Mapping[str, list[str]]:
+    """Return the names of statements that do not speak of a setting, by the reason why not."""
+    found: dict[str, list[str]] = {}
+    for answer in silent:
+        # What was got instead is the setting's, which the reader has.
+        reason = answer.reason.split(", got ")[0]
+        found.setdefault(reason, []).append(answer.statement.name)
+    return found
 
 
 def _place(answer: Answer) -> tuple[int, float, str]:
@@ -237,6 +247,7 @@ def _dissimilarity(setting: Setting) -> float:
 OneMeasure: TypeAlias = Literal["loss", "distance"]
 MEASURES: tuple[OneMeasure, ...] = get_args(OneMeasure)
 FIELDS: Mapping[OneMeasure, str] = {"loss": "excess_loss", "distance": "squared_distance"}
+MEASURED: Mapping[OneMeasure, str] = {"loss": "E F - F*", "distance": "E||x - x*||^2"}
 _FACTORS: Mapping[tuple[str, OneMeasure], tuple[str, Callable[[float, float], float]]] = {
     ("excess_loss", "loss"): ("", lambda L, mu: 1.0),
     ("squared_distance", "loss"): ("times L/2", lambda L, mu: L / 2),
@@ -365,7 +376,7 @@ def at_own_steps(
     points : int
         Numbers of rounds up to the setting's to look at.
     replicas, seed : int
-        For sampling, where it is needed.
+        For sampling, if it is needed.
     progress : callable, optional
         Called with (statements done, statements, name of the next).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,14 +16,13 @@ from fltheory.engines.measured_run import Bracket, MeasuredProblem
 from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.truths import Sampling, Truth
 from fltheory.evidence.verdict import Grade, HypothesisCheck, Outcome
+from fltheory.long_work.progress import Progress
 from fltheory.theorems import Theorem
 from fltheory.theorems.sa_fl.symbols import L
 
 if TYPE_CHECKING:
     from fltheory.hardware.theory_runs import Premise, TheoryRun
     from fltheory.hardware.training.experiment import Experiment
-
-Progress = Callable[[int, int, str], None]
 
 _LARGEST_L = 1e9
 
@@ -106,7 +105,9 @@ def check_on_hardware(
     sampling = Sampling(run.measured.trajectory.replicas or 0, 0, error_probability)
     truth = Truth(run.measured.trajectory, Grade.STATISTICAL, sampling)
     smoothness = _coupled_smoothness(theorem, run)
-    low, high = (_compare(theorem, run, truth, smoothness, end) for end in ("low", "high"))
+    low, high = (
+        theorem.compared_with(truth, _setting(run, smoothness, end)) for end in ("low", "high")
+    )
     return HardwareVerdict(
         theorem.id,
         theorem.reading,
@@ -198,12 +199,6 @@ def _measurable(statement: Statement) -> Theorem:
             f"{statement.id}"
         )
     return cast("Theorem", statement)
-
-
-def _compare(
-    theorem: Theorem, run: TheoryRun, truth: Truth, smoothness: float, end: str
-) -> Comparison:
-    return theorem.compared_with(truth, _setting(run, smoothness, end))
 
 
 def _setting(run: TheoryRun, smoothness: float, end: str) -> Setting:

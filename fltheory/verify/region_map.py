@@ -40,14 +40,12 @@ class MapAxis:
 
     def __post_init__(self) -> None:
         validation.text("name", self.name)
-        values = validation.real_array("values", self.values, shape="(n,)")
-        if values.ndim != 1 or values.size == 0:
-            raise ValueError(f"values must have shape (n,) with n >= 1, got {values.shape}")
+        validation.array_of("values", self.values, "n")
 
     def with_points(self, points: int) -> MapAxis:
-        """Return an axis over the same range with so many values, spaced as these are.
+        """Return an axis over the same range with this many values, spaced like these.
 
-        Whole numbers stay whole, so that there may be fewer.
+        Whole numbers stay whole, so there may be fewer.
 
         Examples
         --------
@@ -228,36 +226,30 @@ def _safari(setting: Setting, name: str) -> Safari:
     return setting.algorithm
 
 
-def _with_algorithm(setting: Setting, algorithm: Safari) -> Setting:
-    return Setting(algorithm, setting.problem, setting.participation, setting.rounds, setting.x0)
-
-
 def _vary_q(setting: Setting, value: float) -> Setting:
-    return _with_algorithm(setting, replace(_safari(setting, "q"), q=value))
+    return replace(setting, algorithm=replace(_safari(setting, "q"), q=value))
 
 
 def _vary_rounds(setting: Setting, value: float) -> Setting:
-    return Setting(
-        setting.algorithm, setting.problem, setting.participation, int(value), setting.x0
-    )
+    return replace(setting, rounds=int(value))
 
 
 def _vary_local_steps(setting: Setting, value: float) -> Setting:
     safari = _safari(setting, "local_steps")
     client_lr = safari.client_lr * safari.local_steps / value
-    return _with_algorithm(setting, replace(safari, local_steps=int(value), client_lr=client_lr))
+    varied = replace(safari, local_steps=int(value), client_lr=client_lr)
+    return replace(setting, algorithm=varied)
 
 
 def _vary_step(setting: Setting, value: float) -> Setting:
     safari = _safari(setting, "step")
     scaled = replace(safari, client_lr=value * safari.client_lr, assist_lr=value * safari.assist_lr)
-    return _with_algorithm(setting, scaled)
+    return replace(setting, algorithm=scaled)
 
 
 def _vary_distance(setting: Setting, value: float) -> Setting:
     x_star = setting.problem.x_star
-    x0 = x_star + value * (setting.x0 - x_star)
-    return Setting(setting.algorithm, setting.problem, setting.participation, setting.rounds, x0)
+    return replace(setting, x0=x_star + value * (setting.x0 - x_star))
 
 
 def _vary_heterogeneity(setting: Setting, value: float) -> Setting:
@@ -265,7 +257,7 @@ def _vary_heterogeneity(setting: Setting, value: float) -> Setting:
     if not isinstance(problem, QuadraticProblem):
         raise ValueError(f"heterogeneity must belong to a QuadraticProblem, got {problem!r}")
     spread = replace(problem, optima=problem.x_star + value * (problem.optima - problem.x_star))
-    return Setting(setting.algorithm, spread, setting.participation, setting.rounds, setting.x0)
+    return replace(setting, problem=spread)
 
 
 def _factors(setting: Setting) -> tuple[float, ...]:
@@ -294,7 +286,7 @@ _PARAMETERS: Mapping[
     "step": ("factor on both step sizes", _vary_step, _factors),
     "distance": ("factor on x0 - x*", _vary_distance, _factors),
     "heterogeneity": (
-        "factor on the clients' optima, so on sigma_G",
+        "factor on the clients' optima, and so on sigma_G",
         _vary_heterogeneity,
         _factors,
     ),
@@ -362,17 +354,17 @@ def map_region(
     ----------
     theorem : Theorem
     setting : Setting or Family
-        What stays as it is; of a family the other parameters' defaults.
+        What is kept fixed; for a family, the other parameters have their defaults.
     x, y : MapAxis
-        Parameters: the family's, or of a setting see `parameters` and `varied`.
+        Parameters of the family, or of the setting (see `parameters` and `varied`).
     progress : callable, optional
         Called with (cells done, cells, name of the next cell).
 
     Raises
     ------
     ValueError
-        For a claimed order, a parameter that does not exist or that the setting does not
-        have, twice the same one, or a value out of range.
+        If the theorem is a claimed order, a parameter does not exist or the setting does not have
+        it, both axes have the same one, or a value is out of range.
 
     Examples
     --------

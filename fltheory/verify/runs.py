@@ -108,7 +108,7 @@ class Cell:
     @property
     def weight(self) -> Weight | None:
         """The weight of the heaviest fault that it shows, None where it shows none."""
-        return Weight.heaviest(fault.weight for fault in self.faults) if self.faults else None
+        return Weight.heaviest(fault.weight for fault in self.faults)
 
     @property
     def record(self) -> Record:
@@ -139,25 +139,25 @@ def check_regimes(
     ----------
     statements : sequence of Statement
     replicas, seed : int
-        For sampling, where it is needed.
+        For sampling, if it is needed.
     family_error_probability : float
-        Allowed for all sampled intervals of the whole table together; each cell gets an
+        The probability that any sampled interval of the whole table is wrong; each cell gets an
         equal share.
     processes : int, optional
         How many processes share the work; None for as many as there are processors. With more than
         one, statements must be registered.
     executor : concurrent.futures.Executor, optional
-        What runs them instead, e.g. ``Client.get_executor()`` of Dask; of registered statements.
+        Runs them instead, e.g. Dask's ``Client.get_executor()``; statements must be registered.
     progress : callable, optional
-        Called with (cells done, cells, name of the next cell, or of the last where several
+        Called with (cells done, cells, name of the next cell, or of the last one if several
         processes share the work).
     curves : bool
-        Whether cells have their curves, for a report: shorter runs have constants of their own.
+        Whether to add curves to the cells, for a report; shorter runs have their own constants.
 
     Raises
     ------
     ValueError
-        If the number of a symbol is none.
+        If a symbol's number is not a number.
 
     Examples
     --------

@@ -181,15 +181,8 @@ def for_clients(
     """
     for name in clients:
         validation.text("clients", name)
-    pi = validation.real_array("availability", availability, shape=f"({len(clients)},)")
-    raw = np.ones(len(clients)) if sizes is None else sizes
-    size = validation.real_array("sizes", raw, shape=f"({len(clients)},)")
-    for name, values in (("availability", pi), ("sizes", size)):
-        if values.shape != (len(clients),):
-            raise ValueError(f"{name} must have shape ({len(clients)},), got {values.shape}")
-    if (size <= 0).any():
-        place = int(np.flatnonzero(size <= 0)[0])
-        raise ValueError(f"sizes must be positive, got {size[place]:g} for {clients[place]!r}")
+    pi = validation.array_of("availability", availability, len(clients))
+    size = checked_sizes(sizes, clients)
     if ((pi < 0) | (pi > 1)).any():
         place = int(np.flatnonzero((pi < 0) | (pi > 1))[0])
         raise ValueError(
@@ -206,6 +199,22 @@ def for_clients(
     weights, importance = np.zeros_like(pi), np.zeros_like(pi)
     weights[there], importance[there] = solution.q, solution.p
     return ClientWeights(tuple(clients), pi, alpha, weights, importance, problem, solution)
+
+
+def checked_sizes(sizes: ArrayLike | None, clients: Sequence[str]) -> FloatArray:
+    """Return how much data each client has, alike where nothing is given.
+
+    Raises
+    ------
+    ValueError
+        For another number of clients, or one that has none; the error names it.
+    """
+    raw = np.ones(len(clients)) if sizes is None else sizes
+    found = validation.array_of("sizes", raw, len(clients))
+    if (found <= 0).any():
+        place = int(np.flatnonzero(found <= 0)[0])
+        raise ValueError(f"sizes must be positive, got {found[place]:g} for {clients[place]!r}")
+    return found
 
 
 def of_problem(problem: TradeOff, method: Choice = "auto") -> ClientWeights:

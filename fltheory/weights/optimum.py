@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
@@ -153,9 +152,6 @@ def optimal(
     validation.one_of("objective", objective, get_args(Objective))
     if isinstance(availability, TradeOff):
         return _OBJECTIVES[objective](availability, method)
-    if target_weights is None:
-        size = validation.real_array("availability", availability, shape="(N,)").size
-        target_weights = np.full(size, 1.0 / max(size, 1))
     price = 0.0 if objective == "convergence" else bias
     problem = TradeOff(availability, target_weights, a=a, b=b, bias=price, total=total)
     return _OBJECTIVES[objective](problem, method)

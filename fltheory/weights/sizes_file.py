@@ -49,7 +49,7 @@ def read_sizes(path: Path | str, log: AvailabilityLog) -> tuple[AvailabilityLog,
         more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
         named = ", ".join(map(repr, without[:_MOST_NAMED]))
         raise ValueError(
-            f"{path}: every client of the log must have a size, none for {named}{more}"
+            f"{path}: every client of the log must have a size, got none for {named}{more}"
         )
     clients = list(dict.fromkeys([*log.clients, *sizes]))
     found = np.array([sizes[name] for name in clients])
@@ -77,7 +77,7 @@ def _read(lines: io.StringIO) -> dict[str, float]:
         if not name:
             raise ValueError(f"{here}: client must be a name, got none")
         if name in sizes:
-            raise ValueError(f"{here}: client {name!r} must appear once, got it again")
+            raise ValueError(f"{here}: client {name!r} must appear once, got it twice")
         sizes[name] = _size(here, text)
     return sizes
 
@@ -109,7 +109,4 @@ def read_trade_off(path: Path) -> TradeOff:
     """
     fields = toml_of("file must be an existing file", path)
     check_names("the file", fields, (*_REQUIRED, *_DEFAULTED), _REQUIRED)
-    if "target_weights" not in fields:
-        n_clients = validation.real_array("availability", fields["availability"], shape="(N,)").size
-        fields["target_weights"] = np.full(n_clients, 1.0 / max(n_clients, 1))
-    return TradeOff(**fields)
+    return TradeOff(**{"target_weights": None, **fields})

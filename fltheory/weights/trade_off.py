@@ -58,7 +58,7 @@ class TradeOff(ReadOnlyArrays):
     def __init__(
         self,
         availability: ArrayLike,
-        target_weights: ArrayLike,
+        target_weights: ArrayLike | None,
         *,
         a: ArrayLike,
         b: float,
@@ -66,7 +66,9 @@ class TradeOff(ReadOnlyArrays):
         total: float = 1.0,
     ) -> None:
         pi = validation.one_each("availability", availability)
-        alpha = _one_per_client("target_weights", target_weights, pi.size)
+        equal = np.full(pi.size, 1.0 / pi.size)
+        given = equal if target_weights is None else target_weights
+        alpha = _one_per_client("target_weights", given, pi.size)
         fields = {
             "target_weights": alpha,
             "a": _one_per_client("a", a, pi.size, scalar=True),
@@ -209,11 +211,7 @@ def _of_moderate_size(name: str, value: float) -> float:
 def _one_per_client(
     name: str, value: ArrayLike, n_clients: int, *, scalar: bool = False
 ) -> FloatArray:
-    array = validation.real_array(name, value, shape=f"({n_clients},)")
-    if scalar and array.ndim == 0:
-        array = np.broadcast_to(array, (n_clients,))
-    if array.shape != (n_clients,):
-        raise ValueError(f"{name} must have shape ({n_clients},), got {array.shape}")
+    array = validation.array_of(name, value, n_clients, for_all=scalar)
     if array.min() < 0:
         client = int(array.argmin())
         raise ValueError(
@@ -293,9 +291,7 @@ def for_setting(
     if steps.ndim != 1 or steps.size == 0 or (steps <= 0).any():
         raise ValueError(f"step_sizes must be positive, of shape (T,) with T >= 1, got {steps}")
     local_steps = validation.whole_number("local_steps", local_steps, at_least=1)
-    start = validation.real_array("x0", x0, shape=f"({problem.dim},)")
-    if start.shape != (problem.dim,):
-        raise ValueError(f"x0 must have shape ({problem.dim},), got {start.shape}")
+    start = validation.array_of("x0", x0, problem.dim)
     if participation.n_clients != problem.n_clients:
         raise ValueError(
             f"participation must have the problem's {problem.n_clients} clients, "

@@ -180,7 +180,7 @@ def best_bound(
     1.0
     """
     if (rounds is None) != (start_distance is None):
-        raise ValueError("rounds and start_distance must be given together, or neither")
+        raise ValueError("rounds and start_distance must both be given or both be left out")
     given = {"rate": rate, "gap": gap, "decrease": decrease}
     numbers = {name: exact(name, v) for name, v in given.items() if v is not None}
     measured = _measured(measure, client_class, numbers)

@@ -31,13 +31,16 @@ from fltheory.worst_case.checker import memory as checker
 from fltheory.worst_case.checker.memory import INEQUALITIES, LyapunovProof
 from fltheory.worst_case.proof.proof_file import (
     ClassOutcome,
+    ProofChecker,
     ProofFile,
     class_text,
     heterogeneity_text,
     text_from_above,
+    with_values_cancelled,
 )
 from fltheory.worst_case.proof.rocq_export import memory_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.slack import condition
 
 # ------------------------------------------------------------ a round in forms
 # Definitions:
@@ -389,11 +392,7 @@ class MemoryForms(ReadOnlyArrays):
         blocks = []
         for block in range(2):
             (x_a, g_a), (x_b, g_b) = self._points[a][block], self._points[b][block]
-            apart, steeper = x_a - x_b, g_a - g_b
-            squares = np.outer(steeper, steeper) + self.mu * np.outer(apart, apart)
-            mixed = np.outer(steeper, apart) + np.outer(apart, steeper)
-            moved = np.outer(g_b, apart) + np.outer(apart, g_b)
-            blocks.append(moved / 2 + (squares - self.mu * mixed) / (2 * (1 - self.mu)))
+            blocks.append(condition(x_a - x_b, g_a, g_b, self.mu))
         values = [float(b == point) - float(a == point) for point in range(2)]
         return SharedForm(blocks[0], blocks[1], np.array(values))
 
@@ -431,7 +430,7 @@ class LyapunovCertificate(ProofFile[LyapunovProof]):
         The certificate; all numbers are fractions.
     """
 
-    checker: ClassVar[Any] = checker
+    checker: ClassVar[ProofChecker] = checker
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -923,11 +922,4 @@ def _balanced(
     weights = [[Fraction(0)] * 3 for _ in range(3)]
     for (a, b), value in zip(PAIRS, row, strict=True):
         weights[a][b] = round(max(float(value), 0.0) / unit) * unit
-    for point in range(2):
-        entering = sum((weights[a][point] for a in range(3)), Fraction(0))
-        excess = values[point] + entering - sum(weights[point], Fraction(0))
-        if excess > 0:
-            weights[point][2] += excess
-        else:
-            weights[2][point] -= excess
-    return [[value / L for value in line] for line in weights]
+    return [[value / L for value in line] for line in with_values_cancelled(weights, values)]

@@ -52,8 +52,8 @@ def test_models_may_be_left_out(tmp_path: Path) -> None:
         (4, "ann,start,1,1e200", "line 5: column 'y' must be a number"),
         (4, ",start,1,1", "line 5: the model at 'start' must be given once"),
         (4, "ann,late,1,1", "got 1 of 'ann' at 'start'"),
-        (2, "ann,late,1,1", "models must be given at all points or none, got none at 'late'"),
-        (slice(7, None), [], "must be of at least three clients, got 1"),
+        (2, "ann,late,1,1", "models must be given at every point or at none, got none at 'late'"),
+        (slice(7, None), [], "must come from at least three clients, got 1"),
     ],
 )
 def test_a_fault_is_said_with_its_line(tmp_path: Path, at, line, said: str) -> None:

@@ -335,8 +335,8 @@ def test_contract() -> None:
         ({"loss_smoothing": 1.1}, r"loss_smoothing must be a probability in \[0, 1\], got 1\.1"),
         ({"threshold": -0.1}, r"threshold must be a finite number of at least 0, got -0\.1"),
         ({"kappa_bar": np.nan}, r"kappa_bar must be a finite number of at least 0, got nan"),
-        ({"availability": [0.5, 0.5]}, r"both or neither, got availability alone"),
-        ({"correlation": 0.5}, r"both or neither, got correlation alone"),
+        ({"availability": [0.5, 0.5]}, r"be left out, got availability alone"),
+        ({"correlation": 0.5}, r"be left out, got correlation alone"),
         (
             {"availability": [0.5, 1.5], "correlation": 0.0},
             r"availability must be in \(0, 1\], got 1\.5 for client 1",

@@ -127,7 +127,9 @@ def test_a_weight_must_answer_entry_by_entry() -> None:
 
 @pytest.mark.parametrize("weight", [None, 1.0, lambda inactive: 1 + 0 * inactive])
 def test_a_weight_says_its_growth_and_cap(weight) -> None:
-    with pytest.raises(ValueError, match=r"weight must be a function.*numbers growth and largest"):
+    with pytest.raises(
+        ValueError, match=r"weight must be a function.*attributes growth and largest"
+    ):
         FedAR(0.1, 1, weight=weight)
 
 

@@ -93,8 +93,12 @@ def test_a_cluster_for_every_client_is_fedvarp() -> None:
 @pytest.mark.parametrize(
     ("clusters", "message"),
     [
-        ((0, 2), "clusters must be numbered from 0 with a client in each, got nobody in cluster 1"),
-        ((), "got nobody in cluster 0"),
+        (
+            (0, 2),
+            "clusters must be numbered from 0, each with at least one client, got none in "
+            "cluster 1",
+        ),
+        ((), "got none in cluster 0"),
         (3, "clusters must be one whole number for each client, got 3"),
         ((0, -1), r"clusters\[1\] must be a whole number of at least 0, got -1"),
         ((0.5, 1), r"clusters\[0\] must be a whole number of at least 0, got 0.5"),

@@ -32,7 +32,9 @@ def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_pa
     assert use.startswith("Use ")
     assert fedavg.startswith("Plain FedAvg, weighted by data, ends ")
     assert never.startswith("1 client never appears (dot; 0.4 of the target)")
-    assert proved.startswith("Not proved for every loss: dot never came, and clients with pi = 0")
+    assert proved.startswith(
+        "Not proved for every loss: dot never came online, and with clients at pi = 0"
+    )
     assert "sizes divided by their sum, 10" in out
     document = json.loads(found.read_text())
     assert document["sentences"] == [use, fedavg, never, proved]
@@ -128,7 +130,7 @@ def test_gradients_that_tell_nothing_are_one_line(
     ("text", "sizes", "said"),
     [
         ("round,ann,bob\n0,1,0\n", None, "round"),
-        ("round,ann,bob\n0,0,0\n1,0,0\n", None, "some client must be online"),
+        ("round,ann,bob\n0,0,0\n1,0,0\n", None, "at least one client must be online"),
         ("client,from,to\nann,0,3\nann,2,4\n", None, "line 3: stays of a client must not overlap"),
         ("client,time,present\nann,2,1\nann,1,0\n", None, "line 3"),
         ("round,ann,bob\n0,1,0\n1,0,1\n", "client,size\nann,1\n", "none for 'bob'"),

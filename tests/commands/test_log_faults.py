@@ -53,8 +53,14 @@ LOGS = {
         "client,time,present\nann,5,1\nbob,5,0\n",
         "a log must have at least two rounds, got one",
     ),
-    "nobody ever": ("round,ann,bob\n0,0,0\n1,0,0\n", "some client must be online in some round"),
-    "no stays": ("client,from,to\nann,,\nbob,,\n", "some client must be online at some time"),
+    "nobody ever": (
+        "round,ann,bob\n0,0,0\n1,0,0\n",
+        "at least one client must be online in at least one round",
+    ),
+    "no stays": (
+        "client,from,to\nann,,\nbob,,\n",
+        "at least one client must be online at some time",
+    ),
     "no client": ("client,from,to\nann,0,3\n,1,2\n", "line 3: client must be a name, got none"),
     "half there": ("round,ann,bob\n0,1,0\n1,0,0.5\n", "line 3: bob must be 0 or 1, got '0.5'"),
     "no time": ("client,from,to\nann,0,3\nbob,now,4\n", "line 3: from must be a number or a date"),

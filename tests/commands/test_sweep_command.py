@@ -73,7 +73,9 @@ def test_an_interrupt_says_what_is_kept(
     monkeypatch.setattr("fltheory.sweep.running.rows_of", interrupted)
     status, said, errors = fltheory_command("sweep", design, "--out", out, "--processes", 1)
     assert (status, said) == (130, "")
-    assert errors == f"fltheory: interrupted, 2 cells are in {out}, the same command resumes\n"
+    assert (
+        errors == f"fltheory: interrupted, 2 cells are in {out}; rerun the same command to resume\n"
+    )
 
 
 def test_bad_input_is_one_line_and_writes_nothing(fltheory_command, design, tmp_path) -> None:
@@ -85,7 +87,7 @@ def test_bad_input_is_one_line_and_writes_nothing(fltheory_command, design, tmp_
     for arguments, message in (
         ((tmp_path / "none.toml",), "file of a sweep must exist"),
         ((wrong, "--out", tmp_path / "x.db"), "algorithm has client_lr"),
-        ((design, "--out", foreign), "no file of fltheory sweep; nothing was written"),
+        ((design, "--out", foreign), "not a file of fltheory sweep; nothing was written"),
         ((design, "--out", tmp_path), "out must be a file"),
         ((design, "--dask", "tcp://x:1", "--processes", "2"), "processes must be left out"),
         ((design, "--dask", "nonsense", "--out", tmp_path / "x.db"), "dask "),

@@ -115,9 +115,10 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Pa
     monkeypatch.setattr("fltheory.hardware.training.measure", interrupted)
     status, out, err = train_command(DIGITS, "--out", tmp_path)
     assert (status, out) == (130, "")
-    assert (
-        err == f"fltheory: interrupted, checkpoints are in {tmp_path}, the same command resumes\n"
+    said = (
+        f"fltheory: interrupted, checkpoints are in {tmp_path}; rerun the same command to resume\n"
     )
+    assert err == said
 
 
 @pytest.mark.parametrize(

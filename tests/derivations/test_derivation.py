@@ -146,15 +146,15 @@ def test_limits(expression, variables, outcome, limit) -> None:
         ({"claimed": sp.true}, "claimed must be a relation <= or >=, got True"),
         (
             {"claimed": CLAIMED, "given": (sp.Eq(u, x),)},
-            r"given and domain must hold inequalities, got Eq\(u, x\)",
+            r"given and domain must contain inequalities, got Eq\(u, x\)",
         ),
         (
             {"claimed": CLAIMED, "domain": (sp.true,)},
-            "given and domain must hold inequalities, got True",
+            "given and domain must contain inequalities, got True",
         ),
         (
             {"claimed": CLAIMED, "given": SUM, "multipliers": (x,)},
-            "multipliers must be one for each of 2 given inequalities, got 1",
+            "multipliers must have one entry for each of the 2 given inequalities, got 1",
         ),
     ],
 )

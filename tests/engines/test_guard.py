@@ -306,5 +306,5 @@ def test_replicas_with_other_counts_must_not_change_what_one_comes_to() -> None:
     fractions = exact(own, arithmetic="rational").squared_distance[-1]
     assert paths(own).squared_distance[-1] == pytest.approx(float(fractions), rel=1e-12)
     for run in (paths, lambda s: exact(s, arithmetic="enclosed"), lambda s: monte_carlo(s, 10, 0)):
-        with pytest.raises(RoundRefusedError, match="gives a replica a different 'x' in a batch"):
+        with pytest.raises(RoundRefusedError, match="gives a replica another 'x' in a batch"):
             run(others)

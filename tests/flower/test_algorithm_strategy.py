@@ -278,7 +278,7 @@ def test_a_node_must_be_one_of_the_clients() -> None:
 
 
 def test_the_number_of_clients_must_be_known() -> None:
-    with pytest.raises(ValueError, match="n_clients must be given where participation is not"):
+    with pytest.raises(ValueError, match="n_clients must be given if participation is not"):
         AlgorithmStrategy(Scaffold(**STEPS))
     with pytest.raises(ValueError, match="n_clients must be the participation's 2, got 3"):
         AlgorithmStrategy(Scaffold(**STEPS), Bernoulli([0.5, 0.5]), n_clients=3)

@@ -33,7 +33,7 @@ FAULT = Refutation("(3) needs K > 1, as in Eq. (2).", Weight.GAP, "K > 1", regim
             {"natural": "usual", "certificates": ("one.json",)},
             "natural of a refutation must be empty where certificates are kept",
         ),
-        ({"regimes": ()}, "regimes or certificates of a refutation must name what shows it"),
+        ({"regimes": ()}, "regimes or certificates of a refutation must name its evidence"),
     ],
 )
 def test_a_fault_says_why_and_what_mends_it(changed: dict[str, Any], message: str) -> None:

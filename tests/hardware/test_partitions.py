@@ -103,7 +103,7 @@ def test_any_class_may_have_one_holder_more():
 @pytest.mark.parametrize(
     ("sizes", "n_clients", "p", "message"),
     [
-        ([5, 5], 4, 3, "p must be at most 2, the classes of labels, got 3"),
+        ([5, 5], 4, 3, "p must be at most the number of classes, 2, got 3"),
         ([5, 5, 5], 2, 1, "p n_clients must be at least 3, so that every class has a client"),
         ([5, 1], 4, 1, "an image of class 1 for each of its 2 clients, got 1"),
         ([5, 5], 0, 1, "n_clients must be a whole number of at least 1, got 0"),
@@ -242,5 +242,7 @@ def test_labels_are_classes(labels):
 
 
 def test_more_clients_than_images():
-    with pytest.raises(ValueError, match="n_clients must be at most 2, the images, got 3"):
+    with pytest.raises(
+        ValueError, match="n_clients must be at most the number of images, 2, got 3"
+    ):
         partitions.evenly([0, 1], 3, np.random.default_rng(0))

@@ -138,7 +138,10 @@ GOOD = {"n_clients": 4, "dim": 3, "L": 4.0, "mu": 1.0, "sigma_G": 2.0, "Gamma": 
         ({"sigma_G": 1e150, "mu": 1e-10}, r"sigma_G must be at most 1\.34e\+149, .* got 1e\+150"),
         ({"Gamma": np.nan}, r"Gamma must be a finite number of at least 0, got nan"),
         ({"mu": 5.0}, r"mu must be at most L, got mu=5 with L=4"),
-        ({"dim": 1}, r"mu must equal L when dim=1 \(one curvature only\), got mu=1 with L=4"),
+        (
+            {"dim": 1},
+            r"mu must equal L when dim=1 \(there is only one curvature\), got mu=1 with L=4",
+        ),
         ({"Gamma": 0.49}, r"Gamma must lie between .* here \[0\.5, 2\], got 0\.49"),
         ({"Gamma": 2.01}, r"Gamma must lie between .* here \[0\.5, 2\], got 2\.01"),
         ({"sigma_G": 0.0}, r"Gamma must lie between .* here \[0, 0\], got 1"),

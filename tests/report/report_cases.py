@@ -58,6 +58,10 @@ class NewKind:
     def assertions(self) -> tuple[Assertion, ...]:
         return (Assertion(self.quantity.text, "", Relation.AT_LEAST, sp.Integer(2)),)
 
+    @property
+    def conditions(self) -> tuple[Hypothesis, ...]:
+        return self.hypotheses
+
 
 def _of_regimes(identifier: str, reading: str, *names: str) -> Statement:
     statement = theorems.get(identifier, reading)

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from docs.scripts.bias import (
-    Bias,
     BiasEntry,
+    BiasEvidence,
     Effort,
-    Grade,
+    LimitBias,
+    bias_figure,
     bias_page,
     bias_table,
     bias_text,
-    write_bias_figure,
 )
+from fltheory.report.figures.figure_axes import write_figure
 
 PAGE = Path(__file__).parents[2] / "docs" / "bias.md"
 BY_PATHS = ("F3AST", "CA-Fed", "FedAU", "FedAR", "FedAWE")
@@ -50,22 +51,22 @@ def test_what_the_page_says_without_paths_is_current(cells: list[BiasEntry]) -> 
 
 
 def test_cells_are_exact_wherever_a_round_is_affine(cells: list[BiasEntry]) -> None:
-    by_paths = {cell.algorithm for cell in cells if cell.bias.grade is Grade.PATHS}
+    by_paths = {cell.algorithm for cell in cells if cell.bias.grade is BiasEvidence.PATHS}
     assert by_paths == set(BY_PATHS)
-    assert all(cell.bias.error < 1e-8 for cell in cells if cell.bias.grade is Grade.EXACT)
+    assert all(cell.bias.error < 1e-8 for cell in cells if cell.bias.grade is BiasEvidence.EXACT)
     assert len({(cell.algorithm, cell.process, cell.weights) for cell in cells}) == len(cells)
 
 
 @pytest.mark.parametrize(
     ("bias", "shown"),
     [
-        (Bias(0.01234, 1e-12, Grade.EXACT), "0.0123"),
-        (Bias(1e-13, 1e-12, Grade.EXACT), "0"),
-        (Bias(0.01234, 0.0, Grade.PATHS), "~0.0123"),
-        (Bias(0.01234, 0.00567, Grade.PATHS), "0.012 +- 0.006"),
+        (LimitBias(0.01234, 1e-12, BiasEvidence.EXACT), "0.0123"),
+        (LimitBias(1e-13, 1e-12, BiasEvidence.EXACT), "0"),
+        (LimitBias(0.01234, 0.0, BiasEvidence.PATHS), "~0.0123"),
+        (LimitBias(0.01234, 0.00567, BiasEvidence.PATHS), "0.012 +- 0.006"),
     ],
 )
-def test_a_number_says_what_it_rests_on(bias: Bias, shown: str) -> None:
+def test_a_number_says_what_it_rests_on(bias: LimitBias, shown: str) -> None:
     assert bias_text(bias) == shown
 
 
@@ -74,7 +75,7 @@ def test_remarks_name_algorithms_by_their_numbers(cells: list[BiasEntry]) -> Non
     assert "under any process: MIFA, FedVARP, SCAFFOLD I, SCAFFOLD II." in page
     assert "some where they depend on each other: FedAvg-IS, Unbiased." in page
     moved = [
-        BiasEntry(c.algorithm, c.process, c.weights, Bias(0.5, 1e-12, Grade.EXACT))
+        BiasEntry(c.algorithm, c.process, c.weights, LimitBias(0.5, 1e-12, BiasEvidence.EXACT))
         if (c.algorithm, c.process) == ("FedVARP", "Markov")
         else c
         for c in cells
@@ -84,5 +85,5 @@ def test_remarks_name_algorithms_by_their_numbers(cells: list[BiasEntry]) -> Non
 
 def test_the_figure_is_written_the_same_again(cells: list[BiasEntry], tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
-        write_bias_figure(cells, tmp_path / name)
+        write_figure(lambda: bias_figure(cells), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from docs.scripts import bias
-from docs.scripts.bias import Bias, BiasEntry, Grade
+from docs.scripts.bias import BiasEntry, BiasEvidence, LimitBias
 
 
 def test_the_page_is_written_and_checked(fltheory_command, monkeypatch, tmp_path: Path) -> None:
     """The table takes long: here every algorithm's limit is off by a tenth."""
-    tenth = Bias(0.1, 1e-12, Grade.EXACT)
+    tenth = LimitBias(0.1, 1e-12, BiasEvidence.EXACT)
     cells = [BiasEntry(*names, tenth) for names, _ in bias._tasks()]
     monkeypatch.setattr(bias, "bias_table", lambda *args, **kwargs: iter(cells))
     out, figure = tmp_path / "bias.md", tmp_path / "bias.svg"

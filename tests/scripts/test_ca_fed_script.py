@@ -17,14 +17,14 @@ QUICK_KEYS = ((0, "Unbiased"), (0, "CA-Fed"))
 def quick_experiment(monkeypatch, processors) -> None:
     """Measure two methods in a moment, whatever is asked for."""
     plan = partial(
-        ca_fed.Plan,
+        ca_fed.SyntheticPlan,
         train_size=10,
         test_size=10,
         client_lrs=(0.1,),
         server_lrs=(1.0,),
     )
     monkeypatch.setattr(ca_fed, "keys", lambda seeds: QUICK_KEYS)
-    monkeypatch.setattr(ca_fed, "Plan", plan)
+    monkeypatch.setattr(ca_fed, "SyntheticPlan", plan)
     # Others look in the module for the class of what they are sent.
     processors(1)
 
@@ -41,7 +41,7 @@ def test_the_experiment_is_run_and_resumed(
     assert len(json.loads(out.read_text())["measured"]) == 2
     written = out.stat().st_mtime_ns
     # What was a new folder is one no more.
-    again = printed.replace(f", {page.parent} is a new folder", "")
+    again = printed.replace(f" (new folder {page.parent})", "")
     assert fltheory_command(*options)[:2] == (0, again)
     assert out.stat().st_mtime_ns == written
     status, _, err = fltheory_command(*options[:2], "5", *options[3:])
@@ -62,6 +62,7 @@ def test_an_interrupted_experiment_says_what_is_kept(
     path = tmp_path / "out.json"
     status, _, err = fltheory_command("ca_fed.py", "--rounds", "4", "--out", str(path))
     assert status == 130
-    assert (
-        err == f"fltheory: interrupted, 1 measured rows are in {path}, the same command resumes\n"
+    said = (
+        f"fltheory: interrupted, 1 measured rows are in {path}; rerun the same command to resume\n"
     )
+    assert err == said

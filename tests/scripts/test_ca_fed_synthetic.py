@@ -12,7 +12,7 @@ from docs.scripts.ca_fed import (
     METHODS,
     PAPER,
     PUBLISHED_RATES,
-    Plan,
+    SyntheticPlan,
     algorithm,
     figures,
     instance,
@@ -22,7 +22,7 @@ from docs.scripts.ca_fed import (
     run,
 )
 
-QUICK = Plan(
+QUICK = SyntheticPlan(
     6, runs=2, dim=3, train_size=20, test_size=30, client_lrs=(0.03, 0.1), server_lrs=(1.0,)
 )
 
@@ -53,7 +53,7 @@ def test_logged_points_are_those_of_the_authors_loop() -> None:
 
 def test_the_instance_is_the_papers() -> None:
     """24 clients, 12 per group; in each 6 with pi = 0.9 and 6 with 0.1; half of each nu = 0.9."""
-    drawn = instance(Plan(), 0)
+    drawn = instance(SyntheticPlan(), 0)
     pi, nu = drawn.participation.availability, drawn.participation.correlation
     assert drawn.train.n_clients == 24
     np.testing.assert_array_equal(drawn.train.sizes, 150)
@@ -70,7 +70,7 @@ def test_the_instance_is_the_papers() -> None:
 
 def test_labels_of_the_second_group_are_flipped_with_probability_a_fifth() -> None:
     """Bayes' accuracy b of the first group makes 0.8 b + 0.2 (1 - b) in the second."""
-    plan = Plan(train_size=1, test_size=4000)
+    plan = SyntheticPlan(train_size=1, test_size=4000)
     drawn = instance(plan, 3)
     rng = np.random.default_rng([3, 0])
     truth = rng.standard_normal(plan.dim)
@@ -124,8 +124,8 @@ def test_only_ca_fed_excludes_clients() -> None:
 
 
 def test_tuning_grids_are_the_papers() -> None:
-    np.testing.assert_allclose(Plan().client_lrs, 10 ** np.array([-3, -2.5, -2, -1.5, -1]))
-    np.testing.assert_allclose(Plan().server_lrs, 10 ** np.array([-2, -1.5, -1, -0.5, 0]))
+    np.testing.assert_allclose(SyntheticPlan().client_lrs, 10 ** np.array([-3, -2.5, -2, -1.5, -1]))
+    np.testing.assert_allclose(SyntheticPlan().server_lrs, 10 ** np.array([-2, -1.5, -1, -0.5, 0]))
     assert set(PAPER) < set(METHODS)
 
 
@@ -142,7 +142,7 @@ def test_tuning_grids_are_the_papers() -> None:
 )
 def test_bad_plan_is_named(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Plan(**changed)
+        SyntheticPlan(**changed)
 
 
 def test_keys_need_a_seed() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from docs.scripts.drift import drift_summary, drift_table, write_drift_map
+from docs.scripts.drift import drift_figure, drift_summary, drift_table
+from fltheory.report.figures.figure_axes import write_figure
 
 
 def test_table_has_the_least_constants() -> None:
@@ -28,10 +29,10 @@ def test_summary_is_computed() -> None:
 
 
 def test_figure_is_the_same_every_time(tmp_path: Path) -> None:
-    write_drift_map(tmp_path / "one.svg")
-    write_drift_map(tmp_path / "two.svg")
+    write_figure(drift_figure, tmp_path / "one.svg")
+    write_figure(drift_figure, tmp_path / "two.svg")
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     stored = Path(__file__).parents[2] / "docs" / "drift-map.svg"
     assert stored.is_file()
     with pytest.raises(ValueError, match=r"out must end in \.png or \.svg"):
-        write_drift_map(tmp_path / "map.txt")
+        write_figure(drift_figure, tmp_path / "map.txt")

@@ -12,17 +12,17 @@ from docs.scripts.ca_fed import (
     CHOICES,
     MEASURED,
     Figures,
-    Measured,
-    Plan,
+    MeasuredMethod,
+    SyntheticPlan,
     experiment_page,
     experiment_summary,
     experiment_tables,
 )
 
 
-def measured(seed: int, method: str, average: float, kept: float | None = None) -> Measured:
+def measured(seed: int, method: str, average: float, kept: float | None = None) -> MeasuredMethod:
     row = Figures(80.0 + seed, average, 79.0 + seed, average / 2, 0.5, 0.1, kept, kept)
-    return Measured(
+    return MeasuredMethod(
         seed,
         method,
         81.0,
@@ -45,7 +45,7 @@ def test_page_rows_by_hand() -> None:
     The differences are 3 and 1: 2 +- 1. The logged averages are half as large, and so are their
     differences. The paper's figures are those of Table I.
     """
-    lines = experiment_page(RESULTS, Plan(), "make it").splitlines()
+    lines = experiment_page(RESULTS, SyntheticPlan(), "make it").splitlines()
     assert "Made by `make it`; do not edit." in lines
     first = next(line for line in lines if line.startswith("| Unbiased"))
     second = next(line for line in lines if line.startswith("| CA-Fed"))
@@ -61,7 +61,7 @@ def test_page_rows_by_hand() -> None:
 
 def test_remarks_by_hand() -> None:
     """Gaps of Unbiased are 80 - 70 and 81 - 74; of the logged points 79 - 35 and 80 - 37."""
-    page = experiment_page(RESULTS, Plan(), "make it")
+    page = experiment_page(RESULTS, SyntheticPlan(), "make it")
     assert (
         "tuned for the maximum 8.50 +- 1.50 over all rounds and 43.50 +- 0.50 over the logged "
         "points" in page
@@ -75,7 +75,7 @@ def test_remarks_by_hand() -> None:
 
 
 def test_one_seed_has_no_error() -> None:
-    page = experiment_page(RESULTS[:1], Plan(), "make it")
+    page = experiment_page(RESULTS[:1], SyntheticPlan(), "make it")
     assert "| Unbiased | 80.00 | 78.94 | 70.00 |" in page
 
 
@@ -84,16 +84,18 @@ def test_tables_and_summary() -> None:
     for table in experiment_tables(RESULTS):
         Console(file=stream, width=200).print(table)
     assert stream.getvalue().count("76.22") == len(CHOICES)
-    assert experiment_summary(RESULTS, Plan()).startswith("2 seeds, each a data set with 3 runs")
+    assert experiment_summary(RESULTS, SyntheticPlan()).startswith(
+        "2 seeds, each a data set with 3 runs"
+    )
 
 
 def test_the_file_gives_back_what_was_written(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "out.json"
-    assert MEASURED.read(path, Plan()) == []
-    MEASURED.write(path, RESULTS, Plan())
-    assert MEASURED.read(path, Plan()) == RESULTS
+    assert MEASURED.read(path, SyntheticPlan()) == []
+    MEASURED.write(path, RESULTS, SyntheticPlan())
+    assert MEASURED.read(path, SyntheticPlan()) == RESULTS
     with pytest.raises(ValueError, match="out must hold results of the plan"):
-        MEASURED.read(path, Plan(10))
+        MEASURED.read(path, SyntheticPlan(10))
     path.write_text(path.read_text()[:-20])
     with pytest.raises(ValueError, match="out must be a file that experiment wrote"):
-        MEASURED.read(path, Plan())
+        MEASURED.read(path, SyntheticPlan())

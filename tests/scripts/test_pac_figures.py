@@ -12,7 +12,7 @@ from sampled_means import agree
 
 from docs.scripts.impossibility import impossibility_table
 from docs.scripts.pac_figures import (
-    Comparison,
+    BesideServer,
     comparison_table,
     comparisons,
     impossibility_figure,
@@ -24,9 +24,9 @@ from fltheory.report.figures.figure_axes import write_figure
 from fltheory.theorems import get
 
 ROWS = [
-    Comparison("calm", 10, 40, 0.02, 0.1, 1.0, 0.0),
-    Comparison("calm", 100, 400, 0.002, 0.01, 1.0, 0.0),
-    Comparison("rough", 10, 40, 0.25, 0.1, 0.75, 3.5),
+    BesideServer("calm", 10, 40, 0.02, 0.1, 1.0, 0.0),
+    BesideServer("calm", 100, 400, 0.002, 0.01, 1.0, 0.0),
+    BesideServer("rough", 10, 40, 0.25, 0.1, 0.75, 3.5),
 ]
 
 
@@ -103,14 +103,6 @@ def test_server_data_figure_shows_what_stays_and_what_falls() -> None:
     assert (
         "plain FL INAPPLICABLE; SA-FL, $n_T = 10$ INAPPLICABLE; SA-FL, $n_T = n/10$ HOLDS" in title
     )
-
-
-def test_figures_of_other_claims_can_be_drawn() -> None:
-    claim = get("pac/remark-2")
-    figure = server_data_figure(
-        claim, {"server misses the middle too": "no server in the middle"}, replicas=100
-    )
-    assert figure.axes[0].get_title().startswith("pac/remark-2 (printed): ")
 
 
 def test_no_worse_figure_has_a_panel_a_regime() -> None:

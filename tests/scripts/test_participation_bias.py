@@ -12,8 +12,8 @@ from docs.scripts.bias import (
     LR,
     STEPS,
     WEIGHTS,
+    BiasEvidence,
     Effort,
-    Grade,
     algorithms,
     bias_table,
     late_means,
@@ -61,7 +61,7 @@ def test_means_end_where_the_mean_round_stands_still(name, process, shares) -> N
     algorithm = algorithms(WEIGHTS["equal"], participation.marginals)[name]
     found = limit_bias(algorithm, EQUAL, participation, EFFORT)
     expected = np.linalg.norm(fixed_point(shares) - EQUAL.x_star)
-    assert found.grade is Grade.EXACT
+    assert found.grade is BiasEvidence.EXACT
     assert abs(found.size - expected) <= found.error + 1e-12
 
 
@@ -87,7 +87,7 @@ def test_a_drawn_bias_has_the_standard_error_of_its_mean() -> None:
     algorithm = FedAR(LR, STEPS)
     found = limit_bias(algorithm, EQUAL, participation, Effort(50, rounds=40))
     means = late_means(algorithm, EQUAL, participation, 50, 40)
-    assert found.grade is Grade.PATHS
+    assert found.grade is BiasEvidence.PATHS
     assert found.size == np.linalg.norm(means.mean(axis=0) - EQUAL.x_star)
     assert found.error**2 == pytest.approx(np.trace(np.cov(means.T)) / 50, rel=1e-12)
 
@@ -104,7 +104,7 @@ def test_waiting_mifa_ends_where_the_zero_table_does() -> None:
 def test_one_path_where_everybody_is_there() -> None:
     found = limit_bias(FedAR(LR, STEPS), EQUAL, processes()["everybody"], Effort(5, rounds=800))
     expected = limit_bias(FedAvg(LR, STEPS), EQUAL, processes()["everybody"], EFFORT)
-    assert (found.grade, found.error) == (Grade.PATHS, 0.0)
+    assert (found.grade, found.error) == (BiasEvidence.PATHS, 0.0)
     assert found.size == pytest.approx(expected.size, rel=1e-9)
 
 

@@ -7,7 +7,7 @@ import pytest
 from docs.scripts.power import (
     BY_SEARCH,
     Judged,
-    Plan,
+    PowerPlan,
     judged,
     keys,
     mutated_theorems,
@@ -28,14 +28,14 @@ def test_every_theorem_has_mutants_in_its_derived_reading() -> None:
     chosen = mutated_theorems()
     assert {theorem.id for theorem in chosen} == {"sa-fl/4", "sa-fl-submission/4", "sa-fl/5"}
     assert {theorem.reading for theorem in chosen} == {"derived"}
-    everything = keys(chosen, Plan())
+    everything = keys(chosen, PowerPlan())
     assert len(everything) == sum(len(mutants(theorem)) for theorem in chosen)
-    assert keys(chosen, Plan(every=7)) == everything[::7]
+    assert keys(chosen, PowerPlan(every=7)) == everything[::7]
 
 
 def test_a_bound_without_its_start_is_found_false() -> None:
     """With R = 1 the truth can be all of the start's term, so half of it is too little."""
-    found = judged(key_of("few clients' rounds: dropped"), Plan(budget=2000))
+    found = judged(key_of("few clients' rounds: dropped"), PowerPlan(budget=2000))
     assert found.refuted_by == BY_SEARCH
     assert found.is_found
     assert found.is_false
@@ -44,14 +44,14 @@ def test_a_bound_without_its_start_is_found_false() -> None:
 
 def test_a_weaker_statement_is_not_called_false() -> None:
     """Halving -etabar makes (1 - etabar)^R larger, so the bound weaker than a true one."""
-    found = judged(key_of("bound: -etabar / 2, in 1 - etabar"), Plan(budget=100))
+    found = judged(key_of("bound: -etabar / 2, in 1 - etabar"), PowerPlan(budget=100))
     assert not found.is_false
     assert not found.is_found
     assert found.settings_tried == 100
 
 
 def test_what_the_search_misses_may_fall_to_a_regime() -> None:
-    found = judged(key_of("few clients' rounds: 4*G_4*q/mu / 100"), Plan(budget=60))
+    found = judged(key_of("few clients' rounds: 4*G_4*q/mu / 100"), PowerPlan(budget=60))
     assert found.is_false
     assert not found.is_found
     assert found.refuted_by.startswith("regime ")
@@ -67,7 +67,7 @@ def test_what_the_search_misses_may_fall_to_a_regime() -> None:
 )
 def test_bad_plans(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Plan(**arguments)
+        PowerPlan(**arguments)
 
 
 def test_a_result_says_where_it_belongs() -> None:

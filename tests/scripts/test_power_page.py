@@ -10,7 +10,7 @@ import pytest
 from docs.scripts.power import (
     JUDGED,
     Judged,
-    Plan,
+    PowerPlan,
     power_page,
     power_summary,
 )
@@ -29,17 +29,17 @@ def test_shares_count_false_mutants_only() -> None:
 
 
 def test_page() -> None:
-    page = power_page(RESULTS, Plan(500, 0, 2))
+    page = power_page(RESULTS, PowerPlan(500, 0, 2))
     assert "One mutant of 2; budget 500 settings per search, seed 0" in page
     assert "| t/1 | 3 | 3 | 2 | 66.7% |" in page
     assert "| t/2 | 1 | 0 | 0 | none false |" in page
     assert "- t/1: `x / 2` (refuted by regime 'calm')" in page
     assert "h: dropped" not in page
-    assert power_page(RESULTS[:1], Plan()).endswith("None.\n")
+    assert power_page(RESULTS[:1], PowerPlan()).endswith("None.\n")
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    path, plan = tmp_path / "deep" / "power.json", Plan(500, 1, 2)
+    path, plan = tmp_path / "deep" / "power.json", PowerPlan(500, 1, 2)
     assert JUDGED.read(path, plan) == []
     JUDGED.write(path, RESULTS, plan)
     assert JUDGED.read(path, plan) == RESULTS
@@ -48,11 +48,11 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 def test_another_plan_or_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "power.json"
-    JUDGED.write(path, RESULTS, Plan(500))
+    JUDGED.write(path, RESULTS, PowerPlan(500))
     with pytest.raises(ValueError, match=r"out must hold results of the plan .*budget=100"):
-        JUDGED.read(path, Plan(100))
+        JUDGED.read(path, PowerPlan(100))
     document = json.loads(path.read_text())
     for damaged in ("{", json.dumps([]), json.dumps({**document, "judged": [{"about": "x"}]})):
         path.write_text(damaged)
         with pytest.raises(ValueError, match="out must be a file that power wrote"):
-            JUDGED.read(path, Plan(500))
+            JUDGED.read(path, PowerPlan(500))

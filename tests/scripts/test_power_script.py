@@ -57,6 +57,6 @@ def test_an_interrupted_power_says_what_is_kept(
     status, _, err = fltheory_command(*power_options(path))
     assert status == 130
     assert err == (
-        f"fltheory: interrupted, 1 judged mutants are in {path}, the same command resumes\n"
+        f"fltheory: interrupted, 1 judged mutants are in {path}; rerun the same command to resume\n"
     )
     assert len(json.loads(path.read_text())["judged"]) == 1

@@ -14,9 +14,10 @@ from docs.scripts.shapley import (
     _ranges,
     measured_scenarios,
     relative_values,
+    shapley_figure,
     shapley_page,
-    write_shapley_figure,
 )
+from fltheory.report.figures.figure_axes import write_figure
 
 PAGE = Path(__file__).parents[2] / "docs" / "fedar-shapley.md"
 
@@ -52,5 +53,5 @@ def test_ranges() -> None:
 
 def test_the_figure_is_written_the_same_again(found: Measured, tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
-        write_shapley_figure(found, tmp_path / name)
+        write_figure(lambda: shapley_figure(found), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

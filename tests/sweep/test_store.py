@@ -81,7 +81,7 @@ def test_what_is_refused_is_left_as_it_was(tmp_path: Path) -> None:
     damaged.write_bytes(whole[:5000] + b"\xff" * 9000 + whole[14000:])
     cut.write_bytes(whole[: len(whole) // 2])
     for path, message in (
-        (text, "no file of fltheory sweep; nothing was written"),
+        (text, "not a file of fltheory sweep; nothing was written"),
         (foreign, "store must be a file of fltheory sweep"),
         (newer, "must be of version 2 or older, got version 3 .* a newer fltheory wrote it"),
         (damaged, "damaged"),

@@ -10,7 +10,7 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.report.latex import _GREEK
 from fltheory.report.terminal.explanation import meanings_in_use
-from fltheory.theorems.correction import correction, hypotheses_of, left_part, parts_of
+from fltheory.theorems.correction import correction, left_part, parts_of
 from fltheory.theorems.sa_fl import statements as sa_fl
 
 GREEK = set(_GREEK.split())
@@ -88,7 +88,7 @@ def test_every_symbol_of_a_corrected_statement_is_defined(identifier: str) -> No
     statement = correction(identifier).corrected
     told = {str(symbol) for symbol, _ in meanings_in_use(statement, as_stated=True)}
     told |= {str(symbol) for symbol in statement.basis.definitions}
-    conditions = hypotheses_of(statement)
+    conditions = statement.conditions
     stated = [h.stated for h in conditions]
     formulas = [a.right for a in statement.assertions]
     formulas += [h.condition for h in conditions if not h.stated]
@@ -106,7 +106,7 @@ def test_every_symbol_of_a_corrected_statement_is_defined(identifier: str) -> No
 def test_a_condition_in_a_note_is_in_the_list(identifier: str) -> None:
     """A note's `symbol <= ...` is about a symbol that some condition has, or that is defined."""
     statement = correction(identifier).corrected
-    conditions = hypotheses_of(statement)
+    conditions = statement.conditions
     asked = {str(symbol) for h in conditions for symbol in h.condition.free_symbols}
     asked |= {name for h in conditions for name in re.findall(r"\w+", h.stated)}
     known = {str(symbol) for symbol in statement.basis.definitions}

@@ -218,7 +218,7 @@ def test_the_upper_limit_on_steps_keeps_other_schedules_out() -> None:
         checks = [
             check
             for one in along
-            for check in derived.theorem.hypotheses_without_run(one, axis.hypotheses)
+            for check in derived.theorem_on(axis).hypotheses_without_run(one)
             if check.name in limits
         ]
         assert not all(check.holds for check in checks), family.under

@@ -32,12 +32,7 @@ def checked_constants(name: str, values: ArrayLike, n_clients: int) -> FloatArra
     ValueError
         For another shape, or numbers that are not finite.
     """
-    array = validation.real_array(name, values, shape=f"({n_clients},)")
-    if array.ndim == 0:
-        return np.broadcast_to(array, (n_clients,))
-    if array.shape != (n_clients,):
-        raise ValueError(f"{name} must have shape ({n_clients},), got {array.shape}")
-    return array
+    return validation.array_of(name, values, n_clients, for_all=True)
 
 
 def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatArray:
@@ -59,9 +54,7 @@ def checked_weights(name: str, weights: ArrayLike) -> tuple[float, ...]:
     ValueError
         For negative ones, none above zero, or another shape than (N,).
     """
-    array = validation.real_array(name, weights, shape="(N,)")
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
+    array = validation.array_of(name, weights, "N")
     if array.min() < 0 or array.max() == 0:
         raise ValueError(
             f"{name} must not be negative and not all zero, got {tuple(array.tolist())}"

@@ -53,13 +53,12 @@ class InactivityWeight(Protocol):
 class CappedLinear:
     """``psi(tau) = min(1 + growth tau, largest)``: our own choice, not FedAR's equation (6).
 
-    The paper's formula is not in the text available; this is the simplest that fits its
-    description.
+    Our copy of the paper lacks the formula; this is the simplest one that fits its description.
 
     Parameters
     ----------
     growth : float
-        Increase per round of inactivity; 0 weighs all clients equally.
+        Increase per round of inactivity; 0 weights all clients equally.
     largest : float
         At least 1.
 
@@ -97,8 +96,8 @@ def check_weight(weight: InactivityWeight) -> None:
     """
     if not callable(weight) or not hasattr(weight, "growth") or not hasattr(weight, "largest"):
         raise ValueError(
-            "weight must be a function of the inactive rounds with the numbers growth and largest, "
-            f"got {weight!r}"
+            "weight must be a function of the number of inactive rounds with attributes growth "
+            f"and largest, got {weight!r}"
         )
     growth = validation.nonnegative("weight.growth", weight.growth)
     largest = validation.real_number(

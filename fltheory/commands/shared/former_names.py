@@ -80,7 +80,10 @@ def with_new_options(arguments: Sequence[str]) -> list[str]:
 
 
 def _tell(old: str, new: str) -> None:
-    print(f"fltheory {old} is now fltheory {new}; the old name goes with 0.3", file=sys.stderr)
+    print(
+        f"fltheory {old} is now fltheory {new}; the old name will be removed in 0.3",
+        file=sys.stderr,
+    )
 
 
 FORMER_NAMES: tuple[Callable[..., Any], ...] = (derive, repair, reproduce, pac)

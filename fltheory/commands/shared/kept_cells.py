@@ -42,7 +42,7 @@ def resumable(kept: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        raise Interrupted(f"{kept()}, the same command resumes") from interrupt
+        raise Interrupted(f"{kept()}; rerun the same command to resume") from interrupt
 
 
 @dataclass(frozen=True)
@@ -215,4 +215,4 @@ def tell_other_versions(store: Store, keys: set[str]) -> None:
 
     for made_by, count in store.versions(keys).items():
         if made_by != versions():
-            print(f"  {count} of them were made with {made_by}, and are kept as they are")
+            print(f"  {count} of them were made with {made_by}; they are kept as they are")

@@ -94,7 +94,9 @@ SizesFile: TypeAlias = Annotated[
     Path | None,
     READ,
     typer.Option(
-        help="CSV client,size: each client's weight, also if never seen; equal by default."
+        help=(
+            "CSV client,size: each client's weight, including clients never seen; equal by default."
+        )
     ),
 ]
 # What is assumed of the clients of a log.

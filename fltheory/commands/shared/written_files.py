@@ -110,7 +110,7 @@ def tell_written(path: Path | None) -> None:
         return
     if path.parent in _TO_BE_MADE:
         _TO_BE_MADE.remove(path.parent)
-        print(f"written to {path}, {path.parent} is a new folder")
+        print(f"written to {path} (new folder {path.parent})")
     else:
         print(f"written to {path}")
 

@@ -238,8 +238,9 @@ def raw_number(other: Any) -> Any:
         return other
     if isinstance(other, float | np.floating):
         raise InexactRoundError(
-            f"a fraction is needed where the round has the float {float(other)!r}: write whole "
-            "numbers and hyper-parameters, and divide numbers of the backend, not two whole numbers"
+            f"the round uses the float {float(other)!r} where a fraction is needed: write whole "
+            "numbers and hyper-parameters, and divide the backend's numbers, not two whole "
+            "numbers"
         )
     return NotImplemented
 

@@ -52,9 +52,9 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
     Returns
     -------
     Trajectory
-        With ``rounding_error``, a first-order bound, where all paths are followed and rounds are
-        affine, and ``standard_error`` where paths are drawn. Runs that are followed one by one
-        have neither: a round may be any function.
+        With ``rounding_error``, a first-order bound, if all paths are followed and rounds are
+        affine, and ``standard_error`` if paths are drawn. Runs that are followed one by one have
+        neither, because a round may then be any function.
 
     Raises
     ------

@@ -64,9 +64,9 @@ class StationaryLimit(ReadOnlyArrays):
 def stationary(setting: Setting) -> StationaryLimit:
     """Compute the limits of the expected errors as the rounds grow.
 
-    Solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``, along a chain of participants
-    for each of its states. That the limit exists is certified: it does exactly when
-    ``X - E[A' X A] = I`` has a positive definite solution.
+    Solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``, for each state if participants follow
+    a chain. The existence of the limit is certified: it exists exactly if ``X - E[A' X A] = I`` has
+    a positive definite solution.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ def stationary(setting: Setting) -> StationaryLimit:
     Raises
     ------
     NotAffineError
-        Where the round is not affine; it names the sampled engine.
+        If the round is not affine; the message names the sampled engine.
     ValueError
-        For step sizes that depend on the round, or a record played from a given round, which
-        repeats for ever.
+        If step sizes depend on the round, or participation is a record played from a given round,
+        which repeats for ever.
     ArithmeticError
         If the iterative solver for large dimensions does not converge, or its solution is too
         inexact to tell whether there is a limit.

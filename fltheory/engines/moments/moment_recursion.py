@@ -75,22 +75,22 @@ def exact(
     observe : sequence of Observable
         Further quantities to follow.
     arithmetic : {"float64", "enclosed", "rational"}
-        ``"enclosed"`` accounts for every rounding, with balls, and reads the setting's numbers as
-        the decimals that were written. So does ``"rational"``, which returns fractions; their
-        digits grow with every round. Both also follow algorithms that count.
+        ``"enclosed"`` accounts for every rounding error, with balls, and reads the setting's
+        numbers as the decimals that you wrote. So does ``"rational"``, which returns fractions;
+        their digits grow with every round. Both also follow algorithms that count.
 
     Returns
     -------
     Trajectory
         With ``rounding_error``: in float64 a first-order bound on each number's rounding error,
-        which is an estimate and no proof; enclosed, a rigorous one; zero for fractions.
+        which is an estimate, not a proof; enclosed, a rigorous one; zero for fractions.
 
     Raises
     ------
     NotAffineError
-        Where the round is not affine (e.g. nonconvex clients); it names the sampled engine.
+        If the round is not affine (e.g. nonconvex clients); the message names the sampled engine.
     ValueError
-        For observables that do not fit the setting, or an arithmetic that does not exist.
+        If observables do not fit the setting, or ``arithmetic`` does not exist.
 
     Examples
     --------

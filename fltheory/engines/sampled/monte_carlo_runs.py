@@ -46,8 +46,8 @@ def monte_carlo(
 ) -> Trajectory:
     """Estimate the expected errors of every round from independent runs.
 
-    On quadratic clients the K local steps of a round are drawn in closed form, elsewhere
-    step by step. The same seed gives the same numbers, bit for bit, whatever the number of
+    On quadratic clients the sum of a round's K local steps is drawn in closed form; on others each
+    step is drawn. The same seed gives the same numbers, bit for bit, whatever the number of
     processors; memory does not grow with ``replicas``.
 
     Parameters
@@ -69,14 +69,13 @@ def monte_carlo(
     Trajectory
         With ``standard_error``.
 
-    A round that draws from a generator of its own is run replica by replica; that generator is
+    A round that draws from its own generator is run replica by replica; that generator is
     seeded as well, and restored afterwards.
 
     Raises
     ------
     ValueError
-        For arguments that do not fit together, and for a round that is otherwise not a pure
-        function.
+        If arguments do not fit together, or a round is not a pure function for another reason.
 
     Examples
     --------

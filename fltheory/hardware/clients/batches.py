@@ -201,7 +201,7 @@ class LocalTraining:
     batch_size : int, optional
         B; by default all samples in every step, and nothing is random.
     sampling : {"shuffle", "replacement"}
-        Passes over the samples in random orders, or every sample drawn anew; the latter makes
+        Passes over the samples in random orders, or every sample drawn anew; replacement makes
         gradients of different steps independent, as theorems assume.
     epochs : int, optional
         A client stops after this many passes over its samples, even if ``steps`` is larger.
@@ -244,7 +244,7 @@ class ServerData(ReadOnlyArrays):
     Parameters
     ----------
     places : integer array
-        Indices of its samples in the data.
+        Indices of the server's samples in the data.
     batch_size : int, optional
         By default all samples are one batch.
     steps : int

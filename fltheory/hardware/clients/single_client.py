@@ -116,16 +116,14 @@ def module_at(x: Any) -> nn.Module:
     Raises
     ------
     ValueError
-        For what is no such array.
+        If ``x`` is not such an array.
 
     Examples
     --------
     >>> [tuple(one.shape) for one in module_at([1.0, 2.0]).parameters()]
     [(1, 2)]
     """
-    point = validation.real_array("x", x, shape="(d,)")
-    if point.ndim != 1:
-        raise ValueError(f"x must have shape (d,), got {point.shape}")
+    point = validation.array_of("x", x, "d")
     start = torch.tensor(point)
     module = nn.Linear(start.numel(), 1, bias=False, dtype=torch.float64)
     vector_to_parameters(start, module.parameters())

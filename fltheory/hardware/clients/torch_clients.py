@@ -53,8 +53,8 @@ class TorchClients:
 
     Notes
     -----
-    On a GPU no copy to or from the host is made inside a round once `expect` has said how
-    many clients it may have; without, each round asks the device who takes part.
+    On a GPU no round copies to or from the host once `expect` has said how many clients may take
+    part; otherwise each round asks the device who takes part.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class TorchClients:
         self._generator.set_state(state)
 
     def expect(self, most: int | None) -> None:
-        """Announce how many clients of a replica take part in a coming round at most.
+        """Announce the largest number of clients that may take part in a coming round, per replica.
 
         They are then found without asking the device. With None they are counted.
         """
@@ -156,7 +156,7 @@ class TorchClients:
     def loss(self, x: Tensor, who: Tensor) -> Tensor:
         """Return each client's loss at its replica's model, zero where absent.
 
-        On all of its samples, or on a batch where `LocalTraining` says so; with the penalty.
+        On all of its samples, or on a batch if `LocalTraining` says so; including the penalty.
         """
         rows, clients, present = self._participants(who)
         losses = torch.zeros(who.shape, dtype=x.dtype, device=x.device)

@@ -32,17 +32,17 @@ def load(name: str, folder: str | Path | None = None, *, verify: bool = True) ->
     name : str
         One of `NAMES`.
     folder : path, optional
-        Where its files lie; by default the folder of that name in the one that the environment
-        variable FLTHEORY_DATA names, or in ``data``. The digits need none.
+        Where its files are; by default the folder NAME inside the folder that the environment
+        variable FLTHEORY_DATA names, or inside ``data``. The digits need none.
     verify : bool
         Whether to refuse files without the published checksums.
 
     Raises
     ------
     ValueError
-        For another name, or files that its reader does not take.
+        If the name is unknown, or its reader does not accept the files.
     ImportError
-        For the digits, where scikit-learn is not installed.
+        For the digits, if scikit-learn is not installed.
 
     Examples
     --------

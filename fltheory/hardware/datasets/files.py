@@ -65,7 +65,7 @@ def is_published(name: str, content: bytes, md5: str, *, verify: bool) -> bool:
     if found != md5 and verify:
         raise ValueError(
             f"{name} must be the published file, of MD5 {md5}, got one of MD5 {found}; "
-            "verify=False, or data.published = false in an experiment, takes it as it is"
+            "verify=False, or data.published = false in an experiment, accepts it as it is"
         )
     return found == md5
 

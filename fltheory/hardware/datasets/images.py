@@ -87,7 +87,7 @@ class ImageData:
             )
         for kind, part in (("training", self.train), ("test", self.test)):
             if not len(part):
-                raise ValueError(f"{kind} images of {self.name} must be at least one, got none")
+                raise ValueError(f"{kind} images of {self.name} must not be empty, got none")
             check_labels(self.name, part.labels, self.n_classes)
 
     def __repr__(self) -> str:

@@ -146,13 +146,13 @@ def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment
     path : path
     changes : sequence of str
         ``key=value`` with a dotted key and a value in TOML, e.g. ``training.rounds=10``; they
-        change what is common to the whole table.
+        change values for the whole table.
 
     Raises
     ------
     ValueError
-        If there is no such file, it is not TOML, or says something unknown, too little, or out
-        of range. The message begins with the file's name.
+        If there is no such file, it is not TOML, or an entry is unknown, missing or out of range.
+        The message begins with the file's name.
 
     Examples
     --------

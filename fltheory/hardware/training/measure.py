@@ -57,11 +57,11 @@ def measure(
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> list[Measured]:
-    """Run what experiments need, or read it from ``out`` where it is there already.
+    """Run what experiments need, or read it from ``out`` if it is already there.
 
-    Every run has a file of its own in ``out``, named after everything that determines it, so that
-    experiments share runs and an interrupted one resumes. Files that other code, another torch or
-    NumPy, or other images left there are neither used nor removed.
+    Every run has its own file in ``out``, named after everything that determines it, so experiments
+    share runs and an interrupted run resumes. Files made by other code, by another version of torch
+    or NumPy, or from other images are neither used nor removed.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def measure(
     Raises
     ------
     ValueError
-        For a folder that cannot be written to, and for what `train` refuses.
+        If the folder cannot be written to, or `train` refuses a run.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def measure(
     if aside and notice is not None:
         notice(
             f"{aside} of {len(files)} runs in {out} were made by other code, another torch or "
-            "NumPy, or from other images: they are run again, and their files kept"
+            "NumPy, or from other images: they are run again, and the old files are kept"
         )
     for key, (settings, seed) in wanted.items():
         if not files[key].exists():

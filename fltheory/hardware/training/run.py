@@ -249,7 +249,9 @@ class Curve(ReadOnlyArrays):
         else:
             missing = [number for number in rounds if number not in self.rounds]
             if missing:
-                raise ValueError(f"rounds must have been measured, got {missing[0]}, which was not")
+                raise ValueError(
+                    f"rounds must be ones that were measured, got {missing[0]}, which was not"
+                )
             chosen = np.flatnonzero(np.isin(self.rounds, rounds))
         return Curve(self.rounds[chosen], self.accuracy[chosen], self.loss[chosen])
 

@@ -166,15 +166,13 @@ def mean_shares(availability: ArrayLike, weights: ArrayLike = 1.0) -> FloatArray
     pi = validation.real_array("availability", availability, shape="(N,)")
     if pi.ndim != 1 or ((pi < 0) | (pi > 1)).any():
         raise ValueError(f"availability must be probabilities of shape (N,), got {pi!r}")
-    w = validation.real_array("weights", weights, shape=f"({pi.size},)")
-    if w.ndim and w.shape != pi.shape:
-        raise ValueError(f"weights must have shape {pi.shape}, got {w.shape}")
+    w = validation.array_of("weights", weights, pi.size, for_all=True)
     if (w <= 0).any():
         raise ValueError(f"weights must be above 0, got {w.min():g}")
     shares = np.zeros(pi.size)
     there = np.flatnonzero(pi)
     if there.size:
-        shares[there] = _shares(pi[there], np.broadcast_to(w, pi.shape)[there])
+        shares[there] = _shares(pi[there], w[there])
     return shares
 
 

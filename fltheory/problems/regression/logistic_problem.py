@@ -26,12 +26,12 @@ _MOST_STEPS = 200
 class LogisticProblem(SampleProblem):
     """``F_i(x) = mean_j log(1 + exp(-s_ij <x, a_ij>)) + ridge/2 ||x||^2`` over client i's data.
 
-    ``s = 2 y - 1`` for labels y. There is no intercept; a constant feature makes one.
+    ``s = 2 y - 1`` for labels y. There is no intercept; add a constant feature to have one.
 
     Parameters
     ----------
     features : sequence of arrays (n_i, d)
-        a, a client after another; or one array (N, n, d).
+        a, client by client; or one array (N, n, d).
     labels : sequence of arrays (n_i,), of 0 and 1
         y.
     ridge : float
@@ -42,8 +42,8 @@ class LogisticProblem(SampleProblem):
     Raises
     ------
     ValueError
-        For arrays that do not fit together, a client without data, other labels or a ridge
-        that is not positive.
+        If arrays do not fit together, a client has no data, a label is neither 0 nor 1, or the
+        ridge is not positive.
 
     Examples
     --------
@@ -98,8 +98,8 @@ class LogisticProblem(SampleProblem):
     def mu(self) -> float:
         """The smallest curvature of any client over all points: the ridge, whatever the data.
 
-        Far out along a direction orthogonal to no sample the sigmoids' slopes vanish, so
-        nothing larger holds; nowhere is it attained where the samples span the space.
+        Far out along a direction that is orthogonal to no sample the sigmoids' slopes vanish, so no
+        larger number is valid; if the samples span the space, the infimum is not attained.
         """
         return self.ridge
 
@@ -154,7 +154,7 @@ class LogisticProblem(SampleProblem):
         return np.asarray(sums / self.sizes + penalty)
 
     def accuracy(self, x: FloatArray) -> FloatArray:
-        """Share of correct signs of ``<x, a>`` at points (..., d), by client weighted by alpha.
+        """Share of correct signs of ``<x, a>`` at points (..., d), clients weighted by alpha.
 
         A product of zero counts as label 0.
         """

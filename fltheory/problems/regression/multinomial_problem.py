@@ -228,13 +228,13 @@ def _solve(matrix: Operator, inverse: Operator, right: FloatArray, goal: float) 
 class MultinomialProblem(MultinomialLosses):
     """``F_i(W, b) = mean_j f_ij(W, b) + ridge/2 ||(W, b)||^2`` over client i's samples.
 
-    A point x is W row after row and then b, which is the order of the parameters of a linear
-    layer in torch.
+    A point x is W, row by row, followed by b: the order of the parameters of a linear layer in
+    torch.
 
     Parameters
     ----------
     features : sequence of arrays (n_i, d)
-        a, a client after another; float32 is kept as it is, and computed with in float64.
+        a, client by client; float32 is stored as it is, and computations are in float64.
     labels : sequence of arrays of int (n_i,)
         y, between 0 and ``n_classes - 1``.
     n_classes : int
@@ -247,8 +247,8 @@ class MultinomialProblem(MultinomialLosses):
     Raises
     ------
     ValueError
-        For arrays that do not fit together, a client without data, labels that are no classes or
-        a ridge that is not positive.
+        If arrays do not fit together, a client has no data, a label is not a class, or the ridge is
+        not positive.
 
     Examples
     --------

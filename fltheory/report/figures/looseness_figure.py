@@ -15,7 +15,7 @@ from fltheory.report.figures.figure_axes import (
     set_title,
 )
 from fltheory.verify import Outcome
-from fltheory.verify.comparison import OwnSteps, SideBySide
+from fltheory.verify.comparison import MEASURED, OwnSteps, SideBySide
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,8 +99,7 @@ def own_steps_figure(found: OwnSteps) -> Figure:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("averages, R")
-    measured = "E F - F*" if found.measure == "loss" else "E||x - x*||^2"
-    axes.set_ylabel(f"bound over truth, of {measured}")
+    axes.set_ylabel(f"bound over truth, of {MEASURED[found.measure]}")
     set_title(
         axes, f"{len(drawn)} theorems on one problem, each at the step sizes that it requires"
     )

@@ -227,10 +227,9 @@ class ReadingView:
     @cached_property
     def hypotheses(self) -> tuple[Line, ...]:
         """The conditions, in order."""
-        of_assertions = (h for one in self.statement.assertions for h in one.hypotheses)
         return tuple(
             Line(item.name, typeset(item.condition), item.source)
-            for item in (*self.statement.basis.hypotheses, *of_assertions)
+            for item in self.statement.conditions
         )
 
     @cached_property

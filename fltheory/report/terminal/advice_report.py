@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.decimals import how_many
-from fltheory.report.terminal.log_report import doubts
+from fltheory.report.terminal.log_report import doubts, first_names
 
 if TYPE_CHECKING:
     from fltheory.advice import Advice, AlgorithmAdvice, Bias
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fltheory.logs.description import LogDescription
 
 _UNRELATED = "if clients' data are unrelated to when they are online"
-_NAMES_SHOWN = 3
 _NO_BIAS = 1e-9
 _TIMES = (0.1, 1.0, 10.0)
 
@@ -98,8 +97,7 @@ def _never(advice: Advice) -> str:
             "Every client that the log names is online at some time. Clients that it does not "
             "name are in none of these figures: if some were never online, list them in --sizes."
         )
-    names = [population.log.clients[client] for client in never[:_NAMES_SHOWN]]
-    named = ", ".join(names) + (", ..." if never.size > _NAMES_SHOWN else "")
+    named = first_names([population.log.clients[client] for client in never])
     lost = float(population.importance[never].sum())
     return (
         f"{how_many(never.size, 'client')} never appear{'s' if never.size == 1 else ''} ({named}; "

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from rich.table import Table
 from rich.text import Text
 
 from fltheory.report.terminal.verdict_table import OUTCOME_STYLES, remark
-from fltheory.verify.comparison import Answer, OneMeasure, OwnSteps, SideBySide
-
-MEASURED: Mapping[OneMeasure, str] = {"loss": "E F - F*", "distance": "E||x - x*||^2"}
+from fltheory.verify.comparison import MEASURED, Answer, OwnSteps, SideBySide, by_reason
 
 
 def comparison_table(found: SideBySide) -> Table:
@@ -56,17 +54,12 @@ def comparison_notes(found: SideBySide) -> Iterator[str]:
         )
     else:
         yield f"no bound is provable here for every client loss: {found.why_not_provable}"
-    yield from _by_reason("does not apply", found.silent)
+    yield from _silent(found)
 
 
-def _by_reason(kind: str, silent: Sequence[Answer]) -> Iterator[str]:
-    reasons: dict[str, list[str]] = {}
-    for answer in silent:
-        # What was got instead is the setting's, which the reader has.
-        reason = answer.reason.split(", got ")[0]
-        reasons.setdefault(reason, []).append(answer.statement.name)
-    for reason, names in reasons.items():
-        yield f"{kind}: {', '.join(names)}: {reason}"
+def _silent(found: SideBySide | OwnSteps) -> Iterator[str]:
+    for reason, names in by_reason(found.silent).items():
+        yield f"does not apply: {', '.join(names)}: {reason}"
 
 
 def own_steps_table(found: OwnSteps) -> Table:
@@ -111,4 +104,4 @@ def own_steps_notes(found: OwnSteps) -> Iterator[str]:
             f"{given.truth[-1]:.4g}, provable for every client loss {given.provable[-1]:.4g}, "
             f"{given.provable_looseness[-1]:.3g} times as much"
         )
-    yield from _by_reason("does not apply", found.silent)
+    yield from _silent(found)

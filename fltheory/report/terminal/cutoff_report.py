@@ -12,7 +12,6 @@ from rich.table import Table
 
 from fltheory import verify
 from fltheory.algorithms import FedAU
-from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.fedau import BestCutoff, weight_errors
 from fltheory.logs import AvailabilityLog
@@ -20,13 +19,13 @@ from fltheory.long_work.progress import Progress
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 from fltheory.report.figures.figure import figure
+from fltheory.report.terminal.log_report import first_and_last
 from fltheory.theorems import get
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 25
-_ROWS_AT_EITHER_END = 20
 _MOST_DRAWN, _FEWEST_DRAWN = 10**9, 30
 
 
@@ -64,12 +63,13 @@ def client_cutoff_table(
     table = Table()
     for heading in ("client", "p", "best K", "weight error", f"expected gap / {common:g}"):
         table.add_column(heading, justify="right", no_wrap=True)
-    skipped = range(_ROWS_AT_EITHER_END, log.n_clients - _ROWS_AT_EITHER_END)
-    for place, (name, share) in enumerate(zip(log.clients, log.marginals.tolist(), strict=True)):
-        if place in skipped:
-            if place == skipped.start:
-                table.add_row(*["..."] * 5)
-        elif name not in found:
+    shares = log.marginals.tolist()
+    for place in first_and_last(log.n_clients):
+        if place is None:
+            table.add_row(*["..."] * 5)
+            continue
+        name, share = log.clients[place], shares[place]
+        if name not in found:
             table.add_row(escape(name), "0", "-", "-", "-")
         else:
             best = found[name].best
@@ -100,11 +100,12 @@ def cutoff_figure(
     rounds: int,
     found: BestCutoff,
     *,
-    claim: Statement | None = None,
     replicas: int = 1000,
     progress: Progress | None = None,
 ) -> Figure:
     """Draw the weight error over the cut-off and its bound, with the best and the paper's marked.
+
+    The bound is Theorem 3's, with the constants of its proof.
 
     Parameters
     ----------
@@ -113,8 +114,6 @@ def cutoff_figure(
     rounds : int
         T.
     found : BestCutoff
-    claim : PointClaim, optional
-        On FedAU's weights; Theorem 3 with the constants of its proof by default.
     replicas : int
         Runs of the algorithm itself at each cut-off. Where they would take more than about a minute
         there are fewer, and none below 30.
@@ -136,7 +135,7 @@ def cutoff_figure(
     affordable = int(_MOST_DRAWN // (cutoffs.size * rounds * chances.size))
     drawn = min(replicas, affordable)
     curve = verify.curve(
-        claim or get("fedau/3", reading="derived"),
+        get("fedau/3", reading="derived"),
         setting,
         cutoffs,
         variable="cut-off $K$",

@@ -93,9 +93,8 @@ def meanings_in_use(
     as_stated : bool
         Leave out the numbers by which conditions are evaluated that a paper states in words.
     """
-    basis = statement.basis
+    basis, conditions = statement.basis, statement.conditions
     assertions = (*statement.assertions, *basis.assertions)
-    conditions = [*basis.hypotheses, *(h for a in assertions for h in a.hypotheses)]
     formulas: list[sp.Basic] = [*(a.right for a in assertions), *basis.definitions.values()]
     formulas += (h.condition for h in conditions if not (as_stated and h.stated))
     used = set().union(*(formula.free_symbols for formula in formulas))

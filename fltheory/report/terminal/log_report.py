@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from fltheory.validation import FloatArray
 
 _NAMES_SHOWN = 5
+_ROWS_AT_EITHER_END = 20
 
 
 def log_summary(found: LogDescription) -> str:
@@ -73,6 +75,16 @@ def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
     return said
 
 
+def first_and_last(count: int) -> Iterator[int | None]:
+    """Yield the places of so many clients in a table; of many the first and last, None between."""
+    skipped = range(_ROWS_AT_EITHER_END, count - _ROWS_AT_EITHER_END)
+    for place in range(count):
+        if place not in skipped:
+            yield place
+        elif place == skipped.start:
+            yield None
+
+
 def fits_table(found: LogDescription) -> Table:
     """Return a table of how well the models fit."""
     clients, rounds = found.sampled
@@ -94,10 +106,12 @@ def _of_named(found: LogDescription) -> str:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    if not names:
-        return "0"
-    more = ", ..." if len(names) > _NAMES_SHOWN else ""
-    return f"{len(names)}: {', '.join(names[:_NAMES_SHOWN])}{more}"
+    return f"{len(names)}: {first_names(names, _NAMES_SHOWN)}" if names else "0"
+
+
+def first_names(names: Sequence[str], most: int = 3) -> str:
+    """Return the first of some names, with dots where there are more."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def _lengths(quantiles: FloatArray) -> str:

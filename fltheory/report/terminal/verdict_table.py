@@ -186,7 +186,7 @@ def _how_it_fares(cells: Sequence[Cell], searched: Sequence[int]) -> str:
 
 def _by_weight(statements: Sequence[Statement]) -> str:
     """Return how many have which weight, the heaviest first."""
-    found = [heaviest_fault(one) for one in statements]
+    found = [Weight.heaviest(fault.weight for fault in one.refutations) for one in statements]
     parts = [
         f"{found.count(weight)} for a {weight.label}"
         if weight
@@ -195,12 +195,6 @@ def _by_weight(statements: Sequence[Statement]) -> str:
         if weight in found
     ]
     return f": {', '.join(parts)}" if parts else ""
-
-
-def heaviest_fault(statement: Statement) -> Weight | None:
-    """Return the weight of a statement's heaviest fault, None where none is known."""
-    weights = [fault.weight for fault in statement.refutations]
-    return Weight.heaviest(weights) if weights else None
 
 
 def reasons(statements: Sequence[Statement], cells: Sequence[Cell]) -> Iterator[str]:

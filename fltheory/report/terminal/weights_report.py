@@ -19,7 +19,7 @@ from fltheory.report.figures.figure_axes import (
     set_scales,
     set_title,
 )
-from fltheory.report.terminal.log_report import doubts
+from fltheory.report.terminal.log_report import doubts, first_and_last, first_names
 from fltheory.validation import FloatArray
 from fltheory.weights.client_weights import ClientWeights, Training
 from fltheory.weights.optimum import OptimalWeights, solve
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from fltheory.logs.description import LogDescription
 
-_ROWS_AT_EITHER_END = 20
 _TARGET_COLOUR, _IMPORTANCE_COLOUR, _WEIGHT_COLOUR = "#E69F00", "#56B4E9", "#7A2B00"
 _AVAILABILITY_COLOUR = "#009E73"
 _MOST_NAMED_BARS = 30
@@ -59,10 +58,10 @@ def weights_assumptions(
         else f"targets: sizes divided by their sum, {float(sizes.sum()):g}"
     )
     if found.never_there:
-        named = ", ".join(found.never_there[:3]) + (", ..." if len(found.never_there) > 3 else "")
         said.append(
-            f"never online: {len(found.never_there)} of {len(found.clients)} clients ({named}) "
-            f"with {found.lost_target:.3g} of the target; no weights can include them"
+            f"never online: {len(found.never_there)} of {len(found.clients)} clients "
+            f"({first_names(found.never_there)}) with {found.lost_target:.3g} of the target; no "
+            "weights can include them"
         )
     problem, rounds = found.problem, described.log.n_rounds
     said += [
@@ -90,14 +89,13 @@ def weights_table(found: ClientWeights) -> Table:
         "importance p",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
-    n_clients = len(found.clients)
     columns = (found.target_weights, found.availability, found.weights, found.importance)
-    skipped = range(_ROWS_AT_EITHER_END, n_clients - _ROWS_AT_EITHER_END)
-    for client, name in enumerate(found.clients):
-        if client not in skipped:
-            table.add_row(escape(name), *(f"{column[client]:.6g}" for column in columns))
-        elif client == skipped.start:
-            table.add_row("...", *("..." for _ in columns))
+    for client in first_and_last(len(found.clients)):
+        if client is None:
+            table.add_row(*["..."] * 5)
+        else:
+            name = escape(found.clients[client])
+            table.add_row(name, *(f"{column[client]:.6g}" for column in columns))
     return table
 
 

@@ -311,21 +311,21 @@ def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
         if np.ptp(ratios) > slack:
             told = ", ".join(f"{ratio:.4g}" for ratio in ratios + 0.0)
             yield (
-                f"{alone}rounds move the model by {told} times what they should"
-                f"{_over_rounds(ratios, slack)}"
+                f"{alone}rounds move the model by {told} times the right "
+                f"amount{_over_rounds(ratios, slack)}"
             )
             return
     one, four = float(single[0]), float(several[0])
     if abs(one - four) > slack:
         yield (
-            f"{alone}one local step moves the model by {one:.4g} times what it should, four by "
+            f"{alone}one local step moves the model by {one:.4g} times the right amount, four by "
             f"{four:.4g} times: {_over_steps(one, four, slack)}"
         )
     elif abs(one) <= slack:
         yield "with one client the model never moves"
     elif abs(one - 1) > slack:
         yield (
-            f"{alone}rounds move the model by {one:.4g} times what they should, whatever the "
+            f"{alone}rounds move the model by {one:.4g} times the right amount, whatever the "
             "number of local steps"
         )
 
@@ -333,7 +333,7 @@ def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
 def _over_steps(one: float, four: float, slack: float) -> str:
     """Return what usually makes one local step and four move a model by such shares."""
     if abs(four - 4 * one) <= slack * abs(four):
-        return "the number of local steps is multiplied in, or not divided out"
+        return "the change is multiplied by the number of local steps, or not divided by it"
     if four > one:
         return "momentum in the local steps, or gradients that add up (zero_grad)"
     return "local steps that are left out, or that get smaller"
@@ -388,7 +388,7 @@ _CONDITIONS: Mapping[str, dict[str, Any]] = {
     "somebody is present in every round": {"kind": _somebody},
     "each client makes one local step": {"steps": 1},
     "server_lr is 1": {"server_lr": 1.0},
-    "all clients have as much data": {"sizes": (5,) * 5},
+    "all clients have the same amount of data": {"sizes": (5,) * 5},
     "models have one coordinate": {"dim": 1},
     "there is one client": {"n": 1},
     "there are two clients": {"n": 2},

@@ -453,7 +453,7 @@ _LAWS = (
     ),
     ConformanceLaw("usual-slips", "on cases where each of the usual mistakes would show", _telling),
     ConformanceLaw(
-        "larger", "with more of everything: dimensions, steps, data, step sizes", _large
+        "larger", "with more dimensions and local steps, more data, larger step sizes", _large
     ),
     ConformanceLaw(
         "many-clients", "with 14 to 45 clients, most or all of them present", _many_clients
@@ -463,8 +463,8 @@ _LAWS = (
     ),
     ConformanceLaw(
         "options-at-their-ends",
-        "with rare clients, and each option in turn at an end of its range: shows limits of your "
-        "own, and a 0 taken for a missing value",
+        "with rare clients, and each option in turn at an end of its range: reveals limits in "
+        "your code, and a 0 treated as a missing value",
         at_the_ends,
         applies=lambda one: bool(ends_of(one.options)),
     ),
@@ -487,13 +487,14 @@ _LAWS = (
     ),
     ConformanceLaw(
         "memory-adds-up",
-        "once all have appeared, the memory stands in for the absent: the mean of the c_i is c",
+        "once all have appeared, the memory stands in for the absent clients: the mean of the "
+        "c_i is c",
         closed_forms.adds_up,
         applies=lambda one: one.remembers_all,
     ),
     ConformanceLaw(
         "absent-do-not-matter",
-        "the losses of clients who never appear change nothing",
+        "the losses of clients who never appear have no effect",
         symmetries.others_away,
     ),
     ConformanceLaw(
@@ -504,9 +505,11 @@ _LAWS = (
     ),
     ConformanceLaw("rotation", "rotating the axes rotates all models", symmetries.rotated),
     ConformanceLaw(
-        "scaling", "other units for the model and the loss change nothing", symmetries.scaled
+        "scaling", "other units for the model and the loss make no difference", symmetries.scaled
     ),
-    ConformanceLaw("permutation", "the order of the clients changes nothing", symmetries.renamed),
+    ConformanceLaw(
+        "permutation", "the order of the clients makes no difference", symmetries.renamed
+    ),
     ConformanceLaw(
         "limit-full",
         "with everybody present for many rounds, the fixed point, by formula",

@@ -217,7 +217,7 @@ OPTIONS: Mapping[str, Option] = {
         "the probability that a client is present, one per client", _each(0.3, 0.95)
     ),
     "correlation": PerClient(
-        "lambda, one per client; left out with availability", _each(-0.3, 0.9)
+        "lambda, one per client; omit it if availability is omitted", _each(-0.3, 0.9)
     ),
     # An oracle's minima need not be the clients' own, which are all 0.
     "known_minima": PerClient("F_k^*, one per client", _each(-1.0, 0.0)),

@@ -302,7 +302,7 @@ def conformance_algorithms() -> dict[str, dict[str, str]]:
     """
     return {
         name: {
-            option: kind.says + "; estimated where it is left out" * one.optional(option)
+            option: kind.says + "; estimated if omitted" * one.optional(option)
             for option, kind in one.options.items()
         }
         for name, one in SPECIFICATIONS.items()

@@ -58,20 +58,20 @@ def check_algorithm(
     Parameters
     ----------
     run : callable
-        ``run(x0, clients, trace, *, client_lr, local_steps, server_lr, **options)``, which
-        returns the models after every round, (rounds + 1, d), the first being x0. ``x0`` (d,)
-        and ``trace`` (rounds, N), who is present in each round, are read-only; ``clients`` have
-        ``gradient(x)`` (d,), exact, ``loss(x)`` and ``n_samples``. ``options`` are what the
-        algorithm needs by its paper: `conformance_algorithms` lists them.
+        ``run(x0, clients, trace, *, client_lr, local_steps, server_lr, **options)``, which returns
+        the models after every round, (rounds + 1, d), starting with x0. ``x0`` (d,) and ``trace``
+        (rounds, N), who is present in each round, are read-only; ``clients`` have ``gradient(x)``
+        (d,), exact, ``loss(x)`` and ``n_samples``. ``options`` are the parameters that the
+        algorithm has in its paper: `conformance_algorithms` lists them.
     name : str
         The algorithm: ``"scaffold"``.
     seed : int
-        Cases are drawn from it.
+        Determines the cases.
     rtol : float
         How far models may differ, relative to the largest number in a case; 1e-4 or so for an
         implementation in single precision.
     expected : mapping of str to str, optional
-        Laws that fail, and why. One of them that passes is reported, too.
+        Laws that are known to fail, and why. If one of them passes after all, this is reported.
     laws : collection of str, optional
         The laws to check; all by default.
     stop_at_first : bool
@@ -81,8 +81,8 @@ def check_algorithm(
     progress : callable, optional
         Called with how many laws are done, how many there are, and the next one's name.
     **hyper
-        Options and step sizes to fix, e.g. ``option=1`` where nothing else is implemented; what
-        is not given varies.
+        Options and step sizes to fix, e.g. ``option=1`` if only this is implemented; all others are
+        varied.
 
     Returns
     -------
@@ -91,8 +91,8 @@ def check_algorithm(
     Raises
     ------
     ConformanceError
-        An AssertionError whose message says which law fails, on the smallest trace that shows
-        it, what was expected, what came, and likely causes.
+        An AssertionError whose message says which law fails, on the smallest trace that shows it,
+        what was expected, what was returned, and likely causes.
     ValueError
         For an unknown algorithm, law or option, and if ``run`` does not take these arguments.
 
@@ -106,7 +106,7 @@ def check_algorithm(
     fixed = checked_request(name, seed=seed, rtol=rtol, expected=expected, hyper=hyper)
     one, checked = specification(name), laws_of(name, laws)
     if not checked:
-        raise ValueError(f"laws must name one law at least, got {laws!r}: nothing is checked")
+        raise ValueError(f"laws must name at least one law, got {laws!r}: nothing is checked")
     check_signature(run, _smallest(one, fixed))
     guarded = GuardedRun(run)
     bench, begun = Bench(one, guarded, rtol), time.perf_counter()

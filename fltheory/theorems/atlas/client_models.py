@@ -70,14 +70,14 @@ def local_sgd(setting: Setting) -> LocalSgd:
 
 
 def clients_in_the_plane(
-    condition: float, spread: float, sigma: float, *, n_clients: int = 4, p: Any = None
+    condition: float, spread: float, sigma: float, *, p: Any = None
 ) -> QuadraticProblem:
-    """Return clients in the plane, each flat along another axis, with optima all around."""
-    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * n_clients
-    optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]] * n_clients)
+    """Return four clients in the plane, each flat along another axis, with optima all around."""
+    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * 2
+    optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]])
     return QuadraticProblem(
-        [np.diag(one) for one in curvatures[:n_clients]],
-        spread * optima[:n_clients],
+        [np.diag(one) for one in curvatures],
+        spread * optima,
         sigma=sigma,
         target_weights=p,
     )

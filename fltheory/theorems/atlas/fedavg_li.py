@@ -33,11 +33,10 @@ from fltheory.engines import Setting
 from fltheory.exact_or_float import is_exact, largest, norm, number, root, solve
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.grammar.own_run import OwnRun, strong_convexity
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
-from fltheory.grammar.regime import Regime
+from fltheory.grammar.regime import OwnRun, Regime, strong_convexity
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
 from fltheory.numbers.of_setting import value_in

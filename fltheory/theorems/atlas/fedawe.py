@@ -27,11 +27,10 @@ from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, number, root
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.grammar.own_run import JUST_BELOW
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
-from fltheory.grammar.regime import Regime
+from fltheory.grammar.regime import JUST_BELOW, Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
 from fltheory.participation import Bernoulli, VaryingBernoulli

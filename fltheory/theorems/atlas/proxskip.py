@@ -30,10 +30,9 @@ from fltheory.engines.enclosure.exact_setting import product
 from fltheory.exact_or_float import number
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.grammar.own_run import JUST_BELOW, OwnRun
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
-from fltheory.grammar.regime import Regime
+from fltheory.grammar.regime import JUST_BELOW, OwnRun, Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
 from fltheory.numbers.of_setting import value_in

@@ -24,7 +24,6 @@ from fltheory.grammar.units import LOSS, PURE
 from fltheory.numbers.of_setting import view_of
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import FiniteChain
-from fltheory.participation.chain_structure import exact_stationary_law
 from fltheory.participation.process import Process, process_of
 from fltheory.theorems.ca_fed import regimes
 from fltheory.theorems.ca_fed.statements import PAPER, N, of_ca_fed
@@ -241,13 +240,7 @@ def clients_alone(participation: Process) -> list[tuple[Any, Any]]:
     states = range(participation.n_states or 0)
     places = [(s, chance, mask) for s in states for chance, mask in law.who(s)]
     rows = {s: dict(law.following(s)) for s in states}
-    zero = Fraction(0)
-    weight = dict(
-        law.limit
-        or enumerate(
-            exact_stationary_law([[rows[s].get(then, zero) for then in states] for s in states])
-        )
-    )
+    weight = dict(participation.exact_limit())
     found = []
     for k in range(participation.n_clients):
         there = [(s, chance) for s, chance, mask in places if mask[k]]

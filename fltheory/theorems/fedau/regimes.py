@@ -17,8 +17,7 @@ import numpy as np
 
 from fltheory.algorithms import FedAU, WeightedFedAvg
 from fltheory.engines import Setting
-from fltheory.grammar.own_run import JUST_BELOW, OwnRun
-from fltheory.grammar.regime import Regime, coupled
+from fltheory.grammar.regime import JUST_BELOW, OwnRun, Regime, coupled
 from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.problems import LogCoshProblem, Problem, QuadraticProblem

@@ -16,8 +16,7 @@ import numpy as np
 
 from fltheory.algorithms import Safari
 from fltheory.engines import Setting
-from fltheory.grammar.own_run import JUST_BELOW, OwnRun
-from fltheory.grammar.regime import coupled
+from fltheory.grammar.regime import JUST_BELOW, OwnRun, coupled
 from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Participation, UniformSubset
 from fltheory.problems import Problem, QuadraticProblem, nonconvex, quadratic

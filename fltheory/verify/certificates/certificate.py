@@ -266,9 +266,9 @@ def certificate(theorem: Statement, refuting: Setting | Witness) -> dict[str, An
     Raises
     ------
     ValueError
-        If it does not: some hypothesis fails, or the bound is not broken by more than rounding;
-        if the statement has no certificates, or if the checker does not know a symbol, the
-        algorithm or the participation, or refuses a run as too long.
+        If it does not refute it: some hypothesis fails, or the bound is not exceeded by more than
+        rounding. Also if the statement has no certificates, or if the checker does not know a
+        symbol, the algorithm or the participation, or refuses a run as too long.
 
     Examples
     --------
@@ -373,9 +373,9 @@ def read_certificate(path: Path | str) -> Certified:
     Raises
     ------
     ValueError
-        Naming the first field that fails: damage, a formula that is not the registered
-        statement's, a number that is wrong, a hypothesis that is not met, a bound that holds,
-        or a setting that the statement does not speak of.
+        With the first field that fails: damage, a formula that is not the registered statement's, a
+        wrong number, a hypothesis that is not met, a bound that holds, or a setting that the
+        statement is not about.
 
     Examples
     --------

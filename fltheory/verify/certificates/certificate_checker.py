@@ -1892,7 +1892,7 @@ def _convexity(known: _Known, bits: int) -> Span:
 def _dissimilarity(known: _Known, bits: int) -> Span:
     clients = known.w.clients
     if any(h != clients.hessians[0] for h in clients.hessians):
-        raise CertificateError("statement.symbols: sigma_G is infinite, as Hessians differ")
+        raise CertificateError("statement.symbols: sigma_G is infinite because Hessians differ")
     hessian = clients.hessians[0]
     return _largest(
         _norm(_applied(hessian, _apart(known.star, point)), bits) for point in clients.optima

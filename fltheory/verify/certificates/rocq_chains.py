@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,17 @@ from functools import cached_property
 from itertools import product, starmap
 from typing import Any
 
-from fltheory.worst_case.proof.rocq_export import listed, rational, real, refused, wrapped
+from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
+from fltheory.worst_case.proof.rocq_words import (
+    defined,
+    listed,
+    rational,
+    rationals,
+    real,
+    refused,
+    rows_listed,
+    wrapped,
+)
 
 MOST_ROUNDS = 5_000  # Rocq goes through them one by one
 MOST_TERMS = 16_384  # of the sums over all rounds, before the rest is bounded
@@ -58,15 +67,13 @@ def is_on_chain(document: Mapping[str, Any]) -> bool:
     )
 
 
-def chain_refutation(document: Mapping[str, Any], name: str) -> str:
+def chain_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq: the run's average is above the bound of CA-Fed's Theorem 2.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -75,7 +82,7 @@ def chain_refutation(document: Mapping[str, Any], name: str) -> str:
         more than `MOST_STATES` states that is not one of two states for each client, or a bound
         that is not above the theorem's as far as `MOST_TERMS` terms of its sums tell.
     """
-    return "\n".join(_File(document, _Setting(document["setting"])).lines(name))
+    return "\n".join(_File(document, _Setting(document["setting"])).lines())
 
 
 # ---------------------------------------------------------------- the setting
@@ -237,54 +244,24 @@ def _present(who: Mapping[str, Any], place: Sequence[int]) -> list[int]:
 # ---------------------------------------------------------------- numbers and formulas in the file
 
 
-_SIGNS: Mapping[type, tuple[str, str, int]] = {
-    ast.Add: ("+", "Plus", 0),
-    ast.Sub: ("-", "Less", 0),
-    ast.Mult: ("*", "Times", 1),
-    ast.Div: ("/", "Over", 1),
-}
+def _formula(text: str, terms: Mapping[str, str] | None = None) -> Formula:
+    """Return a formula of the statement, as a term if those of symbols and logarithms are known."""
+    known = terms or {}
 
+    def named(word: str) -> Formula:
+        return Formula(word, known.get(word, ""))
 
-def _written(node: ast.expr) -> tuple[str, int]:
-    """Return a formula as it stands in the file, and how strongly its outermost sign binds."""
-    match node:
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return f"{_over(left, 3)} ^ {_written(right)[0]}", 2
-        case ast.BinOp(left=left, op=kind, right=right):
-            sign, _, level = _SIGNS[type(kind)]
-            return f"{_over(left, level)} {sign} {_over(right, level + 1)}", level
-        case ast.Call(args=[argument]):
-            return f"ln ({_written(argument)[0]})", 3
-    return ("Q_" if ast.unparse(node) == "Q" else ast.unparse(node)), 3
-
-
-def _over(node: ast.expr, least: int) -> str:
-    text, level = _written(node)
-    return text if level >= least else f"({text})"
-
-
-def _formula(text: str) -> str:
-    return _written(ast.parse(text, mode="eval").body)[0]
-
-
-def _term(node: ast.expr, names: Mapping[str, str]) -> str:
-    """Return a formula as a term of the library."""
-    match node:
-        case ast.Constant(value=int(number)):
-            return f"(Whole {number})"
-        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))):
-            return f"(Power {_term(left, names)} {power})"
-        case ast.BinOp(left=left, op=kind, right=right):
-            return f"({_SIGNS[type(kind)][1]} {_term(left, names)} {_term(right, names)})"
-    return names[_written(node)[0]]
+    reader = Reader(
+        lambda name: named("Q_" if name == "Q" else name),
+        lambda _, inner: named(f"ln ({inner.text})"),
+        {},
+    )
+    return reader.read(parsed(text))
 
 
 # ---------------------------------------------------------------- the file
 
-_HEAD = """\
-(** A refutation of {theorem} ({reading}), and its proof: check it with Rocq
-    (Coq 8.16 or later) beside the library in the folder rocq of fltheory. *)
-
+_HEAD = """
 From Coq Require Import Reals QArith Qreals ZArith List Arith Lra Lia.
 From fltheory Require Import Space Round Process Enclose Moments Refuted Chain Series Chained.
 Import ListNotations.
@@ -420,22 +397,21 @@ class _File:
 
     # ------------------------------------------------------------ definitions
 
-    def lines(self, name: str) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """Yield the file's lines."""
-        yield _HEAD.format(**self._document)
-        for part in (self._setting(), self._symbols(), self._proofs(), self._theorem(name)):
+        yield heading(self._document) + _HEAD
+        for part in (self._setting(), self._symbols(), self._proofs(), self._theorem()):
             for text in part:
                 indent = len(text) - len(text.lstrip())
                 yield text if "\n" in text or not text else wrapped(text.strip(), indent)
 
     def _setting(self) -> Iterator[str]:
         s = self._s
-        rows = listed([listed([rational(p) for p in row]) for row in s.transition])
         sets = listed([listed([str(i) for i in who]) for who in s.present])
         fields = {
-            "curvatures": listed([rational(h) for h in s.curvatures]),
-            "minimisers": listed([rational(c) for c in s.minimisers]),
-            "weights": listed([rational(q) for q in s.weights]),
+            "curvatures": rationals(s.curvatures),
+            "minimisers": rationals(s.minimisers),
+            "weights": rationals(s.weights),
             "local_work": f"{s.local_steps}%nat",
             "server_step": rational(s.server_lr),
             "step_scale": rational(s.scale),
@@ -443,13 +419,11 @@ class _File:
             "ball_centre": rational(s.centre),
             "ball_radius": rational(s.radius),
             "origin": rational(s.start),
-            "transition": rows,
+            "transition": rows_listed(s.transition),
             "present": f"{sets}%nat",
-            "stationary": listed([rational(p) for p in s.stationary]),
+            "stationary": rationals(s.stationary),
         }
-        yield "Definition s : chain_setting := {|"
-        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
-        yield "|}.\n\nOpen Scope R_scope.\n"
+        yield defined("s", "chain_setting", fields, breaks=True) + "\nOpen Scope R_scope.\n"
 
     def _symbols(self) -> Iterator[str]:
         s = self._s
@@ -489,8 +463,8 @@ class _File:
             yield f"Definition {name} : R := {meaning}."
         yield "Definition bound (S_0 S_2 Y_0 Y_1 : R) : R :="
         for name, text in _DEFINITIONS.items():
-            yield f"  let {name} := {_formula(text)} in"
-        yield f"  {_formula(_BOUND)}.\n"
+            yield f"  let {name} := {_formula(text).text} in"
+        yield f"  {_formula(_BOUND).text}.\n"
 
     # ------------------------------------------------------------ proofs
 
@@ -596,8 +570,7 @@ class _File:
         )
         terms = {name: f"(Named {k})" for k, name in enumerate((*_INFINITE, *around))}
         for name, text in (*_DEFINITIONS.items(), ("bound", _BOUND)):
-            term = _term(ast.parse(text, mode="eval").body, terms)
-            yield f"Definition t_{name} : term := {term}."
+            yield f"Definition t_{name} : term := {_formula(text, terms).term}."
             terms[name] = f"t_{name}"
 
     def _sides(self) -> Iterator[str]:
@@ -640,7 +613,7 @@ class _File:
             " (fun w => biased_objective s w - biased_objective s w_B)"
         )
 
-    def _theorem(self, name: str) -> Iterator[str]:
+    def _theorem(self) -> Iterator[str]:
         parts = [
             ("is_stationary s", "exact chain"),
             ("diagonalises s U eigenvalues V", "exact diagonal"),
@@ -661,7 +634,7 @@ class _File:
             ),
             (self._said_truth(), "exact truth"),
         ]
-        yield f"Theorem {name} :"
+        yield "Theorem refutation :"
         yield from (f"  {text} /\\" for text, _ in parts)
         yield _SUMS.format(bound=real(Fraction(self._document["bound"])))
         yield "Proof."
@@ -669,7 +642,7 @@ class _File:
         # The checker's numbers are found in the lemma itself.
         rest = f"{' '.join('_' * 10)} reached rate all_inside bounded"
         yield f"  exact (below s _ _ _ {rational(self._rate)} {rest})."
-        yield f"Qed.\n\nPrint Assumptions {name}.\n"
+        yield "Qed.\n\nPrint Assumptions refutation.\n"
 
 
 def _log(value: float) -> tuple[Fraction, Fraction]:

@@ -11,13 +11,21 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from fltheory.verify.certificates.rocq_chains import chain_refutation, is_on_chain
-from fltheory.worst_case.proof.rocq_export import listed, rational, refused, wrapped
+from fltheory.verify.certificates.rocq_formula import Formula, Reader, heading, parsed
+from fltheory.worst_case.proof.rocq_words import (
+    defined,
+    rational,
+    rationals,
+    refused,
+    rows_listed,
+    wrapped,
+)
 
 MOST_ROUNDS = 5_000  # Rocq counts them one by one
 MOST_STEPS = 1_000
@@ -44,24 +52,15 @@ _QUANTITIES = {
     "participant_excess_loss": ("ParticipantExcessLoss", "participant_excess_loss s xs"),
     "participant_gradient_sum": ("ParticipantGradientSum", "participant_gradient_sum s"),
 }
-_SUM, _PRODUCT, _MINUS, _POWER, _ATOM = range(5)  # how strongly a formula's outermost sign binds
-_OPERATIONS: Mapping[type, tuple[str, str, int]] = {
-    ast.Add: ("+", "Plus", _SUM),
-    ast.Sub: ("-", "Less", _SUM),
-    ast.Mult: ("*", "Times", _PRODUCT),
-    ast.Div: ("/", "Over", _PRODUCT),
-}
 
 
-def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> str:
+def rocq_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq whose theorem is what a certificate of refutation says.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -72,25 +71,23 @@ def rocq_refutation(document: Mapping[str, Any], name: str = "refutation") -> st
         know, or a run that is too long for it.
     """
     if document["statement"]["quantity"] == "weight_error_ratio":
-        return weight_error_refutation(document, name)
+        return weight_error_refutation(document)
     if is_on_chain(document):
-        return chain_refutation(document, name)
+        return chain_refutation(document)
     played = _Played(document["setting"])
     said = _Statement(document, played)
     return "\n".join(
         (
-            f"(** A refutation of {document['theorem']} ({document['reading']}), and its proof: "
-            f"check it with Rocq\n    (Coq 8.16 or later) beside the library in the folder rocq of "
-            "fltheory. *)",
+            heading(document),
             _HEAD,
             *played.lines(),
             *said.definitions(),
-            *said.theorem(name),
+            *said.theorem(),
         )
     )
 
 
-_HEAD = """
+_HEAD = """\
 From Coq Require Import Reals QArith Qreals List Arith.
 From fltheory Require Import Space Round Process Enclose Moments Refutation Refuted.
 Import ListNotations.
@@ -99,14 +96,6 @@ Open Scope Q_scope.
 
 
 # ---------------------------------------------------------------- numbers
-
-
-def _rows(rows: Sequence[Row]) -> str:
-    return listed(map(_row, rows))
-
-
-def _row(row: Row) -> str:
-    return listed(map(rational, row))
 
 
 def _root(value: Fraction) -> Fraction | None:
@@ -183,8 +172,8 @@ class _Played:
         fields = {
             "dimension": f"{counts['dimension']}%nat",
             "clients": f"{counts['clients']}%nat",
-            "hessians": _rows(self.hessians),
-            "optima": _rows(self.optima),
+            "hessians": rows_listed(self.hessians),
+            "optima": rows_listed(self.optima),
             "sigma": numbers["sigma"],
             "server_sigma": numbers["server_sigma"],
             "eligible": f"[{'; '.join(map(str, self.eligible))}]%nat",
@@ -194,12 +183,10 @@ class _Played:
             "client_lr": numbers["client_lr"],
             "server_lr": numbers["server_lr"],
             "assist_lr": numbers["assist_lr"],
-            "start": _row(self.start),
+            "start": rationals(self.start),
         }
-        yield "Definition s : setting := {|"
-        yield ";\n".join(f"  {field} := {value}" for field, value in fields.items())
-        yield "|}.\n"
-        yield f"Definition xs : list Q := {_row(self.star)}.\n"
+        yield defined("s", "setting", fields)
+        yield f"Definition xs : list Q := {rationals(self.star)}.\n"
         yield "Open Scope R_scope.\n"
 
     # ------------------------------------------------------------ what a formula may ask for
@@ -293,19 +280,6 @@ def _real_term(value: Fraction) -> str:
 
 
 @dataclass(frozen=True)
-class _Formula:
-    """A formula as it stands in the file, as a term of the library, and how strongly it binds."""
-
-    text: str
-    term: str
-    level: int
-
-    def over(self, least: int) -> str:
-        """Return it in parentheses, if its signs bind less than that."""
-        return self.text if self.level >= least else f"({self.text})"
-
-
-@dataclass(frozen=True)
 class _Along:
     """A symbol along the run: the term of the library, and what the file says."""
 
@@ -326,14 +300,16 @@ class _Statement:
         self._whole: dict[str, int] = {}
         self._written: list[str] = []
         self._rules: dict[str, _Along] = {}
+        of_numbers = Reader(self._number, _root_of, self._whole)
+        of_symbols = Reader(self._symbol, _root_of, self._whole)
         for name, text in raw["symbols"].items():
-            tree = _parsed(text)
+            tree = parsed(text)
             if isinstance(tree, ast.Name) and tree.id in ("rounds", "local_steps"):
                 whole = {"rounds": played.rounds, **played.counts}
                 self._whole[name] = whole[tree.id]
-            self._define(name, self._formula(tree, self._of_numbers))
+            self._define(name, of_numbers.read(tree))
         for name, text in raw["definitions"].items():
-            self._define(name, self._formula(_parsed(text), self._of_symbols))
+            self._define(name, of_symbols.read(parsed(text)))
         self._rules = {name: self._along(rule) for name, rule in raw["round_symbols"].items()}
         for place, (name, rule) in enumerate(self._rules.items()):
             argument = " (r : nat)" if rule.is_every else ""
@@ -346,62 +322,30 @@ class _Statement:
         if raw["quantity"]["weights"] != "1":
             raise refused("a weighted mean over rounds")
         self._truth = self._along({k: v for k, v in raw["quantity"].items() if k != "weights"})
-        self._conditions = list(self._read_conditions(raw["conditions"]))
-        self._bound = self._formula(_parsed(raw["bound"]), self._of_symbols)
+        self._conditions = list(self._read_conditions(raw["conditions"], of_symbols))
+        self._bound = of_symbols.read(parsed(raw["bound"]))
 
-    def _define(self, name: str, formula: _Formula) -> None:
+    def _define(self, name: str, formula: Formula) -> None:
         self._written.append(wrapped(f"Definition {_named(name)} : R := {formula.text}."))
         self._terms[name] = formula.term
 
     # ------------------------------------------------------------ formulas
 
-    def _of_numbers(self, name: str) -> _Formula:
+    def _number(self, name: str) -> Formula:
         """Return a number of the setting, as a formula."""
         given = self._played.given(name)
         if given is not None:
-            return _Formula(*given, _ATOM)
+            return Formula(*given)
         fact = self._played.fact(name)
         if fact is None:
             raise refused(f"the number {name}")
         self._facts.setdefault(name, fact[1:])
-        return _Formula(_real(fact[0]), _real_term(fact[0]), _ATOM)
+        return Formula(_real(fact[0]), _real_term(fact[0]))
 
-    def _of_symbols(self, name: str) -> _Formula:
+    def _symbol(self, name: str) -> Formula:
         rule = self._rules.get(name)
         word = f"({_named(name)} r)" if rule and rule.is_every else _named(name)
-        return _Formula(word, self._terms[name], _ATOM)
-
-    def _formula(self, tree: ast.expr, name_of: Callable[[str], _Formula]) -> _Formula:
-        """Return a formula as it stands in the file, and as a term."""
-        match tree:
-            case ast.Constant(value=int(number)):
-                return _Formula(str(number), f"(Whole {number})", _ATOM)
-            case ast.Name(id=name):
-                return name_of(name)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                inner = self._formula(operand, name_of)
-                return _Formula(f"- {inner.over(_MINUS)}", f"(Opposite {inner.term})", _MINUS)
-            case ast.BinOp(left=left, op=ast.Pow(), right=right):
-                base, power = self._formula(left, name_of), self._exponent(right)
-                text = f"{base.over(_POWER + 1)} ^ {power}"
-                return _Formula(text, f"(Power {base.term} {power})", _POWER)
-            case ast.BinOp(left=left, op=kind, right=right) if type(kind) in _OPERATIONS:
-                sign, word, level = _OPERATIONS[type(kind)]
-                first, second = (self._formula(part, name_of) for part in (left, right))
-                text = f"{first.over(level)} {sign} {second.over(level + 1)}"
-                return _Formula(text, f"({word} {first.term} {second.term})", level)
-            case ast.Call(func=ast.Name(id="sqrt"), args=[argument]):
-                inner = self._formula(argument, name_of)
-                return _Formula(f"sqrt ({inner.text})", f"(Root {inner.term})", _ATOM)
-        raise refused(f"the formula {ast.unparse(tree)}")
-
-    def _exponent(self, node: ast.expr) -> int:
-        match node:
-            case ast.Constant(value=int(power)):
-                return power
-            case ast.Name(id=name) if name in self._whole:
-                return self._whole[name]
-        raise refused(f"the exponent {ast.unparse(node)}")
+        return Formula(word, self._terms[name])
 
     # ------------------------------------------------------------ along the run
 
@@ -425,10 +369,12 @@ class _Statement:
         term = f"{{| of := {kind}; reduced := {word}; first := {first}; more := {more} |}}"
         return _Along(term, text, reduction == "every", more + 1)
 
-    def _read_conditions(self, conditions: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+    def _read_conditions(
+        self, conditions: Mapping[str, str], of_symbols: Reader
+    ) -> Iterator[tuple[str, str, bool]]:
         """Yield what conditions say, as terms, and whether they are of every round."""
         for text in conditions.values():
-            tree = _parsed(text)
+            tree = parsed(text)
             match tree:
                 case ast.Compare(ops=[ast.Lt()], comparators=[ast.Name(id="oo")]):
                     # That a constant is finite is said of clients themselves.
@@ -440,7 +386,7 @@ class _Statement:
                     sides, sign = (left, right), ast.Eq
                 case _:
                     raise refused(f"the condition {text}")
-            first, second = (self._formula(side, self._of_symbols) for side in sides)
+            first, second = map(of_symbols.read, sides)
             signs: Mapping[type, tuple[str, str, bool]] = {
                 ast.LtE: ("<=", "AtMost", False),
                 ast.Lt: ("<", "Below", False),
@@ -467,7 +413,7 @@ class _Statement:
         yield from self._written
         yield ""
 
-    def theorem(self, name: str) -> Iterator[str]:
+    def theorem(self) -> Iterator[str]:
         """Yield the theorem, what its proof hands to the checker, and the proof."""
         truth, bound = (Fraction(self._document[key]) for key in ("truth", "bound"))
         rounds = max([rule.count for rule in self._rules.values() if rule.is_every], default=1)
@@ -490,12 +436,12 @@ class _Statement:
              "proj2 (proj2 (refuted the_refutation accepted))"),
         ]  # fmt: skip
         yield from self._claim(truth, bound, rounds)
-        yield f"Theorem {name} :\n" + " /\\\n".join(wrapped(text, 2) for text, _ in said) + "."
+        yield "Theorem refutation :\n" + " /\\\n".join(wrapped(text, 2) for text, _ in said) + "."
         yield "Proof."
         for place, (_, proof) in enumerate(said):
             last = place == len(said) - 1
             yield f"  exact ({proof})." if last else f"  split; [exact ({proof})|]."
-        yield f"Qed.\n\nPrint Assumptions {name}.\n"
+        yield "Qed.\n\nPrint Assumptions refutation.\n"
 
     def _noise(self) -> Iterator[tuple[str, str]]:
         for name in ("sigma", "server_sigma"):
@@ -525,9 +471,7 @@ class _Statement:
             "truth_above": _real_term(truth),
             "bound_below": _real_term(bound),
         }
-        yield "Definition the_refutation : refutation := {|"
-        yield ";\n".join(wrapped(f"{field} := {value}", 2) for field, value in fields.items())
-        yield "|}.\n"
+        yield defined("the_refutation", "refutation", fields, breaks=True)
         yield "Lemma accepted : checked the_refutation = true."
         yield "Proof. vm_cast_no_check (eq_refl true). Qed.\n"
 
@@ -536,12 +480,15 @@ def _round(first: int) -> str:
     return f"({first} + r)" if first else "r"
 
 
+def _root_of(function: str, inner: Formula) -> Formula:
+    """Return a root: the library knows no other function."""
+    if function != "sqrt":
+        raise refused(f"the formula {function}({inner.text})")
+    return Formula(f"sqrt ({inner.text})", f"(Root {inner.term})")
+
+
 def _named(name: str) -> str:
     return f"{name}_" if name in TAKEN else name
-
-
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
 
 
 # ------------------------------------------------------------ FedAU's online weights
@@ -558,15 +505,13 @@ _STATEMENT_ON_WEIGHTS: Mapping[str, Any] = {
 }
 
 
-def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
+def weight_error_refutation(document: Mapping[str, Any]) -> str:
     """Return a file for Rocq: one client's error in one round is above the line of the proof.
 
     Parameters
     ----------
     document : mapping
         The certificate, checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -586,9 +531,10 @@ def weight_error_refutation(document: Mapping[str, Any], name: str) -> str:
             if p < 1 and error >= truth * line:
                 bound = Fraction(document["bound"])
                 client = f"({p.numerator} / {p.denominator}) {cutoff} {t}"
-                head = _HEAD_OF_WEIGHTS.format(**document)
-                return head + _theorem_on_weights(
-                    name, client, error, line, truth, bound, raw["rounds"], t
+                return (
+                    heading(document)
+                    + _HEAD_OF_WEIGHTS
+                    + _theorem_on_weights(client, error, line, truth, bound, raw["rounds"], t)
                 )
     raise refused(f"an error that is largest after more than {MOST_HISTORIES} rounds")
 
@@ -615,10 +561,7 @@ def _line(p: Fraction, cutoff: int, t: int) -> Fraction:
     return p**2 * variance / max(t // cutoff, 1) + (1 - p) ** (2 * cutoff)
 
 
-_HEAD_OF_WEIGHTS = """\
-(** A refutation of {theorem} ({reading}), and its proof: check it with Rocq
-    (Coq 8.16 or later) beside the library in the folder rocq of fltheory. *)
-
+_HEAD_OF_WEIGHTS = """
 From Coq Require Import Reals Arith Lra.
 From fltheory Require Import Weights.
 Open Scope R_scope.
@@ -627,7 +570,7 @@ Open Scope R_scope.
 
 
 def _theorem_on_weights(
-    name: str, client: str, error: Fraction, line: Fraction, truth: Fraction, bound: Fraction,
+    client: str, error: Fraction, line: Fraction, truth: Fraction, bound: Fraction,
     rounds: int, t: int,
 ) -> str:  # fmt: skip
     def real(value: Fraction) -> str:
@@ -641,7 +584,7 @@ Proof. {computed} Qed.
 Lemma line : proof_line {client} = {real(line)}.
 Proof. {computed} Qed.
 
-Theorem {name} :
+Theorem refutation :
   (2 <= {rounds})%nat /\\
   (1 <= {t} < {rounds})%nat /\\
   0 < proof_line {client} /\\
@@ -651,5 +594,5 @@ Proof.
   rewrite error, line. repeat split; try lra; apply Nat.leb_le; reflexivity.
 Qed.
 
-Print Assumptions {name}.
+Print Assumptions refutation.
 """

@@ -117,7 +117,7 @@ class NaturalWitness:
         read = "on every path of the coins" if self.on_every_path else "in expectation"
         return (
             f"refuted by {self.refuting} of the {self.applicable} settings that met every "
-            f"hypothesis; those of the witness are met {read}"
+            f"hypothesis; the witness meets them {read}"
         )
 
     @property

@@ -80,7 +80,7 @@ class Falsification:
             return f"{name}: no refutation found; {self.effort}"
         lines = [f"{name}: REFUTED; {self.effort}", *(f"  {line}" for line in self.witness.lines)]
         for one in self.natural:
-            lines.append(f"  fault alone, fixed by {one.fault.about} [{one.fault.source}]:")
+            lines.append(f"  this fault alone, fixed by {one.fault.about} [{one.fault.source}]:")
             lines.append(f"    {one.line}")
             if one.witness is not None and one.witness != self.witness:
                 lines += [f"      {line}" for line in one.witness.lines]
@@ -97,7 +97,7 @@ def falsify(
     progress: Progress | None = None,
     first: bool = False,
 ) -> Falsification:
-    """Search for a setting that meets every hypothesis of a theorem and breaks its claim.
+    """Search for a setting that meets every hypothesis of a theorem and violates its claim.
 
     *With a family*, its members are searched: random ones, then variations of the best.
 
@@ -108,19 +108,19 @@ def falsify(
     the exact engine checks the candidates.
 
     *For anything else*, the search starts from given settings and changes their numbers: one by
-    one, or several by one factor, continuing from the best. Each kind of claim says what a setting
-    shows of it: a claimed order is followed over its decades, and is refuted only where every
+    one, or several by one factor, continuing from the best. Each kind of claim decides what a
+    setting shows: a claimed order is followed over its decades, and is refuted only if every
     hypothesis holds throughout, the bound decays as claimed and the truth ends above it. Claims on
     learnability are compared in fractions, and their orders are refuted only by a known limit.
 
-    A witness is then simplified and its numbers rounded, as long as it remains one. If the faults
-    of a printed statement about SAFARI are known one by one, natural settings are searched for each
-    (see `natural_witnesses`), and one that is found becomes the witness.
+    A witness is then simplified and its numbers rounded, as long as it remains a witness. If the
+    faults of a printed statement about SAFARI are known one by one, natural settings are searched
+    for each fault (see `natural_witnesses`), and if one is found it becomes the witness.
 
     Parameters
     ----------
     theorem : Statement, or str
-        Registered, or one of your own; or the id of a printed one.
+        Registered, or your own; or the id of a printed one.
     budget : int, optional
         Settings to try, not counting simplification and natural settings: 500 in a family, 10,000
         about SAFARI, 100 for a claimed order, else 1,000.
@@ -131,14 +131,14 @@ def falsify(
     progress : callable, optional
         Called with (settings tried, budget, best ratio so far).
     first : bool
-        Whether to stop at the first refutation and return it as it was found, if you only want to
-        know whether there is one.
+        Whether to stop at the first refutation and return it unsimplified, if you only want to know
+        whether there is one.
 
     Raises
     ------
     ValueError
-        For a statement that no setting can refute, as a hypothesis or its bound is lost, a budget
-        below 1, or no setting to start from.
+        If no setting can refute the statement (because our copy of the text lacks a hypothesis or
+        its bound), the budget is below 1, or there is no setting to start from.
 
     Examples
     --------

@@ -208,7 +208,6 @@ def audit(
     'PROVED'
     """
     form = _form_of(theorem, client_class, played)
-    form.check(theorem, client_class)
     check_ratio(client_class)
     a_round = played.coupled(theorem, client_class)
     claim = form.claim(theorem, client_class, a_round)
@@ -295,7 +294,6 @@ def worst_exclusion(theorem: Theorem, client_class: AnyClass, played: SafariRoun
         As in `audit`; the clients of ``played``, eligible and excluded, are N.
     """
     form = _form_of(theorem, client_class, played)
-    form.check(theorem, client_class)
     n_clients = played.eligible + played.excluded
     drawn = played.coupled(theorem, client_class).participants
     found: list[tuple[float, SafariRound]] = []
@@ -334,14 +332,11 @@ def judge(a_round: OneRound, clients: AnyClass, claim: Claim) -> AuditFinding:
     certificate = proved(a_round, clients, claim)
     if certificate is not None:
         return AuditFinding(ClassOutcome.PROVED, certificate)
-    witness = _form_of_claim(claim).witness(a_round, clients, claim)
+    form = next(form for form in FORMS if form.measure is claim.measure)
+    witness = form.witness(a_round, clients, claim)
     if witness is not None:
         return AuditFinding(ClassOutcome.REFUTED, witness=witness)
     return AuditFinding(ClassOutcome.UNDECIDED)
-
-
-def _form_of_claim(claim: Claim) -> TheoremForm:
-    return next(form for form in FORMS if form.measure is claim.measure)
 
 
 def _all_rounds(
@@ -400,8 +395,10 @@ class Threshold:
 
 @checks_kinds
 def _form_of(theorem: Statement, client_class: AnyClass, played: SafariRound) -> TheoremForm:
-    """Return a theorem's form; whose arguments are of another kind is told first."""
-    return form_of(theorem)
+    """Return a theorem's form, its arguments being of the right kind and of a class it covers."""
+    form = form_of(theorem)
+    form.check(theorem, client_class)
+    return form
 
 
 def threshold(
@@ -449,7 +446,6 @@ def threshold(
     """
     validation.one_of("parameter", parameter, get_args(Parameter))
     form = _form_of(theorem, client_class, played)
-    form.check(theorem, client_class)
     low, high = exact("first", first), exact("last", last, above=0)
     width = exact("precision", precision, above=0)
     if low >= high:

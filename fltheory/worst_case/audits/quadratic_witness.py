@@ -102,47 +102,6 @@ class RoundsClaim:
     heterogeneity: Fraction
 
 
-def few_enough(a_round: OneRound) -> bool:
-    """Whether a round has as many clients as can be written down."""
-    return a_round.n_clients is not None and a_round.n_clients <= _MOST_CLIENTS
-
-
-def quadratic_witness(
-    a_round: OneRound, clients: ClientClass, claims: Iterator[RoundsClaim]
-) -> QuadraticWitness | None:
-    """Return quadratic clients that break one of some claims, the first found; None if none do."""
-    if not few_enough(a_round):
-        return None
-    for claim in claims:
-        found = _broken(a_round, clients, claim)
-        if found is not None:
-            return found
-    return None
-
-
-def _broken(a_round: OneRound, clients: ClientClass, claim: RoundsClaim) -> QuadraticWitness | None:
-    curvatures = curvatures_of(clients)
-    rate, residual = float(claim.start), float(claim.heterogeneity)
-    forms = {h: _form(a_round, float(h), claim.rounds, float) for h in curvatures}
-    spread_at = max(curvatures, key=lambda h: forms[h][3])
-    spread = forms[spread_at][3]
-    most = float(largest_mean_tilt(a_round))
-    best: tuple[float, float, float, float] | None = None
-    for h, (xx, xt, tt, _) in forms.items():
-        if xx >= rate:
-            # From far enough away the start alone breaks the claim.
-            far = 2 * math.sqrt((residual + 1) / max(xx - rate, 1e-12))
-            return _written(a_round, clients, claim, float(h), float(spread_at), 0.0, far)
-        for mean in {0.0, most}:
-            start = xt * mean / (rate - xx)
-            excess = mean**2 * (tt - spread + xt**2 / (rate - xx)) + spread - residual
-            if best is None or excess > best[0]:
-                best = excess, float(h), mean, start
-    if best is None or best[0] <= 0:
-        return None
-    return _written(a_round, clients, claim, best[1], spread_at, best[2], best[3])
-
-
 def curvatures_of(clients: AnyClass) -> FloatArray:
     """Return positive curvatures that clients of a class can have."""
     low, high = max(float(clients.mu), 0.0), float(clients.L)
@@ -186,30 +145,8 @@ def second_moments(a_round: OneRound, h: Any, number: type[Any]) -> Iterator[For
         first, shift = mean * first, mean * shift - q * reach
 
 
-def _form(a_round: OneRound, h: Any, rounds: int, number: type[Any]) -> Form:
+def _moments_after(a_round: OneRound, h: Any, rounds: int, number: type[Any]) -> Form:
     return next(islice(second_moments(a_round, h, number), rounds, None))
-
-
-def _written(
-    a_round: OneRound,
-    clients: ClientClass,
-    claim: RoundsClaim,
-    curvature: float,
-    spread_at: float,
-    mean: float,
-    start: float,
-) -> QuadraticWitness | None:
-    """Return the witness in decimals, if it breaks the claim in fractions."""
-    h, g = (within_class(value, clients) for value in (curvature, spread_at))
-    tilted = TiltedClients.of(a_round, mean)
-    tilt, z = tilted.mean, in_decimals(start)
-    xx, xt, tt, _ = _form(a_round, h, claim.rounds, Fraction)
-    spread = _form(a_round, g, claim.rounds, Fraction)[3]
-    truth = xx * z**2 + 2 * xt * z * tilt + tt * tilt**2 + spread * tilted.variance
-    bound = claim.start * z**2 + claim.heterogeneity * tilted.heterogeneity
-    return (
-        None if truth <= bound else tilted.witness(a_round, (h, g), z, claim.rounds, truth, bound)
-    )
 
 
 def in_decimals(start: float) -> Fraction:
@@ -295,15 +232,30 @@ def _units(count: int) -> list[tuple[Fraction, ...]]:
     return three + [(own[0], Fraction(0)) for own in pairs[: count - 3]]
 
 
-# ------------------------------------------------------------ a descent of F
-# As above, what is bounded is a quadratic form in the start along one axis, the
-# eligible clients' mean tilt, and the variance of their tilts along the others. F is smallest at 0,
-# where it is 0, and the curvatures are positive: convex clients are smooth ones, too.
+# ------------------------------------------------------------ claims
+# What is bounded is a quadratic form in the start along one axis, the eligible clients' mean tilt,
+# and the variance of their tilts along the others. F is smallest at 0, where it is 0, and the
+# curvatures are positive: convex clients are smooth ones, too.
 
 _MOST_ROUNDS = 128
 
 Sides = Callable[[Any, type[Any]], tuple[Form, Any]]
 """For a curvature: coefficients of what is bounded, and of the squared start in the bound."""
+
+
+def quadratic_witness(
+    a_round: OneRound, clients: ClientClass, claims: Iterator[RoundsClaim]
+) -> QuadraticWitness | None:
+    """Return quadratic clients that break one of some claims, the first found; None if none do."""
+    for claim in claims:
+
+        def sides(h: Any, number: type[Any], claim: RoundsClaim = claim) -> tuple[Form, Any]:
+            return _moments_after(a_round, h, claim.rounds, number), number(claim.start)
+
+        found = _broken(a_round, clients, claim.heterogeneity, claim.rounds, sides)
+        if found is not None:
+            return found
+    return None
 
 
 def quadratic_descent_witness(
@@ -312,11 +264,10 @@ def quadratic_descent_witness(
     """Return quadratic clients that break a claim on F after one round, None if none do."""
 
     def sides(h: Any, number: type[Any]) -> tuple[Form, Any]:
-        form = next(islice(second_moments(a_round, h, number), 1, None))
         start = h / 2 - number(claim.speed) * h * h
-        return tuple(part * h / 2 for part in form), start
+        return tuple(part * h / 2 for part in _moments_after(a_round, h, 1, number)), start
 
-    return _broken_descent(a_round, clients, claim.heterogeneity, 1, sides)
+    return _broken(a_round, clients, claim.heterogeneity, 1, sides)
 
 
 def quadratic_gradient_witness(
@@ -339,18 +290,18 @@ def quadratic_gradient_witness(
             return tuple(total), start
 
         floor = claim.heterogeneity / claim.speed
-        found = _broken_descent(a_round, clients, floor, rounds, sides)
+        found = _broken(a_round, clients, floor, rounds, sides)
         if found is not None:
             return found
         rounds *= 2
     return None
 
 
-def _broken_descent(
+def _broken(
     a_round: OneRound, clients: AnyClass, residual: Fraction, rounds: int, sides: Sides
 ) -> QuadraticWitness | None:
     """Return the clients for which the excess over a bound is largest, if they break it."""
-    if not few_enough(a_round):
+    if a_round.n_clients is None or a_round.n_clients > _MOST_CLIENTS:
         return None
     forms = {float(h): sides(float(h), float) for h in curvatures_of(clients)}
     spread_at = max(forms, key=lambda h: float(forms[h][0][3]))
@@ -369,10 +320,10 @@ def _broken_descent(
             best = found if best is None or found[0] > best[0] else best
     if best is None or best[0] <= 0:
         return None
-    return _descent_written(a_round, clients, residual, rounds, sides, best[1:], spread_at)
+    return _written(a_round, clients, residual, rounds, sides, best[1:], spread_at)
 
 
-def _descent_written(
+def _written(
     a_round: OneRound,
     clients: AnyClass,
     residual: Fraction,

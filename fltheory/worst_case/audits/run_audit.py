@@ -33,7 +33,7 @@ from fltheory.theorems.ca_fed.regimes import four_clients
 from fltheory.theorems.ca_fed.statements import THEOREM_1, excess_B
 from fltheory.theorems.fedau.setting import fedau_of
 from fltheory.worst_case.best_bounds import certificate
-from fltheory.worst_case.correlated.bound import best_correlated_bound
+from fltheory.worst_case.correlated.bound import RoundsCertificate, best_correlated_bound
 from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.memory import MemoryRound, proved_gap
 from fltheory.worst_case.proof.proof_file import ProofFile
@@ -411,12 +411,10 @@ def _mean_model(biased: bool, rich: bool, setting: Setting) -> ProvedBound:
                 made = certificate(found, float(margin))
             except ArithmeticError:
                 continue
-            numbers = {name: float(value) for name, value in made.proof.bound.items()}
-            square = float(clients.sigma**2)
-            first = numbers["start"] * far**2 + numbers["start_heterogeneity"] * h
-            first += numbers["start_noise"] * square
-            value = first / s.rounds + numbers["heterogeneity"] * h + numbers["noise"] * square
-            return ProvedBound(value, clients, (made,), at)
+            assert isinstance(made, RoundsCertificate)
+            squares = as_fraction(far) ** 2, as_fraction(h), clients.sigma**2
+            value = made.mean_after(s.rounds, *squares)
+            return ProvedBound(float(value), clients, (made,), at)
     return ProvedBound(bound.after(s.rounds, far), clients, (), at)
 
 

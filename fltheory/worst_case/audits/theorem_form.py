@@ -275,7 +275,7 @@ class TheoremForm(ABC):
         levels = bound_in_numbers(theorem).free_symbols & set(_LEVELS.values())
         return bool(levels == {_LEVELS["noise"]})
 
-    def check(self, theorem: Theorem, clients: AnyClass) -> None:
+    def check(self, theorem: Statement, clients: AnyClass) -> None:
         """Check that a theorem's bound can be asked of a class of clients.
 
         Raises
@@ -291,7 +291,7 @@ class TheoremForm(ABC):
             )
         if bound_in_numbers(theorem).has(_BOTH) and clients.sigma != clients.server_sigma:
             raise ValueError(
-                f"server_sigma must equal sigma for {theorem.id}, which has one noise level for "
+                f"server_sigma must equal sigma for {theorem.id}, which uses one noise level for "
                 f"both, got {clients.server_sigma} and {clients.sigma}"
             )
 

@@ -22,7 +22,7 @@ from fltheory.participation import UniformSubset
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.worst_case.rounds.bound import Bound, least_residual_solution
+from fltheory.worst_case.rounds.bound import Bound, Solver
 from fltheory.worst_case.rounds.client_class import ClientClass
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import slack_of
@@ -92,9 +92,8 @@ class WorstClients(ReadOnlyArrays):
         for branch, chance in algorithm.branches:
             if chance == 0:
                 continue
-            outcomes = (
-                list(participation.outcomes()) if branch == CLIENTS else [(1.0, _nobody(self))]
-            )
+            nobody = np.zeros(self.problem.n_clients, dtype=bool)
+            outcomes = list(participation.outcomes()) if branch == CLIENTS else [(1.0, nobody)]
             who = np.array([mask for _, mask in outcomes])
             start = np.tile(self.x0, (len(who), 1))
             state = algorithm.init(start, self.problem.n_clients)
@@ -119,10 +118,6 @@ class WorstClients(ReadOnlyArrays):
             )
         )
         return head + clients
-
-
-def _nobody(witness: WorstClients) -> Any:
-    return np.zeros(witness.problem.n_clients, dtype=bool)
 
 
 def _numbers(point: FloatArray) -> str:
@@ -164,12 +159,8 @@ def worst_clients(bound: Bound) -> WorstClients:
             "bound must be on the distance after a round with uniformly drawn clients, got "
             f"{type(a_round).__name__} and {type(clients).__name__}"
         )
-    return worst_clients_at(a_round, clients, as_rate(bound))
-
-
-def as_rate(bound: Bound) -> Fraction:
-    """Return a bound's rate as a fraction: the one that was given, or what was found."""
-    return Fraction(bound.rate) if bound.given_speed is None else bound.given_speed
+    rate = Fraction(bound.rate) if bound.given_speed is None else bound.given_speed
+    return worst_clients_at(a_round, clients, rate)
 
 
 def worst_clients_at(a_round: OneRound, clients: ClientClass, rate: Fraction) -> WorstClients:
@@ -183,7 +174,7 @@ def worst_clients_at(a_round: OneRound, clients: ClientClass, rate: Fraction) ->
         raise ValueError(
             f"n_clients must be at most {_MOST_CLIENTS} to write them down, got {a_round.n_clients}"
         )
-    solution = least_residual_solution(a_round, clients, rate)
+    solution = Solver(a_round, clients).least_residual(rate)
     if solution is None:
         raise ArithmeticError(f"the solver found no worst clients at a rate of {float(rate):.6g}")
     return _Rebuilt(a_round, clients, solution).witness()

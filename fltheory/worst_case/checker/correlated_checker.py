@@ -216,9 +216,9 @@ def parsed(text: str) -> CorrelatedProof:
     def value(place: str, found: Any) -> Value:
         one = kernel.fields_of(place, found, "form present all constant")
         return Value(
-            symmetric(f"{place}.form", one["form"], 2 * n),
-            numbers_of(f"{place}.present", one["present"], n),
-            numbers_of(f"{place}.all", one["all"], n),
+            kernel.symmetric_of(f"{place}.form", one["form"], 2 * n),
+            kernel.numbers_of(f"{place}.present", one["present"], n),
+            kernel.numbers_of(f"{place}.all", one["all"], n),
             kernel.fraction(f"{place}.constant", one["constant"]),
         )
 
@@ -231,10 +231,12 @@ def parsed(text: str) -> CorrelatedProof:
             "multipliers", top["multipliers"], lambda p, f: kernel.weights_of(p, f, steps + 1)
         ),
         noises=of_cells(
-            "noises", top["noises"], lambda p, f: numbers_of(p, f, steps if noisy else 0)
+            "noises", top["noises"], lambda p, f: kernel.numbers_of(p, f, steps if noisy else 0)
         ),
         orthogonal=of_cells(
-            "orthogonal", top["orthogonal"], lambda p, f: numbers_of(p, f, extra if noisy else 0)
+            "orthogonal",
+            top["orthogonal"],
+            lambda p, f: kernel.numbers_of(p, f, extra if noisy else 0),
         ),
     )
     _check_ranges(proof)
@@ -344,22 +346,6 @@ def _chain(found: Any, groups: Sequence[MarkovGroup]) -> Chain:
         }
     )
     return Chain(masks, rows, law)
-
-
-def numbers_of(place: str, found: Any, size: int) -> Fractions:
-    """Return so many fractions."""
-    row: Fractions = kernel.row(place, found)
-    if len(row) != size:
-        raise ProofError(f"{place}: must have {size} numbers")
-    return row
-
-
-def symmetric(place: str, found: Any, size: int) -> FractionRows:
-    """Return a symmetric matrix of fractions."""
-    rows = kernel.rows_of(place, found, size)
-    if any(rows[i][j] != rows[j][i] for i in range(size) for j in range(i)):
-        raise ProofError(f"{place}: must be symmetric")
-    return rows
 
 
 def of_cells(place: str, found: Any, of: Any) -> list[list[Any]]:

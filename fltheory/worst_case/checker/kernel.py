@@ -104,7 +104,7 @@ def document_of(
     found = document.get("version", version) if isinstance(document, dict) else version
     if type(found) is int and 1 <= found < version:
         raise ProofError(
-            f"version: {found} is of an earlier format and must be {version}: make the proof again"
+            f"version: must be {version}, got the earlier format {found}: make the proof again"
         )
     top = fields_of("certificate", document, names)
     for name, value in {"version": version, **constants}.items():
@@ -157,6 +157,14 @@ def rows_of(place: str, found: Any, size: int) -> FractionRows:
     return rows
 
 
+def symmetric_of(place: str, found: Any, size: int) -> FractionRows:
+    """Return a symmetric matrix of fractions."""
+    rows = rows_of(place, found, size)
+    if any(rows[i][j] != rows[j][i] for i in range(size) for j in range(i)):
+        raise ProofError(f"{place}: must be symmetric")
+    return rows
+
+
 def weights_of(place: str, found: Any, size: int) -> FractionRows:
     """Return the multipliers of pairs of points: a square matrix that is nowhere negative."""
     rows = rows_of(place, found, size)
@@ -165,11 +173,17 @@ def weights_of(place: str, found: Any, size: int) -> FractionRows:
     return rows
 
 
+def numbers_of(place: str, found: Any, count: int) -> Fractions:
+    """Return so many fractions."""
+    numbers = row(place, found)
+    if len(numbers) != count:
+        raise ProofError(f"{place}: must be {count} numbers")
+    return numbers
+
+
 def shares_of(place: str, found: Any, count: int) -> Fractions:
     """Return so many numbers that are not negative, nor more than one in all."""
-    parts = row(place, found)
-    if len(parts) != count:
-        raise ProofError(f"{place}: must be {count} numbers")
+    parts = numbers_of(place, found, count)
     if min(parts, default=Fraction(0)) < 0 or sum(parts) > 1:
         raise ProofError(f"{place}: must not be negative, nor more than one in all")
     return parts

@@ -149,8 +149,8 @@ def _proof(top: Mapping[str, Any]) -> LyapunovProof:
         L=number("class.L", clients),
         mu=number("class.mu", clients),
         bound={name: number(f"bound.{name}", bound) for name in COEFFICIENTS},
-        means=_symmetric("function.means", function["means"], 3),
-        differences=_symmetric("function.differences", function["differences"], 2),
+        means=kernel.symmetric_of("function.means", function["means"], 3),
+        differences=kernel.symmetric_of("function.differences", function["differences"], 2),
         memory_value=number("function.memory_value", function),
         model_value=number("function.model_value", function),
         multipliers={
@@ -158,13 +158,6 @@ def _proof(top: Mapping[str, Any]) -> LyapunovProof:
             for name in INEQUALITIES
         },
     )
-
-
-def _symmetric(place: str, found: Any, size: int) -> FractionRows:
-    rows = kernel.rows_of(place, found, size)
-    if any(rows[i][j] != rows[j][i] for i in range(size) for j in range(i)):
-        raise ProofError(f"{place}: must be symmetric")
-    return rows
 
 
 def _check_ranges(proof: LyapunovProof) -> None:

@@ -476,11 +476,7 @@ def _box(place: str, found: Any, proof: Proof) -> Box:
     budgets = 1 if proof.heterogeneity == "optimum" else len(crowds) * (2 - proof.of_descent)
     taking_part = sum(1 for own in crowds if own.mean)
     count = proof.local_steps - 1 if proof.noisy else 0
-    free = kernel.row(f"{place}.orthogonal", fields["orthogonal"])
-    if len(free) != taking_part * count * max(count - 1, 0):
-        raise ProofError(
-            f"{place}.orthogonal: must be {taking_part * count * max(count - 1, 0)} numbers"
-        )
+    free = taking_part * count * max(count - 1, 0)
     return Box(
         (ends[0], ends[1]),
         [
@@ -489,7 +485,7 @@ def _box(place: str, found: Any, proof: Proof) -> Box:
         ],
         kernel.shares_of(f"{place}.budgets", fields["budgets"], budgets),
         kernel.shares_of(f"{place}.noises", fields["noises"], taking_part * count),
-        free,
+        kernel.numbers_of(f"{place}.orthogonal", fields["orthogonal"], free),
         _multiplier(f"{place}.given", fields["given"], proof),
     )
 

@@ -107,17 +107,17 @@ def parsed(text: str) -> RichProof:
     def value(place: str, found: Any) -> RichValue:
         one = kernel.fields_of(place, found, "form present absent present_losses absent_losses")
         return RichValue(
-            plain.symmetric(f"{place}.form", one["form"], n * (K + 3)),
+            kernel.symmetric_of(f"{place}.form", one["form"], n * (K + 3)),
             of_groups(
-                f"{place}.present", one["present"], lambda p, f: plain.symmetric(p, f, K + 1)
+                f"{place}.present", one["present"], lambda p, f: kernel.symmetric_of(p, f, K + 1)
             ),
-            of_groups(f"{place}.absent", one["absent"], lambda p, f: plain.symmetric(p, f, 2)),
+            of_groups(f"{place}.absent", one["absent"], lambda p, f: kernel.symmetric_of(p, f, 2)),
             of_groups(
                 f"{place}.present_losses",
                 one["present_losses"],
-                lambda p, f: plain.numbers_of(p, f, K),
+                lambda p, f: kernel.numbers_of(p, f, K),
             ),
-            plain.numbers_of(f"{place}.absent_losses", one["absent_losses"], n),
+            kernel.numbers_of(f"{place}.absent_losses", one["absent_losses"], n),
         )
 
     def weights(place: str, found: Any) -> FractionRows:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,15 +19,21 @@ from fltheory import validation
 from fltheory.decimals import as_fraction, fraction_text
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import correlated_checker
-from fltheory.worst_case.checker.correlated_checker import CorrelatedProof
+from fltheory.worst_case.checker.correlated_checker import CorrelatedProof, CorrelatedRounds
 from fltheory.worst_case.correlated.program import (
     CorrelatedSolution,
     OnOffProgram,
     cells_of,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import ProofFile, class_text, first_accepted
-from fltheory.worst_case.proof.rocq_bursts import bursts_theorem
+from fltheory.worst_case.proof.proof_file import (
+    ProofChecker,
+    ProofFile,
+    class_text,
+    first_accepted,
+    with_values_cancelled,
+)
+from fltheory.worst_case.proof.rocq_export import bursts_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import AveragingRound, ParticipantChain
 
@@ -549,39 +555,17 @@ def _value(row: FloatArray, constant: float, n_groups: int, written: Any) -> Map
 
 def _balanced(rows: FloatArray, dyadic: Any, factor: Fraction, wanted: Fraction) -> list[list[str]]:
     """Return multipliers, those with x* raised until function values add up as they must."""
-    K = len(rows) - 1
     weights = [[dyadic(max(float(value), 0.0)) for value in row] for row in rows]
-    for point in range(K):
-        weights[K][point] = Fraction(0)
-        entering = sum((row[point] for row in weights), Fraction(0))
-        missing = (wanted if point == 0 else 0) + sum(weights[point], Fraction(0)) - entering
-        if missing >= 0:
-            weights[K][point] = missing
-        else:
-            weights[point][K] -= missing
-    return [[str(value * factor) for value in row] for row in weights]
+    weights[-1] = [Fraction(0)] * len(weights)
+    values = [-wanted, *[Fraction(0)] * (len(weights) - 2)]
+    return [[str(v * factor) for v in row] for row in with_values_cancelled(weights, values)]
 
 
-@dataclass(frozen=True)
-class CorrelatedCertificate(ProofFile[CorrelatedProof]):
-    """A proof of a bound where clients come and go in bursts, as JSON.
+R = TypeVar("R", bound=CorrelatedRounds)
 
-    Attributes
-    ----------
-    text : str
-    """
 
-    checker: ClassVar[Any] = correlated_checker
-
-    def rocq_theorem(self) -> str:
-        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
-
-        Raises
-        ------
-        ValueError
-            For several groups of clients, a chain, noise, or too many clients or steps.
-        """
-        return bursts_theorem(self.proof)
+class RoundsCertificate(ProofFile[R]):
+    """A proof of a bound where clients come and go in bursts, by a function of any kind."""
 
     @property
     def floor(self) -> Fraction:
@@ -589,6 +573,15 @@ class CorrelatedCertificate(ProofFile[CorrelatedProof]):
         proof = self.proof
         over = 1 - proof.bound["rate"] if proof.measure == "rate" else 1
         return proof.bound["heterogeneity"] / over
+
+    def mean_after(
+        self, rounds: int, square: Fraction, dissimilarity: Fraction, noise: Fraction
+    ) -> Fraction:
+        """Bound the mean over so many rounds, by squares of the start's distance and the rest."""
+        bound = self.proof.bound
+        first = bound["start"] * square + bound["start_heterogeneity"] * dissimilarity
+        first += bound["start_noise"] * noise
+        return first / rounds + bound["heterogeneity"] * dissimilarity + bound["noise"] * noise
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -613,7 +606,28 @@ class CorrelatedCertificate(ProofFile[CorrelatedProof]):
         )
 
 
-def who_lines(proof: CorrelatedProof, steps: str) -> Iterator[str]:
+class CorrelatedCertificate(RoundsCertificate[CorrelatedProof]):
+    """A proof by a function of the model and of who was there, as JSON.
+
+    Attributes
+    ----------
+    text : str
+    """
+
+    checker: ClassVar[ProofChecker] = correlated_checker
+
+    def rocq_theorem(self) -> str:
+        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+
+        Raises
+        ------
+        ValueError
+            For several groups of clients, a chain, noise, or too many clients or steps.
+        """
+        return bursts_theorem(self.proof)
+
+
+def who_lines(proof: CorrelatedRounds, steps: str) -> Iterator[str]:
     """Yield the class, the round and who is present, in words."""
     weighted = proof.averaging == "weights"
     sums = "weight times update" if weighted else "mean update of those present"

@@ -102,9 +102,9 @@ class LogProof:
         """What is proved, with which choices, and what it assumes, in a line."""
         proof = self.proof
         who = [
-            f"{own.n_clients} online a share pi = {float(own.availability):g} of the time"
-            f"{'' if low == high else f' ({low:.2g} to {high:.2g} in the log)'} with lambda = "
-            f"{float(own.correlation):g}"
+            f"{own.n_clients} online for a share pi = {float(own.availability):g} of the "
+            f"time{'' if low == high else f' ({low:.2g} to {high:.2g} in the log)'} with lambda "
+            f"= {float(own.correlation):g}"
             for own, (low, high) in zip(proof.groups, self.shares, strict=True)
         ]
         noise = " and E||noise||^2 <= sigma^2" if proof.noisy else ""
@@ -130,7 +130,7 @@ class LogProof:
         if all(own.weight * own.availability == own.target_weight for own in proof.groups):
             return "Unbiased (updates count by target weight / pi)"
         weights = " and ".join(f"{float(own.weight):.3g}" for own in proof.groups)
-        return f"the sum of those present's updates, weighted by {weights}"
+        return f"the sum of the present clients' updates, weighted by {weights}"
 
     def document(self) -> Mapping[str, Any]:
         """Return what it says as JSON has it."""
@@ -224,8 +224,7 @@ def _square(
     bound, h, sigma = made.proof.bound, clients.dissimilarity**2, clients.sigma**2
     if isinstance(made, PhasesCertificate):
         return bound["start"] + bound["heterogeneity"] * h + bound["noise"] * sigma
-    first = bound["start"] + bound["start_heterogeneity"] * h + bound["start_noise"] * sigma
-    return first / rounds + bound["heterogeneity"] * h + bound["noise"] * sigma
+    return made.mean_after(rounds, Fraction(1), h, sigma)
 
 
 def _six_digits_above(value: float) -> Fraction:
@@ -246,8 +245,9 @@ def _parts(log: AvailabilityLog) -> list[ClientIndices]:
     if never.size:
         more = f" and {never.size - 1} more" if never.size > 1 else ""
         raise ValueError(
-            f"{log.clients[int(never[0])]}{more} never came, and clients with pi = 0 may keep any "
-            "distance from the optimum: remove them from the log for a proof about the others"
+            f"{log.clients[int(never[0])]}{more} never came online, and with clients at pi = 0 "
+            "the distance from the optimum has no bound: remove them from the log for a proof "
+            "about the others"
         )
     if log.n_clients + 1 > _MOST_STATES[1]:
         raise ValueError(

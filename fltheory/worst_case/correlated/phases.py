@@ -27,14 +27,14 @@ from fltheory.worst_case.correlated import bound as one_phase
 from fltheory.worst_case.correlated.program import (
     CorrelatedSolution,
     DifferenceForm,
-    IntArray,
     OnOffProgram,
+    least_of,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import ProofFile, first_accepted
+from fltheory.worst_case.proof.proof_file import ProofChecker, ProofFile, first_accepted
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import AveragingRound
-from fltheory.worst_case.semidefinite import Block, optimum
+from fltheory.worst_case.semidefinite import Block, IntArray
 
 _BITS_OF_BOUND = 80
 # Rounds, times numbers of clients present, up to which each round has its own coefficients; and
@@ -397,48 +397,24 @@ class PhasesProgram:
     ) -> FloatArray | None:
         """Return the unknowns of the least bound; or of most slack at a share above one known."""
         used = np.zeros(self._margin + 1, dtype=bool)
-        for own, places in zip(self.programs, self._places, strict=True):
-            used[places[list(own.used(own is self.programs[0]))]] = True
-        costs, fixed = self._costs.copy(), np.zeros(self._margin + 1)
+        for own, at in zip(self.programs, self._places, strict=True):
+            used[at[list(own.used(own is self.programs[0]))]] = True
+        costs, fixed = self._costs, np.zeros(self._margin + 1)
         ends = np.flatnonzero(np.sum(list(self.parts.values()), axis=0))
         multipliers, noise = self._rows()
         rows = np.array(multipliers + noise)
-        offsets = np.zeros(len(rows))
-        blocks = list(self._blocks())
+        blocks, places = zip(*self._blocks(), strict=True)
+        margin = None
         if share is not None and known is not None:
             # Each end gets an equal part of what the bound may be above the least one.
             room = share * float(costs @ known) / len(ends)
             fixed[ends] = known[ends] + room / np.maximum(costs[ends], 1e-300)
-            used[ends], used[self._margin] = False, True
-            costs[:] = 0
-            costs[self._margin] = -1
-            rows[len(multipliers) :, self._margin] = -1
-            most = np.zeros((1, self._margin + 1))
-            most[0, self._margin] = -1
-            rows, offsets = np.vstack([rows, most]), np.append(offsets, 1.0)
-            blocks = [(self._less(block, places), places) for block, places in blocks]
-        number = np.cumsum(used) - 1
-        taken = [used[places] for _, places in blocks]
-        found = optimum(
-            costs[used],
-            equal=(np.zeros((0, int(used.sum()))), np.zeros(0)),
-            nonnegative=(rows[:, used], offsets + rows @ fixed),
-            blocks=[
-                (columns[own], constant + np.tensordot(fixed[places], columns, 1))
-                for ((columns, constant), places), own in zip(blocks, taken, strict=True)
-            ],
-            places=[number[places[own]] for (_, places), own in zip(blocks, taken, strict=True)],
+            used[ends], margin = False, self._margin
+        limits = rows, np.zeros(len(rows))
+        found = least_of(
+            costs, used, fixed, limits, blocks, places=places, margin=margin, inner=len(noise)
         )
-        if found is None:
-            return None
-        fixed[used] = found.unknowns
-        return fixed
-
-    def _less(self, block: Block, places: IntArray) -> Block:
-        columns, fixed = block
-        columns = columns.copy()
-        columns[int(np.argmax(places == self._margin))] = -np.eye(len(fixed))
-        return columns, fixed
+        return None if found is None else found[1]
 
     def solutions(self, unknowns: FloatArray) -> list[CorrelatedSolution]:
         """Return each phase's solution."""
@@ -703,7 +679,7 @@ class PhasesCertificate(ProofFile[PhasesProof]):
     text : str
     """
 
-    checker: ClassVar[Any] = phases_checker
+    checker: ClassVar[ProofChecker] = phases_checker
 
     @property
     def lines(self) -> tuple[str, ...]:

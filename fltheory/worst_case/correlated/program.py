@@ -44,9 +44,9 @@ from numpy.typing import NDArray
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.one_round import AveragingRound
-from fltheory.worst_case.semidefinite import Block, optimum
+from fltheory.worst_case.rounds.slack import condition
+from fltheory.worst_case.semidefinite import Block, IntArray, optimum
 
-IntArray: TypeAlias = NDArray[np.int64]
 Outcomes: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
 """How many of each cell come, (outcomes, cells), with which probability, and to which state."""
 
@@ -285,7 +285,7 @@ class OnOffProgram:
             points[k, K + 1] = -self.step * k * self.unit
         gradients = np.zeros((K + 1, K + 2))
         gradients[:K, 1 : K + 1] = np.eye(K)
-        return interpolation(points[a] - points[b], gradients[a], gradients[b], self.mu)
+        return condition(points[a] - points[b], gradients[a], gradients[b], self.mu)
 
     def _fluctuation(self, pair: tuple[int, int]) -> FloatArray:
         """Return the same of what noise does, in (h_1..h_{K-1}, xi_0..xi_{K-1})."""
@@ -296,7 +296,7 @@ class OnOffProgram:
         points = np.zeros((K + 1, 2 * K - 1))
         for k in range(1, K):
             points[k] = points[k - 1] - self.step * (h[k - 1] + xi[k - 1])
-        return interpolation(points[a] - points[b], h[a], h[b], self.mu)
+        return condition(points[a] - points[b], h[a], h[b], self.mu)
 
     @cached_property
     def _cycles(self) -> list[list[tuple[int, int]]]:
@@ -578,26 +578,18 @@ class OnOffProgram:
         for name, place in self._of_ends.items():
             used[place] = name not in (fixed or {}) and (self.noisy or "noise" not in name)
             used[place] &= self.rate is None or "below" not in name
-        blocks = self._blocks
-        if costs is None:
-            used[self._margin] = True
-            cost[self._margin] = -1
-            most = np.zeros((1, self.n_unknowns))
-            most[0, self._margin] = -1
-            nonnegative = np.vstack([nonnegative, most])
-            offsets = np.append(offsets, 1.0)
-            last = len(offsets) - 1
-            nonnegative[last - len(noise) : last, self._margin] = -1
-            blocks = [(self._less(columns), constant) for columns, constant in blocks]
-        else:
+        if costs is not None:
             cost[[self._of_ends[name] for name in costs]] = list(costs.values())
-        found = least_of(cost, used, known, (nonnegative, offsets), blocks)
+        found = least_of(
+            cost,
+            used,
+            known,
+            (nonnegative, offsets),
+            self._blocks,
+            margin=self._margin if costs is None else None,
+            inner=len(noise),
+        )
         return None if found is None else self._solution(*found)
-
-    def _less(self, columns: FloatArray) -> FloatArray:
-        less = columns.copy()
-        less[self._margin] = -np.eye(columns.shape[-1])
-        return less
 
     def _solution(self, value: float, unknowns: FloatArray) -> CorrelatedSolution:
         K, function = self.steps, np.zeros((len(self.states), self.n_coefficients))
@@ -656,23 +648,59 @@ def least_of(
     known: FloatArray,
     nonnegative: tuple[FloatArray, FloatArray],
     blocks: Sequence[Block],
+    *,
+    places: Sequence[IntArray] | None = None,
+    margin: int | None = None,
+    inner: int = 0,
 ) -> tuple[float, FloatArray] | None:
-    """Return the least cost and all unknowns, those that are not used being known; None if none."""
+    """Return the least cost and all unknowns, those that are not used being known; None if none.
+
+    Parameters
+    ----------
+    cost, used, known : arrays, (unknowns,)
+    nonnegative : tuple of arrays, (rows, unknowns) and (rows,)
+    blocks : sequence of Block
+    places : sequence of arrays, optional
+        Which unknowns each block's columns belong to: by default all of them, in order.
+    margin : int, optional
+        Of the unknown that is to be as large as can be, up to one, in place of a least cost: it is
+        left of every block's least eigenvalue and of the last ``inner`` rows.
+    inner : int
+    """
     rows, offsets = nonnegative
+    every = [np.arange(len(cost))] * len(blocks) if places is None else places
+    if margin is not None:
+        cost, used = np.zeros(len(cost)), used.copy()
+        cost[margin], used[margin] = -1, True
+        rows, offsets = np.vstack([rows, cost]), np.append(offsets, 1.0)
+        rows[len(rows) - 1 - inner : -1, margin] = -1
+        blocks = [
+            (_without_margin(columns, own == margin), constant)
+            for (columns, constant), own in zip(blocks, every, strict=True)
+        ]
+    number = np.cumsum(used) - 1
+    taken = [used[own] for own in every]
     found = optimum(
         cost[used],
         equal=(np.zeros((0, int(used.sum()))), np.zeros(0)),
         nonnegative=(rows[:, used], offsets + rows @ known),
         blocks=[
-            (columns[used], constant + np.tensordot(known, columns, 1))
-            for columns, constant in blocks
+            (columns[some], constant + np.tensordot(known[own], columns, 1))
+            for (columns, constant), own, some in zip(blocks, every, taken, strict=True)
         ],
+        places=places and [number[own[some]] for own, some in zip(places, taken, strict=True)],
     )
     if found is None:
         return None
     unknowns = known.copy()
     unknowns[used] = found.unknowns
     return found.value, unknowns
+
+
+def _without_margin(columns: FloatArray, margin: NDArray[np.bool_]) -> FloatArray:
+    less = columns.copy()
+    less[margin] = -np.eye(columns.shape[-1])
+    return less
 
 
 @lru_cache(maxsize=1024)
@@ -689,17 +717,6 @@ def mixed(factor: FloatArray, rows: FloatArray, i: int, j: int) -> FloatArray:
     """Return ``factor 2 <row_i, row_j>`` as matrices, ``factor <row_i, row_i>`` for i = j."""
     both = np.asarray(np.einsum("o,oi,oj->oij", factor, rows[:, i], rows[:, j]))
     return both if i == j else both + both.transpose(0, 2, 1)
-
-
-def interpolation(
-    apart: FloatArray, gradient: FloatArray, other: FloatArray, mu: float
-) -> FloatArray:
-    """Return ``<g_b, x_a - x_b>`` and the squares of a 1-smooth, mu-strongly convex function."""
-    steeper = gradient - other
-    mixed = np.outer(steeper, apart)
-    moved = np.outer(other, apart)
-    squares = np.outer(steeper, steeper) + mu * np.outer(apart, apart)
-    return np.asarray((moved + moved.T) / 2 + (squares - mu * (mixed + mixed.T)) / (2 * (1 - mu)))
 
 
 def _independent(form: DifferenceForm, order: list[int]) -> list[int]:

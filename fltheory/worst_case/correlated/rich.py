@@ -34,10 +34,11 @@ import numpy as np
 from fltheory.decimals import as_fraction
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import rich_checker
+from fltheory.worst_case.checker.rich_checker import RichProof
 from fltheory.worst_case.correlated.bound import (
     CorrelatedBound,
-    CorrelatedCertificate,
     Request,
+    RoundsCertificate,
     claim_text,
     solutions,
     texts_of,
@@ -51,13 +52,13 @@ from fltheory.worst_case.correlated.program import (
     Outcomes,
     cells_of,
     independent_rows,
-    interpolation,
     least_of,
     mixed,
     states_of,
 )
-from fltheory.worst_case.proof.proof_file import ProofFile, first_accepted
+from fltheory.worst_case.proof.proof_file import ProofChecker, first_accepted
 from fltheory.worst_case.rounds.one_round import AveragingRound
+from fltheory.worst_case.rounds.slack import condition
 from fltheory.worst_case.semidefinite import Block
 
 # Ends that are unknown; those of noise are zero.
@@ -422,7 +423,7 @@ class RichProgram(OnOffProgram):
             points[p, -1] = -self.step * self.unit * len(before)
             gradients[p, 2 + p] = 1
         return {
-            (a, b): interpolation(points[a] - points[b], gradients[a], gradients[b], self.mu)
+            (a, b): condition(points[a] - points[b], gradients[a], gradients[b], self.mu)
             for a, b in permutations(range(n + 1), 2)
         }
 
@@ -539,16 +540,11 @@ class RichProgram(OnOffProgram):
             used[self._of_ends[name]] = False
         if self.rate is not None:
             used[self._of_ends["below"]] = False
-        used[self._margin] = costs is None
-        if costs is None:
-            cost[self._margin] = -1
-            most = np.zeros((1, n))
-            most[0, self._margin] = -1
-            rows, offsets = np.vstack([rows, most]), np.append(offsets, 1.0)
-            blocks = [(self._less(columns), constant) for columns, constant in blocks]
-        else:
+        used[self._margin] = False
+        if costs is not None:
             cost[list(self._of_ends.values())] = [costs.get(name, 0.0) for name in self._of_ends]
-        found = least_of(cost, used, known, (rows, offsets), blocks)
+        margin = self._margin if costs is None else None
+        found = least_of(cost, used, known, (rows, offsets), blocks, margin=margin)
         return None if found is None else self._rich_solution(*found)
 
     @cached_property
@@ -757,7 +753,7 @@ def _function(
     }
 
 
-class RichCertificate(CorrelatedCertificate):
+class RichCertificate(RoundsCertificate[RichProof]):
     """A proof by a function that sees gradients, as JSON.
 
     Attributes
@@ -765,6 +761,4 @@ class RichCertificate(CorrelatedCertificate):
     text : str
     """
 
-    checker: ClassVar[Any] = rich_checker
-    # Rocq's library knows the plain function alone.
-    rocq_theorem = ProofFile.rocq_theorem
+    checker: ClassVar[ProofChecker] = rich_checker

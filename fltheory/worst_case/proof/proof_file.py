@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from fltheory.decimals import fraction_text
 from fltheory.evidence.verdict import Scope
@@ -18,6 +18,19 @@ from fltheory.worst_case.checker.kernel import ProofError
 
 P = TypeVar("P")
 F = TypeVar("F", bound="ProofFile[Any]")
+
+
+class ProofChecker(Protocol):
+    """What a file of the folder ``checker`` has: its kind of proof, and how it is read."""
+
+    KIND: str
+    MOST_CHARACTERS: int
+
+    def parsed(self, text: str) -> Any:
+        """Return what a text says, not yet believed; ValueError for what is no such proof."""
+
+    def checked(self, text: str) -> str:
+        """Return the claim of a text; ValueError for what proves nothing."""
 
 
 class ClassOutcome(Enum):
@@ -41,12 +54,12 @@ class ProofFile(ABC, Generic[P]):
     ----------
     text : str
         JSON, all numbers fractions.
-    checker : module
-        The checker of its kind, which reads it and raises ValueError for what proves nothing.
+    checker : ProofChecker
+        Of its kind.
     """
 
     text: str
-    checker: ClassVar[Any]
+    checker: ClassVar[ProofChecker]
 
     @classmethod
     def accepted(cls, text: str) -> Self | None:
@@ -116,6 +129,22 @@ def first_accepted(kind: type[F], texts: Iterable[str], margin: float) -> F:
         if made is not None:
             return made
     raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
+
+
+def with_values_cancelled(
+    weights: list[list[Fraction]], values: Sequence[Fraction]
+) -> list[list[Fraction]]:
+    """Return multipliers of points, of which x* is the last, at which function values cancel.
+
+    Those with x* are raised until as much leaves each of the first points as comes to it, the
+    ``values`` that are there besides included.
+    """
+    raised = [list(row) for row in weights]
+    for point, value in enumerate(values):
+        excess = value + sum(row[point] for row in weights) - sum(weights[point])
+        raised[point][-1] += max(excess, Fraction(0))
+        raised[-1][point] += max(-excess, Fraction(0))
+    return raised
 
 
 # ---------------------------------------------------------------- words that lines are made of

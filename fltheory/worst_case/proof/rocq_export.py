@@ -4,53 +4,47 @@ The exported file states the bound for every real inner product space, every num
 the certificate covers and all losses that meet the interpolation inequality, in the words of
 ``rocq/Round.v``. Its proof hands claim and multipliers to the checker of ``rocq/OneRound.v``, which
 ``rocq/Bound.v`` proves sound. What Rocq's kernel then still computes are the slack's blocks, and
-that each is a sum of squares, which is written out here: ``S = sum_k d_k (l_k)^2``, all ``d_k``
-not negative. A factorisation in floats, rounded to dyadic fractions, gives the first squares; what
-it leaves is diagonally dominant, and so a sum of squares of single coordinates and of pairs.
+that each is a sum of squares, which is written out here. Below are proofs of weighted averaging, of
+methods with memory, and about clients that come and go in bursts.
 """
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
+from typing import Any
 
-import numpy as np
-
+from fltheory.worst_case.checker.correlated_checker import Checker, CorrelatedProof, Sums, name_of
 from fltheory.worst_case.checker.kernel import FractionRows, Fractions
 from fltheory.worst_case.checker.memory import LyapunovProof, slacks
 from fltheory.worst_case.checker.one_round import RESIDUAL, Box, Crowd, Drawn, Proof, slack_blocks
+from fltheory.worst_case.proof.rocq_words import (
+    NotExportedError,
+    defined,
+    listed,
+    pairs_listed,
+    rational,
+    rationals,
+    real,
+    refuse,
+    refused,
+    rows_listed,
+    squares_listed,
+)
 
+_NAME = "bound_for_every_loss"
 MOST_STEPS = 30
 MOST_PARTICIPANTS = 1_000  # Rocq counts them one by one
-_BITS = 40  # of the factors' entries
-Square = tuple[Fraction, Fractions]
-"""A weight that is not negative, and the linear form whose square it weighs."""
 
 
-class NotExportedError(ValueError):
-    """Rocq's library does not know proofs of this kind, or they are too large."""
-
-
-def refused(what: str) -> NotExportedError:
-    """Return the error that names what the library does not know."""
-    return NotExportedError(
-        f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
-    )
-
-
-def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
+def rocq_theorem(proof: Proof) -> str:
     """Return a file for Rocq whose theorems are what a proof claims, of a round and of all.
 
     Parameters
     ----------
     proof : Proof
         Checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -67,9 +61,7 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
         }
     )
     refuse_large(proof.local_steps, drawn.participants)
-    return "\n".join(
-        (HEAD, _claim(proof), _certificate(proof, proof.boxes[0]), *_theorem(proof, name))
-    )
+    return "\n".join((_HEAD, _claim(proof), _certificate(proof, proof.boxes[0]), *_theorem(proof)))
 
 
 def refuse_large(local_steps: int, participants: int) -> None:
@@ -88,19 +80,6 @@ def refuse_large(local_steps: int, participants: int) -> None:
     )
 
 
-def refuse(present: Mapping[str, bool]) -> None:
-    """Refuse a proof that has one of these things, by its name.
-
-    Raises
-    ------
-    NotExportedError
-        Naming the first that is present.
-    """
-    for what, is_there in present.items():
-        if is_there:
-            raise refused(what)
-
-
 def _drawn(proof: Proof) -> Drawn:
     """Return who takes part, if they are drawn uniformly."""
     if isinstance(proof.taking_part, Drawn):
@@ -108,7 +87,7 @@ def _drawn(proof: Proof) -> Drawn:
     raise refused("clients that come independently")
 
 
-HEAD = """\
+_HEAD = """\
 (** A bound for every client loss, and its proof: check it with Rocq (Coq 8.16 or later) beside the
     library in the folder rocq of fltheory. *)
 
@@ -117,46 +96,6 @@ From fltheory Require Import Space Forms Round OneRound Bound Descent Rounds.
 Import ListNotations.
 Open Scope Q_scope.
 """
-
-
-# ---------------------------------------------------------------- numbers and lists
-
-
-def rational(value: Fraction | int, over: str = "#") -> str:
-    """Return a number as a rational of Rocq's."""
-    value = Fraction(value)
-    if value.denominator == 1:
-        return f"({value.numerator})" if value < 0 else str(value.numerator)
-    return f"({value.numerator} {over} {value.denominator})"
-
-
-def real(value: Fraction | int) -> str:
-    """Return a number as a real one."""
-    return rational(value, "/")
-
-
-def wrapped(text: str, indent: int = 0) -> str:
-    """Return text in lines of at most 100 characters, broken at spaces."""
-    before = " " * indent
-    return textwrap.fill(
-        re.sub(r"\s+", " ", text), 100, initial_indent=before, subsequent_indent=before + "  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-
-
-def listed(items: Iterable[str]) -> str:
-    """Return a list as Rocq writes it."""
-    return f"[{'; '.join(items)}]"
-
-
-def _linear(coefficients: Fractions) -> str:
-    return listed(map(rational, coefficients))
-
-
-def defined(name: str, kind: str, fields: Mapping[str, str]) -> str:
-    """Return the definition of a record."""
-    rows = ";\n".join(f"  {field} := {value}" for field, value in fields.items())
-    return f"Definition {name} : {kind} := {{|\n{rows}\n|}}.\n"
 
 
 # ---------------------------------------------------------------- the claim and its certificate
@@ -173,10 +112,10 @@ def _claim(proof: Proof) -> str:
         "most_eligible": "None" if pool is None else f"Some {rational(pool)}",
         "excluded_share": rational(drawn.excluded_share),
     }
-    return defined("the_claim", "claim", claim_fields(proof, of_draw))
+    return defined("the_claim", "claim", _claim_fields(proof, of_draw))
 
 
-def claim_fields(proof: Proof, of_draw: Mapping[str, str]) -> dict[str, str]:
+def _claim_fields(proof: Proof, of_draw: Mapping[str, str]) -> dict[str, str]:
     """Return the fields of a claim; those on who takes part are given."""
     lr = proof.client_lr[0]
     bound = proof.bound_at(lr)
@@ -205,14 +144,14 @@ def _certificate(proof: Proof, box: Box) -> str:
     if proof.of_descent:
         # Those at x*, of which a descent says nothing, are zero.
         budgets = [value for part in budgets for value in (Fraction(0), part)]
-    blocks = in_units(proof, slack_blocks(proof, box, lr))
+    blocks = _in_units(proof, slack_blocks(proof, box, lr))
     values = {
         **{
             f"{group}_pairs": pairs_listed(pairs, lr * _parts(proof))
             for group, pairs in zip(("eligible", "excluded"), [*box.pairs, []], strict=False)
         },
-        "budgets": _linear(budgets),
-        "noises": _linear([noise * part for part in box.noises]),
+        "budgets": rationals(budgets),
+        "noises": rationals([noise * part for part in box.noises]),
         "orthogonal": _orthogonal(proof, box.orthogonal),
         **{
             f"{name}_squares": squares_listed(blocks.get(block, []))
@@ -237,18 +176,6 @@ def _square(proof: Proof) -> Fraction:
     return 2 / proof.L if proof.of_descent else Fraction(1)
 
 
-def pairs_listed(weights: FractionRows, unit: Fraction) -> str:
-    """Return the multipliers of pairs: in units of the loss, and not of L = 1."""
-    return listed(
-        [
-            f"({a}%nat, {b}%nat, {rational(unit * value)})"
-            for a, row in enumerate(weights)
-            for b, value in enumerate(row)
-            if value
-        ]
-    )
-
-
 def _orthogonal(proof: Proof, values: Fractions) -> str:
     """Return the multipliers of products that are zero: of a step's noise and what was before."""
     count = proof.local_steps - 1
@@ -263,7 +190,7 @@ def _orthogonal(proof: Proof, values: Fractions) -> str:
     )
 
 
-def in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
+def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
     """Return the blocks not over e, for gradients in units of their own."""
     e = proof.L * proof.client_lr[0] * _parts(proof)
     made = {}
@@ -278,124 +205,6 @@ def in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, Frac
             units[0] = Fraction(1)
         made[name] = [[e * units[i] * units[j] * block[i][j] for j in size] for i in size]
     return made
-
-
-# ---------------------------------------------------------------- sums of squares
-
-
-def squares_listed(matrix: FractionRows) -> str:
-    """Return a matrix as a sum of squares, each with its weight."""
-    return listed(
-        [f"({rational(weight)}, {_linear(form)})" for weight, form in sum_of_squares(matrix)]
-    )
-
-
-def sum_of_squares(matrix: FractionRows) -> list[Square]:
-    """Write a positive semidefinite matrix of fractions as ``sum_k d_k l_k l_k'``.
-
-    Raises
-    ------
-    NotExportedError
-        If it is not positive semidefinite.
-
-    Examples
-    --------
-    >>> one = Fraction(1)
-    >>> sum_of_squares([[one, one], [one, one]])
-    [(Fraction(1, 1), [Fraction(1, 1), Fraction(1, 1)])]
-    """
-    there = [i for i, row in enumerate(matrix) if any(row)]
-    # Of a coordinate that nothing depends on, rounding would leave less than nothing.
-    dense = [[matrix[i][j] for j in there] for i in there]
-    rounded = _rounded_squares(dense)
-    dominant = _dominant_squares(_left_over(dense, rounded))
-    found = _eliminated(dense) if dominant is None else [*rounded, *dominant]
-    return [(weight, _at(there, form)) for weight, form in found]
-
-
-def _at(places: Sequence[int], values: Fractions) -> Fractions:
-    """Return a list with values at these places, and zeros before and between."""
-    known = dict(zip(places, values, strict=False))
-    return [known.get(place, Fraction(0)) for place in range(max(known) + 1)]
-
-
-def _rounded_squares(matrix: FractionRows) -> list[Square]:
-    """Return squares that come near a matrix from below, by half of its least eigenvalue."""
-    size = len(matrix)
-    # Coordinates of powers of two, in which the diagonal is about one.
-    scales = [_power_of_two(matrix[i][i]) for i in range(size)]
-    scaled = np.array(
-        [[float(matrix[i][j] * scales[i] * scales[j]) for j in range(size)] for i in range(size)]
-    ).reshape(size, size)
-    least = float(np.linalg.eigvalsh(scaled).min(initial=np.inf))
-    if not 1e-13 < least < np.inf:
-        return []
-    factor = np.linalg.cholesky(scaled - least / 2 * np.eye(size))
-    return [
-        (
-            Fraction(1),
-            [
-                Fraction(round(float(factor[i, k]) * 2**_BITS), 2**_BITS) / scales[i]
-                for i in range(size)
-            ],
-        )
-        for k in range(size)
-    ]
-
-
-def _power_of_two(value: Fraction) -> Fraction:
-    """Return about one over the root of a number; 1 where it is not positive."""
-    if value <= 0:
-        return Fraction(1)
-    exponent = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
-    return Fraction(2) ** -exponent
-
-
-def _left_over(matrix: FractionRows, squares: Sequence[Square]) -> FractionRows:
-    size = range(len(matrix))
-    rest = [list(row) for row in matrix]
-    for weight, form in squares:
-        for i in size:
-            if form[i]:
-                for j in size:
-                    rest[i][j] -= weight * form[i] * form[j]
-    return rest
-
-
-def _dominant_squares(rest: FractionRows) -> list[Square] | None:
-    """Return the squares of a diagonally dominant matrix, None if it is not dominant."""
-    size = len(rest)
-    found: list[Square] = []
-    diagonal = [rest[i][i] for i in range(size)]
-    for i, j in combinations(range(size), 2):
-        value = rest[i][j]
-        if value:
-            form = [Fraction(0)] * size
-            form[i], form[j] = Fraction(1), Fraction(1 if value > 0 else -1)
-            found.append((abs(value), form))
-            diagonal[i] -= abs(value)
-            diagonal[j] -= abs(value)
-    if any(value < 0 for value in diagonal):
-        return None
-    return found + [
-        (value, [Fraction(int(place == i)) for place in range(i + 1)])
-        for i, value in enumerate(diagonal)
-        if value
-    ]
-
-
-def _eliminated(matrix: FractionRows) -> list[Square]:
-    """Return the squares of exact elimination: their numbers have many digits."""
-    rest, found = [list(row) for row in matrix], []
-    for k in range(len(matrix)):
-        pivot = rest[k][k]
-        if pivot < 0 or (pivot == 0 and any(rest[k])):
-            raise NotExportedError("the slack must be positive semidefinite to be exported")
-        if pivot:
-            form = [value / pivot for value in rest[k]]
-            found.append((pivot, form))
-            rest = _left_over(rest, [(pivot, form)])
-    return found
 
 
 # ---------------------------------------------------------------- the theorem
@@ -517,14 +326,14 @@ def _hypotheses(proof: Proof, everybody: str) -> Iterator[str]:
         yield f"noise_of_clients errors n {proof.local_steps} rho"
 
 
-def _theorem(proof: Proof, name: str) -> Iterator[str]:
+def _theorem(proof: Proof) -> Iterator[str]:
     """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
     said = _statement(proof)
     known = "".join(f"  {each} ->\n" for each in said.hypotheses)
     before_floor = "\n     + " if said.gain else " + "
     clients = "(F : nat -> V -> R) (G : nat -> V -> V)"
     yield (
-        f"Open Scope R_scope.\n\nTheorem {name} :\n"
+        f"Open Scope R_scope.\n\nTheorem {_NAME} :\n"
         f"  forall (V : space) ({said.sizes} : nat) {clients} ({_names('x', said.points)} : V) "
         f"(d : R)\n"
         f"    {said.random},\n{known}  {said.round}\n"
@@ -545,7 +354,6 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
     optimum = f" ({said.points} : V)" if said.points else ""
     known_names, points = f"V {said.sizes} F G", _names("x", said.points)
     yield from _after_every_round(
-        name,
         f"({said.sizes} : nat) {clients}{optimum} (d : R)\n    {said.random}",
         known,
         said.round,
@@ -559,7 +367,6 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
 
 
 def _after_every_round(
-    name: str,
     variables: str,
     known: str,
     played: str,
@@ -574,8 +381,6 @@ def _after_every_round(
 
     Parameters
     ----------
-    name : str
-        Of the theorem on one round.
     variables, known, played : str
         What it is for, what it supposes, and the value that is expected after a round.
     value : str
@@ -600,7 +405,7 @@ def _after_every_round(
         else ""
     )
     yield (
-        f"Theorem {name}_after_every_round :\n"
+        f"Theorem {_NAME}_after_every_round :\n"
         f"  forall (V : space) {variables} (iterates : nat -> law V),\n{known}"
         "  (forall r, probabilities (iterates r)) ->\n"
         f"  tower iterates {value} (fun x =>\n  {played}) ->\n"
@@ -613,8 +418,8 @@ def _after_every_round(
     else:
         lemma = "all_rounds_gain iterates _ _" if gain else "all_rounds iterates"
         yield f"  rewrite <- {geometric}.\n  refine ({lemma} _ _ _ _ _ W T _ r); [lra|intros x]."
-    yield f"  assert (H := {name} {applied}). lra."
-    yield f"Qed.\n\nPrint Assumptions {name}_after_every_round.\n"
+    yield f"  assert (H := {_NAME} {applied}). lra."
+    yield f"Qed.\n\nPrint Assumptions {_NAME}_after_every_round.\n"
 
 
 def _names(*parts: str) -> str:
@@ -653,15 +458,13 @@ def _proof_of(said: _Statement, proof: Proof, random: str, met: str) -> Iterator
 # mean square of one, and the mean product of two. ``rocq/Averaging.v`` holds the checker.
 
 
-def averaging_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
+def averaging_theorem(proof: Proof) -> str:
     """Return a file for Rocq whose theorems are what a proof of weighted averaging claims.
 
     Parameters
     ----------
     proof : Proof
         Checked before, of clients that come independently.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -681,13 +484,13 @@ def averaging_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
             f"more than {MOST_STEPS} local steps of all groups": steps > MOST_STEPS,
         }
     )
-    head = HEAD.replace("Bound Descent", "Bound Averaging")
+    head = _HEAD.replace("Bound Descent", "Bound Averaging")
     return "\n".join(
         (
             head,
             *_averaging_claim(proof),
             _averaging_certificate(proof),
-            *_averaging_said(proof, name),
+            *_averaging_said(proof),
         )
     )
 
@@ -726,14 +529,13 @@ def _group_sizes(proof: Proof) -> str:
 
 
 def _averaging_claim(proof: Proof) -> Iterator[str]:
-    shares, mean, square = (listed(map(rational, one)) for one in _moments(proof))
-    products = listed([listed(map(rational, row)) for row in _mean_products(proof)])
+    shares, mean, square = map(rationals, _moments(proof))
     yield "Definition the_claim : averaging := {|"
     yield f"  sizes := {_group_sizes(proof)};"
     yield f"  shares := {shares};\n  mean_weights := {mean};\n  square_weights := {square};"
-    yield f"  product_weights := {products};\n  the_round := {{|"
+    yield f"  product_weights := {rows_listed(_mean_products(proof))};\n  the_round := {{|"
     drawn = {"participants": "1%nat", "most_eligible": "None", "excluded_share": "0"}
-    yield ";\n".join(f"  {k} := {v}" for k, v in claim_fields(proof, drawn).items())
+    yield ";\n".join(f"  {k} := {v}" for k, v in _claim_fields(proof, drawn).items())
     yield "|} |}.\n"
 
 
@@ -745,7 +547,7 @@ def _averaging_certificate(proof: Proof) -> str:
         at_optimum, at_x = parts, [Fraction(0) for _ in parts]
     else:
         at_optimum, at_x = ([budget * part for part in box.budgets[i::2]] for i in (0, 1))
-    blocks = in_units(proof, slack_blocks(proof, box, lr))
+    blocks = _in_units(proof, slack_blocks(proof, box, lr))
     # The mean of the first group's gradients at x*, which is what the others leave.
     place, means = 1 + proof.local_steps, [list(row) for row in blocks["means"]]
     means.insert(place, [Fraction(0)] * len(means))
@@ -753,8 +555,8 @@ def _averaging_certificate(proof: Proof) -> str:
         row.insert(place, Fraction(0))
     values = {
         "pairs_of_groups": listed([pairs_listed(pairs, lr) for pairs in box.pairs]),
-        "budgets_at_optimum": listed(map(rational, at_optimum)),
-        "budgets_at_x": listed(map(rational, at_x)),
+        "budgets_at_optimum": rationals(at_optimum),
+        "budgets_at_x": rationals(at_x),
         "squares_of_means": squares_listed(means),
         "squares_of_groups": listed(
             [squares_listed(blocks.get(f"differences of {own.name}", [])) for own in proof.crowds]
@@ -767,7 +569,7 @@ def _reals(values: Sequence[Fraction]) -> str:
     return listed(map(real, values))
 
 
-def _averaging_said(proof: Proof, name: str) -> Iterator[str]:
+def _averaging_said(proof: Proof) -> Iterator[str]:
     """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
     lr = proof.client_lr[0]
     bound = {part: real(value) for part, value in proof.bound_at(lr).items()}
@@ -798,7 +600,7 @@ def _averaging_said(proof: Proof, name: str) -> Iterator[str]:
     rate, floor = bound["rate"], f"{bound['heterogeneity']} * (d * d)"
     clients = "(F : nat -> nat -> V -> R) (G : nat -> nat -> V -> V)"
     yield (
-        f"Open Scope R_scope.\n\nTheorem {name} :\n  forall (V : space) {clients} (x xs : V) "
+        f"Open Scope R_scope.\n\nTheorem {_NAME} :\n  forall (V : space) {clients} (x xs : V) "
         f"(d : R)\n    (weights : law (nat -> nat -> R)),\n{known}  {played}\n"
         f"  <= {rate} * square (minus x xs){less}\n     + {floor}."
     )
@@ -809,7 +611,6 @@ def _averaging_said(proof: Proof, name: str) -> Iterator[str]:
     yield "  specialize (H V F G x xs d weights). unfold the_claim in H. averaging_in_numbers H."
     yield "  specialize (H A B C D). lra.\nQed.\n"
     yield from _after_every_round(
-        name,
         f"{clients} (xs : V) (d : R)\n    (weights : law (nat -> nat -> R))",
         known,
         played,
@@ -830,15 +631,13 @@ MOST_CLIENTS = 1_000  # Rocq counts them one by one
 _MEMORY = 1  # the place of the remembered gradients' mean, after x - x*
 
 
-def memory_theorem(proof: LyapunovProof, name: str = "bound_for_every_loss") -> str:
+def memory_theorem(proof: LyapunovProof) -> str:
     """Return a file for Rocq whose theorem is what a proof of a method with memory claims.
 
     Parameters
     ----------
     proof : LyapunovProof
         Checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -851,10 +650,8 @@ def memory_theorem(proof: LyapunovProof, name: str = "bound_for_every_loss") -> 
             f"more than {MOST_CLIENTS} clients": proof.n_clients > MOST_CLIENTS,
         }
     )
-    head = HEAD.replace("Descent Rounds", "Memory Rounds")
-    return "\n".join(
-        (head, _memory_claim(proof), _memory_certificate(proof), *_memory_said(proof, name))
-    )
+    head = _HEAD.replace("Descent Rounds", "Memory Rounds")
+    return "\n".join((head, _memory_claim(proof), _memory_certificate(proof), *_memory_said(proof)))
 
 
 def _memory_claim(proof: LyapunovProof) -> str:
@@ -879,8 +676,8 @@ def _memory_claim(proof: LyapunovProof) -> str:
 
 def _memory_certificate(proof: LyapunovProof) -> str:
     values = {
-        "of_means": _rows(proof.means),
-        "of_differences": _rows(proof.differences),
+        "of_means": rows_listed(proof.means),
+        "of_differences": rows_listed(proof.differences),
         "memory_value": rational(proof.memory_value),
         "model_value": rational(proof.model_value),
     }
@@ -893,10 +690,6 @@ def _memory_certificate(proof: LyapunovProof) -> str:
         values[f"{inequality}_means"] = squares_listed(_memory_in_units(proof, means))
         values[f"{inequality}_differences"] = squares_listed(_memory_in_units(proof, differences))
     return defined("the_certificate", "lyapunov", values)
-
-
-def _rows(rows: FractionRows) -> str:
-    return listed([listed(map(rational, row)) for row in rows])
 
 
 def _without(block: FractionRows, place: int) -> FractionRows:
@@ -912,7 +705,7 @@ def _memory_in_units(proof: LyapunovProof, block: FractionRows) -> FractionRows:
     return [[units[i] * units[j] * block[i][j] for j in size] for i in size]
 
 
-def _memory_said(proof: LyapunovProof, name: str) -> Iterator[str]:
+def _memory_said(proof: LyapunovProof) -> Iterator[str]:
     """Yield the theorem in plain mathematics, and its proof."""
     n, bound = proof.n_clients, {part: real(value) for part, value in proof.bound.items()}
     first = (
@@ -928,7 +721,7 @@ def _memory_said(proof: LyapunovProof, name: str) -> Iterator[str]:
             f"        mean_loss {n} F (fst state) - mean_loss {n} F xs))"
         )
     yield (
-        f"Open Scope R_scope.\n\nTheorem {name} :\n"
+        f"Open Scope R_scope.\n\nTheorem {_NAME} :\n"
         "  forall (V : space) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R)\n"
         "    (memory : nat -> V) (draws : law (nat -> bool))"
         " (iterates : nat -> law (V * (nat -> V))),\n"
@@ -951,4 +744,220 @@ def _memory_said(proof: LyapunovProof, name: str) -> Iterator[str]:
     yield "  assert (H := one_memory the_claim the_certificate ltac:(vm_compute; reflexivity))."
     yield "  specialize (H V F G x xs d memory draws iterates). unfold the_claim in H."
     yield "  memory_in_numbers H. exact (H A B C D E I W T)."
-    yield f"Qed.\n\nPrint Assumptions {name}.\n"
+    yield f"Qed.\n\nPrint Assumptions {_NAME}.\n"
+
+
+# ------------------------------------------------------------ clients in bursts
+# The theorem speaks of the law of who is there and of the model, round after round. The function
+# that falls is a matter of the proof, which hands it to the checker of ``rocq/Bursts.v``.
+
+MOST_IN_BURSTS, MOST_STEPS_IN_BURSTS = 20, 10
+
+
+def bursts_theorem(proof: CorrelatedProof) -> str:
+    """Return a file for Rocq whose theorem is what a proof about clients in bursts claims.
+
+    Parameters
+    ----------
+    proof : CorrelatedProof
+        Checked before.
+
+    Raises
+    ------
+    NotExportedError
+        For a chain of sets, several groups of clients, noise, clients that are always there, or
+        more than `MOST_IN_BURSTS` or `MOST_STEPS_IN_BURSTS` local steps.
+    """
+    refuse_rounds(proof, proof.noisy)
+    head = _HEAD.replace("Descent Rounds", "Bursts")
+    return "\n".join((head, _bursts_claim(proof), _bursts_certificate(proof), *_bursts_said(proof)))
+
+
+def refuse_rounds(rounds: Any, noisy: bool) -> None:
+    """Refuse rounds of clients in bursts that Rocq's library does not know, or is too slow for.
+
+    Parameters
+    ----------
+    rounds : CorrelatedProof or AveragingRound
+    noisy : bool
+        Whether clients' gradients have noise.
+
+    Raises
+    ------
+    NotExportedError
+        Naming the first thing that is not known.
+    """
+    own = rounds.groups[0]
+    refuse(
+        {
+            "a chain of sets of clients": rounds.chain is not None,
+            "several groups of clients in bursts": len(rounds.groups) > 1,
+            "noise of clients in bursts": noisy,
+            "clients that are always there": own.availability == 1,
+            f"more than {MOST_IN_BURSTS} clients in bursts": own.n_clients > MOST_IN_BURSTS,
+            f"more than {MOST_STEPS_IN_BURSTS} local steps": rounds.local_steps
+            > MOST_STEPS_IN_BURSTS,
+        }
+    )
+
+
+def _bursts_claim(proof: CorrelatedProof) -> str:
+    own, bound = proof.groups[0], proof.bound
+    values = {
+        "crowd": f"{own.n_clients}%nat",
+        "availability": rational(own.availability),
+        "correlation": rational(own.correlation),
+        "over_present": str(proof.averaging == "present").lower(),
+        "of_distance": str(proof.measure == "distance").lower(),
+        "of_gap": str(proof.measure == "loss").lower(),
+        "at_first": rational(bound["start"]),
+        "heterogeneity_at_first": rational(bound["start_heterogeneity"]),
+        "steps": f"{proof.local_steps}%nat",
+        "step_size": rational(proof.client_lr),
+        "server_step": rational(proof.server_lr * own.weight),
+        "all_smoothness": rational(proof.L),
+        "all_convexity": rational(proof.mu),
+        "each_rate": rational(bound["rate"]),
+        "each_heterogeneity": rational(bound["heterogeneity"]),
+    }
+    return defined("the_claim", "bursts_claim", values)
+
+
+def _bursts_certificate(proof: CorrelatedProof) -> str:
+    checker, places = Checker(proof), range(len(proof.states))
+    values = {
+        "below": rational(proof.below),
+        "values": listed([_numbers_of(proof, place) for place in places]),
+        "pairs_of_present": listed([_pairs_of(proof, place, True) for place in places]),
+        "pairs_of_absent": listed([_pairs_of(proof, place, False) for place in places]),
+        "squares_of_rounds": listed([_squares_of(checker.round_slack(place)) for place in places]),
+        "squares_from_below": listed([_squares_of(checker.end_slack(place)) for place in places]),
+        "squares_at_first": _squares_of(checker.start_slack()),
+    }
+    return defined("the_certificate", "bursts_certificate", values)
+
+
+def _numbers_of(proof: CorrelatedProof, place: int) -> str:
+    """Return the five numbers of the function in a state."""
+    one = proof.function[place]
+    (a, b), (_, c) = one.form
+    return rationals((a, b, c, one.present[0], one.all[0]))
+
+
+def _pairs_of(proof: CorrelatedProof, place: int, present: bool) -> str:
+    """Return the multipliers of those present, or absent, in a state; none where nobody is."""
+    for cell, weights in zip(
+        proof.cells(proof.states[place]), proof.multipliers[place], strict=True
+    ):
+        if cell[1] == present:
+            return pairs_listed(weights, Fraction(1))
+    return "[]"
+
+
+def _squares_of(sums: Sums) -> str:
+    """Return a slack's blocks as squares: of means, and of what clients of each cell differ in."""
+    blocks = sums.blocks()
+    differing = {
+        present: squares_listed(_in_gradients(blocks[name], members))
+        for cell in sums.cells
+        for _, present, members in [cell]
+        if (name := f"differences of {name_of(cell)}") in blocks
+    }
+    means = squares_listed(_composed(blocks["means"], _means_in_gradients(sums)))
+    return listed([means, differing.get(True, "[]"), differing.get(False, "[]")])
+
+
+def _means_in_gradients(sums: Sums) -> list[Fractions]:
+    """Return a block's coordinates in Rocq's: gradients there are not less those at x*.
+
+    Both are x - x* first; the block leaves out the first cell's mean gradient at x*, which is what
+    the other's is times how many they are, and zero without another.
+    """
+    count = sums.n_vectors
+    first = {True: 1, False: 1 + count}
+    size = 1 + 2 * count
+    steps = [
+        [Fraction(int(place == first[present] + j)) for place in range(size)]
+        for _, present, _ in sums.cells
+        for j in range(count - 1)
+    ]
+    rows = [_unit(size, 0), *steps]
+    if len(sums.cells) == 2:
+        (_, _, there), (_, _, away) = sums.cells
+        for j, row in enumerate(steps):
+            row[-1] += Fraction(away, there) if j < count - 1 else Fraction(-1)
+        rows.append(_unit(size, size - 1))
+    return rows
+
+
+def _in_gradients(block: FractionRows, members: int) -> FractionRows:
+    """Return a block of differences for one client, in gradients that are not less those at x*."""
+    size = len(block)
+    rows = [_unit(size, j) for j in range(size)]
+    for row in rows[:-1]:
+        row[-1] -= 1
+    return [[value / members for value in row] for row in _composed(block, rows)]
+
+
+def _unit(size: int, index: int) -> list[Fraction]:
+    return [Fraction(int(place == index)) for place in range(size)]
+
+
+def _composed(block: FractionRows, rows: Sequence[Fractions]) -> FractionRows:
+    """Return a form in other coordinates, in which its own are these rows."""
+    size = range(len(rows[0]))
+    half = [
+        [
+            sum((value * row[j] for value, row in zip(one, rows, strict=True)), Fraction(0))
+            for j in size
+        ]
+        for one in block
+    ]
+    return [
+        [
+            sum((row[i] * one[j] for row, one in zip(rows, half, strict=True)), Fraction(0))
+            for j in size
+        ]
+        for i in size
+    ]
+
+
+def _bursts_said(proof: CorrelatedProof) -> Iterator[str]:
+    """Yield the theorem in plain mathematics, and its proof."""
+    own = proof.groups[0]
+    n, bound = own.n_clients, {part: real(value) for part, value in proof.bound.items()}
+    divided = "1" if proof.averaging == "weights" else "(Nat.max 1 (present there))"
+    played = (
+        f"(fun there =>\n      clients_round {n} {divided} {proof.local_steps} "
+        f"{real(proof.client_lr)} {real(proof.server_lr * own.weight)}\n"
+        "        (exact_gradients G) (is_there there))"
+    )
+    run = f"(in_bursts {n} {real(own.availability)} {real(own.correlation)}"
+    started = f"({bound['start']} * square (minus x xs) + {bound['start_heterogeneity']} * h)"
+    floor, value = f"{bound['heterogeneity']} * h", "(fun state => square (minus (snd state) xs))"
+    right = f"{started} / INR T\n     + {floor}"
+    if proof.measure == "distance":
+        left = f"average T (fun t => expectation\n    {run} {played} x t)\n    {value})"
+    elif proof.measure == "loss":
+        left = (
+            f"expectation\n    {run} (summing {played}) (x, zero) T)\n    (fun state => "
+            f"mean_loss {n} F (scale (/ INR T) (snd (snd state)))) - mean_loss {n} F xs"
+        )
+    else:
+        rate = bound["rate"]
+        left = f"expectation\n    {run} {played} x T)\n    {value}"
+        right = f"{rate} ^ T * {started}\n     + (1 - {rate} ^ T) / (1 - {rate}) * ({floor})"
+    yield (
+        f"Open Scope R_scope.\n\nTheorem {_NAME} :\n"
+        "  forall (V : space) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (h : R),\n"
+        f"  (forall i, (i < {n})%nat -> "
+        f"interpolable {real(proof.L)} {real(proof.mu)} (F i) (G i)) ->\n"
+        f"  same (mean_gradient {n} G xs) zero ->\n"
+        f"  average {n} (fun i => square (G i xs)) = h ->\n"
+        f"  forall T, (0 < T)%nat ->\n  {left}\n  <= {right}."
+    )
+    yield "Proof.\n  intros V F G x xs h A B C T P."
+    yield "  assert (H := one_in_bursts the_claim the_certificate ltac:(vm_compute; reflexivity))."
+    yield "  specialize (H V F G x xs h). unfold the_claim in H. bursts_in_numbers H."
+    yield "  exact (H A B C T P)."
+    yield f"Qed.\n\nPrint Assumptions {_NAME}.\n"

@@ -235,7 +235,7 @@ def best_settings(
 
 def _given(budget: Any, distance: Any) -> tuple[Fraction | None, Fraction | None]:
     if (budget is None) != (distance is None):
-        raise ValueError("budget and distance must be given together, or neither")
+        raise ValueError("budget and distance must both be given or both be left out")
     if budget is None:
         return None, None
     return exact("budget", budget, above=0), exact("distance", distance)

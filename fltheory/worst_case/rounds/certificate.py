@@ -15,6 +15,7 @@ from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import one_round as checker
 from fltheory.worst_case.checker.one_round import Box, Drawn, Proof
 from fltheory.worst_case.proof.proof_file import (
+    ProofChecker,
     ProofFile,
     class_text,
     first_accepted,
@@ -69,7 +70,7 @@ class Certificate(ProofFile[Proof]):
         The certificate; all numbers are fractions.
     """
 
-    checker: ClassVar[Any] = checker
+    checker: ClassVar[ProofChecker] = checker
 
     @property
     def floor(self) -> Fraction:

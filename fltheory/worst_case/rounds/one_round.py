@@ -37,10 +37,12 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.decimals import as_fraction
+from fltheory.decimals import as_fraction, normalised
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
+from fltheory.participation.chain_structure import stationary_law
 from fltheory.participation.process import process_of
+from fltheory.participation.subsets_of_available import number_there
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import one_round as checker
@@ -378,10 +380,10 @@ class ParticipantChain:
                 f"participation must have at most {_MOST_MEMBERS} states times clients, got "
                 f"{chain.n_states} states of {chain.n_clients} clients"
             )
-        rows = [[as_fraction(p) for p in row] for row in chain.transition.tolist()]
-        exact_rows = tuple(tuple(p / sum(row) for p in row) for row in rows)
+        rows = [normalised(row) for row in chain.transition.tolist()]
+        law = stationary_law(rows).tolist()
         masks = tuple(tuple(bool(one) for one in mask) for mask in chain.state_masks)
-        return cls(masks, exact_rows, _stationary(exact_rows))
+        return cls(masks, tuple(map(tuple, rows)), tuple(law))
 
     @property
     def availability(self) -> list[Fraction]:
@@ -396,21 +398,6 @@ class ParticipantChain:
         """The size of the second eigenvalue, about."""
         sizes = np.abs(np.linalg.eigvals(np.array(self.transition, dtype=float)))
         return min(float(np.sort(sizes)[-2]) if len(sizes) > 1 else 0.0, 0.999)
-
-
-def _stationary(rows: Sequence[Sequence[Fraction]]) -> tuple[Fraction, ...]:
-    """Return the stationary law, by censoring one state after another (GTH)."""
-    P = [list(row) for row in rows]
-    for n in range(len(P) - 1, 0, -1):
-        leaves = sum(P[n][:n], Fraction(0))
-        for i in range(n):
-            P[i][n] /= leaves
-            for j in range(n):
-                P[i][j] += P[i][n] * P[n][j]
-    law = [Fraction(1)]
-    for n in range(1, len(P)):
-        law.append(sum((law[i] * P[i][n] for i in range(n)), Fraction(0)))
-    return tuple(p / sum(law) for p in law)
 
 
 @dataclass(frozen=True)
@@ -566,7 +553,9 @@ class AveragingRound:
     def noise_weight(self) -> Fraction:
         """``E sum_i W_i^2``: of a mean over S it is the mean of 1/S where S is above 0."""
         if self.averaging == "present":
-            law = _law_of_number(self.groups)
+            law = number_there(
+                [own.availability for own in self.groups for _ in range(own.n_clients)]
+            )
             return sum(
                 (chance / number for number, chance in enumerate(law) if number), Fraction(0)
             )
@@ -668,17 +657,6 @@ def _number(counts: FloatArray, p: FloatArray, without: list[int]) -> FloatArray
     return law
 
 
-def _law_of_number(groups: Sequence[AvailabilityGroup]) -> list[Fraction]:
-    """Return the probabilities that 0, 1, .. clients are there."""
-    law = [Fraction(1)]
-    for own in groups:
-        for _ in range(own.n_clients):
-            absent, present = [*law, Fraction(0)], [Fraction(0), *law]
-            p = own.availability
-            law = [(1 - p) * a + p * b for a, b in zip(absent, present, strict=True)]
-    return law
-
-
 def _why_not_averaged(algorithm: Any) -> str:
     if isinstance(algorithm, CAFed):
         return "whom it leaves out depends on the past; WeightedFedAvg takes fixed weights"
@@ -698,7 +676,7 @@ def _targets(algorithm: Any, n_clients: int, given: ArrayLike | None) -> list[Fr
     values = np.asarray(own if given is None else given, dtype=object).tolist()
     targets = [exact("target_weights", value, above=0) for value in values]
     if len(targets) != n_clients:
-        raise ValueError(f"target_weights must be one for each of {n_clients} clients")
+        raise ValueError(f"target_weights must have one entry for each of the {n_clients} clients")
     if own is not None and targets != [as_fraction(value) for value in own.tolist()]:
         raise ValueError("target_weights must be the algorithm's own")
     total = sum(targets, Fraction(0))
@@ -715,7 +693,9 @@ def _weights(algorithm: Any, available: list[Fraction], targets: list[Fraction])
         return [target / p for target, p in zip(targets, available, strict=True)]
     weights = [exact("aggregation_weights", w) for w in algorithm.aggregation_weights]
     if len(weights) != len(available):
-        raise ValueError(f"aggregation_weights must be one for each of {len(available)} clients")
+        raise ValueError(
+            f"aggregation_weights must have one entry for each of the {len(available)} clients"
+        )
     return weights
 
 

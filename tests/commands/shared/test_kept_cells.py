@@ -96,7 +96,9 @@ def test_an_interrupt_says_what_is_kept(
     path = tmp_path / "store.db"
     status, out, err = fltheory_command(*mapping, "--store", path)
     assert (status, out) == (130, "")
-    assert err == f"fltheory: interrupted, 2 cells are in {path}, the same command resumes\n"
+    assert (
+        err == f"fltheory: interrupted, 2 cells are in {path}; rerun the same command to resume\n"
+    )
 
 
 def test_cells_of_other_versions_are_kept_and_told(

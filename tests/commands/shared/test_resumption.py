@@ -87,7 +87,7 @@ def test_an_interrupt_says_how_many_are_kept_and_the_rest_is_done_later(
     out = tmp_path / "squares"
     with pytest.raises(Interrupted) as stop:
         through(partial(interrupted_at, 3), [1, 2, 3], out)
-    assert str(stop.value) == f"2 found powers are in {out}, the same command resumes"
+    assert str(stop.value) == f"2 found powers are in {out}; rerun the same command to resume"
     assert keys_in(out) == [1, 2]
     assert through(power_of, [1, 2, 3], out) == [1, 4, 9]
 

@@ -77,5 +77,5 @@ def test_a_folder_that_is_made_is_named_once(tmp_path: Path, capsys) -> None:
         tell_written(path)
     folder = tmp_path / "new"
     assert capsys.readouterr().out == (
-        f"written to {first}, {folder} is a new folder\nwritten to {second}\n"
+        f"written to {first} (new folder {folder})\nwritten to {second}\n"
     )

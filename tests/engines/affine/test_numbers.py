@@ -100,7 +100,7 @@ def test_a_float_that_is_mixed_in_is_named(combine, value) -> None:
 
 
 def test_a_quotient_of_two_whole_numbers_is_a_float() -> None:
-    with pytest.raises(InexactRoundError, match=r"the float 0\.5: .*not two whole numbers"):
+    with pytest.raises(InexactRoundError, match=r"the float 0\.5 .*not two whole numbers"):
         RATIONAL.parameter(0.25) * (1 / 2)
 
 

@@ -72,7 +72,7 @@ def test_a_clip_is_refused_however_it_is_written(way: str, sigma: float, everybo
         with pytest.raises(ValueError, match=r"^(the algorithm's|a) round must be ") as error:
             engine(run)
         named = (
-            "gives a replica a different 'x' in a batch than alone",
+            "gives a replica another 'x' in a batch than alone",
             "of a value that depends on the model: use engines.monte_carlo",
             "converts a single entry to a number",
         )

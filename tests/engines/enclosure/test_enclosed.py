@@ -443,7 +443,7 @@ def test_overflow_says_in_which_round() -> None:
                 [0.0],
             ),
             InexactRoundError,
-            r"has the float 0\.0",
+            r"uses the float 0\.0",
         ),
         (
             # 60 over 30 is about 10^17: all of them would fill any memory.

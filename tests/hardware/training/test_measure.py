@@ -60,8 +60,8 @@ def test_runs_of_other_code_are_run_again_and_kept(
     monkeypatch.setattr("fltheory.hardware.training.run.fingerprint", lambda: "0123456789ab")
     (anew,) = measure([table], tmp_path, notice=notices.append)
     assert notices == [
-        f"8 of 8 runs in {tmp_path} were made by other code, another torch or NumPy, or from other "
-        "images: they are run again, and their files kept"
+        f"8 of 8 runs in {tmp_path} were made by other code, another torch or NumPy, or from "
+        "other images: they are run again, and the old files are kept"
     ]
     now = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert len(now) == 16

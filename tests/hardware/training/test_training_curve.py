@@ -46,5 +46,5 @@ def test_before_training_counts_only_where_it_is_asked_for() -> None:
     average = FIGURES["time-average"]
     assert average(curve.at(None)) == 40
     assert average(curve.at((0, 1, 3))) == 30
-    with pytest.raises(ValueError, match="rounds must have been measured, got 7"):
+    with pytest.raises(ValueError, match="rounds must be ones that were measured, got 7"):
         curve.at((0, 7))

@@ -92,7 +92,7 @@ def test_bad_input() -> None:
         NoiselessLaw(P, [(noisy, 3)])
     with pytest.raises(ValueError, match="must have one and the same target"):
         NoiselessLaw(P, [(of(uniform(0, 1), target="1/3"), 3)])
-    with pytest.raises(ValueError, match="draws must be one or more"):
+    with pytest.raises(ValueError, match="draws must not be empty"):
         NoiselessLaw(P, [])
     with pytest.raises(ValueError, match="draws must be a whole number of at least 0, got -1"):
         NoiselessLaw(P, [(P, -1)])

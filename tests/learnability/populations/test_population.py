@@ -107,7 +107,7 @@ def test_best_threshold_with_noise_balances_the_margins() -> None:
         ({"beta": 0}, r"beta must be in \(0, 1\], got 0"),
         ({"beta": "3/2"}, r"beta must be in \(0, 1\], got 3/2"),
         ({"scale": 0}, "scale must be above 0"),
-        ({"scale": 2}, "scale must be above 0 and keep the margin .* at most 1"),
+        ({"scale": 2}, "scale must be above 0 and such that the margin .* at most 1"),
         ({"beta": "1/2", "scale": 3}, "up to the distance 1/2, got 3"),
         ({"target": "nan"}, "target must be made of finite numbers"),
     ],
@@ -119,7 +119,7 @@ def test_bad_sources(changes: dict, message: str) -> None:
 
 def test_bad_mixtures() -> None:
     source = Source(uniform(0, 1), HALF)
-    with pytest.raises(ValueError, match="sources must be one or more, got none"):
+    with pytest.raises(ValueError, match="sources must not be empty, got none"):
         Population([])
     with pytest.raises(ValueError, match="weights must be 1 numbers"):
         Population([source], [1, 0])

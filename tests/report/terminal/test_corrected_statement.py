@@ -10,7 +10,7 @@ from fltheory import theorems
 from fltheory.grammar.printed_form import form_text, printed_latex, printed_text
 from fltheory.report.latex import _typeset_summands, corrected_latex, sentence_latex
 from fltheory.report.terminal.corrected_statement import corrected_text, written_summands
-from fltheory.theorems.correction import correction, hypotheses_of
+from fltheory.theorems.correction import correction
 
 CORRECTED = [
     s.id
@@ -23,7 +23,7 @@ CORRECTED = [
 def test_text_and_latex_hold_every_part_and_every_change(identifier: str) -> None:
     found = correction(identifier)
     text, latex = corrected_text(found), corrected_latex(found)
-    for hypothesis in hypotheses_of(found.corrected):
+    for hypothesis in found.corrected.conditions:
         if hypothesis.stated:
             assert hypothesis.stated in text
             assert sentence_latex(hypothesis.stated) in latex

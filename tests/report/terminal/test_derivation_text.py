@@ -37,11 +37,11 @@ def text() -> str:
         "  one: FOLLOWS, it follows, checked symbolically\n    claim: x is x\n  two",
         "  two: DIFFERS, the two sides are not equal\n    claim: x is 2x\n"
         "    left side minus right side: -x\n    at x = ",
-        "  three: FAILS, it does not follow: a counterexample meets all that is given\n",
+        "  three: FAILS, it does not follow: a counterexample satisfies everything that is given\n",
         "    larger side minus smaller side: -",
         "  four: FAILS",
         "    limit: oo\n",
-        "  five: UNSHOWN, it is neither shown nor refuted\n",
+        "  five: UNSHOWN, it is neither proved nor refuted\n",
         "Used without a check\n  a lemma\n",
         "Symbols of the steps\n  x: a length\n",
         "  hypothesis 'few clients' rounds': in 1/(L + mu) - etabar*(L + mu)**2/(4*L**2*mu**2): "

@@ -102,7 +102,7 @@ def test_what_is_fixed_is_not_varied() -> None:
         ({"expected": {"no-such": "why"}}, "laws of scaffold must be among"),
         ({"rtol": 1e-15}, "rtol must be from 1e-14, below which rounding alone"),
         ({"rtol": 1.0}, "rtol must be from 1e-14"),
-        ({"laws": []}, r"laws must name one law at least, got \[\]"),
+        ({"laws": []}, r"laws must name at least one law, got \[\]"),
         ({"laws": "by-hand"}, "laws must be a list of names, got the string 'by-hand'"),
         ({"expected": ["by-hand"]}, r"expected must be a mapping of str to str, got \['by-hand'\]"),
         ({"option": 3}, "option must be one of 1, 2, got 3"),
@@ -116,7 +116,7 @@ def test_what_is_fixed_is_not_varied() -> None:
         ({"name": "ca-fed", "prior": 1}, "prior must be two numbers, got 1"),
         (
             {"name": "ca-fed", "availability": (0.5, 0.5), "correlation": None},
-            "availability and correlation must be given both or neither",
+            "availability and correlation must both be given or both be left out",
         ),
         (
             {"name": "adafed", "target_weights": [0.5, 0.5], "availability": [0.5, 0.6, 0.7]},

@@ -998,7 +998,7 @@ def test_weights_that_are_not_convex_enough_by_the_definition() -> None:
     [
         ("q", setting("FedAvg"), "statement.symbols: FedAvg has no q"),
         ("cutoff", setting("FedAU uncut"), "statement.symbols: FedAU has no cutoff"),
-        ("sigma_G", setting("FedAvg"), "sigma_G is infinite, as Hessians differ"),
+        ("sigma_G", setting("FedAvg"), "sigma_G is infinite because Hessians differ"),
         ("client_lr", setting("scheduled"), "client_lr depends on the round"),
         (
             "control_gap",

@@ -22,7 +22,7 @@ import pytest
 from fltheory.verify import read_certificate
 from fltheory.verify.certificates.certificate_checker import CertificateError, check_certificate
 from fltheory.verify.certificates.rocq_refutation import rocq_refutation
-from fltheory.worst_case.proof.rocq_export import NotExportedError
+from fltheory.worst_case.proof.rocq_words import NotExportedError
 
 ROOT = Path(__file__).parents[3]
 ROCQ = ROOT / "rocq"

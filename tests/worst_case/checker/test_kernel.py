@@ -157,7 +157,7 @@ def test_pairs_of_a_group_without_bounds_say_nothing_of_differences() -> None:
 
 
 def test_an_older_version_says_that_the_proof_must_be_made_again() -> None:
-    with pytest.raises(ProofError, match="version: 1 is of an earlier format and must be 2: make"):
+    with pytest.raises(ProofError, match="version: must be 2, got the earlier format 1: make"):
         kernel.document_of('{"version": 1, "x": 0}', "version", 100, version=2)
     with pytest.raises(ProofError, match="version: must be 2, got 3"):
         kernel.document_of('{"version": 3}', "version", 100, version=2)

@@ -330,7 +330,7 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
         (MarkovOnOff([0.5, 0.5], -0.5), CLIENTS, {}, "correlation must be at least 0, got -1/2"),
         (MarkovOnOff([0.5, 0.5], 0.5), ClientClass(1, 0), {}, "mu must be above 0"),
         (MarkovOnOff([0.5, 0.5], 0.5), ClientClass(1, "0.1", "everywhere"), {}, "'optimum'"),
-        (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"rounds": 3}, "given together"),
+        (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"rounds": 3}, "both be given"),
         (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"rate": 1}, "rate must be below 1"),
         (
             MarkovOnOff([0.5, 0.5], 0.5),

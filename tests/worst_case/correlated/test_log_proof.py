@@ -111,7 +111,10 @@ def test_dissimilar_clients_taken_for_alike_are_told() -> None:
 @pytest.mark.parametrize(
     ("masks", "message"),
     [
-        ([[1, 0, 1, 0], [0, 0, 1, 0]], "client 1 and 1 more never came, and clients with pi = 0"),
+        (
+            [[1, 0, 1, 0], [0, 0, 1, 0]],
+            "client 1 and 1 more never came online, and with clients at pi = 0",
+        ),
         ([[1], [0], [1]], "must have at least two clients, got 1"),
         (np.eye(61, dtype=int), "61 clients are too many for a proof in a few seconds: at most 60"),
     ],

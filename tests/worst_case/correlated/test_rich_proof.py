@@ -175,7 +175,7 @@ def _numbers(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
     [
         (("class", "noise"), True, "gradients must be exact"),
         (("function", 0, "present"), [], "one entry per group"),
-        (("function", 1, "absent_losses"), ["0", "0"], "must have 1 numbers"),
+        (("function", 1, "absent_losses"), ["0", "0"], "must be 1 numbers"),
         (("multipliers", 1, 0), [["0"]], "multipliers: out of range"),
         (("lower", 1, 0, 0, 1), "-1", "must not be negative"),
         (("first",), [[["0"]]], "first: out of range"),

@@ -32,8 +32,8 @@ from fltheory.worst_case.correlated.phases import PhasesCertificate
 from fltheory.worst_case.correlated.rich import RichCertificate
 from fltheory.worst_case.memory import LyapunovCertificate
 from fltheory.worst_case.proof.proof_file import ProofFile
-from fltheory.worst_case.proof.rocq_bursts import bursts_theorem
-from fltheory.worst_case.proof.rocq_export import NotExportedError, sum_of_squares
+from fltheory.worst_case.proof.rocq_export import bursts_theorem
+from fltheory.worst_case.proof.rocq_words import NotExportedError, sum_of_squares
 from fltheory.worst_case.rounds.certificate import Certificate
 
 ROCQ = Path(__file__).parents[3] / "rocq"

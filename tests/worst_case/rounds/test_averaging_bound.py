@@ -232,8 +232,12 @@ def test_a_file_of_something_else_is_no_proof(tmp_path: Path) -> None:
         (CAFed([0.5, 0.5], 0.1, 1), Bernoulli([0.5, 0.5]), "got CAFed: whom it leaves out"),
         (FedAU(0.1, 1), Bernoulli([0.5, 0.5]), "got FedAU: its round is neither a sum"),
         (Mifa(0.1, 1), Bernoulli([0.5, 0.5]), "got Mifa: its round is neither a sum"),
-        (Unbiased(EQUAL, AVAILABLE, 0.1, 1), Bernoulli([0.5]), "one for each"),
-        (WeightedFedAvg((1.0,), 0.1, 1), Bernoulli([0.5, 0.5]), "aggregation_weights must be one"),
+        (Unbiased(EQUAL, AVAILABLE, 0.1, 1), Bernoulli([0.5]), "one entry for each"),
+        (
+            WeightedFedAvg((1.0,), 0.1, 1),
+            Bernoulli([0.5, 0.5]),
+            "aggregation_weights must have one entry",
+        ),
     ],
 )
 def test_what_is_not_covered_is_refused(algorithm: Any, participation: Any, message: str) -> None:
@@ -244,7 +248,7 @@ def test_what_is_not_covered_is_refused(algorithm: Any, participation: Any, mess
 def test_targets_must_be_weights() -> None:
     for targets, message in (
         ([0.5, 0.6], "must add up to 1, got 1.1"),
-        ([1.0], "one for each of 2 clients"),
+        ([1.0], "one entry for each of the 2 clients"),
         ([1.0, 0.0], "target_weights must be above 0"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -174,7 +174,7 @@ def test_nothing_below_a_rate_of_one_is_nothing_proved() -> None:
         ({"q": []}, "local_steps and q must not be empty"),
         ({"local_steps": [0]}, "local_steps must be"),
         ({"participants": 4}, "participants must be at most the 3 eligible, got 4"),
-        ({"budget": 10}, "budget and distance must be given together"),
+        ({"budget": 10}, "budget and distance must both be given"),
         ({"budget": 0, "distance": 1}, "budget must be above 0"),
         ({"budget": 10**9, "distance": 1}, "budget must pay for at most 100000 rounds"),
         ({"q": [0]}, "costs must be above 0 in every round tried, got 0 at q = 0"),

@@ -171,7 +171,7 @@ def test_what_stays_constant_is_numbers(name: str, numbers, seed: int) -> None:
 @pytest.mark.parametrize("value", [0.5, np.array([0.5]), np.float64(0.5)])
 def test_a_float_among_fractions_is_named(combine, value) -> None:
     forms = Space(RATIONAL, 1).constants([1, 2])
-    with pytest.raises(InexactRoundError, match=r"has the float 0\.5"):
+    with pytest.raises(InexactRoundError, match=r"uses the float 0\.5"):
         combine(forms, value)
 
 

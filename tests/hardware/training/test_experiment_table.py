@@ -15,7 +15,7 @@ from fltheory.hardware.training import read_experiment  # noqa: E402
 from fltheory.hardware.training.experiment import experiment  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 FILES = sorted((ROOT / "experiments").glob("*.toml"))
 
 

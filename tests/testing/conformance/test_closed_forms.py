@@ -12,7 +12,7 @@ from fltheory.testing import check_algorithm, run_of
 from fltheory.testing.conformance.closed_forms import pull, weights
 from fltheory.testing.conformance.laws import LAWS
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
-from tests.testing.conformance.cases.test_case import _case
+from tests.testing.conformance.test_case import _case
 
 
 def _from_round(first: int, where: Callable[[np.ndarray, np.ndarray], bool]) -> Callable[..., Any]:
