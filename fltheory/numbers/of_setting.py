@@ -25,6 +25,7 @@ from fltheory.numbers.step_sums import StepSums, endless_squares, inverse_square
 from fltheory.participation.base import mean_size
 from fltheory.participation.process import Process, process_of
 from fltheory.participation.uniformity import distance_from_uniform
+from fltheory.problems.base import gradients_at
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -94,9 +95,7 @@ class SettingView(ReadOnlyArrays):
     @cached_property
     def gradients_at_optimum(self) -> FloatArray:
         """(N, d) the clients' gradients at ``x*``."""
-        n_clients = self.problem.n_clients
-        points = np.tile(self.problem.x_star, (n_clients, 1))
-        return np.asarray(self.problem.client_gradients(points, np.arange(n_clients)))
+        return gradients_at(self.problem, self.problem.x_star)
 
 
 def _squared(vector: FloatArray) -> Any:

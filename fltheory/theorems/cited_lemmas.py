@@ -27,7 +27,7 @@ from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
-from fltheory.exact_or_float import is_exact, norm, number, root
+from fltheory.exact_or_float import is_exact, norm, number, root, with_rounding
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import PointQuantity
@@ -37,6 +37,7 @@ from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, quadratic
+from fltheory.problems.base import gradients_at
 from fltheory.problems.quadratic_problem import quadratic_for
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -236,11 +237,8 @@ class LocalRun(ReadOnlyArrays):
     def _gradients(self) -> FloatArray:
         """(N, d) gradients at x, in each client's eigenbasis."""
         _, vectors = self.problem.eigenbasis
-        n_clients = self.problem.n_clients
-        gradients = self.problem.client_gradients(
-            np.tile(self.start, (n_clients, 1)), np.arange(n_clients)
-        )
-        frames = np.broadcast_to(vectors, (n_clients, *vectors.shape[-2:]))
+        gradients = gradients_at(self.problem, self.start)
+        frames = np.broadcast_to(vectors, (len(gradients), *vectors.shape[-2:]))
         return np.einsum("nba,nb->na", frames, gradients)
 
     @cached_property
@@ -357,7 +355,6 @@ DRIFT_REGIMES = _regimes(
 # ------------------------------------------------------------ the lemmas
 
 _SAFL = "SA-FL (ICML 2024)"
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
 @cached_by_content(16)
@@ -447,9 +444,7 @@ def _needed_curvature(setting: Setting) -> tuple[float, float]:
     run = _run_of(setting)
     curvatures = run.curvatures
     needed = curvatures**2 / (2 * curvatures - run.problem.mu)
-    value = number(needed.max())
-    error = 0.0 if is_exact(value) else _ROUNDINGS * value * run.problem.L / run.problem.mu
-    return value, error
+    return with_rounding(number(needed.max()), run.problem.L / run.problem.mu)
 
 
 def _worst_client(numerator: FloatArray, denominator: FloatArray) -> int:
@@ -468,10 +463,7 @@ def _worst_exact(run: LocalRun) -> int:
 
 def _with_rounding(run: LocalRun, value: float) -> tuple[float, float]:
     """Attach a bound on rounding: sums of positive terms, of powers of numbers near one."""
-    if is_exact(value):
-        return value, 0.0
-    operations = run.steps * (run.steps + run.problem.dim)
-    return value, _ROUNDINGS * operations * value
+    return with_rounding(value, run.steps * (run.steps + run.problem.dim))
 
 
 def _summed_with_fixed_means(setting: Setting) -> tuple[float, float]:

@@ -45,17 +45,13 @@ from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import (
     client_models,
     clients_in_the_plane,
+    first_average,
     gap_of_minima,
     local_sgd,
     weighted_noise,
 )
 
 PAPER = "Li et al. (ICLR 2020)"
-
-
-def _first_average(setting: Setting) -> int:
-    method = local_sgd(setting)
-    return method.local_steps if method.first_average is None else method.first_average
 
 
 def _is_mean_of_all(setting: Setting) -> int:
@@ -133,7 +129,7 @@ E = symbol(
 T = symbol("T", "steps of SGD", PURE, "rounds", positive=True, integer=True)
 T_1 = symbol("T", "steps of SGD, counted from w_1", PURE, "rounds + 1", positive=True, integer=True)
 rest = symbol("rest", "what T/E leaves", PURE, "rounds % local_steps", nonnegative=True)
-first = symbol("t_1", "steps before the first average", PURE, _first_average, positive=True)
+first = symbol("t_1", "steps before the first average", PURE, first_average, positive=True)
 S = symbol("S", "sum_k p_k^2 sigma_k^2", GRADIENT**2, weighted_noise, nonnegative=True)
 Gamma = symbol("Gamma", "F* - sum_k p_k F_k*", LOSS, gap_of_minima, nonnegative=True)
 _GRADIENTS = "root of the largest E||grad F_k(w_t^k, xi)||^2 over all k and t = {} .. T-1"
@@ -378,16 +374,13 @@ def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) ->
     )
 
 
-def _squared_distance(setting: Setting) -> tuple[Any, float]:
-    offset_of = setting.x0 - setting.problem.x_star
-    return number((offset_of * offset_of).sum()), 0.0
-
-
 DISTANCE = PointClaim(
     id="fedavg-li/distance",
     title="The initial distance is at most 2G/mu",
     source=f"{PAPER}, Section 3.4, above (7)",
-    quantity=PointQuantity(_squared_distance, "||w_0 - w*||^2", LENGTH**2),
+    quantity=PointQuantity(
+        lambda setting: (value_in("squared_distance", setting), 0.0), "||w_0 - w*||^2", LENGTH**2
+    ),
     bound=as_printed(lambda: 4 / mu**2 * Q),
     hypotheses=(_STEPS[1],),
     regimes=_regimes(_everybody),
@@ -507,7 +500,7 @@ def _limit_distance(setting: Setting) -> Any:
     """Return ``||w~* - w*||``; P_k - E I is summed, as ``sum_k p_k grad F_k(w*)`` is zero."""
     problem: Any = setting.problem
     lr, one = _step(setting), np.eye(problem.dim, dtype=int)
-    hessians = np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
+    hessians = problem.client_hessians
     power = excess = hessians * 0
     for _ in range(1, local_sgd(setting).local_steps):
         power = power - lr * np.matmul(hessians, power + one)

@@ -20,7 +20,7 @@ import sympy as sp
 from fltheory.algorithms import FedAWE
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
@@ -33,13 +33,13 @@ from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.regime import JUST_BELOW, Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Bernoulli, VaryingBernoulli
 from fltheory.problems import QuadraticProblem, quadratic
 from fltheory.theorems.atlas.client_models import (
     DescentTerms,
     availability_rows,
     fedawe_of,
-    gradients_at_optimum,
     number_for,
     waiting_models,
 )
@@ -221,7 +221,7 @@ def _beta(setting: Setting) -> Any:
 
 
 def _zeta(setting: Setting) -> Any:
-    return root(gradients_at_optimum(setting) * (1 if _curvatures(setting) is None else 2))
+    return root(value_in("control_gap", setting) * (1 if _curvatures(setting) is None else 2))
 
 
 @cached_by_content(64)
@@ -536,10 +536,6 @@ _of_orders = partial(
 """Steps that meet (11) from the first of three decades on, if they fall as 1/sqrt(T)."""
 
 
-def _three_decades(setting: Setting) -> tuple[int, ...]:
-    return tuple(round(setting.rounds / 10**k) for k in (3, 2, 1, 0.5, 0))
-
-
 def _with_steps(setting: Setting, rounds: int, lr: float, server_lr: float) -> Setting:
     method = replace(fedawe_of(setting), client_lr=lr, server_lr=server_lr)
     return replace(setting, algorithm=method, rounds=rounds)
@@ -554,7 +550,7 @@ def _falling_local_steps(setting: Setting, rounds: int) -> Setting:
 
 def _falling_server_steps(setting: Setting, rounds: int) -> Setting:
     """Change T, with eta_g in proportion to 1/sqrt(T), and eta_l what it is in the first decade."""
-    first = _falling_local_steps(setting, _three_decades(setting)[0])
+    first = _falling_local_steps(setting, three_decades(setting)[0])
     method, share = fedawe_of(first), math.sqrt(first.rounds / rounds)
     return _with_steps(setting, rounds, method.client_lr, method.server_lr * share)
 
@@ -698,7 +694,7 @@ THEOREM_1 = RateClaim(
         RateAxis(
             T,
             _ORDER_1,
-            _three_decades,
+            three_decades,
             _falling_local_steps,
             families={"eta_g falls": _falling_server_steps},
         ),
@@ -823,7 +819,7 @@ COROLLARY_1 = RateClaim(
     title=COROLLARY_1_DERIVED.title,
     source=COROLLARY_1_DERIVED.source,
     theorem=_printed(COROLLARY_1_DERIVED, _ORDER_OF_COROLLARY, (*_ASSUMPTIONS, *_STEPS)),
-    axes=(RateAxis(T, _ORDER_OF_COROLLARY, _three_decades, _of_corollary),),
+    axes=(RateAxis(T, _ORDER_OF_COROLLARY, three_decades, _of_corollary),),
     regimes={
         **{
             name: one

@@ -19,7 +19,7 @@ from fltheory.algorithms import FedNova, WeightedFedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.exact_or_float import number, root
@@ -32,6 +32,7 @@ from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, PURE, STEP
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
+from fltheory.problems.base import gradients_at
 
 
 def _weights(setting: Setting) -> Any:
@@ -55,24 +56,19 @@ def _weights(setting: Setting) -> Any:
     return np.asarray(setting.algorithm.aggregation_weights)
 
 
-def _gradients(setting: Setting) -> Any:
-    count = setting.problem.n_clients
-    return setting.problem.client_gradients(np.array([setting.x0] * count), np.arange(count))
-
-
 def _chi(setting: Setting) -> Any:
     w, alpha = _weights(setting), setting.problem.alpha
     return root(number(((alpha - w) * (alpha - w) / w).sum()))
 
 
 def _dissimilarity(setting: Setting) -> Any:
-    w, gradients = _weights(setting), _gradients(setting)
+    w, gradients = _weights(setting), gradients_at(setting.problem, setting.x0)
     apart = gradients - w @ gradients
     return root(number(w @ (apart * apart).sum(axis=1)))
 
 
 def _surrogate(setting: Setting) -> Any:
-    gradient = _weights(setting) @ _gradients(setting)
+    gradient = _weights(setting) @ gradients_at(setting.problem, setting.x0)
     return number((gradient * gradient).sum())
 
 
@@ -81,7 +77,7 @@ def _total(setting: Setting) -> Any:
 
 
 def _true(setting: Setting) -> tuple[Any, float]:
-    gradient = setting.problem.alpha @ _gradients(setting)
+    gradient = setting.problem.alpha @ gradients_at(setting.problem, setting.x0)
     return number((gradient * gradient).sum()), 0.0
 
 
@@ -216,10 +212,6 @@ def _at_rounds(setting: Setting, rounds: int) -> Setting:
     return replace(setting, algorithm=longer, rounds=rounds)
 
 
-def _rounds(setting: Setting) -> tuple[int, ...]:
-    return tuple(round(setting.rounds / 10**k) for k in (3, 2, 1, 0.5, 0))
-
-
 def _nova(
     *,
     steps: tuple[int, ...] = (2, 4, 8, 2),
@@ -320,7 +312,7 @@ THEOREM_1 = RateClaim(
             ),
         ),
     ),
-    axes=(RateAxis(T, _ORDER, _rounds, _at_rounds),),
+    axes=(RateAxis(T, _ORDER, three_decades, _at_rounds),),
     regimes={
         "usual": Regime("tau = (2, 4, 8, 2), kappa = 4", _nova),
         "equal steps": Regime("tau_i = 4", partial(_nova, steps=(4,) * 4)),

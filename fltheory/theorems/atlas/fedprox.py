@@ -31,6 +31,7 @@ from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LOSS, PURE
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
+from fltheory.problems.base import gradients_at
 
 
 def _of_fedprox(setting: Setting) -> Setting:
@@ -52,9 +53,7 @@ def _of_fedprox(setting: Setting) -> Setting:
 @cached_by_content(16)
 def _gradients(setting: Setting) -> Any:
     """(N, d) at the initial model."""
-    problem: Any = setting.problem
-    count = problem.n_clients
-    return problem.client_gradients(np.array([setting.x0] * count), np.arange(count))
+    return gradients_at(setting.problem, setting.x0)
 
 
 @cached_by_content(16)

@@ -39,7 +39,7 @@ from fltheory.theorems.atlas.client_models import (
     ClientModels,
     client_models,
     clients_in_the_plane,
-    gradients_at_optimum,
+    first_average,
     local_sgd,
 )
 
@@ -50,19 +50,10 @@ def _step(setting: Setting) -> Any:
     return local_sgd(setting).step_sizes.at(1)
 
 
-def _dissimilarity(setting: Setting) -> Any:
-    return root(gradients_at_optimum(setting))
-
-
 def _is_plain(setting: Setting) -> int:
     problem: Any = setting.problem
     constant = isinstance(local_sgd(setting).step_sizes, Constant)
     return int(constant and (problem.alpha == problem.alpha[0]).all())
-
-
-def _first_average(setting: Setting) -> int:
-    method = local_sgd(setting)
-    return method.local_steps if method.first_average is None else method.first_average
 
 
 @dataclass(frozen=True)
@@ -96,7 +87,7 @@ def _lemma_2_margins(models: ClientModels) -> list[float]:
     """Left less right of Lemma 2's first inequality, for every epoch."""
     setting = models.setting
     reach = float(_step(setting)) * local_sgd(setting).local_steps
-    smoothness, spread = float(setting.problem.L), float(gradients_at_optimum(setting))
+    smoothness, spread = float(setting.problem.L), float(value_in("control_gap", setting))
     return [
         sum(float(models.spread(t)) for t in epoch)
         - 5 * smoothness * reach**2 * sum(float(models.excess_loss(t)) for t in epoch)
@@ -126,7 +117,11 @@ H = symbol("H", "local_steps between two averages", PURE, "local_steps", positiv
 T = symbol("T", "steps of gradient descent", PURE, "rounds", positive=True, integer=True)
 M = symbol("M", "clients", PURE, "n_clients", positive=True, integer=True)
 sigma = symbol(
-    "sigma", "root of 1/M sum_m ||grad f_m(x*)||^2", GRADIENT, _dissimilarity, nonnegative=True
+    "sigma",
+    "root of 1/M sum_m ||grad f_m(x*)||^2",
+    GRADIENT,
+    "sqrt(control_gap)",
+    nonnegative=True,
 )
 D = symbol("D", "||x_0 - x*||", LENGTH, "sqrt(squared_distance)", nonnegative=True)
 A = symbol(
@@ -134,7 +129,7 @@ A = symbol(
 )
 noise = symbol("s", "noise of the gradients", GRADIENT, "sigma", nonnegative=True)
 plain = symbol("d", "1 for equal weights and a constant step, else 0", PURE, _is_plain, real=True)
-first = symbol("t_1", "steps before the first average", PURE, _first_average, positive=True)
+first = symbol("t_1", "steps before the first average", PURE, first_average, positive=True)
 r_t = symbol(
     "R_t",
     "||x^_t - x*||^2 at the t where (4) is nearest to failing",
@@ -383,19 +378,17 @@ COROLLARY_1 = replace(
 
 def _least_accuracy(setting: Setting) -> Any:
     """Return the least epsilon with 2 D^2/(gamma T) and 24 gamma^2 sigma^2 H^2 L at most half."""
-    lr, steps = _step(setting), local_sgd(setting).local_steps
-    offset: Any = setting.x0 - setting.problem.x_star
-    of_start = 4 * number((offset * offset).sum()) / (lr * setting.rounds)
-    of_clients = 48 * lr * lr * steps**2 * gradients_at_optimum(setting) * setting.problem.L
+    lr = _step(setting)
+    of_start = 4 * value_in("squared_distance", setting) / (lr * setting.rounds)
+    of_clients = value_in("48 * local_steps**2 * control_gap * L", setting) * lr * lr
     return largest([of_start, of_clients])
 
 
 def _averages_needed(setting: Setting) -> tuple[Any, float]:
     accuracy, smoothness = _least_accuracy(setting), setting.problem.L
-    offset: Any = setting.x0 - setting.problem.x_star
-    of_clients = root(3 * smoothness * gradients_at_optimum(setting) / accuracy)
-    needed = 16 * number((offset * offset).sum()) / accuracy * largest([smoothness, of_clients])
-    return needed, 0.0
+    distance, spread = (value_in(name, setting) for name in ("squared_distance", "control_gap"))
+    of_clients = root(3 * smoothness * spread / accuracy)
+    return 16 * distance / accuracy * largest([smoothness, of_clients]), 0.0
 
 
 COMMUNICATION = PointClaim(

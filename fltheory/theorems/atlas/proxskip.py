@@ -77,8 +77,7 @@ def lyapunov(setting: Setting) -> tuple[Any, Any]:
     size = problem.n_clients * problem.dim
     one = problem.hessians.flat[0] * 0 + 1  # of the setting's kind: a step may be a whole number
     hessian = np.zeros((size, size), dtype=int) * one
-    each = np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
-    for m, block in enumerate(each):
+    for m, block in enumerate(problem.client_hessians):
         here = slice(m * problem.dim, (m + 1) * problem.dim)
         hessian[here, here] = block
     identity = np.eye(size, dtype=int) * one

@@ -16,7 +16,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.engines.enclosure.exact_setting import exact_numbers
-from fltheory.exact_or_float import is_exact, largest, number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
@@ -31,7 +31,6 @@ from fltheory.theorems.ca_fed.statements import PAPER, N, of_ca_fed
 # ------------------------------------------------------------ the chain of availability
 
 _POWERS = 100
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
 def _chain(setting: Setting) -> Process:
@@ -81,7 +80,7 @@ def _slowest_mixing(setting: Setting) -> tuple[float, float]:
     for t in range(_POWERS):
         power = step @ power if t else step
         most = max(most, float(np.abs(power).max()))
-    return most, _ROUNDINGS * states.limit.size * _POWERS * most
+    return most, ROUNDINGS * states.limit.size * _POWERS * most
 
 
 def _rate_of_product(setting: Setting) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from fltheory.engines.enclosure.exact_setting import (
 )
 from fltheory.engines.observables import Observable, PresentExcessLoss
 from fltheory.engines.setting import without_idle_projection
-from fltheory.exact_or_float import is_exact, largest, number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number, with_rounding
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
@@ -69,7 +69,6 @@ from fltheory.theorems.ca_fed.statements import (
 )
 from fltheory.validation import FloatArray
 
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 _FRACTIONS_KEPT = 3
 
 
@@ -113,13 +112,14 @@ def _moments(of: ProjectedAveraging, masks: Any, start: Any, onward: Any) -> Ite
     problem, d = of.problem, of.problem.dim
     z = np.concatenate([of.x0 - problem.x_star, of.x0[:1] * 0 + 1])
     moment = start[:, None, None] * np.outer(z, z)
-    hessians = np.broadcast_to(problem.hessians, (problem.n_clients, d, d))
     identity = np.eye(d, dtype=int)
     for t in range(1, of.rounds + 1):
         yield moment
         eta, server = of.steps.at(t), of.fedavg.server_lr
         slopes, noises = [], []
-        for weight, hessian, noise in zip(of.q, hessians, problem.client_sigmas, strict=True):
+        for weight, hessian, noise in zip(
+            of.q, problem.client_hessians, problem.client_sigmas, strict=True
+        ):
             step, power, squares = identity - eta * hessian, identity, 0 * identity
             for _ in range(of.fedavg.local_steps):
                 squares, power = squares + power @ power, power @ step
@@ -159,9 +159,7 @@ def _lagged_losses(setting: Setting) -> tuple[Any, float]:
     masks, start, onward = _places(of)
     problem, d = of.problem, of.problem.dim
     forms = []
-    for hessian, optimum in zip(
-        np.broadcast_to(problem.hessians, (problem.n_clients, d, d)), problem.optima, strict=True
-    ):
+    for hessian, optimum in zip(problem.client_hessians, problem.optima, strict=True):
         off = np.concatenate([np.eye(d, dtype=int), (problem.x_star - optimum)[:, None]], axis=1)
         forms.append(off.T @ hessian @ off / 2)
     weighed = [weight * form for weight, form in zip(of.q, forms, strict=True)]
@@ -176,7 +174,7 @@ def _lagged_losses(setting: Setting) -> tuple[Any, float]:
         then, now = ((seen[t - 1 - j] * lagged[j]).sum() for j in (delay, 0))
         total = total + of.steps.at(t) * (then - now)
         size += 0.0 if is_exact(total) else of.steps.at(t) * float(abs(then) + abs(now))
-    return number(total), _ROUNDINGS * of.rounds * len(masks) * size
+    return number(total), ROUNDINGS * of.rounds * len(masks) * size
 
 
 def _present_excess(setting: Setting) -> Sequence[Observable]:
@@ -230,7 +228,7 @@ def _largest_second_moment(setting: Setting) -> tuple[Any, float]:
     of = view_of(setting).averaging
     squares = of.problem.largest_gradients_on(of.ball) ** 2 + of.problem.client_sigmas**2
     value = largest(list(squares))
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * of.problem.dim * value
+    return with_rounding(value, of.problem.dim)
 
 
 def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
@@ -241,10 +239,9 @@ def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
     """
     of = view_of(setting).averaging
     problem, d, eta = of.problem, of.problem.dim, of.steps.at(1)
-    hessians = np.broadcast_to(problem.hessians, (problem.n_clients, d, d))
     found = []
     for hessian, optimum, noise in zip(
-        hessians, problem.optima, problem.client_sigmas, strict=True
+        problem.client_hessians, problem.optima, problem.client_sigmas, strict=True
     ):
         step, pull, offset = np.eye(d, dtype=int) - eta * hessian, hessian, of.ball.centre - optimum
         variance = noise**2
@@ -253,7 +250,7 @@ def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
             variance = variance + (eta * noise) ** 2 / d * (pull * pull).sum()
             pull = pull @ step
     value = number(largest(found))
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * d * of.fedavg.local_steps * value
+    return with_rounding(value, d * of.fedavg.local_steps)
 
 
 def _largest_square(matrix: Any, offset: Any, radius: Any) -> Any:
@@ -459,7 +456,7 @@ def _delayed_steps(setting: Setting) -> tuple[Any, float]:
     total = 0 * squares[0]
     for t, delay in enumerate(of.delays):
         total = total + (delay * squares[t] + squares[t - delay : t].sum()) / 2
-    return number(total), 0.0 if is_exact(total) else _ROUNDINGS * of.rounds * float(total)
+    return with_rounding(number(total), of.rounds)
 
 
 FALLING_STEPS = PointClaim(

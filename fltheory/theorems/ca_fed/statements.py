@@ -19,7 +19,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from fltheory.claims.along_run import Theorem
@@ -28,7 +27,7 @@ from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting
 from fltheory.engines.observables import BiasedExcessLoss, Observable
-from fltheory.exact_or_float import is_exact, largest_norm, number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest_norm, number
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Looseness, PointQuantity, RoundRange
@@ -230,7 +229,6 @@ Y_0_cited = symbol(
 
 PAPER = "CA-Fed (arXiv 2301.04632, later version)"
 # Some dozens of operations on each of the d + N numbers that enter (`condition` counts them).
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 HALF = sp.Rational(1, 2)
 
@@ -288,8 +286,8 @@ def _excess_at_tightest_point(setting: Setting, kappas: int = 2) -> tuple[float,
         return value, 0.0
     condition = s.problem.L / s.problem.mu * (s.problem.dim + s.problem.n_clients)
     spread = largest_norm(s.problem.optima - s.problem.x_star)
-    of_w = s.problem.L * (_ROUNDINGS * condition * spread) ** 2
-    return value, _ROUNDINGS * condition * value + of_w
+    of_w = s.problem.L * (ROUNDINGS * condition * spread) ** 2
+    return value, ROUNDINGS * condition * value + of_w
 
 
 def _looseness(bias: Callable[[ProjectedAveraging], float], kappas: int = 2) -> Looseness:

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.exact_or_float import is_exact, largest, number, root
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number, root, with_rounding
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
@@ -41,7 +40,6 @@ from fltheory.theorems.ca_fed.statements import theta as theta_star
 from fltheory.validation import FloatArray
 
 _LETTERS = (sigma, theta_star, N, q_least, sigma_least, pi, alpha, q, Q, p, chi, nu)
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
 def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float, float]:
@@ -67,7 +65,7 @@ def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float,
     if any(qj == 0 for _, qj in above):
         return math.inf, 0.0
     worst = largest([qi / qj for qi, qj in above])
-    return worst, 0.0 if is_exact(worst) else _ROUNDINGS * pi.size * worst
+    return with_rounding(worst, pi.size)
 
 
 def _convergence_bend(setting: Setting) -> tuple[float, float]:
@@ -88,7 +86,7 @@ def _convergence_bend(setting: Setting) -> tuple[float, float]:
     # The smaller root without a difference of like numbers; by Cauchy and Schwarz none is complex.
     least = 2 * determinant / (trace + root(trace**2 - 4 * determinant))
     value = number(1 - least)
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (1 + abs(value))
+    return with_rounding(value, s.pi.size, 1 + abs(value))
 
 
 def convexity_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
@@ -117,7 +115,7 @@ def _convexity_ratio(setting: Setting) -> tuple[float, float]:
     if not _all_count(s):
         return math.nan, 0.0
     value = convexity_ratio(s.pi, s.problem.alpha, s.q)
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (value + 2)
+    return with_rounding(value, s.pi.size, value + 2)
 
 
 def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
@@ -138,7 +136,7 @@ def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) ->
         # Along e_k less its mean, and what is left of y across it.
         along = y[k] * n_clients / (n_clients - 1)
         across = (y * y).sum() - y[k] * along
-        tie = 0 if is_exact(across) else _ROUNDINGS * (y * y).sum()
+        tie = 0 if is_exact(across) else ROUNDINGS * (y * y).sum()
         if n_clients > 2 and across > tie:
             if b[k] == 0:
                 return math.inf
@@ -155,7 +153,7 @@ def _summand_curvature_ratio(setting: Setting) -> tuple[float, float]:
     if not _all_count(s):
         return math.nan, 0.0
     value = summand_curvature_ratio(s.pi, s.problem.alpha, s.q)
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * value
+    return with_rounding(value, s.pi.size)
 
 
 def _bend_in_share(setting: Setting) -> tuple[float, float]:
@@ -168,7 +166,7 @@ def _bend_in_share(setting: Setting) -> tuple[float, float]:
         return math.nan, 0.0
     p = s.pi * s.q / (s.pi @ s.q)
     value = number(largest(list(1 - 2 * s.problem.alpha**2 / p**2)))
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (1 + abs(value))
+    return with_rounding(value, s.pi.size, 1 + abs(value))
 
 
 APPENDIX_D = PointClaim(

@@ -20,14 +20,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from fltheory.algorithms import FedAU, WeightedFedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting, stationary
@@ -40,6 +39,7 @@ from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRan
 from fltheory.grammar.refutation import StatementKind
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import GRADIENT, LENGTH, LOSS, PURE
+from fltheory.problems.base import gradients_at
 from fltheory.theorems.fedau import regimes
 from fltheory.theorems.fedau.setting import (
     F_0,
@@ -93,10 +93,8 @@ def _weight_square(setting: Setting) -> Any:
 
 
 def _squared_gradient(setting: Setting) -> Any:
-    problem = setting.problem
-    every = np.arange(problem.n_clients)
-    gradients = problem.client_gradients(np.stack([setting.x0] * problem.n_clients), every)
-    gradient = (gradients * problem.alpha[:, None]).sum(axis=0)
+    gradients = gradients_at(setting.problem, setting.x0)
+    gradient = (gradients * setting.problem.alpha[:, None]).sum(axis=0)
     return number((gradient * gradient).sum())
 
 
@@ -408,10 +406,6 @@ def _longer(setting: Setting, rounds: int) -> Setting:
     return replace(setting, algorithm=changed, rounds=rounds)
 
 
-def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
-    return tuple(max(2, round(setting.rounds / 10**k)) for k in (3, 2, 1, 0.5, 0))
-
-
 _NOTE_OF_ORDERS = (
     "To the letter: the order in parentheses, its constant left open, with gamma proportional to "
     "1/sqrt(T), tested over the last decade. The bound shown is the expression in parentheses."
@@ -421,7 +415,7 @@ OPTION_1_PRINTED = RateClaim(
     title=_OPTION_1.title,
     source=_OPTION_1.source,
     theorem=_OPTION_1,
-    axes=(RateAxis(T, _OPTION_1.bound, _three_decades_of_rounds, _longer),),
+    axes=(RateAxis(T, _OPTION_1.bound, three_decades, _longer),),
     regimes=regimes.OPTION_1_ORDER,
     note=_NOTE_OF_ORDERS,
     derivation=_OPTION_1.derivation,
@@ -432,7 +426,7 @@ OPTION_2_PRINTED = replace(
     title=_OPTION_2.title,
     source=_OPTION_2.source,
     theorem=_OPTION_2,
-    axes=(RateAxis(T, _OPTION_2.bound, _three_decades_of_rounds, _longer),),
+    axes=(RateAxis(T, _OPTION_2.bound, three_decades, _longer),),
     regimes=regimes.OPTION_2_ORDER,
     derivation=_OPTION_2.derivation,
 )
@@ -503,7 +497,7 @@ COROLLARY_4 = RateClaim(
     title="FedAU with K = log_c T: O(1/sqrt(T)) up to logarithms",
     source=f"{PAPER}, Corollary 4",
     theorem=_EITHER_OPTION,
-    axes=(RateAxis(T, _ORDER_4, _three_decades_of_rounds, _corollary_4(2)),),
+    axes=(RateAxis(T, _ORDER_4, three_decades, _corollary_4(2)),),
     regimes=regimes.COROLLARY_4,
     kind=StatementKind.COROLLARY,
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
@@ -519,7 +513,7 @@ COROLLARY_4_DERIVED = replace(
     reading="derived",
     theorem=_EITHER_DERIVED,
     regimes=regimes.COROLLARY_4_DERIVED,
-    axes=(RateAxis(T, _ORDER_4_DERIVED, _three_decades_of_rounds, _corollary_4(4)),),
+    axes=(RateAxis(T, _ORDER_4_DERIVED, three_decades, _corollary_4(4)),),
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_DERIVED"),
     note=(
         "With gamma eta <= 1/(4LI), as Lemma B.3.3 requires, and gradients that are bounded "

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fltheory.algorithms import FedAU
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis, with_rounds
+from fltheory.claims.rate_axis import RateAxis, three_decades, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import sampled_weight_errors
@@ -118,10 +118,6 @@ def _with_cutoff(setting: Setting, cutoff: int) -> Setting:
     return replace(setting, algorithm=replace(algorithm, cutoff=cutoff))
 
 
-def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
-    return tuple(max(2, round(setting.rounds / 10**k)) for k in (3, 2, 1, 0.5, 0))
-
-
 def _three_decades_of_cutoffs(setting: Setting) -> tuple[int, ...]:
     return (1, 10, 100, 316, 1000)
 
@@ -161,7 +157,7 @@ THEOREM_3_PRINTED = RateClaim(
     source=THEOREM_3.source,
     theorem=THEOREM_3,
     axes=(
-        RateAxis(T, K * sp.log(T) / T + b_K, _three_decades_of_rounds, with_rounds),
+        RateAxis(T, K * sp.log(T) / T + b_K, three_decades, with_rounds),
         RateAxis(K, K * sp.log(T) / T + b_K, _three_decades_of_cutoffs, _with_cutoff),
     ),
     regimes=regimes.THEOREM_3_ORDER,

@@ -89,13 +89,13 @@ def _tiled(setting: Setting, participants: int) -> Setting:
             f"speed-up in m, got {type(problem).__name__} and {participation!r}"
         )
     times, clients = participants // participation.size, problem.n_clients
-    weights, dim = problem.target_weights, problem.dim
+    weights = problem.target_weights
     excluded = [
         one + copy * clients for copy in range(times) for one in sorted(participation.excluded)
     ]
     larger = replace(
         problem,
-        hessians=np.tile(np.broadcast_to(problem.hessians, (clients, dim, dim)), (times, 1, 1)),
+        hessians=np.tile(problem.client_hessians, (times, 1, 1)),
         optima=np.tile(problem.optima, (times, 1)),
         target_weights=None if weights is None else np.tile(weights, times) / times,
     )

@@ -12,6 +12,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.engines import Setting
 from fltheory.learnability.system import FederatedSystem, LearningSetting, TailCase, UniformPair
+from fltheory.problems.base import gradients_at
 from fltheory.validation import FloatArray
 
 Found = TypeVar("Found")
@@ -195,10 +196,9 @@ def _outside(name: str, values: FloatArray, low: float, high: float) -> Iterator
 
 def _alike(setting: Setting) -> bool:
     """Tell whether all clients have one gradient, at x0 and next to it."""
-    problem, x0 = setting.problem, np.asarray(setting.x0, dtype=np.float64)
-    everybody = np.arange(problem.n_clients)
+    x0 = np.asarray(setting.x0, dtype=np.float64)
     for x in (x0, x0 + 1.0):
-        gradients = problem.client_gradients(np.tile(x, (problem.n_clients, 1)), everybody)
+        gradients = gradients_at(setting.problem, x)
         if not np.allclose(gradients, gradients[0], rtol=_SMALL_ERROR, atol=_SMALL_ERROR):
             return False
     return True

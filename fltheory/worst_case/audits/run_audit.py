@@ -27,6 +27,7 @@ from fltheory.evidence.verdict import Verdict
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import UniformSubset
 from fltheory.participation.process import process_of
+from fltheory.problems.base import gradients_at
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.theorems import get
 from fltheory.theorems.ca_fed.regimes import four_clients
@@ -219,9 +220,7 @@ def _at_optimum(problem: Any, weights: Any = None) -> float:
     """Return ``sum alpha_i ||grad F_i(x*)||^2``, of the objective with these weights."""
     alpha = np.asarray(problem.alpha if weights is None else weights, dtype=float)
     minimiser = problem.x_star if weights is None else WeightedObjective(problem, alpha).minimiser
-    count = len(alpha)
-    gradients = problem.client_gradients(np.tile(minimiser, (count, 1)), np.arange(count))
-    return float(alpha @ np.sum(gradients**2, axis=1))
+    return float(alpha @ np.sum(gradients_at(problem, minimiser) ** 2, axis=1))
 
 
 def _squared_start(setting: Setting) -> float:
