@@ -362,7 +362,7 @@ class Float64(_AsMade):
         return math.sqrt(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shaken(Float64):
     """Floats that are all a little off, in proportion to their size, as rounding leaves them.
 
@@ -371,7 +371,7 @@ class Shaken(Float64):
 
     seed: int = 0
     share: float = 1.0
-    decisions: list[bytes] = field(default_factory=list, compare=False)
+    decisions: list[bytes] = field(default_factory=list)
     largest: ClassVar[float] = 2.0**-46
 
     def parameter(self, value: Any) -> float:
