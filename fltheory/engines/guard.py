@@ -744,7 +744,7 @@ class _Forms:
             made = _on_forms("round", lambda: now.algorithm.round(forms, clients, who, now.branch))
         if set(made) != set(state):
             raise NotAffineError(
-                "the algorithm's round must return the same entries for any arrays"
+                "the algorithm's round must return the same entries for every kind of array"
             )
         return space, made
 

@@ -279,7 +279,7 @@ _PARAMETERS: Mapping[
     ),
     "rounds": ("communication rounds R", _vary_rounds, _rounds),
     "local_steps": (
-        "local steps K, with eta_c K kept",
+        "local steps K, with eta_c K fixed",
         _vary_local_steps,
         lambda setting: (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0),
     ),

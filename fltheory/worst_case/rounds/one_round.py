@@ -465,7 +465,7 @@ class AveragingRound:
         if numbers > checker.MOST_NUMBERS:
             raise ValueError(
                 f"groups must have at most {checker.MOST_NUMBERS} different numbers of clients "
-                f"present to average over those, got {numbers}"
+                f"present to average over those present, got {numbers}"
             )
 
     @classmethod

@@ -86,9 +86,9 @@ def refused(what: str) -> NotAffineError:
 def _one_entry() -> NotAffineError:
     return noted(
         NotAffineError(
-            "the algorithm's round must be affine in its state and treat all replicas alike, but "
-            "it converts a single entry to a number: write it with functions of arrays, such as "
-            "where"
+            "the algorithm's round must be affine in its state and treat all replicas in the "
+            "same way, but it converts a single entry to a number: write it with functions of "
+            "arrays, such as where"
         )
     )
 
