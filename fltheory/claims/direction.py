@@ -37,8 +37,8 @@ class DirectionClaim(RateClaim):
     """
 
     why_not_certified: ClassVar[str] = "a direction compares runs, and a certificate holds one"
-    searched_where: ClassVar[str] = "met every hypothesis throughout"
-    search_raises: ClassVar[str] = "quotient of a step that should fall below 1"
+    searched_where: ClassVar[str] = "met every hypothesis at every value"
+    search_raises: ClassVar[str] = "ratio of successive values, which should stay below 1,"
     _relation: ClassVar[Relation] = Relation.GOES_WITH
     _decades: ClassVar[int] = 0
 

@@ -155,9 +155,9 @@ class RateClaim(Statement):
 
     why_not_certified: ClassVar[str] = "no single run can break an order"
     searched_where: ClassVar[str] = (
-        "met every hypothesis throughout with the bound in the claimed order"
+        "met every hypothesis at every value, with a bound of the claimed order"
     )
-    search_raises: ClassVar[str] = "truth/bound at the end of the decades"
+    search_raises: ClassVar[str] = "truth/bound at the last value"
     search_budget: ClassVar[int] = 100
 
     def __post_init__(self) -> None:

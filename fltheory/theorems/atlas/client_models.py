@@ -69,6 +69,12 @@ def local_sgd(setting: Setting) -> LocalSgd:
     return method
 
 
+def first_average(setting: Setting) -> int:
+    """Return the steps before the first average."""
+    method = local_sgd(setting)
+    return method.local_steps if method.first_average is None else method.first_average
+
+
 def clients_in_the_plane(
     condition: float, spread: float, sigma: float, *, p: Any = None
 ) -> QuadraticProblem:
@@ -111,7 +117,7 @@ class QuadraticModels(ReadOnlyArrays):
     def _hessians(self) -> Any:
         """(N, d, d)."""
         problem: Any = self.setting.problem
-        return np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
+        return problem.client_hessians
 
     @cached_property
     def _pulls(self) -> Any:
@@ -253,13 +259,6 @@ def gap_of_minima(setting: Setting) -> Any:
     """``F* - sum_k p_k F_k*``: Gamma of Li et al.; quadratic clients have ``F_k* = 0``."""
     problem: Any = setting.problem
     return number(problem.F_star - problem.alpha @ problem.client_minima)
-
-
-def gradients_at_optimum(setting: Setting) -> Any:
-    """``1/M sum_m ||grad f_m(x*)||^2``."""
-    problem: Any = setting.problem
-    gradients: FloatArray = problem.gradients_at_optimum
-    return number((gradients * gradients).sum(axis=1).mean())
 
 
 # ------------------------------------------------------------ clients that wait

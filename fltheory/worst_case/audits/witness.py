@@ -19,6 +19,7 @@ from fltheory.algorithms.contract import CLIENTS
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import UniformSubset
+from fltheory.problems.base import gradients_at
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -249,14 +250,12 @@ def played(problem: PiecewiseQuadraticProblem, a_round: OneRound, x0: FloatArray
     """Play a round on clients without noise in fractions, participants by their probabilities."""
     n_clients, eligible = problem.n_clients, int(a_round.n_eligible or 0)
     start = np.array([Fraction(repr(float(value))) for value in x0], dtype=object)
-    everybody = np.arange(n_clients)
-    here = np.tile(start, (n_clients, 1))
-    server = problem.client_gradients(here, everybody).sum(axis=0) / Fraction(n_clients)
-    at_optimum = problem.client_gradients(here * Fraction(0), everybody)
-    local = here[:eligible]
+    server = gradients_at(problem, start).sum(axis=0) / Fraction(n_clients)
+    at_optimum = gradients_at(problem, start * Fraction(0))
+    local = np.tile(start, (eligible, 1))
     moved = local * Fraction(0)
     for _ in range(a_round.local_steps):
-        gradients = problem.client_gradients(local, everybody[:eligible])
+        gradients = problem.client_gradients(local, np.arange(eligible))
         moved = moved + gradients
         local = local - a_round.client_lr * gradients
     mean = moved.sum(axis=0) / Fraction(eligible)
