@@ -135,6 +135,23 @@ def theorem_values(
     return values
 
 
+def values_in(
+    statement: WithConstants, formulas: Sequence[sp.Basic], setting: Any
+) -> dict[sp.Symbol, float]:
+    """Return the values of the symbols in some formulas: others may take long to work out."""
+    asked = {symbol for formula in formulas for symbol in formula.free_symbols}
+    for symbol, expression in reversed(list(statement.definitions.items())):
+        asked |= expression.free_symbols if symbol in asked else set()
+    every = statement.constants
+    numbers = tuple((symbol, number) for symbol, number in every.numbers if symbol in asked)
+    values = NumbersOfSymbols(numbers, every.domain)(setting)
+    check_constants(statement, values)
+    for symbol, expression in statement.definitions.items():
+        if symbol in asked:
+            values[symbol] = float(evaluate(expression, values))
+    return values
+
+
 def check_hypothesis(
     hypothesis: Hypothesis,
     values: Mapping[sp.Symbol, float],

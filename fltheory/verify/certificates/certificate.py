@@ -305,7 +305,7 @@ def _round_numbers_between(bound: float, truth: float) -> tuple[Fraction, Fracti
         if bound < low < high < truth:
             return high, low
     raise ValueError(
-        f"setting must break the bound by more than rounding, got {truth} against {bound}"
+        f"setting must violate the bound by more than rounding, got {truth} against {bound}"
     )
 
 

@@ -115,7 +115,7 @@ RAREST = 0.05
 LEAST_COUNT = 10
 LEAST_DELTA = 1e-9
 RULE = (
-    f"at least two clients that are not all alike, {LEAST_ROUNDS} rounds, gradient noise unless a "
+    f"at least two clients, not all identical, {LEAST_ROUNDS} rounds, gradient noise unless a "
     f"projection is to be followed exactly, probabilities of {RAREST:g} to {1 - RAREST:g} unless "
     "certain, client steps of at most 1/L, and curvatures, distances, noise and the server's step "
     f"size of {LEAST:g} to {LARGEST:g}"
@@ -164,7 +164,7 @@ def _oddities(setting: Setting) -> Iterator[str]:
     if problem.n_clients < 2:
         yield "one client"
     elif _alike(setting):
-        yield "clients that are all alike"
+        yield "clients that are all identical"
     if setting.rounds < LEAST_ROUNDS:
         yield f"{setting.rounds} rounds"
     if max(problem.sigma, problem.server_sigma) == 0 and not projects:
