@@ -193,7 +193,7 @@ def best_settings(
     local_steps : sequence of int
         The K to try.
     q : sequence of number
-        Probabilities of a clients' round to try.
+        Probabilities of a client round to try.
 
     Raises
     ------
