@@ -222,7 +222,7 @@ class AxisReading:
         known = "" if self.known is None else f"; the truth {self.known.why}"
         under = f", {self.axis.under}" if self.axis.under else ""
         return (
-            f"in {self.axis.variable}{under}: truth {self.truth_slope:+.2f}, "
+            f"slopes in {self.axis.variable}{under}: truth {self.truth_slope:+.2f}, "
             f"{bound}claimed {self.claimed_slope:+.2f}{known}"
         )
 

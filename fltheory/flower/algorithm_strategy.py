@@ -91,7 +91,7 @@ class AlgorithmStrategy(FedAvg):
     for a second gradient (SCAFFOLD with ``option=1``). `configure_train` sends the first question;
     `aggregate_train` receives the answers and asks any further questions itself. So Flower's own
     loop, its mods and its wrappers (e.g. differential privacy) work as with any other strategy; a
-    server's round of SAFARI sends nothing. Evaluation is that of FedAvg.
+    server round of SAFARI sends nothing. Evaluation is that of FedAvg.
 
     The ``partition-id`` of a node says which client it is. A client takes part if ``participation``
     draws it and its node is connected; a node that answers with an error, or not before the

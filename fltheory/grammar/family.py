@@ -56,7 +56,7 @@ class Parameter:
 
     Examples
     --------
-    >>> Parameter("q", 0.01, 1.0, 0.5, "probability of a clients' round").inside(2.0)
+    >>> Parameter("q", 0.01, 1.0, 0.5, "probability of a client round").inside(2.0)
     1.0
     """
 

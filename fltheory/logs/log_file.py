@@ -399,12 +399,11 @@ def _clock(
 ) -> _Clock:
     """Return what is known of rounds: from the arguments, else from the lines in front."""
     if round_length is None:
-        round_length = _number_said(said, "round_length", None)
+        round_length = _number_said(said, "round_length")
     if start is None:
-        start = _number_said(said, "start", None)
-    if rounds is None and "rounds" in said:
-        count = _number_said(said, "rounds", None)
-        rounds = int(count) if float(count).is_integer() else count
+        start = _number_said(said, "start")
+    if rounds is None and (count := _number_said(said, "rounds")) is not None:
+        rounds = int(count) if count.is_integer() else count
     if start is not None:
         start = validation.real_number("start", start, "finite", np.isfinite)
     if rounds is not None:
@@ -444,9 +443,9 @@ def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
         )
 
 
-def _number_said(said: dict[str, str], name: str, default: float | None) -> Any:
+def _number_said(said: dict[str, str], name: str) -> Any:
     if name not in said:
-        return default
+        return None
     try:
         return float(said[name])
     except ValueError:

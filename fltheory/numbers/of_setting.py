@@ -177,7 +177,7 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
     "client_lr": ("step size of local SGD", _of_algorithm("client_lr")),
     "server_lr": ("factor on the aggregated update", _of_algorithm("server_lr")),
     "assist_lr": ("step size of the server's own step", _of_algorithm("assist_lr")),
-    "q": ("probability of a clients' round", _of_algorithm("q")),
+    "q": ("probability of a client round", _of_algorithm("q")),
     "cutoff": ("cut-off of counts", _of_algorithm("cutoff")),
     "option": ("how SCAFFOLD renews its controls, 1 or 2", _of_algorithm("option")),
     "is_warm": (

@@ -345,7 +345,7 @@ DRIFT_REGIMES = _regimes(
         "small steps": ("a hundredth of the limit", partial(_setting, step=1 / 800)),
         "eight times the limit": ("eta = 1/(LK)", partial(_setting, step=1.0, local_steps=100)),
         "twenty times the limit": (
-            "eta = 2.5/(LK), almost noise only",
+            "eta = 2.5/(LK), almost only noise",
             partial(_NEAR, step=2.5, local_steps=100),
         ),
     }
@@ -407,7 +407,7 @@ mean = symbol(
 )
 exact_sum = symbol(
     "A",
-    "root of E||sum_k grad F_i(y_k)||^2, the gradients without their own noise",
+    "root of E||sum_k grad F_i(y_k)||^2, where the gradients have no noise of their own",
     GRADIENT,
     _local(lambda run: root(run.summed_exact[_worst_exact(run)])),
     nonnegative=True,
@@ -536,7 +536,7 @@ PERTURBED_CONVEXITY = _lemma(
     bound=L,
     hypotheses=(Hypothesis("strongly convex", sp.Le(mu, L), "Lemma 5"),),
     regimes=CURVATURES,
-    note="To the letter, c = L. It is needed in full only where mu = L.",
+    note="Checked to the letter: c = L. This full value is needed only if mu = L.",
 )
 
 PERTURBED_CONVEXITY_TIGHT = replace(
@@ -544,15 +544,15 @@ PERTURBED_CONVEXITY_TIGHT = replace(
     reading="tight",
     bound=as_printed(lambda: (L + mu) / 2),
     note=(
-        "What the proof's inequalities, mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 ||z-x||^2 and L/2 "
-        "||z-x||^2, give. No smaller c will do for all functions of the class; quadratics need "
-        "the maximum of a^2/(2a - mu) over their curvatures a."
+        "This is what the proof's inequalities give: mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 "
+        "||z-x||^2 and the term L/2 ||z-x||^2. No smaller c is enough for all functions of the "
+        "class; quadratics need the maximum of a^2/(2a - mu) over their curvatures a."
     ),
 )
 
 SEPARATION = _lemma(
     id="lemmas/separation",
-    title="Separation of mean and variance, means fixed",
+    title="Separation of mean and variance, with fixed means",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
     quantity=PointQuantity(
         _summed_with_fixed_means, "E||sum_k Xi_k||^2, Xi_k = g_i(y_k)", GRADIENT**2
@@ -561,15 +561,15 @@ SEPARATION = _lemma(
     hypotheses=(Hypothesis("bounded variance", sp.Lt(spread, sp.oo, evaluate=False), "Lemma 4"),),
     regimes=SUMS,
     note=(
-        "E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2 under any dependence, here for a client's "
-        "local gradients. SA-FL does not write the lemma out. It holds with equality where all Xi "
-        "- E Xi are equal."
+        "The lemma is E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2, whatever the dependence, here "
+        "for a client's local gradients. SA-FL does not write it out. It holds with equality if "
+        "all Xi - E Xi are equal."
     ),
 )
 
 MARTINGALE = _lemma(
     id="lemmas/martingale-separation",
-    title="Separation of mean and variance, means given the past",
+    title="Separation of mean and variance, with means given the past",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
     quantity=PointQuantity(
         _summed_with_the_worst_martingale,
@@ -580,8 +580,9 @@ MARTINGALE = _lemma(
     hypotheses=(Hypothesis("bounded noise", sp.Lt(sigma, sp.oo, evaluate=False), "Lemma 4"),),
     regimes=SUMS,
     note=(
-        "E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write the lemma out. The "
-        "quantity is the largest over all sequences, not the one that local SGD has."
+        "The lemma is E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write it "
+        "out. The quantity is the largest over all sequences, not its value for the sequence of "
+        "local SGD."
     ),
 )
 
@@ -590,9 +591,9 @@ MARTINGALE_TIGHT = replace(
     reading="tight",
     bound=as_printed(lambda: (1 + sp.sqrt((K - 1) / K)) * (exact_sum**2 + K * sigma**2)),
     note=(
-        "The least factor common to both terms: 1 + sqrt((K-1)/K), which is 1 for one summand and "
-        "2 only in the limit. It follows by Cauchy-Schwarz, as sum xi does not depend on the last "
-        "noise, and is reached at A = sqrt(K) sigma."
+        "The smallest common factor of both terms is 1 + sqrt((K-1)/K), which is 1 for one "
+        "summand and tends to 2. It follows by Cauchy-Schwarz, because sum xi does not depend on "
+        "the last noise, and it is attained at A = sqrt(K) sigma."
     ),
 )
 
@@ -611,10 +612,10 @@ SEPARATION_61 = _lemma(
     regimes=SUMS,
     kind=StatementKind.STEP,
     note=(
-        "(61) lacks the factor 2 of the lemma. Convex clients with additive noise do not need it: "
-        "y_K is a nonexpansive function of y_1, so <n_0, sum_{k>=1} grad F_i(y_k)> = <n_0, y_1 - "
-        "y_K>/eta minus later noise is at most 0 in expectation. Clients with curvature -L do need "
-        "it."
+        "(61) lacks the factor 2 of the lemma. Convex clients with additive noise do not need it. "
+        "There y_K is a nonexpansive function of y_1. So <n_0, sum_{k>=1} grad F_i(y_k)>, which "
+        "is <n_0, y_1 - y_K>/eta minus later noise, is at most 0 in expectation. Clients with "
+        "curvature -L do need the factor."
     ),
 )
 
@@ -636,9 +637,9 @@ DRIFT = _lemma(
     ),
     regimes=DRIFT_REGIMES,
     note=(
-        "To the letter, at k = K, where the drift is largest. The quantity is the supremum over "
-        "quadratics with the setting's constants; it is reached at curvature -L with grad F_i - "
-        "grad F along grad F."
+        "Checked to the letter, at k = K, where the drift is largest. The quantity is the "
+        "supremum over quadratics with the setting's constants; it is attained at curvature -L "
+        "with grad F_i - grad F parallel to grad F."
     ),
 )
 
@@ -647,8 +648,8 @@ DRIFT_DERIVED = replace(
     reading="derived",
     bound=as_printed(lambda: c_K * K * eta**2 * (sigma**2 + 6 * K * (sigma_G**2 + gradient**2))),
     note=(
-        "What follows from unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K eta^2 "
-        "(sigma_G^2 + ||grad F||^2): about 1.72 and 10.3 in place of 5 and 30."
+        "These constants follow from unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K "
+        "eta^2 (sigma_G^2 + ||grad F||^2). They are about 1.72 and 10.3, in place of 5 and 30."
     ),
 )
 
@@ -663,9 +664,9 @@ DRIFT_TIGHT = replace(
     ),
     hypotheses=DRIFT.hypotheses[1:],
     note=(
-        "The smallest constants that hold on quadratics, for every step size; no class that "
-        "contains the quadratics allows smaller ones. For all smooth clients the two together may "
-        "be up to 2% too small at eta = 1/(8LK)."
+        "These are the smallest constants that hold on quadratics, for every step size; no class "
+        "that contains the quadratics allows smaller ones. For all smooth clients the two "
+        "together may be up to 2% too small at eta = 1/(8LK)."
     ),
 )
 

@@ -273,7 +273,7 @@ _PARAMETERS: Mapping[
     tuple[str, Callable[[Setting, float], Setting], Callable[[Setting], tuple[float, ...]]],
 ] = {
     "q": (
-        "probability of a clients' round",
+        "probability of a client round",
         _vary_q,
         lambda setting: tuple(float(q) for q in np.linspace(0, 1, 13)),
     ),

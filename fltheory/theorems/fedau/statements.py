@@ -161,10 +161,10 @@ DESCENT = Theorem(
     regimes=regimes.DESCENT,
     kind=StatementKind.LEMMA,
     note=(
-        "With phi_n = 1/N, as for Theorem 2, and the weights of the first round: 1 for FedAU's, or "
-        "constant ones, which are as large as one likes. f* is taken off both sides. The text at "
-        "hand is a restatement with all constants. For other phi_n it is the same of other target "
-        "weights."
+        "The lemma is checked with phi_n = 1/N, as for Theorem 2, and with the weights of the "
+        "first round: 1 for FedAU, or constant weights, which may have any size. f* is subtracted "
+        "from both sides. Our copy of the text is a restatement with all constants. Other phi_n "
+        "amount to other target weights."
     ),
 )
 
@@ -218,7 +218,7 @@ _LOCAL_STEP_LEMMA = replace(_LOCAL_STEP, source=_LEMMA)
 THEOREM_1 = PointClaim(
     id="fedau/1",
     reading="derived",
-    title="Constant weights: what the run minimises in the limit",
+    title="Constant weights: which objective the run minimises in the limit",
     source=f"{PAPER}, Theorem 1 (informal)",
     quantity=PointQuantity(
         _gradient_in_the_limit,
@@ -251,9 +251,9 @@ THEOREM_1 = PointClaim(
     regimes=regimes.THEOREM_1,
     derivation=written_in("fltheory.theorems.fedau.proof", "THEOREM_1"),
     note=(
-        "Lemma B.3.3 for h, with eta P/N as the server's step size and N omega_n/P as the "
-        "weights, so that its weight error is zero; averaged over T rounds, as T tends to "
-        "infinity. With cyclic availability the limit is averaged over the rounds of a cycle."
+        "This is Lemma B.3.3 for h, averaged over T rounds as T tends to infinity. It has eta P/N "
+        "as the server's step size and N omega_n/P as the weights, so that its weight error is "
+        "zero. With cyclic availability the limit is averaged over the rounds of a cycle."
     ),
 )
 
@@ -267,9 +267,9 @@ THEOREM_1_PRINTED = RateClaim(
     axes=(RateAxis(s, gamma, lambda setting: _DIVISORS, _slower),),
     regimes=regimes.THEOREM_1_ORDER,
     note=(
-        "The paper says informally that h is minimised with properly chosen learning rates. This "
-        "is read as follows: with gamma/s in place of gamma, the limit of E||grad h||^2 vanishes "
-        "as s grows, in the order of the derived bound, which is the bound shown."
+        "The paper says informally that h is minimised with properly chosen learning rates. We "
+        "read this as follows: with gamma/s in place of gamma, the limit of E||grad h||^2 "
+        "vanishes as s grows, in the order of the derived bound. The bound shown is that one."
     ),
 )
 
@@ -367,11 +367,11 @@ OPTION_1_DERIVED = replace(
     own_run=regimes.OWN_RUN,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_DERIVED"),
     note=(
-        "Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step sizes the "
-        "coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so that the lemma does not "
-        "bound the gradient. With theta N/(27LIQ), theta < 1, as the limit the coefficient is -(1 "
-        "- theta)/8, and theta = 1/2 gives the constants here. The lemma also needs gamma eta "
-        "<= 1/(4LI), half of the printed limit."
+        "This is Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step "
+        "sizes the coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so the lemma does "
+        "not bound the gradient. If the limit is theta N/(27LIQ) with theta < 1, the coefficient "
+        "is -(1 - theta)/8, and theta = 1/2 gives the constants of this reading. The lemma also "
+        "needs gamma eta <= 1/(4LI), half of the printed limit."
     ),
 )
 OPTION_2_DERIVED = replace(
@@ -390,10 +390,11 @@ OPTION_2_DERIVED = replace(
     regimes=regimes.OPTION_2,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_DERIVED"),
     note=(
-        "Lemma B.3.3 with phi_n = 1/N, summed over t: 81/16 G^2 times the weight error is moved "
-        "out of the gradient's coefficient, which is then 1/16 + 1/8 - 1/4 = -1/16 at the printed "
-        "limits. The lemma needs gamma eta <= 1/(4LI), half of the printed limit. The proof "
-        "needs the bound G only at the models of the run."
+        "This is Lemma B.3.3 with phi_n = 1/N, summed over t. The weight error is moved out of "
+        "the gradient's coefficient, as a term of its own with the factor 81/16 G^2. The "
+        "coefficient is then 1/16 + 1/8 - 1/4 = -1/16 at the printed limits. The lemma needs "
+        "gamma eta <= 1/(4LI), half of the printed limit. The proof needs the bound G only at the "
+        "models of the run."
     ),
 )
 
@@ -407,8 +408,9 @@ def _longer(setting: Setting, rounds: int) -> Setting:
 
 
 _NOTE_OF_ORDERS = (
-    "To the letter: the order in parentheses, its constant left open, with gamma proportional to "
-    "1/sqrt(T), tested over the last decade. The bound shown is the expression in parentheses."
+    "Checked to the letter: the order in parentheses with its constant left open, and gamma "
+    "proportional to 1/sqrt(T). The order is tested over the last decade of T. The bound shown is "
+    "the expression in parentheses."
 )
 OPTION_1_PRINTED = RateClaim(
     id="fedau/2-option-1",
@@ -502,10 +504,10 @@ COROLLARY_4 = RateClaim(
     kind=StatementKind.COROLLARY,
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
     note=(
-        "To the letter, with K rounded to the nearest whole number of at least 1 and Q the "
-        "largest possible value, which grows like K^2. With K >= 2, at least three rounds and no "
-        "client that is always available, FedAU never meets Option 1, so that this rests on "
-        "Option 2."
+        "Checked to the letter, with K rounded to the nearest whole number of at least 1 and Q "
+        "its largest possible value, which grows like K^2. If K >= 2, there are at least three "
+        "rounds and no client is always available, FedAU never meets Option 1, so the corollary "
+        "rests on Option 2."
     ),
 )
 COROLLARY_4_DERIVED = replace(
@@ -516,11 +518,11 @@ COROLLARY_4_DERIVED = replace(
     axes=(RateAxis(T, _ORDER_4_DERIVED, three_decades, _corollary_4(4)),),
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_DERIVED"),
     note=(
-        "With gamma eta <= 1/(4LI), as Lemma B.3.3 requires, and gradients that are bounded "
-        "during the run. The drift term, gamma^2 L^2 I (I delta^2 + sigma^2) at gamma = 1/(LI "
-        "sqrt(T)), is (delta^2 + sigma^2/I)/T, where the paper prints sigma^2/T in place of "
-        "sigma^2/I; and 1/T <= log_c(T)^2/T holds only from T = c on, so that 1 is added to R "
-        "log^2 T."
+        "This reading has gamma eta <= 1/(4LI), as Lemma B.3.3 requires, and gradients that are "
+        "bounded during the run. The drift term, gamma^2 L^2 I (I delta^2 + sigma^2) at gamma = "
+        "1/(LI sqrt(T)), is (delta^2 + sigma^2/I)/T; the paper prints sigma^2/T in place of "
+        "sigma^2/I. Also, 1/T <= log_c(T)^2/T holds only from T = c on, so 1 is added to R log^2 "
+        "T."
     ),
 )
 

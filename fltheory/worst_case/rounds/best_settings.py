@@ -17,6 +17,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.validation import FloatArray
+from fltheory.worst_case.proof.proof_file import of_least_margin
 from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.certificate import Certificate, certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
@@ -192,7 +193,7 @@ def best_settings(
     local_steps : sequence of int
         The K to try.
     q : sequence of number
-        Probabilities of a clients' round to try.
+        Probabilities of a client round to try.
 
     Raises
     ------
@@ -367,13 +368,9 @@ class _Search:
         return float(minimize_scalar(value, bounds=ends, method="bounded", options=options).x)
 
     def _proved(self, played: OneRound, rate: Fraction) -> SettingTried:
-        made = None
-        for margin in _MARGINS:
-            try:
-                made = certificate(best_bound_of(played, self.clients, rate), margin)
-                break
-            except ArithmeticError:
-                continue
+        made = of_least_margin(
+            lambda margin: certificate(best_bound_of(played, self.clients, rate), margin), _MARGINS
+        )
         return SettingTried(played, self.cost, self.rounds, self.distance, self.clients, made)
 
 

@@ -115,7 +115,7 @@ class OneRound:
     client_lr, server_lr, assist_lr : Fraction
         Step of local SGD, factor on the averaged update, and the server's own step.
     q : Fraction
-        Probability of a clients' round; 1 for FedAvg.
+        Probability of a client round; 1 for FedAvg.
     """
 
     n_clients: int | None

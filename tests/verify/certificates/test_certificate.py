@@ -101,7 +101,7 @@ ALWAYS_THERE = {
         (("version",), 2, "version: must be 3"),
         (("truth",), "1/9", "truth: must be at most the quantity"),
         (("bound",), "-1", "bound: must be at least the statement's"),
-        (("setting", "algorithm", "q"), "9/10", "conditions.few clients' rounds: not met"),
+        (("setting", "algorithm", "q"), "9/10", "conditions.few client rounds: not met"),
         (("setting", "rounds"), "1", "setting.rounds: must be a whole number, got '1'"),
         (("setting",), None, "setting: must be an object with fields, got None"),
         (("statement", "bound"), "-1", "statement.bound: differs from the registered statement's"),
