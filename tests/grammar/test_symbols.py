@@ -102,7 +102,7 @@ def test_numbers_of_an_exact_setting_are_exact() -> None:
     ("number", "message"),
     [
         ("squared_distanc", r"number of x: .*got 'squared_distanc' .*nearest: squared_distance"),
-        ("sqrt(", "number of x: number must be a formula"),
+        ("sqrt(", "symbol x: number must be a formula"),
         (3, "number of x must be callable, got 3"),
         (lambda: 3, "number of x must take 1 argument"),
     ],
