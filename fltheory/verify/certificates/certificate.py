@@ -324,8 +324,8 @@ def statement_text(theorem: Statement) -> dict[str, Any]:
     for symbol in used:
         if symbol not in claim.quantities and symbol not in known:
             raise ValueError(
-                f"{claim.id} cannot be certified: {symbol} must be given as a formula in numbers "
-                "of a setting"
+                f"{claim.id} cannot be certified: the value of {symbol} must be a formula in "
+                "numbers of a setting"
             )
     return {
         "symbols": {str(s): claim.quantities[s] for s in used if s not in known},

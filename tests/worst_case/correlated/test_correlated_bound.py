@@ -338,7 +338,12 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
             {"measure": "loss", "rate": "0.9"},
             "must be 'distance' if a rate is given",
         ),
-        (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"best_weights": True}, "must average by weights"),
+        (
+            MarkovOnOff([0.5, 0.5], 0.5),
+            CLIENTS,
+            {"best_weights": True},
+            "must average with weights",
+        ),
     ],
 )
 def test_what_is_not_covered_is_refused_in_a_line(
