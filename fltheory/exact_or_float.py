@@ -87,6 +87,26 @@ def number(value: Any) -> Any:
     return np.asarray(value).item() if is_exact(value) else float(value)
 
 
+ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
+"""How far a few dozen operations in floats may be off, relative to their largest number."""
+
+
+def with_rounding(value: Any, operations: float, size: Any = None) -> tuple[Any, float]:
+    """Return a value and a bound on its rounding: none of an exact number.
+
+    Parameters
+    ----------
+    value : float or exact number
+    operations : float
+        In a few dozens.
+    size : float, optional
+        Of the largest number among them; of the value by default.
+    """
+    if is_exact(value):
+        return value, 0.0
+    return value, ROUNDINGS * operations * (value if size is None else size)
+
+
 def powers(base: Any, exponents: Any) -> Any:
     """Return whole powers of a number, (n,).
 

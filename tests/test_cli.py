@@ -150,7 +150,7 @@ def test_a_place_that_cannot_be_written_to_is_named_before_the_work(
     status, out, err = fltheory_command(*arguments, "taken/new.svg")
     assert (status, out) == (2, "")
     option = arguments[-1].removeprefix("--")
-    assert err == f"fltheory: {option} must be where a file can be written, got 'taken/new.svg'\n"
+    assert err == f"fltheory: {option} must be a path that can be written to, got 'taken/new.svg'\n"
 
 
 @pytest.mark.parametrize("command", [("map", "sa-fl/5"), ("cutoff", "0.5")], ids=" ".join)

@@ -26,8 +26,8 @@ SMALLER = {
     },
     "tutorial.md": {
         "falsify li/1 --budget 60": "falsify li/1 --budget 10",
-        "60 settings tried, 60 of them met every hypothesis, largest truth/bound 0.3...": (
-            "10 settings tried, 10 of them met every hypothesis, largest truth/bound 0..."
+        "60 settings tried; 60 of them met every hypothesis; largest truth/bound 0.3...": (
+            "10 settings tried; 10 of them met every hypothesis; largest truth/bound 0..."
         ),
     },
 }

@@ -200,7 +200,7 @@ def faster(rows: list[tuple[str, Peer, str]]) -> str:
     for (name, case), used in spent.items():
         times = spent["here", case] / used
         if times > 1:
-            found.append(f"{name} on {case}, {times:.2g} times")
+            found.append(f"{name} on {case}, by a factor of {times:.2g}")
     return "; ".join(found) or "none"
 
 

@@ -50,20 +50,20 @@ PAPERS: Mapping[str, tuple[str, str]] = {
     "fedavg-li": (
         "Li, Huang, Yang, Wang and Zhang, *On the Convergence of FedAvg on Non-IID Data* "
         "(ICLR 2020)",
-        "The text at hand is the paper without its appendix: Theorems 1 to 4, two remarks. "
-        "Theorem 4 hides its constants and the ridge regression that it is about; other quadratic "
-        "clients stand for it, and the constants of its second reading are ours.",
+        "We had the paper without its appendix: Theorems 1 to 4 and two remarks. The text does "
+        "not give the constants of Theorem 4 or the ridge regression that it is about. We check "
+        "it on other quadratic clients, and the constants of its second reading are ours.",
     ),
     "local-gd": (
         "Khaled, Mishchenko and Richtarik, *First Analysis of Local GD on Heterogeneous Data* "
         "(2019)",
-        "The whole paper. Algorithm 1 averages one step later than the analysis needs; both "
-        "readings are here, and hold.",
+        "The whole paper. Algorithm 1 averages one step later than the analysis needs. We check "
+        "both readings, and both hold.",
     ),
     "proxskip": (
         "Mishchenko et al. (ICML 2022); Malinovsky, Yi and Richtarik, *Variance Reduced ProxSkip* "
         "(NeurIPS 2022)",
-        "Theorems 5 and 6 of the latter, in the consensus form (Scaffnew).",
+        "Theorems 5 and 6 of the second paper, in the consensus form (Scaffnew).",
     ),
     "fedprox": (
         "Li, Sahu, Zaheer, Sanjabi, Talwalkar and Smith, *Federated Optimization in Heterogeneous "
@@ -73,47 +73,56 @@ PAPERS: Mapping[str, tuple[str, str]] = {
     "fednova": (
         "Wang, Liu, Liang, Joshi and Poor, *Tackling the Objective Inconsistency Problem* "
         "(NeurIPS 2020)",
-        "Theorems 1 and 2. Theorem 1 hides its constants, and two of its four terms, those in 1/T, "
-        "are garbled in the text at hand: it is checked as an order in T, which they do not "
-        "change.",
+        "Theorems 1 and 2. Theorem 1 hides its constants. The two of its four terms that are of "
+        "order 1/T are missing or garbled in our copy. So we check the theorem only as an order "
+        "in T, to which these two terms make no difference.",
     ),
     "fedawe": (
         "Xiang, Ioannidis, Yeh, Joe-Wong and Su, *Efficient Federated Learning against "
         "Heterogeneous and Non-stationary Client Unavailability* (NeurIPS 2024)",
-        "Lemmas 2 to 4, Theorem 1 and Corollary 1, whose constants are those of the proofs in the "
-        "derived readings. The step condition (11) adds numbers of different units, L + 1 and "
-        "1 + L^2; the derived readings have conditions of one unit, which it implies.",
+        "Lemmas 2 to 4, Theorem 1 and Corollary 1. The derived readings have the constants of the "
+        "proofs. Condition (11) on the step sizes adds numbers of different units, in L + 1 and 1 "
+        "+ L^2. The derived readings replace it by weaker conditions with consistent units.",
     ),
     "scaffold-bias": (
         "Tang and Peng, *Beyond Client Averaging: A Client-Independent Second-Order "
         "Stationary-Bias Component in Stochastic SCAFFOLD* (preprint, 2026)",
-        "Theorem 4.1, and (11) and (16), which its proof rests on. The loss is not quadratic, and "
-        "the exact engine does not know it: moments of the stationary law solve linear equations, "
-        "for any number of clients, up to an error of higher order in the step size, which is "
-        "estimated. They agree with the paper's own simulations, with ours, and for two clients "
-        "with a bound on the error.",
+        "Theorem 4.1, and (11) and (16), on which its proof rests. The loss is not quadratic, so "
+        "the exact engine does not apply. Instead, the moments of the stationary law are found by "
+        "solving linear equations, for any number of clients. This leaves an error of higher "
+        "order in the step size, which is estimated. The moments agree with the paper's "
+        "simulations, with ours, and, for two clients, with a bound on the error.",
     ),
 }
 
 _INTRODUCTION = """\
 # The atlas
 
-The theorems that everybody cites, checked as printed: are they true, where do they apply, how loose
-are they? `python docs/scripts/atlas.py` writes this page; do not edit it. For a full statement, its
-hypotheses and its regimes: `fltheory explain fedavg-li/1`.
+The theorems that everybody cites, checked as printed: are they true, where do they apply, and how
+loose are they? `python docs/scripts/atlas.py` writes this page; do not edit it. To see a statement
+in full, with its hypotheses and regimes, run for example `fltheory explain fedavg-li/1`.
 
-*Verdicts* are over the named settings of each statement ([what a verdict means](verdicts.md)).
-*Truth over bound* gives the smallest and largest ratio where the statement applies; a ratio of 1
-means that the bound is attained, and an order has slopes instead, which its verdicts compare.
-*Search* gives the largest ratio that a search for a refutation found, and the number of settings
-tried that met every hypothesis; of an order the ratio is over the expression in parentheses (by
-falsify), or how many times more than claimed the truth changes over a decade (by verdicts). A bound
-can be improved at most by the inverse of the larger of the two ratios. *Over provable* is
-the statement's bound divided by the best bound that we prove for every client loss, with everybody
-and one local step (`fltheory prove ID` has the setting and the proof). Elsewhere we prove none:
-several local steps of a client, random averages and postponed gossip are not among
-[the rounds that can be proved](every-loss.md). `fltheory verify atlas --html atlas.html` writes
-every statement, with its formulas, hypotheses and regimes, as one HTML page that can be filtered.
+The columns of the table are:
+
+- *verdicts*: how many of the statement's named settings (its regimes) have each verdict ([what a
+  verdict means](verdicts.md));
+- *what fails*: why the statement as printed is false, if it is;
+- *truth over bound*: the smallest and the largest ratio over the regimes in which the statement
+  applies. A ratio of 1 means that the bound is attained. If the statement claims an order, its
+  verdicts compare slopes, and the column says "an order";
+- *search*: the largest ratio that a search for a refutation found, with the method and the number
+  of settings that met every hypothesis. `falsify` is the search of this package, and "plain runs"
+  is an independent one (`benchmarks/atlas_plain_runs.py`). For an order, `falsify` divides the
+  truth by the expression in the O(.), and `verdicts` divides the change of the truth over a decade
+  by the claimed change. A bound can be improved at most by the inverse of the larger of the ratios
+  in these two columns;
+- *over provable*: the statement's bound divided by the best bound that we can prove for every
+  client loss, with all clients and one local step (`fltheory prove ID` shows the setting and the
+  proof). We have no such proof for several local steps, random averages or postponed gossip, which
+  are not among [the rounds that can be proved](every-loss.md).
+
+`fltheory verify atlas --html atlas.html` writes every statement, with its formulas, hypotheses and
+regimes, to one HTML page that can be filtered.
 
 """
 
@@ -192,7 +201,7 @@ def _faults(paper: str) -> Iterator[str]:
         for fault in one.refutations:
             yield (
                 f"`{one.id}` ({one.kind}), {fault.weight.label}: {fault.why} Fixed by: "
-                f"{fault.change}. The authors' likely answer: {fault.answer}\n\n"
+                f"{fault.change}. Our guess at the authors' answer: {fault.answer}\n\n"
             )
 
 
@@ -200,8 +209,8 @@ def read_searches(path: Path) -> dict[tuple[str, str], str]:
     """Return what searches found, in words."""
     rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     return {
-        (name, reading): ", ".join(
-            f"{row['largest_ratio']} of {int(row['applied']):,} (by {row['by']})"
+        (name, reading): "; ".join(
+            f"{row['largest_ratio']} ({row['by']}, {int(row['applied']):,} settings)"
             + (", refuted" if row["refuted"] == "1" else "")
             for row in found
         )
@@ -234,7 +243,7 @@ def looseness_of_paper(paper: str, baseline: Baseline) -> Figure:
     axes.set_xscale("log")
     axes.set_yticks(range(len(rows)), [name for name, _ in reversed(rows)], fontsize=8)
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    axes.set_xlabel("bound over truth, a dot per regime; left of the line it is refuted")
+    axes.set_xlabel("bound over truth, one dot per regime; left of the line the bound is refuted")
     set_title(axes, f"{paper}: pale dots are regimes in which a hypothesis fails")
     return figure
 
@@ -243,13 +252,15 @@ def own_steps_part(found: OwnSteps) -> str:
     """Return the comparison at own steps as a table."""
     rounds = int(found.given.rounds[-1])
     lines = [
-        "Four clients in the plane with one Hessian, exact gradients, everybody takes part, five",
-        f"local steps between averages, {rounds} averages: `docs/examples/everybody.toml`, by",
-        "`fltheory compare docs/examples/everybody.toml --own-steps`. Every bound is converted to",
-        "`E F - F*` of the models that its theorem is about, by `F - F* <= L/2 ||x - x*||^2` and",
-        "`F - F* <= ||grad F||^2/(2 mu)`; the truth is that of the same models.",
+        "All theorems are compared on one problem: four clients in the plane with the same",
+        "Hessian, exact gradients, all clients in every round, five local steps between averages,",
+        f"and {rounds} averages. The setting is `docs/examples/everybody.toml`, and",
+        "`fltheory compare docs/examples/everybody.toml --own-steps` makes the table. Each theorem",
+        "has the step sizes that it prescribes. Every bound is converted to `E F - F*` of the",
+        "models that the theorem is about, by `F - F* <= L/2 ||x - x*||^2` or",
+        "`F - F* <= ||grad F||^2/(2 mu)`. The truth is `E F - F*` of the same models.",
         "",
-        "| theorem | truth | bound | bound over truth | provable over truth | brought to F - F* |",
+        "| theorem | truth | bound | bound over truth | provable over truth | converted |",
         "|---|---|---|---|---|---|",
     ]
     for one in found.bounds:
@@ -261,11 +272,11 @@ def own_steps_part(found: OwnSteps) -> str:
     given = found.given
     lines += [
         "",
-        f"The setting's own FedAvg ends at {given.truth[-1]:.3g}, and "
-        f"{given.provable[-1]:.3g} is provable for every client loss with its constants: "
-        f"{given.provable_looseness[-1]:.3g} times as much.",
+        f"FedAvg with the step size of the setting ends at {given.truth[-1]:.3g}. The best bound "
+        "that can be proved for every client loss with the same constants is "
+        f"{given.provable[-1]:.3g}, which is {given.provable_looseness[-1]:.3g} times as much.",
         "",
-        "Does not apply:",
+        "These theorems do not apply, for the reason given:",
         "",
     ]
     reasons = by_reason(found.silent).items()

@@ -330,29 +330,30 @@ _INTRODUCTION = """\
 
 Made by `python docs/scripts/bias.py`; do not edit. `--check` says whether it is current.
 
-Each number is the bias ||lim E x_r - x*||, x* the minimiser of F = sum alpha_i F_i, on one problem:
-five clients in the plane with Hessians of their own (eigenvalues between 1/2 and 2), {steps} local
-steps of {lr:g}, server step 1. Gradients are exact. Their noise would change no limit of a mean
-where rounds are affine; it would change CA-Fed's, whose exclusions look at losses.
+Each number is the bias ||lim E x_r - x*||, where x* minimises F = sum alpha_i F_i. All numbers are
+for one problem: five clients in the plane, each with its own Hessian (eigenvalues between 1/2 and
+2), {steps} local steps of size {lr:g}, and server step size 1. Gradients are exact. Noise would not
+change the limit of the mean if rounds are affine. It would change that of CA-Fed, which excludes
+clients by their losses.
 
 | process | who takes part |
 |---|---|
-| everybody | all five, always: what is left is the drift of local steps |
-| uniform | 2 of 5, drawn afresh |
-| Bernoulli | independently with p = ({p}) |
+| everybody | all five in every round, so that the bias is only the drift of local steps |
+| uniform | 2 of 5, drawn anew in each round |
+| Bernoulli | each client independently, with probability p = ({p}) |
 | Markov | on-off chains with these p and second eigenvalue {correlation:g} |
-| cyclic | 10 p of {period} rounds, the same in every cycle; means are over a cycle |
+| cyclic | client i in {period} p_i of every {period} rounds, the same ones; means over a cycle |
 
-Weights are equal, or alpha = ({alpha}). Algorithms that need availabilities
-are given the exact ones; those without a notion of weights, or given none (FedAvg, FedProx,
-FedNova, MIFA, FedVARP, SCAFFOLD, FedAR, FedAU), aim at the plain mean of the losses, so that
-"unequal" shows how far that is from x*.
+The weights alpha are equal, or "unequal": ({alpha}). Algorithms that need availabilities
+are given the exact ones. FedAvg, FedProx, FedNova, MIFA, FedVARP, SCAFFOLD, FedAR and FedAU have no
+target weights, or are given none, so they minimise the plain mean of the losses. Their column
+"unequal" shows how far that minimum is from x*.
 
-A number alone is **exact**: the limit of the moment recursion, its rounding error bounded below
-1e-8; 0 is a number within its bound. A number with "+-" is averaged over {paths} **drawn paths** of
-participation and over rounds {late} to {rounds}, the model being exact given the path, and the
-standard error follows. A number with "~" is that of the one path that there is, over these rounds.
-
+A plain number is **exact**: the limit of the moment recursion, with a rounding error that is
+bounded by 1e-8. A 0 is zero within this bound. A number with "+-" is an average over {paths}
+**random paths** of participation and over rounds {late} to {rounds}, with its standard error; the
+model is exact given the path. A number with "~" is an average over the same rounds on a path that
+is not random.
 """
 
 
@@ -377,36 +378,40 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
     drift = rows["FedAvg"][_EVERYBODY, "equal"].size
     aim = rows["SCAFFOLD II"][_EVERYBODY, "unequal"].size
     yield (
-        f"- With everybody there and equal weights FedAvg's bias is {drift:.4f}: the drift of "
-        "local steps. SCAFFOLD has none."
+        f"- With all clients in every round and equal weights, FedAvg's bias is {drift:.4f}, which "
+        "is the drift of local steps. SCAFFOLD has no bias."
     )
     yield (
-        f"- No bias of participation, under any process: {_listed(rows, PROCESSES)}. With exact "
-        "gradients these have a fixed point whoever takes part: the server remembers everybody's "
-        "update at that very model, and a fresh one is no surprise. With one memory for a cluster "
-        "of unlike clients there is no such point, and FedAR's weights move it with the ages."
+        "- These have no bias from participation, under any process: "
+        f"{_listed(rows, PROCESSES)}. With exact gradients they have a fixed point that does not "
+        "depend on who takes part: there the server remembers each client's update at this very "
+        "model, so a new update changes nothing. If unlike clients share one memory there is no "
+        "such point, and FedAR's weights shift it as the ages change."
     )
     independent = _listed(rows, _INDEPENDENT, besides=_named(rows, PROCESSES))
     yield (
-        "- No bias where rounds are independent, but some where they depend on each other: "
-        f"{independent}. A step is unbiased given the model. Where presence lasts, who is "
-        "there also tells where the model has been driven, and the mean over both is off."
+        "- These have no bias if rounds are independent, but some bias if rounds depend on each "
+        f"other: {independent}. Each step is unbiased given the model. But if presence lasts for "
+        "several rounds, the clients that are present have also moved the model, so participation "
+        "and model are correlated, and the step is biased on average."
     )
     yield (
-        f"- The minimisers of the plain and of the unequally weighted mean are {aim:.4f} apart: "
-        "the bias of whatever ignores the weights, up to drift. Unbiased, AdaFed, F3AST and "
-        "CA-Fed take the weights in; SAFARI's server step does in part."
+        "- The minimisers of the plain mean and of the unequally weighted mean are "
+        f"{aim:.4f} apart. Up to drift, this is the bias of every algorithm that ignores the "
+        "weights. Unbiased, AdaFed, F3AST and CA-Fed use the weights; SAFARI uses them only in "
+        "the server's step."
     )
     fedavg, capped, waited = (
         rows[name]["Bernoulli", "equal"]
         for name in ("FedAvg", "FedAvg, at most 2 of those there", "FedAvg, 2 that are waited for")
     )
     yield (
-        f"- Under Bernoulli participation FedAvg's bias is {fedavg.size:.4f} with all who come, "
-        f"{capped.size:.4f} with at most 2 of them (the mean over a uniform choice of those there "
-        f"is, in expectation, the mean over them), and the drift, {waited.size:.4f}, if 2 are "
-        "drawn in advance and waited for. "
-        "The latter is that of uniform subsets: a model does not know how long the next takes."
+        f"- Under Bernoulli participation FedAvg's bias is {fedavg.size:.4f} with all clients "
+        f"present and {capped.size:.4f} with at most 2 of them, because the mean over a uniform "
+        "choice of them is, in expectation, the mean over all of them. If 2 clients are drawn in "
+        f"advance and the server waits for them, the bias is only the drift, {waited.size:.4f}. "
+        "That is the same as with uniform subsets, because the model does not depend on how long "
+        "the server waits."
     )
 
 

@@ -545,11 +545,13 @@ def experiment_summary(results: Sequence[MeasuredMethod], plan: SyntheticPlan) -
     seeds = {result.seed for result in results}
     best = np.mean([result.best for result in results])
     return (
-        f"{len(seeds)} seeds, each a data set with {plan.runs} runs of {plan.rounds} rounds; test "
-        f"accuracy in percent,\nmeans over seeds +- standard errors. The parameters that the "
-        f"labels were drawn from reach {best:.2f}.\nThe deviation is over the second half of the "
-        "rounds; that of the running average is what a reader of\nFigure 3 sees. The paper's "
-        "figures are averages of three runs on one data set."
+        f"There are {len(seeds)} seeds; each has its own data set and {plan.runs} runs of "
+        f"{plan.rounds} rounds. The tables show test\naccuracy in percent, as means over seeds +- "
+        f"standard errors. The true parameters, from which the\nlabels were drawn, reach "
+        f"{best:.2f}. The column 'deviation' has the standard deviation over the second\nhalf of "
+        "the rounds; the column 'of running average' has that of the running average, which\n"
+        "Figure 3 of the paper shows. The paper's figures are averages of three runs on one data "
+        "set."
     )
 
 
@@ -591,30 +593,31 @@ def _lines(results: Sequence[MeasuredMethod], plan: SyntheticPlan, command: str)
 
 _WHAT_DIFFERS = """\
 Availability and labels are those of Section V-A and Appendix F: 24 clients in two groups, g = 0.4,
-nu = 0.9, epsilon = 0.01, ridge 0.01; CA-Fed has tau = 0 and beta = 0.2, and every method knows
-pi (CA-Fed lambda too). Where the paper is silent, or its authors' code says otherwise:
+nu = 0.9, epsilon = 0.01, ridge 0.01. CA-Fed has tau = 0 and beta = 0.2. Every method knows pi, and
+CA-Fed also knows lambda. These points are not in the paper, or differ between the paper and its
+authors' code:
 
-- Dimension {dim}, batches of {batch} and the number of rounds are the scripts'. Every client has
-  {train} training and {test} test samples, the defaults of the authors' data program, and takes
-  {steps} local steps, two passes over 150 samples; the scripts themselves use 50 and 150
-  samples, where two passes are 4 steps.
-- Who is correlated: Section V-A splits more and less available clients alike into correlated and
-  weakly correlated ones, as is done here. The code's matrix of joint classes makes half of all
-  clients more available and weakly correlated, a quarter less available and correlated, and a
-  quarter less available and weakly correlated: **its more available clients are never
-  correlated**. Its weak lambda_k are normal with mean and standard deviation 0.005; in the paper,
-  and here, with mean 0 and standard deviation 0.01.
-- Models start uniform within +-{spread:g}/sqrt(d), torch's default where the factor is 1.
-- Clients and server have momentum {momentum:g}; the paper mentions none, the code has 0.9. There
-  the server's step decays the weights too, which is left out here.
-- Losses are reported on a batch of the client's training samples, as in the paper; the code
-  evaluates all clients, absent ones too, on test samples.
-- F* is the least smoothed loss so far, as in the paper; the code fits each client's data before
-  training. The row "CA-Fed, F* known" has the exact minima of the clients' losses.
-- F3AST and AdaFed are the forms of the published code; the paper does not define them.
-- Every seed draws data and availability afresh, and all methods of a seed see the same
-  participants. Rates are tuned on different participants and batches from those of the
-  measurements."""
+- The dimension, {dim}, the batch size, {batch}, and the number of rounds are those of the authors'
+  scripts. Every client has {train} training and {test} test samples, the defaults of the authors'
+  data program. It takes {steps} local steps, which are two passes over 150 samples. The scripts
+  use 50 and 150 samples, with which two passes are 4 steps.
+- Section V-A splits the more available clients into correlated and weakly correlated ones, and the
+  less available clients as well. So do we. In the code's matrix of joint classes, half of all
+  clients are more available and weakly correlated, a quarter are less available and correlated,
+  and a quarter are less available and weakly correlated. So **the code's more available clients
+  are never correlated**. In the code, the lambda_k of weakly correlated clients are normal with
+  mean 0.005 and standard deviation 0.005. In the paper, and here, they have mean 0 and standard
+  deviation 0.01.
+- Initial models are uniform within +-{spread:g}/sqrt(d); a factor of 1 is torch's default.
+- Clients and server have momentum {momentum:g}. The paper mentions no momentum; the code has 0.9.
+  In the code the server's step also decays the weights, which we leave out.
+- Clients report their loss on a batch of their training samples, as in the paper. The code
+  evaluates all clients, including absent ones, on test samples.
+- F* is the smallest smoothed loss so far, as in the paper. The code fits each client's data before
+  training. The row "CA-Fed, F* known" uses the exact minima of the clients' losses.
+- F3AST and AdaFed have the form of the published code, because the paper does not define them.
+- Every seed draws new data and availability, and all methods of a seed see the same participants.
+  Rates are tuned on participants and batches that differ from those of the measurements."""
 
 
 def _remarks(results: Sequence[MeasuredMethod]) -> Iterator[str]:
@@ -624,16 +627,17 @@ def _remarks(results: Sequence[MeasuredMethod]) -> Iterator[str]:
         _kept([r.figures["time-average"] for r in results if r.method == method])
         for method in ("CA-Fed", "CA-Fed, F* known")
     )
-    each = kept.replace(", ", " of the rounds and the less available in ")
+    each = kept.replace(", ", " of the rounds and the less available clients in ")
     yield (
-        f"- CA-Fed keeps the more available clients in {each} (tuned for the time-average). The "
-        "paper says that excluded clients tend to be less available or correlated, and that more "
-        "available clients are favoured."
+        f"- CA-Fed keeps the more available clients in {each} of them, if it is tuned for the "
+        "time-average. But the paper says that excluded clients tend to be less available or "
+        "correlated, and that more available clients are favoured."
     )
     yield (
-        "- One reason: F_hat^* is the minimum of a client's own reports. A client that reports "
-        "often has a lower minimum, hence a larger gap, and is excluded; one that rarely reports "
-        f"has a small gap. With F* known the classes are kept in {alike} of the rounds."
+        "- One reason is that F_hat^* is the minimum of a client's own reports. A client that "
+        "reports often has a lower minimum, hence a larger gap, and is excluded; a client that "
+        "rarely reports has a small gap. If F* is known, the more and the less available clients "
+        f"are kept in {alike.replace(', ', ' and ')} of the rounds."
     )
 
 
@@ -641,10 +645,11 @@ def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
     """Yield what depends on which rounds are averaged: leads and gaps, by both averages."""
     yield (
         "- **Which rounds are averaged.** The authors' script evaluates the model before training, "
-        "after rounds 2, 5, ..., 38 and after every tenth: 28 points of 150 rounds, 17 of them up "
-        "to round 40. Its time-averages weight these points equally, so the start counts for more "
-        "than its share of the rounds. Both averages are shown here: over all rounds, and over the "
-        "logged points. Compare the paper's figures with the latter."
+        "after rounds 2, 5, ..., 38 and after every tenth round. These are 28 points in 150 "
+        "rounds, 17 of them up to round 40. Its time-averages weight these points equally, so "
+        "early rounds count for more than their share. We show both averages: over all rounds, "
+        "and over the logged points. The paper's figures compare with the average over the logged "
+        "points."
     )
     leads = {
         average: {
@@ -656,11 +661,12 @@ def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
         leads.values(), ("over all rounds", "over the logged points"), strict=True
     ):
         yield (
-            f"- By how much CA-Fed's time-average exceeds Unbiased's, {words}: "
+            f"- **CA-Fed's time-average minus Unbiased's, {words}**: "
             f"{gain['time-average']} if every method is tuned for the time-average, "
             f"{gain['maximum']} if tuned for the maximum, {gain['published']} with the scripts' "
             f"rates, and {gain['all as CA-Fed']} with CA-Fed's rates for both. The paper has +0.90."
-            " The scripts' rates give CA-Fed more than three times Unbiased's product eta eta_s."
+            " With the scripts' rates, CA-Fed's product eta eta_s is more than three times that of "
+            "Unbiased."
         )
     gaps = {
         (choice, average): _mean(_gap(results, choice, average))
@@ -668,22 +674,20 @@ def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
         for average in _AVERAGES
     }
     shown = "; ".join(
-        f"{_SHORT[choice]} {gaps[choice, 'time_average']} over all rounds and "
+        f"{_SHORT[choice]}, {gaps[choice, 'time_average']} over all rounds and "
         f"{gaps[choice, 'logged_average']} over the logged points"
         for choice in CHOICES
     )
-    yield (
-        f"- By how much Unbiased's maximum exceeds its time-average: {shown}. The paper has 3.62."
-    )
+    yield (f"- **Unbiased's maximum minus its time-average**: {shown}. The paper has 3.62.")
     gain = leads["logged_average"]
     yield (
         "- **What is explained, and what is not.** With the scripts' rates and the logged points "
-        f"the gap is {gaps['published', 'logged_average']} beside the paper's 3.62, and CA-Fed's "
-        f"gain {gain['published']} beside its +0.90. With CA-Fed's rates for both methods the gain "
-        f"is {gain['all as CA-Fed']}: the two gains differ because of the rates, not because of "
-        "CA-Fed's weights. The rest of the difference from the paper is not explained here; its "
-        "figures are means of three runs on one data set, with other joint classes and fewer "
-        "samples."
+        "Unbiased's maximum exceeds its time-average by "
+        f"{gaps['published', 'logged_average']}, where the paper has 3.62. CA-Fed's gain over "
+        f"Unbiased is {gain['published']}, where the paper has +0.90. With CA-Fed's rates for both "
+        f"methods the gain is {gain['all as CA-Fed']}. So CA-Fed gains from its rates, not from "
+        "its weights. We cannot explain the rest of the difference from the paper, whose figures "
+        "are means of three runs on one data set, with other joint classes and fewer samples."
     )
 
 

@@ -176,17 +176,16 @@ def _natural(statement: Statement, budget: int) -> Record:
 
 def _searched(statement: Statement, budget: int) -> Record:
     """Search a statement; what is about SAFARI harder than others, around their regimes."""
-    name = f"{statement.id} ({statement.reading})"
     if statement.why_not_searched:
-        return _said("NOT SEARCHED", [f"{name}: not searched, as {statement.why_not_searched}"])
+        return _said("NOT SEARCHED", [f"not searched, because {statement.why_not_searched}"])
     if is_about_safari(statement):
         found = falsify(statement, budget, first=True)
-        line = f"{found.theorem} ({found.reading}): {found.effort}"
-        return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
-    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES), first=True)
+        effort = found.effort
+    else:
+        found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES), first=True)
+        effort = _rough_effort(found)
     fate = "refuted" if found.witness else "no refutation found"
-    line = f"{name}: {fate} around its regimes, {_rough_effort(found)}"
-    return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
+    return _said(_REFUTED if found.witness else _NOT_REFUTED, [f"{fate}: {effort}"])
 
 
 _SEARCHES: Mapping[str, Callable[[Statement, int], Record]] = {
@@ -206,8 +205,8 @@ def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
     """Yield what a search for settings that a referee believes found, fault by fault."""
     if not found:
         return
-    over = f"over {found[0].tried} settings of {NATURAL}"
-    yield f"Each fault by itself, with the others fixed, {over}:"
+    over = f"in {found[0].tried} settings with {NATURAL}"
+    yield f"Each fault was also searched by itself, with the others fixed, {over}:"
     yield ""
     for one in found:
         yield f"- {one.fault.about}, {one.fault.source}: {one.outcome}"
@@ -218,23 +217,23 @@ def _rough_effort(found: Falsification) -> str:
     """Return the effort in round numbers: the page is the same on machines that round otherwise."""
     applicable = float(f"{found.settings_applicable:.0e}")
     tried = (
-        f"{found.settings_tried} settings tried, about {applicable:.0f} of them "
+        f"{found.settings_tried} settings tried; about {applicable:.0f} of them "
         f"{found.applicable_means}"
     )
     if found.best is None:
         return tried
-    return f"{tried}, largest {found.ratio_means} about {found.best_ratio:.1g}"
+    return f"{tried}; largest {found.ratio_means} about {found.best_ratio:.1g}"
 
 
 def _repair_lines(survived: Survival) -> Iterator[str]:
     found = survived.search
-    fate = "survives the search, which is not a proof" if found.witness is None else "is refuted"
-    yield f"**How it fares.** The corrected statement {fate}: {_rough_effort(found)}."
-    yield "Of its changes:"
+    fate = "survives a search, which is not a proof" if found.witness is None else "is refuted"
+    yield f"**Is the correction right?** The corrected statement {fate}: {_rough_effort(found)}."
+    yield "With one of its changes left out:"
     yield ""
     for mend, without in survived.without:
-        needed = "refuted without it" if without.witness else "not refuted without it"
-        yield f"- {mend.about}, {mend.source}: {needed}"
+        needed = "refuted" if without.witness else "not refuted"
+        yield f"- without '{mend.about}', {mend.source}: {needed}"
 
 
 _WORDS: Mapping[Relation, str] = {
@@ -249,18 +248,26 @@ _WORDS: Mapping[Relation, str] = {
 _INTRODUCTION = """\
 # Findings
 
-What was checked, statement by statement. For each refuted one the page gives the claim, a setting
-that refutes it, what should stand instead, and the step at which the statement and its proof
-differ. It is about formulas as they stand in the texts at hand, not about people. Every refutation
-says how serious the fault is: wording, which is true as it is meant; a misprint, where the paper's
-own argument is right; a missing hypothesis; or a gap, where a step of the argument fails. Remarks,
-examples, assumptions and steps of proofs are not counted as refuted theorems. The theorems that
-everybody cites have [a page of their own](atlas.md). See also [the glossary](glossary.md) and [what
-a verdict means](verdicts.md).
+This page lists what was checked, statement by statement. For each refuted statement it gives the
+claim, a setting that refutes it, the corrected statement, and the step at which the statement and
+its proof differ. It judges formulas as printed in the versions that we had, not people. The
+theorems that everybody cites have [a page of their own](atlas.md). See also [the
+glossary](glossary.md) and [what a verdict means](verdicts.md).
+
+Every refutation says how serious the fault is:
+
+- *wording*: false to the letter, but true as it is meant;
+- *misprint*: the paper's own argument has it right;
+- *missing hypothesis*: true with a further condition;
+- *gap*: a step of the argument fails.
+
+Remarks, examples, assumptions and steps of proofs are not counted as refuted theorems. A *natural
+witness* is a setting with several clients, many rounds and moderate numbers that refutes the
+statement by one fault alone.
 
 `python docs/scripts/findings.py` writes this page from the certificates in
-`verification/witnesses/` and from searches of its own; do not edit it. Each certificate was found
-by `fltheory falsify`, and `fltheory certify FILE` checks it in exact arithmetic.
+`verification/witnesses/` and from its own searches; do not edit it. Each certificate was found by
+`fltheory falsify`, and `fltheory certify FILE` checks it in exact arithmetic.
 """
 
 
@@ -382,7 +389,7 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
             )
             yield f"| {' | '.join(text.replace('|', '&#124;') for text in cells_of_row)} |"
     yield ""
-    yield "What the authors would answer, one line each; it is our guess, not theirs.\n"
+    yield "These are our guesses at what the authors would answer:\n"
     yield "| statement | weight | answer |"
     yield "|---|---|---|"
     for statement in statements:
@@ -411,12 +418,16 @@ def _statements(
     searched: Mapping[str, str],
 ) -> Iterator[str]:
     yield "## Every printed statement\n"
+    yield "Searches take random settings for statements about SAFARI, else start from regimes.\n"
+    yield "| statement | verdicts on its regimes | search for a refutation |"
+    yield "|---|---|---|"
     for identifier in _of_the_page():
         if identifier in refuted:
-            yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
-            continue
-        by_regimes = f"{identifier} (printed): not searched, as its regimes refute it"
-        yield f"- {searched.get(identifier, by_regimes)}; {_verdicts(cells[identifier])}"
+            found = f"refuted, certified in `{refuted[identifier].as_posix()}`"
+        else:
+            found = searched.get(identifier, "not searched, because a regime already refutes it")
+        verdicts = _verdicts(cells[identifier]) if identifier in cells else ""
+        yield f"| `{identifier}` | {verdicts} | {found} |"
     yield ""
 
 
@@ -429,7 +440,8 @@ def _verdicts(cells: Sequence[Cell]) -> str:
     count = Counter(cell.verdict.outcome.name for cell in cells)
     refuted = [repr(cell.regime) for cell in cells if _refutes(cell)]
     named = f" ({', '.join(refuted)})" if refuted else ""
-    return f"its regimes: {', '.join(f'{n} {name}' for name, n in sorted(count.items()))}{named}"
+    counted = ", ".join(f"{n} {name}" for name, n in sorted(count.items()))
+    return f"{counted}{named}"
 
 
 def _section(
@@ -443,9 +455,9 @@ def _lines(
 ) -> Iterator[str]:
     theorem = certified.theorem
     yield from _claim_lines(theorem)
-    yield f"**Witness** (`{path.as_posix()}`). Every condition holds, and"
-    yield f"`{theorem.quantity.text} >= {fraction_text(certified.truth)}`, which is above"
-    yield f"`{fraction_text(certified.bound)}`, and the bound is not."
+    yield f"**Witness** (`{path.as_posix()}`). Every condition holds, and the bound is at most"
+    yield f"`{fraction_text(certified.bound)}`. But the truth is larger:"
+    yield f"`{theorem.quantity.text} >= {fraction_text(certified.truth)}`."
     yield ""
     for line in certified.lines:
         yield f"    {line}"
@@ -463,10 +475,10 @@ def _corrected_lines(theorem: Statement) -> Iterator[str]:
     try:
         found = correction(theorem.id)
     except ValueError:
-        yield "**What should stand instead.** No registered reading repairs it."
+        yield "**Correction.** No registered reading repairs the statement."
         yield ""
         return
-    yield f"**What should stand instead** (`fltheory explain {theorem.id} --corrected`)."
+    yield f"**The corrected statement** (`fltheory explain {theorem.id} --corrected`):"
     yield ""
     yield from (f"    {line}".rstrip() for line in corrected_text(found).splitlines())
     yield ""
@@ -486,8 +498,8 @@ def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str
         yield f"Here `{symbol}` is `{expression}`."
         yield ""
     broken = _BROKEN[theorem.assertions[0].relation]
-    yield f"**Refuted by regimes** (`fltheory verify {theorem.id}`). Every condition holds, and the"
-    yield f"{broken}; each is computed a second time in `verification/`."
+    yield f"**Refuted on these regimes** (`fltheory verify {theorem.id}`). Every condition holds,"
+    yield f"but {broken}. Each result is computed a second time in `verification/`."
     yield ""
     yield from (_refutation_line(theorem, cell) for cell in refuted)
     yield ""
@@ -500,7 +512,9 @@ def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str
 def _refutation_line(theorem: Statement, cell: Cell) -> str:
     verdict, about = cell.verdict, theorem.regimes[cell.regime].about
     if verdict.is_rate:
-        sides = f"slope {verdict.truth:+.2f} > {verdict.bound:+.2f}"
+        sides = f"slope {verdict.truth:+.2f}, claimed {verdict.bound:+.2f}"
+        if verdict.truth <= verdict.bound:  # known to be above zero in the limit, but not yet
+            sides = verdict.detail
     elif theorem.assertions[0].relation is Relation.GOES_WITH:
         sides = verdict.detail
     else:
@@ -510,10 +524,10 @@ def _refutation_line(theorem: Statement, cell: Cell) -> str:
 
 
 _BROKEN: Mapping[Relation, str] = {
-    **dict.fromkeys((Relation.AT_MOST, Relation.BELOW), "truth exceeds the bound"),
-    **dict.fromkeys((Relation.AT_LEAST, Relation.ABOVE), "truth falls short of the bound"),
-    Relation.OF_ORDER: "quantity decays in another order",
-    Relation.GOES_WITH: "quantity goes the other way",
+    **dict.fromkeys((Relation.AT_MOST, Relation.BELOW), "the truth exceeds the bound"),
+    **dict.fromkeys((Relation.AT_LEAST, Relation.ABOVE), "the truth falls short of the bound"),
+    Relation.OF_ORDER: "the quantity decays more slowly than claimed",
+    Relation.GOES_WITH: "the quantity changes in the opposite direction",
 }
 
 
@@ -525,7 +539,7 @@ def _heading_lines(theorem: Statement) -> Iterator[str]:
     for fault in theorem.refutations:
         natural = f" Natural witness: {fault.natural_witness}." if fault.natural_witness else ""
         label = fault.weight.label.capitalize()
-        yield f"- {label}. {fault.why} Fixed by {fault.fixed_by}.{natural}"
+        yield f"- {label}. {fault.why} Fixed by: {fault.fixed_by}.{natural}"
     if theorem.refutations:
         yield ""
 
@@ -559,13 +573,13 @@ def _parting_lines(theorem: Statement) -> Iterator[str]:
     """Yield the steps between proof and statement that do not follow, and unlike units."""
     results = check_derivation(theorem.derivation) if theorem.derivation else ()
     parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
-    yield f"**Where the statement and its proof differ** (`fltheory explain {theorem.id} --proof`)."
+    yield f"**Where the statement and its proof differ** (`fltheory explain {theorem.id} --proof`):"
     yield ""
     for result in parting:
-        yield f"- {result.step.label}: {result.outcome.name}. {result.step.text}"
+        yield f"- {result.outcome.name}, {result.step.label}: {result.step.text}"
     has_units = theorem.basis is theorem and bool(theorem.basis.units)
     for flag in unit_flags(theorem) if has_units else ():
-        yield f"- unlike units: {flag}"
+        yield f"- UNITS that do not fit, {flag}"
     yield ""
 
 

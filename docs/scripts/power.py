@@ -54,12 +54,12 @@ _INTRODUCTION = """\
 # The power of the search
 
 Made by `python docs/scripts/power.py`; do not edit. A search that refutes nothing says something
-only if it is known to refute what is false. So faults are planted: in every theorem's derived
-reading, one at a time, each constant is divided by 2, 10 and 100, each sign, exponent and
-reduction over rounds is changed, and each hypothesis is dropped. A mutant counts as false once
-anything refutes it: the search, a regime of the theorem, or a second search with another seed; each
-refutation is confirmed by the exact engine. Mutants that nothing refutes may be true, so the share
-is of those known to be false."""
+only if it is known to refute what is false. So we plant faults in the derived reading of every
+theorem, one at a time: each constant is divided by 2, 10 and 100; each sign, exponent and reduction
+over rounds is changed; and each hypothesis is dropped. A mutant is known to be false once anything
+refutes it: the search, a regime of the theorem, or a second search with another seed. The exact
+engine confirms each refutation. A mutant that nothing refutes may be true, so the share found is a
+share of those known to be false."""
 
 BY_SEARCH = "search"
 BY_OTHER_SEED = "search with another seed"
@@ -272,7 +272,7 @@ def _lines(results: Sequence[Judged], plan: PowerPlan) -> Iterator[str]:
     for name in sorted({result.theorem for result in results}):
         yield _row(name, [result for result in results if result.theorem == name])
     yield ""
-    yield "## False, and missed by the search"
+    yield "## False mutants that the search missed"
     yield ""
     missed = [result for result in results if result.is_false and not result.is_found]
     for result in sorted(missed, key=lambda r: (r.theorem, r.reading, r.index)):

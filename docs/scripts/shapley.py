@@ -235,9 +235,7 @@ def worths(plan: StalePlan, second: FloatArray) -> FloatArray:
     return np.asarray(losses[0] - np.array(losses))
 
 
-def contributions(
-    plan: StalePlan, staleness: Sequence[int], *, progress: Progress | None = None
-) -> Iterator[Contribution]:
+def contributions(plan: StalePlan, staleness: Sequence[int]) -> Iterator[Contribution]:
     """Yield the contributions for each number of rounds that the last client has been away.
 
     Examples
@@ -247,11 +245,9 @@ def contributions(
     >>> bool(stale.values[-1] > fresh.values[-1] > 0)
     True
     """
-    for done, rounds_away in enumerate(staleness, start=1):
+    for rounds_away in staleness:
         _, second = last_round(plan, rounds_away)
         yield Contribution(rounds_away, shapley_values(worths(plan, second)))
-        if progress is not None:
-            progress(done, len(staleness), f"{rounds_away} rounds away")
 
 
 _COLOURS = ("#0072B2", "#009E73", "#D55E00", "#7A2B00")
@@ -298,7 +294,8 @@ def _lines(found: Measured, figure: str | None) -> Iterator[str]:
     yield "## What the figure says"
     yield ""
     for name in SCENARIOS:
-        yield f"- {name}: {_remark({a: found[name, a] for a in AGGREGATES})}"
+        remark = _remark({a: found[name, a] for a in AGGREGATES})
+        yield f"- **{name[0].upper()}{name[1:]}.** {remark}"
     yield ""
     yield _CONCLUSION
     for name, plan in SCENARIOS.items():
@@ -310,31 +307,33 @@ _INTRODUCTION = """\
 
 Made by `python docs/scripts/shapley.py`; do not edit. `--check` says whether it is current.
 
-FedAR (Section 3.2, Figure 1) lets one client stop some rounds before the end, still applies its
-last update, and measures by Shapley values what each update contributes to the last
-round's step. From CIFAR-10 the paper concludes that (1) stale updates can still contribute,
-(2) they contribute less the staler they are, and (3) very stale ones do harm. The first two are
-why its weights grow with the inactive rounds, the last why they are cut off.
+FedAR (Section 3.2, Figure 1) lets one client stop some rounds before the end, but still applies its
+last update, and measures by Shapley values what each update contributes to the step of the last
+round. From CIFAR-10 the paper concludes that (1) stale updates can still contribute, (2) they
+contribute less the staler they are, and (3) very stale updates do harm. Because of (1) and (2),
+FedAR's weights grow with the number of inactive rounds; because of (3), they are cut off.
 
-Here the {n} clients are quadratic and the minimum is known: {others} take part in all rounds, the
-last stops. The server applies the plain mean of everybody's latest update. A coalition's worth is
-the expected decrease of F from the last round's model x when only its updates are applied, and
-that expectation is exact: x and the updates are jointly Gaussian, and F is quadratic. The values
-are exact over all 2^{n} coalitions. "mean" averages a coalition's updates over its members, "sum"
-divides by all {n} clients; the paper does not say which it does.
+Here the {n} clients have quadratic losses, and the minimum is known. {others} clients take part in
+all rounds; the last client stops early. The server applies the plain mean of all clients' latest
+updates. The worth of a coalition is the expected decrease of F if only the coalition's updates are
+applied to the last round's model x. This expectation is exact, because x and the updates are
+jointly Gaussian and F is quadratic. The Shapley values are exact too, over all 2^{n} coalitions.
+"Mean" divides the sum of a coalition's updates by the number of its members; "sum" divides it by
+{n}, the number of all clients. The paper does not say which it uses.
 
-Values are shown over the step's whole decrease with everybody fresh, where equal shares would be
-1/{n}. The paper shows shares of the sum at the same staleness; when a stale update undoes the step
-that sum passes through zero.
+The values shown are divided by the decrease of the whole step if all updates are fresh, so an equal
+share is 1/{n}. The paper shows shares of the sum of all values at the same staleness instead. That
+sum passes through zero when a stale update undoes the step.
 """
 
 _CONCLUSION = """\
-So (1) and (3) are found on the plainest clients; (2) only where noise outweighs the progress of a
-round. A stale update was made when the gradient was longer. While the model descends, a stale
-update points the same way as a fresh one, and is at first worth more: weights that grow with
-staleness then enlarge what is large already. Noise makes it worth less from the first round on:
-the same noise is applied again and again, and the model already contains it. A client unlike the
-others is worth less than an equal share, or does harm, when fresh.
+So (1) and (3) already appear on these simple clients, but (2) appears only if noise outweighs the
+progress of a round. A stale update was computed when the gradient was larger. While the model
+descends, a stale update points in the same direction as a fresh one, and at first it is worth more.
+Weights that grow with staleness then enlarge what is already large. With much noise an update is
+worth less from the first round on, because the same noise is applied again and again and the model
+already contains it. A fresh update of a client unlike the others is worth less than an equal share,
+or does harm.
 """
 
 
@@ -343,14 +342,18 @@ def _remark(both: Mapping[str, Sequence[Contribution]]) -> str:
     for aggregate, series in both.items():
         values = relative_values(series)
         top = int(np.argmax(values))
-        after_one = "more" if values[1] > values[0] else "less"
         harm = np.flatnonzero(values < 0)
-        harmful = f"harmful at {_ranges(harm)} rounds" if harm.size else "never harmful"
-        parts.append(
-            f"with the {aggregate} worth {values[0]:.3f} fresh, {after_one} after one round "
-            f"({values[1]:.3f}), most after {top} ({values[top]:.3f}), {harmful}"
+        harmful = f"does harm after {_ranges(harm)} rounds" if harm.size else "never does harm"
+        most = (
+            f"is worth most after {top} rounds ({values[top]:.3f})"
+            if top
+            else "is never worth more"
         )
-    return "; ".join(parts) + "."
+        parts.append(
+            f"with the {aggregate}, the update is worth {values[0]:.3f} fresh and "
+            f"{values[1]:.3f} after one round; it {most}, and it {harmful}"
+        )
+    return ". ".join(f"{part[0].upper()}{part[1:]}" for part in parts) + "."
 
 
 def _ranges(places: np.ndarray) -> str:
@@ -365,7 +368,7 @@ def _table(name: str, plan: StalePlan, both: Mapping[str, Sequence[Contribution]
     yield (
         f"{plan.rounds} rounds of {plan.local_steps} local steps of {plan.client_lr:g}, "
         f"sigma_G = {plan.sigma_G:g}, sigma = {plan.sigma:g}, d = {plan.dim}, Hessian eigenvalues "
-        f"1/5 to 1, distance {plan.distance:g} at first."
+        f"from 1/5 to 1, and initial distance {plan.distance:g} from the optimum."
     )
     yield ""
     yield (

@@ -85,8 +85,8 @@ def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tupl
     count = advice.population.log.n_clients
     if count > _MOST_CLIENTS:
         raise ValueError(
-            f"log must have at most {_MOST_CLIENTS} clients to be checked on the digits, as there "
-            f"are 1437 images, got {count}"
+            f"log must have at most {_MOST_CLIENTS} clients to be checked on the digits, because "
+            f"there are only 1437 images, got {count}"
         )
     from fltheory.hardware.training import measure
     from fltheory.hardware.training.experiment import experiment

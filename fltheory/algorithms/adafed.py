@@ -15,7 +15,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False, init=False)
 class AdaFed(InverseAvailability):
-    """Weights target over availability, normalised to sum to one over those present.
+    """Weights are target over availability, normalised to sum to one over those present.
 
     ``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)`` with ``w_k = (alpha_k / pi_k) / sum_{h in S}
     alpha_h / pi_h``. Follows the AdaFed of CA-Fed's published code, the only form that we had (we

@@ -93,7 +93,7 @@ class Algorithm(Protocol):
 
     ``branches`` lists the algorithm's own random choice of a round, as (name, probability);
     an engine draws one branch a round, independently of who takes part, and passes its name.
-    A class that subclasses this contract has clients' rounds alone, and a server that remembers
+    A class that subclasses this contract has client rounds alone, and a server that remembers
     nothing but the model, unless it says otherwise.
     """
 

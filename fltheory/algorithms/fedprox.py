@@ -8,6 +8,7 @@ from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.algorithms.shared.client_constants import check_one_each, checked_weights
+from fltheory.algorithms.shared.step_sizes import checked_steps
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,11 @@ class FedProx(Algorithm):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
         validation.nonnegative("proximal", self.proximal)
         if self.client_weights is not None:
             weights = checked_weights("client_weights", self.client_weights)
             object.__setattr__(self, "client_weights", weights)
-        validation.positive("server_lr", self.server_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""

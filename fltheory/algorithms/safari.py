@@ -16,7 +16,7 @@ from fltheory.decimals import complement
 
 @dataclass(frozen=True)
 class Safari:
-    """A clients' round with probability ``q``, otherwise an SGD step on the server's own data.
+    """A client round with probability ``q``, otherwise an SGD step on the server's own data.
 
     Follows Algorithm 1 of SA-FL. The pseudo-code starts at ``x_{r,0}``, lets k run over
     [K] and returns ``x_{r,K+1}``; this takes K local steps, as the proofs do.
@@ -24,13 +24,13 @@ class Safari:
     Parameters
     ----------
     q : float
-        Probability of a clients' round, in [0, 1].
+        Probability of a client round, in [0, 1].
     client_lr : float
         eta_c, the step size of local SGD.
     assist_lr : float
         eta_s, the step size of the server's own step.
     local_steps : int
-        K, the local SGD steps in a clients' round.
+        K, the local SGD steps in a client round.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class Safari:
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:
-        """A clients' round with probability q, the server's own step otherwise."""
+        """A client round with probability q, the server's own step otherwise."""
         return ((CLIENTS, self.q), (SERVER, complement(self.q)))
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:

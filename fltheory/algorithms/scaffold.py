@@ -12,6 +12,7 @@ from array_api_compat import array_namespace
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.averaging import blank, participant_average, renewed, weighted_sum
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
@@ -67,10 +68,8 @@ class Scaffold(Algorithm):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
         validation.one_of("option", self.option, OPTIONS)
-        validation.positive("server_lr", self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
         """Weight clients that ever appear by curvature: steps do not drift in the limit."""

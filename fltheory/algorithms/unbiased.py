@@ -12,7 +12,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False, init=False)
 class Unbiased(InverseAvailability):
-    """Weights target over availability: ``x <- x + server_lr sum_{k in S} q_k (y_E^k - x)``.
+    """Weights are target over availability: ``x <- x + server_lr sum_{k in S} q_k (y_E^k - x)``.
 
     ``q_k = alpha_k / pi_k`` is not normalised; a round in which nobody is present changes nothing.
 

@@ -33,6 +33,22 @@ from fltheory.validation import FloatArray, shown
 
 
 @dataclass(frozen=True)
+class _Around:
+    """Rounds of an algorithm to which something is added."""
+
+    algorithm: Algorithm
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Those of the algorithm."""
+        return self.algorithm.branches
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the algorithm's state before the first round."""
+        return self.algorithm.init(x0, n_clients)
+
+
+@dataclass(frozen=True)
 class Scheduled:
     """An algorithm with ``client_lr = step_sizes.at(t)`` in round t, counted from 1.
 
@@ -153,19 +169,14 @@ class AveragedIterate:
 
 
 @dataclass(frozen=True)
-class _AveragingRound:
+class _AveragingRound(_Around):
     """A round that takes the model it starts from into the average, ``weight / total`` of it."""
 
-    algorithm: Algorithm
     weight: float
     total: float
 
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        return self.algorithm.branches
-
     def init(self, x0: Array, n_clients: int) -> State:
-        return {**self.algorithm.init(x0, n_clients), _ITERATE: x0}
+        return {**super().init(x0, n_clients), _ITERATE: x0}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         before = {name: array for name, array in state.items() if name != _ITERATE}
@@ -221,16 +232,8 @@ class Projected:
 
 
 @dataclass(frozen=True)
-class _ProjectedRound:
-    algorithm: Algorithm
+class _ProjectedRound(_Around):
     onto: Ball
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        return self.algorithm.branches
-
-    def init(self, x0: Array, n_clients: int) -> State:
-        return self.algorithm.init(x0, n_clients)
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         after = self.algorithm.round(state, clients, who, branch)
@@ -244,7 +247,7 @@ class _ProjectedRound:
 
 
 @dataclass(frozen=True)
-class ServerMomentum:
+class ServerMomentum(_Around):
     """``v <- momentum v + (x' - x)``, ``x <- x + v`` for the x' that a round would give.
 
     Heavy-ball momentum as in torch's SGD: the change that an algorithm makes in a round is the
@@ -270,7 +273,6 @@ class ServerMomentum:
     ServerMomentum(algorithm=FedAvg(client_lr=0.1, local_steps=5, server_lr=1.0), momentum=0.9)
     """
 
-    algorithm: Algorithm
     momentum: float
 
     def __post_init__(self) -> None:
@@ -280,15 +282,10 @@ class ServerMomentum:
             raise ValueError(f"algorithm must be without momentum, got {shown(self.algorithm)}")
         validation.real_number("momentum", self.momentum, "in [0, 1)", lambda m: 0 <= m < 1)
 
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Those of the algorithm."""
-        return self.algorithm.branches
-
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the algorithm's initial state, at rest."""
         rest = array_namespace(x0).zeros_like(x0)
-        return {**self.algorithm.init(x0, n_clients), "velocity": rest}
+        return {**super().init(x0, n_clients), "velocity": rest}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""
@@ -335,27 +332,20 @@ class WarmStarted:
 
 
 @dataclass(frozen=True)
-class _WarmRound:
-    """The round that makes the controls."""
+class _WarmRound(_Around):
+    """The round that makes SCAFFOLD's controls."""
 
-    scaffold: Scaffold
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        return self.scaffold.branches
+    algorithm: Scaffold
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound nothing but the controls, means of gradients at the model: it does not move."""
         nothing = np.zeros(n_clients)
         return {CLIENTS: UpdateBounds(1, 1.0, nothing, 0.0, corrected=True)}
 
-    def init(self, x0: Array, n_clients: int) -> State:
-        return self.scaffold.init(x0, n_clients)
-
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         x = state["x"]
         everybody = array_namespace(who).ones_like(who)
-        steps = self.scaffold.local_steps
+        steps = self.algorithm.local_steps
         # A single step of size one changes a model by minus its gradient.
         changes = [clients.local_sgd(x, everybody, steps=1, lr=1.0) for _ in range(steps)]
         return {**state, "c_i": -sum(changes[1:], changes[0]) / steps}

@@ -37,8 +37,8 @@ class DirectionClaim(RateClaim):
     """
 
     why_not_certified: ClassVar[str] = "a direction compares runs, and a certificate holds one"
-    searched_where: ClassVar[str] = "met every hypothesis throughout"
-    search_raises: ClassVar[str] = "quotient of a step that should fall below 1"
+    searched_where: ClassVar[str] = "met every hypothesis at every value"
+    search_raises: ClassVar[str] = "ratio of successive values, which should stay below 1,"
     _relation: ClassVar[Relation] = Relation.GOES_WITH
     _decades: ClassVar[int] = 0
 
@@ -66,6 +66,10 @@ class DirectionClaim(RateClaim):
     ) -> None:
         """Return nothing: a limit of the truth does not tell its direction."""
         return
+
+    def _first_judged(self, grid: Sequence[int]) -> int:
+        """Every step counts."""
+        return 0
 
     def _trial_in_vain(self, excess_of_bound: float) -> None:
         """Whatever the bound does, the truth may go the other way."""

@@ -52,6 +52,11 @@ def with_rounds(setting: Setting, rounds: int) -> Setting:
     return replace(setting, rounds=rounds)
 
 
+def three_decades(setting: Setting) -> tuple[int, ...]:
+    """Return numbers of rounds over the three decades up to a setting's: a grid of `RateAxis`."""
+    return tuple(max(2, round(setting.rounds / 10**k)) for k in (3, 2, 1, 0.5, 0))
+
+
 @dataclass(frozen=True)
 class RateAxis:
     """A claimed order in one variable, with all else fixed or scheduled along.
@@ -217,7 +222,7 @@ class AxisReading:
         known = "" if self.known is None else f"; the truth {self.known.why}"
         under = f", {self.axis.under}" if self.axis.under else ""
         return (
-            f"in {self.axis.variable}{under}: truth {self.truth_slope:+.2f}, "
+            f"slopes in {self.axis.variable}{under}: truth {self.truth_slope:+.2f}, "
             f"{bound}claimed {self.claimed_slope:+.2f}{known}"
         )
 

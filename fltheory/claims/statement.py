@@ -478,9 +478,9 @@ class Inequality(Basis):
 
 
 def lost_in(basis: Basis) -> str:
-    """Return in words which hypotheses are lost from the text at hand; "" for none."""
+    """Return in words which hypotheses our copy of the text lacks; "" for none."""
     lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
-    return f"no setting can be shown to meet '{'; '.join(lost)}'" if lost else ""
+    return f"no setting can be checked against '{'; '.join(lost)}'" if lost else ""
 
 
 def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting:

@@ -91,8 +91,8 @@ def _of_log(
     best = found.best
     print(
         f"Use K = {best.cutoff:g} in FedAU: along {rounds} of the log's {log.n_rounds} rounds "
-        f"its weights have a mean square error of {best.error:.2g}, and without a cut-off of "
-        f"{found.none.error:.2g}."
+        f"its weights have a mean square error of {best.error:.2g}, compared with "
+        f"{found.none.error:.2g} without a cut-off."
     )
     table_console().print(cutoff_table(found))
     table_console().print(client_cutoff_table(log, each, found.best.cutoff))

@@ -112,7 +112,8 @@ def command(
     if on is not None:
         if any((json, csv, html, baseline, record, fail_on, witnesses, durations)):
             raise ValueError(
-                "options that write, report, time, compare or fail must be left out with --on"
+                "options for files, reports, timing, comparison or the exit status must be left "
+                "out with --on"
             )
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
         _verify_on(on, registered_in(reading, theorems or ["sa-fl/5"]), runs, seed, data)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from threading import RLock
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -49,6 +50,7 @@ from fltheory.engines.affine.numbers import (
     with_parameters,
 )
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
+from fltheory.engines.affine.shaken import NO_MORE, Losses, losses
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
@@ -91,6 +93,8 @@ _NUMBERS_AT_ONCE = 1 << 21
 # As many replicas as sampled runs have together.
 _BATCH = 512
 _SEED = 0x6775617264
+_FEW_CLIENTS = 3
+_FEW_NUMBERS = 1 << 15
 _FACTORS = np.array([0.0, 1.0, -1.0, 2.0])
 _NO_DATA = ModuleType | type | BuiltinFunctionType | np.ufunc
 
@@ -119,11 +123,14 @@ class Findings:
     apart : bool
         Whether replicas must not stand beside those of other rounds: a round looks at the counts
         of some of them for all. That is right as long as all have come equally far.
+    losses : Losses
+        What rounds lose to rounding by themselves.
     """
 
     draws_from: str = ""
     differs: str = ""
     apart: bool = False
+    losses: Losses = NO_MORE
 
 
 def guarded(setting: Setting) -> Findings:
@@ -202,7 +209,7 @@ def _guarded(setting: Setting) -> Findings:
         draws_from, told = watch.draws_from(), told or rounds.told
         if told and not draws_from:
             raise refused(told)
-        return Findings(draws_from, differs, rounds.apart)
+        return Findings(draws_from, differs, rounds.apart, rounds.losses)
 
 
 @cached_by_content(64)
@@ -395,7 +402,7 @@ class _RealRounds:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._problem = problem = setting.problem
-        self.told, self.apart = "", False
+        self.told, self.apart, self.losses = "", False, NO_MORE
         self._size = problem.n_clients * problem.dim
         self._noisy = problem.sigma > 0 or problem.server_sigma > 0
         self._scale = max(1.0, float(np.abs(setting.x0).max(initial=0.0)))
@@ -515,11 +522,36 @@ class _RealRounds:
                 else:
                     if not set(seen[0].before) <= set(random):
                         self._side_by_side(seen)
+                    self.losses = self._largest_losses(problem, seen, random)
                     return ""
                 random = (*random, *widened)
         except NotAffineError as error:
             list(self.run(()))
             return str(error)
+
+    def _largest_losses(
+        self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
+    ) -> Losses:
+        """Return what some rounds lose at most: the first, and later ones if they may differ."""
+        most = NO_MORE
+        alike = set(seen[0].before) <= set(random) and self._one_after_another
+        last = len(seen) - 1
+        for one in [seen[place] for place in sorted({0, *(() if alike else (last // 4, last))})]:
+            shapes = {name: np.shape(one.before[name])[1:] for name in random}
+            width = sum(map(prod, shapes.values())) + _FEW_CLIENTS * problem.dim
+            if self._size * width > _NUMBERS_AT_ONCE:
+                continue
+            # A client has noise of its own, with symbols of its own: a few clients will do. Some
+            # of them, as with all present, offsets at x* may cancel.
+            drawn, every = one.who[0], np.arange(problem.n_clients)
+            few, even = every < _FEW_CLIENTS, every % 2 == 0
+            sets = [few, few & even, few & ~even, drawn & (drawn.cumsum() <= _FEW_CLIENTS)]
+            who = np.stack(sets)[: max(1, _FEW_NUMBERS // (self._size * width))]
+            state = {n: np.repeat(array[:1], len(who), axis=0) for n, array in one.before.items()}
+            known = {name: array for name, array in state.items() if name not in random}
+            found = losses(one.now.algorithm, one.now.branch, problem, who, known, shapes)
+            most = Losses(*np.maximum(most, found).tolist())
+        return most
 
     def _side_by_side(self, seen: Sequence[_Seen]) -> None:
         """Note whether replicas with other counts, or of other rounds, change what one comes to."""
@@ -725,7 +757,7 @@ class _Forms:
             made = _on_forms("round", lambda: now.algorithm.round(forms, clients, who, now.branch))
         if set(made) != set(state):
             raise NotAffineError(
-                "the algorithm's round must return the same entries for any arrays"
+                "the algorithm's round must return the same entries for every kind of array"
             )
         return space, made
 

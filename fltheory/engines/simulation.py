@@ -42,7 +42,7 @@ def simulate(
         those rounds is drawn again and not used.
     """
     now = in_round(algorithm, 1)
-    names, thresholds = _branches(now)
+    names, thresholds = branches_of(now)
     done, state = begun or (0, now.init(x0, clients.n_clients))
     scheduled = isinstance(algorithm, Schedule)
     for index, who in enumerate(participation.masks(participation_rng, x0.shape[0]), start=1):
@@ -50,7 +50,7 @@ def simulate(
             yield state, who
         if scheduled:
             now = in_round(algorithm, index)
-            names, thresholds = _branches(now)
+            names, thresholds = branches_of(now)
         if index <= done:
             if len(names) > 1:
                 branch_rng.random(x0.shape[0])
@@ -62,7 +62,7 @@ def simulate(
         state = round_by_branch(now, state, clients, masks_to_backend(who), names, drawn)
 
 
-def _branches(algorithm: Algorithm) -> tuple[list[str], FloatArray]:
+def branches_of(algorithm: Algorithm) -> tuple[list[str], FloatArray]:
     """Return the branches' names, and where in [0, 1) one gives way to the next."""
     chances = [probability for _, probability in algorithm.branches]
     return [name for name, _ in algorithm.branches], np.cumsum(chances)[:-1]

@@ -112,7 +112,7 @@ def toml_in(place: Path | str, text: str) -> dict[str, Any]:
         For what is not TOML or nested beyond `MOST_LEVELS`.
     """
     if _LONG_KEY.search(text):
-        raise ValueError(f"{place}: must have keys with fewer parts, got one of 1000")
+        raise ValueError(f"{place}: must have keys with fewer dotted parts, got a key with 1000")
     document: dict[str, Any] = _parsed("TOML", place, tomllib.loads, text)
     return document
 

@@ -41,7 +41,7 @@ def writable(name: str, path: Path, *suffixes: str) -> Path:
         _check_place(name, path)
     except OSError as error:
         raise ValueError(
-            f"{name} must be where a file can be written, got {str(path)!r}: {error.strerror}"
+            f"{name} must be a path that can be written to, got {str(path)!r}: {error.strerror}"
         ) from error
     if suffixes and path.suffix not in suffixes:
         raise ValueError(f"{name} must end in {' or '.join(suffixes)}, got {str(path)!r}")
@@ -61,7 +61,7 @@ def _check_place(name: str, path: Path) -> None:
     else:
         ancestor = next(one for one in path.absolute().parents if os.path.lexists(one))
     if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
-        raise ValueError(f"{name} must be where a file can be written, got {str(path)!r}")
+        raise ValueError(f"{name} must be a path that can be written to, got {str(path)!r}")
     _check_replaced(place)
     longest = os.pathconf(ancestor, "PC_NAME_MAX")
     for part in (path.name, *(parent.name for parent in path.absolute().parents)):

@@ -14,6 +14,7 @@ from flwr.serverapp.strategy import FedAvg, Result
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
+from fltheory.engines.simulation import branches_of
 from fltheory.flower.asked_round import AskedRound, ClientTask, Question
 from fltheory.flower.layout import ArrayLayout
 from fltheory.flower.local_clients import CORRECTED, CORRECTION, QUERY_CLIENT, QUERY_LOSS
@@ -27,8 +28,8 @@ LOG = logging.getLogger("flwr")
 class Nodes:
     """Clients, counted from 0, and the nodes that they run on.
 
-    A node says once which client it is, by its ``partition-id``. Node ids are drawn anew when
-    a SuperNode starts again; its client is the same.
+    A node says once which client it is, by its ``partition-id``. A restarted SuperNode has a new
+    node id but is still the same client.
 
     Parameters
     ----------
@@ -86,33 +87,34 @@ _NOBODY_IS_NEEDED = {"min_train_nodes": 0, "min_evaluate_nodes": 0, "min_availab
 class AlgorithmStrategy(FedAvg):
     """An algorithm as a Flower strategy: its own round, with clients that are nodes.
 
-    A round asks its clients for local steps, and some algorithms for losses before them
-    (CA-Fed), or for a second gradient (SCAFFOLD with ``option=1``). The first question goes out
-    by `configure_train`, and comes back by `aggregate_train`, which asks the others itself. So
-    Flower's own loop, its mods and its wrappers (e.g. differential privacy) work as with any
-    other strategy; a server's round of SAFARI sends nothing. Evaluation is FedAvg's.
+    A round asks its clients for local steps; some algorithms also ask for losses first (CA-Fed), or
+    for a second gradient (SCAFFOLD with ``option=1``). `configure_train` sends the first question;
+    `aggregate_train` receives the answers and asks any further questions itself. So Flower's own
+    loop, its mods and its wrappers (e.g. differential privacy) work as with any other strategy; a
+    server round of SAFARI sends nothing. Evaluation is that of FedAvg.
 
-    A node is the client that its ``partition-id`` says. Those take part whom ``participation``
-    draws and who are connected; a node that answers with an error, or not before the timeout,
-    counts as absent in the whole round. A node that starts again is its client again.
+    The ``partition-id`` of a node says which client it is. A client takes part if ``participation``
+    draws it and its node is connected; a node that answers with an error, or not before the
+    timeout, counts as absent in the whole round. A restarted node is the same client as before.
 
     Parameters
     ----------
     algorithm : Algorithm or Schedule
         From `fltheory.algorithms`.
     participation : Participation, optional
-        From `fltheory.participation`: draws who takes part. By default all who are connected.
+        From `fltheory.participation`: draws who takes part. By default all connected clients take
+        part.
     n_clients : int, optional
-        Where ``participation`` does not say it.
+        Needed if ``participation`` does not determine it.
     seed : int
         Of participants and of the algorithm's own random choices.
     server_gradient : callable, optional
-        From the model's ArrayRecord to the gradient's, on the server's own data: for SAFARI.
+        For SAFARI: maps the model's ArrayRecord to that of the gradient on the server's own data.
     wait_for : int, optional
-        Nodes to wait for before the first round; by default one for each client.
+        How many nodes to wait for before the first round; by default one for each client.
     **of_fedavg
-        What Flower's `FedAvg` takes, ``fraction_evaluate`` for one. Shares and least numbers of
-        nodes to train on say nothing here.
+        Arguments of Flower's `FedAvg`, for example ``fraction_evaluate``. Shares and minimum
+        numbers of nodes for training have no effect here.
 
     Raises
     ------
@@ -231,10 +233,9 @@ class AlgorithmStrategy(FedAvg):
         return np.asarray(drawn & connected)
 
     def _drawn_branch(self, now: Algorithm) -> str:
-        names = [name for name, _ in now.branches]
+        names, ends = branches_of(now)
         if len(names) == 1:
             return names[0]
-        ends = np.cumsum([chance for _, chance in now.branches])[:-1]
         return names[int(np.searchsorted(ends, self._branches_rng.random(1), side="right")[0])]
 
     def _gradient(self, x: FloatArray) -> FloatArray:
@@ -295,8 +296,8 @@ class AlgorithmStrategy(FedAvg):
             record.get(CORRECTED, False) for record in content.config_records.values()
         ):
             raise ValueError(
-                f"client {client} must add the arrays {CORRECTION!r} to its gradients and say so, "
-                f"by a ConfigRecord with {CORRECTED!r}: see fltheory.flower.local_client_app"
+                f"client {client} must add the arrays {CORRECTION!r} to its gradients and confirm "
+                f"it in a ConfigRecord with {CORRECTED!r}: see fltheory.flower.local_client_app"
             )
         arrays, *_ = content.array_records.values()
         return self._layout.flat(arrays)

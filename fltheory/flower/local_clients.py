@@ -21,10 +21,10 @@ Draw = tuple[int, ...]
 
 
 class LocalClient(Protocol):
-    """A client that takes local steps on data of its own.
+    """A client that takes local steps on its own data.
 
-    ``draw`` is the round and which of its questions is asked: a client that draws batches
-    seeds its generator with it, so that runs repeat wherever they run.
+    ``draw`` identifies the round and its question: a client that draws batches seeds its generator
+    with it, so runs are reproducible on any machine.
     """
 
     @property
@@ -94,16 +94,16 @@ def local_client_app(client_of: Callable[[int], LocalClient | LossClient]) -> Cl
     """Return the ClientApp that answers an `AlgorithmStrategy`.
 
     ``train`` takes as many local steps as the config's ``local-steps`` says, with step size
-    ``client-lr``, the term ``proximal-mu`` and the arrays ``correction`` where there are any;
-    ``query.loss`` and ``evaluate`` give the loss on the client's own samples, ``query.client``
-    the node's ``partition-id``.
+    ``client-lr``, the term ``proximal-mu`` and the arrays ``correction`` if there are any;
+    ``query.loss`` and ``evaluate`` give the loss on the client's own samples, ``query.client`` the
+    node's ``partition-id``.
 
     Parameters
     ----------
     client_of : callable
-        From the ``partition-id`` of the node (``--node-config 'partition-id=0'``; simulations
-        set it) to its `LocalClient`, or to what is known by its gradient: with ``gradient(x)``,
-        ``loss(x)`` and ``n_samples``. Called for every message: hold what is slow to load.
+        Maps the node's ``partition-id`` (``--node-config 'partition-id=0'``; simulations set it) to
+        its `LocalClient`, or to an object with ``gradient(x)``, ``loss(x)`` and ``n_samples``. It
+        is called for every message, so cache what is slow to load.
     """
     app = ClientApp()
 

@@ -277,7 +277,7 @@ class _Nodes(SimpleClientManager):
 
 def _refuse_waiting(wanted: int, there: int) -> NoReturn:
     raise RuntimeError(
-        f"the strategy waits for {wanted} nodes where the round has {there}: give it "
+        f"the strategy waits for {wanted} nodes, but the round has {there}: give it "
         "min_available_clients=0, min_fit_clients=0 and min_evaluate_clients=0"
     )
 
@@ -332,33 +332,33 @@ def run_of(
 ) -> Callable[..., FloatArray]:
     """Return a Flower strategy as ``run(x0, clients, trace, *, client_lr, local_steps, ...)``.
 
-    The strategy runs in this process, by its own ``start`` (one of the former API by its
-    ``configure_fit`` and ``aggregate_fit``), and nodes are there as the trace says. No Ray,
-    no network: a message takes about half a millisecond, most of it Flower's records.
+    The strategy runs in this process, by its own ``start`` (a strategy of the former API by its
+    ``configure_fit`` and ``aggregate_fit``), and the trace decides which nodes are available. There
+    is no Ray and no network: a message takes about half a millisecond, most of it Flower's records.
 
     Parameters
     ----------
     make_strategy : callable
-        Called once a run with ``x0``, ``n_clients``, ``client_lr``, ``local_steps``,
-        ``server_lr`` and the algorithm's options by name; takes what it needs and the rest as
-        ``**_``. The strategy must not wait for nodes: ``min_available_nodes=0`` and
+        Called once per run with ``x0``, ``n_clients``, ``client_lr``, ``local_steps``,
+        ``server_lr`` and the algorithm's options by name; it takes the ones it needs, and the rest
+        as ``**_``. The strategy must not wait for nodes: ``min_available_nodes=0`` and
         ``min_train_nodes=0``.
     client_app : callable
-        ``(clients, client_lr, local_steps)`` to the ClientApp that nodes run; by default
-        `gradient_descent_app`, or for the former API its like.
+        Maps ``(clients, client_lr, local_steps)`` to the ClientApp that nodes run; by default
+        `gradient_descent_app`, or its counterpart for the former API.
     absent : {"away", "error", "silent"}
-        What absence looks like: a node that is not connected, or one that is asked and answers
-        with an error, or not at all.
+        What absence means: the node is not connected, or it is connected but answers with an error,
+        or not at all.
 
     Returns
     -------
     callable
-        Its answer is the server's models, (rounds + 1, d), first ``x0``.
+        It returns the server's models, (rounds + 1, d), starting with ``x0``.
 
     Notes
     -----
-    Python's own generator, with which strategies shuffle nodes, starts from the same seed in
-    every run, so that runs repeat to the last bit; afterwards it is as it was.
+    Python's own generator, with which strategies shuffle nodes, starts from the same seed in every
+    run, so runs repeat to the last bit; afterwards its state is restored.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class Parameter:
 
     Examples
     --------
-    >>> Parameter("q", 0.01, 1.0, 0.5, "probability of a clients' round").inside(2.0)
+    >>> Parameter("q", 0.01, 1.0, 0.5, "probability of a client round").inside(2.0)
     1.0
     """
 
@@ -88,8 +88,8 @@ class Parameter:
             )
         if self.logarithmic and self.low <= 0:
             raise ValueError(
-                f"low of {self.name} must be above 0 where it is varied by factors, "
-                f"got {self.low:g}: see logarithmic=False"
+                f"low of {self.name} must be above 0 on a logarithmic scale, got {self.low:g}: see "
+                "logarithmic=False"
             )
 
     def drawn(self, rng: np.random.Generator) -> float:

@@ -97,7 +97,7 @@ def _check_refutations(statement: Any, of: str) -> None:
     for item in statement.refutations:
         if item.reading == statement.reading:
             raise ValueError(
-                f"reading that mends {of} must differ from its own reading, got {item.reading!r}"
+                f"reading that repairs {of} must differ from its own reading, got {item.reading!r}"
             )
         unknown = [name for name in item.regimes if name not in statement.regimes]
         if unknown:

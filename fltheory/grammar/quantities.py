@@ -46,8 +46,8 @@ class RoundRange:
         beyond = self.beyond_last
         if isinstance(beyond, bool) or not isinstance(beyond, int | np.integer) or beyond > 0:
             raise ValueError(
-                "beyond_last must be a whole number of at most 0, as there is no round after R, "
-                f"got {beyond!r}"
+                "beyond_last must be a whole number of at most 0, because there is no round "
+                f"after R, got {beyond!r}"
             )
 
     def slice(self, size: int) -> slice:

@@ -151,8 +151,8 @@ class Refutation:
         validation.instance_of("natural of a refutation", self.natural, str, "a string")
         if self.natural and self.certificates:
             raise ValueError(
-                "natural of a refutation must be empty where certificates are kept, "
-                f"got {self.natural!r} and {', '.join(self.certificates)}"
+                "natural of a refutation must be empty if certificates are kept, got "
+                f"{self.natural!r} and {', '.join(self.certificates)}"
             )
 
     @property
@@ -234,7 +234,7 @@ class Repair(Generic[S]):
             If it is none of this repair's mends.
         """
         if mend not in self.mends:
-            raise ValueError(f"mend must be one of this repair's, got {mend.about!r}")
+            raise ValueError(f"mend must be a change of this repair, got {mend.about!r}")
         others = [other for other in self.mends if other is not mend]
         return replace(self._with(others), reading=f"repaired, but not: {mend.about}")
 

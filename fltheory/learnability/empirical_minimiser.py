@@ -86,9 +86,7 @@ class NoiselessLaw(ReadOnlyArrays):
         if any(source.beta != 1 or source.scale != 1 for source in sources):
             raise ValueError("draws and target must be without noise: beta = 1 and scale = 1")
         if len({source.target for source in sources}) > 1:
-            raise ValueError(
-                "draws and target must have one and the same target in all their sources"
-            )
+            raise ValueError("draws and target must have the same target in all their sources")
         self.target = target
         self.draws = [
             (part, validation.whole_number("draws", count, at_least=0)) for part, count in draws
@@ -328,9 +326,7 @@ def sample_erm(
     validation.whole_number("n", n, at_least=1)
     validation.whole_number("replicas", replicas, at_least=1)
     if len({*target.targets, *training.targets}) > 1:
-        raise ValueError(
-            "target and training must have one and the same target in all their sources"
-        )
+        raise ValueError("target and training must have the same target in all their sources")
     validation.probability("tag", tag)
     right_count = rng.binomial(n, _mass(training, 1), size=replicas)
     left, right = (

@@ -154,9 +154,7 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
     if not (found.holds and 0 < exponent <= found.beta):
         raise ValueError(f"beta must be above 0 and at most {found.beta}, got {beta}")
     if len({*target.targets, *training.targets}) > 1:
-        raise ValueError(
-            "target and training must have one and the same target in all their sources"
-        )
+        raise ValueError("target and training must have the same target in all their sources")
     if _content(target) == _content(training):
         return AlphaBounds(exponent, Fraction(0), Fraction(0), training.best)
     if exponent == 1 and _has_constant_margins(target) and _has_constant_margins(training):
@@ -215,7 +213,7 @@ def _ends(target: Population, training: Population, side: int) -> FloatArray:
         if training.excess(training.places[-1 if side > 0 else 0]) == 0:
             return np.zeros(0)
         raise ValueError(
-            "training must have mass right next to its target on each side where it has any"
+            "training must have mass right next to its target on each side on which it has any mass"
         )
     distances = np.geomspace(_INNERMOST * min(reach), max(reach), _PIECES)
     return centre + side * np.unique(np.concatenate((distances, np.array(reach))))

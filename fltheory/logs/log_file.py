@@ -191,7 +191,7 @@ def _chosen(table: pd.DataFrame, columns: Mapping[str, str] | None) -> pd.DataFr
         return table
     if set(columns) not in (set(EVENTS), set(INTERVALS)):
         raise ValueError(
-            "columns must say which are client,time,present or client,from,to, as in "
+            "columns must name client,time,present or client,from,to, as in "
             f"client=user,from=login,to=logout, got {','.join(columns)}"
         )
     wrong = [name for name in columns.values() if name not in table.columns]
@@ -221,7 +221,7 @@ def _table(
                 with gzip.open(file) as stream:
                     content, begin = _content(path, stream, most_bytes, most_lines)
             except (OSError, EOFError, zlib.error) as error:
-                raise ValueError(f"{path} must be a whole gzip file, got: {error}") from error
+                raise ValueError(f"{path} must be a complete gzip file, got: {error}") from error
     remark = _REMARK.search(content, begin)
     if remark:
         line = content.count(b"\n", 0, remark.start()) + 2
@@ -399,12 +399,11 @@ def _clock(
 ) -> _Clock:
     """Return what is known of rounds: from the arguments, else from the lines in front."""
     if round_length is None:
-        round_length = _number_said(said, "round_length", None)
+        round_length = _number_said(said, "round_length")
     if start is None:
-        start = _number_said(said, "start", None)
-    if rounds is None and "rounds" in said:
-        count = _number_said(said, "rounds", None)
-        rounds = int(count) if float(count).is_integer() else count
+        start = _number_said(said, "start")
+    if rounds is None and (count := _number_said(said, "rounds")) is not None:
+        rounds = int(count) if count.is_integer() else count
     if start is not None:
         start = validation.real_number("start", start, "finite", np.isfinite)
     if rounds is not None:
@@ -444,9 +443,9 @@ def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
         )
 
 
-def _number_said(said: dict[str, str], name: str, default: float | None) -> Any:
+def _number_said(said: dict[str, str], name: str) -> Any:
     if name not in said:
-        return default
+        return None
     try:
         return float(said[name])
     except ValueError:
@@ -472,7 +471,7 @@ def _reader(table: pd.DataFrame, header_line: int) -> Reader:
         if set(form) <= set(columns):
             extra = ", ".join(name for name in columns if name not in form)
             raise ValueError(
-                f"{lines.header}: columns must be {','.join(form)}, got {extra} besides"
+                f"{lines.header}: columns must be {','.join(form)}, got {extra} as well"
             )
     got = ",".join(columns[:6]) + (",..." if len(columns) > 6 else "")
     raise ValueError(
@@ -670,8 +669,8 @@ def _matrix(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
     _some_rows(table)
     if clock.start is not None or clock.rounds is not None or clock.length != 1:
         raise ValueError(
-            f"start, rounds and round_length must be left out where the log has a column round, "
-            f"got {clock.start}, {clock.rounds} and {clock.round_length}"
+            "start, rounds and round_length must be left out if the log has a column round, got "
+            f"{clock.start}, {clock.rounds} and {clock.round_length}"
         )
     column = table["round"]
     rounds = _as_numbers(column)

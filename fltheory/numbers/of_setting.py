@@ -25,6 +25,7 @@ from fltheory.numbers.step_sums import StepSums, endless_squares, inverse_square
 from fltheory.participation.base import mean_size
 from fltheory.participation.process import Process, process_of
 from fltheory.participation.uniformity import distance_from_uniform
+from fltheory.problems.base import gradients_at
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -94,9 +95,7 @@ class SettingView(ReadOnlyArrays):
     @cached_property
     def gradients_at_optimum(self) -> FloatArray:
         """(N, d) the clients' gradients at ``x*``."""
-        n_clients = self.problem.n_clients
-        points = np.tile(self.problem.x_star, (n_clients, 1))
-        return np.asarray(self.problem.client_gradients(points, np.arange(n_clients)))
+        return gradients_at(self.problem, self.problem.x_star)
 
 
 def _squared(vector: FloatArray) -> Any:
@@ -178,11 +177,11 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
     "client_lr": ("step size of local SGD", _of_algorithm("client_lr")),
     "server_lr": ("factor on the aggregated update", _of_algorithm("server_lr")),
     "assist_lr": ("step size of the server's own step", _of_algorithm("assist_lr")),
-    "q": ("probability of a clients' round", _of_algorithm("q")),
+    "q": ("probability of a client round", _of_algorithm("q")),
     "cutoff": ("cut-off of counts", _of_algorithm("cutoff")),
     "option": ("how SCAFFOLD renews its controls, 1 or 2", _of_algorithm("option")),
     "is_warm": (
-        "1 if controls are made in a round of their own, else 0",
+        "1 if controls are computed in a separate round, else 0",
         lambda view: int(hasattr(view.setting.algorithm, "scaffold")),
     ),
     "participants": (
@@ -190,22 +189,25 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
         lambda view: mean_size(view.setting.participation),
     ),
     "least_availability": (
-        "the least probability of a client to take part",
+        "the smallest probability with which a client takes part",
         lambda view: -largest(-view.setting.participation.marginals),
     ),
     "largest_availability": (
-        "the largest probability of a client to take part",
+        "the largest probability with which a client takes part",
         lambda view: largest(view.setting.participation.marginals),
     ),
     "distance_from_uniform": (
-        "total variation between a round's participants and a uniform draw of as many",
+        "total variation between a round's participants and a uniform draw of equally many",
         lambda view: distance_from_uniform(view.setting.participation),
     ),
     "has_memory": (
         "1 if who takes part depends on the past, else 0",
         lambda view: int(not view.setting.participation.independent),
     ),
-    "dependence": ("how far the past can move a client's probability to come", _dependence),
+    "dependence": (
+        "how much the past can change the probability that a client takes part",
+        _dependence,
+    ),
     "mean_absence": ("1/N sum_n (1 - p_n)", lambda view: number(view.absence.mean())),
     "mean_squared_absence": (
         "1/N sum_n (1 - p_n)^2",
@@ -219,7 +221,7 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
     "least_weight": ("min_k q_k", _averaging(lambda of: number(of.q.min()))),
     "mean_weight": ("sum_k pi_k q_k", _averaging(lambda of: of.pi_q)),
     "mean_squared_weight": (
-        "sum_k pi_k q_k^2 sigma_k^2 over sigma^2, the largest of them",
+        "sum_k pi_k q_k^2 sigma_k^2 divided by sigma^2, the largest sigma_k^2",
         _averaging(_mean_squared_weight),
     ),
     "biased_squared_distance": (
@@ -252,11 +254,11 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
         _averaging(lambda of: of.ball.radius),
     ),
     "reach_of_optima": (
-        "farthest of the clients' minimisers from its centre",
+        "largest distance of a client's minimiser from its centre",
         _averaging(lambda of: of.from_centre(of.problem.optima)),
     ),
     "reach_of_minimisers": (
-        "farthest of all minimisers from its centre",
+        "largest distance of any minimiser from its centre",
         _averaging(lambda of: of.reach_of_minimisers),
     ),
     "reach_of_start": (

@@ -132,6 +132,12 @@ class Problem(Protocol):
         ...
 
 
+def gradients_at(problem: Problem, point: FloatArray) -> FloatArray:
+    """Return every client's gradient at one point, (N, d)."""
+    count = problem.n_clients
+    return np.asarray(problem.client_gradients(np.tile(point, (count, 1)), np.arange(count)))
+
+
 @dataclass(frozen=True, eq=False)
 class GradientSplit(ReadOnlyArrays):
     """``grad F_i(x) = A_i (x - x*) + v_i + h(x)`` with ``||h(x)|| <= rest`` for all x.

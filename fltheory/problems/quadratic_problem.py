@@ -193,6 +193,11 @@ class QuadraticProblem(ReadOnlyArrays):
         least = curvatures[0] - unit * (self.n_clients + 8 * self.dim) * curvatures[-1]
         return (residual + lost) / least if least > 0 else float("inf")
 
+    @property
+    def client_hessians(self) -> FloatArray:
+        """(N, d, d) every client's Hessian, also where they share one."""
+        return np.broadcast_to(self.hessians, (self.n_clients, self.dim, self.dim))
+
     @cached_property
     def gradients_at_optimum(self) -> FloatArray:
         """(N, d) client gradients at x*, whose target-weighted sum is zero."""
@@ -201,9 +206,8 @@ class QuadraticProblem(ReadOnlyArrays):
     @property
     def gradient_split(self) -> GradientSplit:
         """The whole gradient is affine."""
-        shape = (self.n_clients, self.dim, self.dim)
-        hessians = np.broadcast_to(self.hessians, shape)
-        return GradientSplit(hessians, self.gradients_at_optimum, self.mean_hessian, 0.0)
+        pulls = self.gradients_at_optimum
+        return GradientSplit(self.client_hessians, pulls, self.mean_hessian, 0.0)
 
     @cached_property
     def _losses_at_optimum(self) -> FloatArray:
@@ -255,8 +259,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
     def _around(self, ball: Ball) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield each client's Hessian, and how far the ball's centre is from its optimum."""
-        hessians = np.broadcast_to(self.hessians, (self.n_clients, self.dim, self.dim))
-        yield from zip(hessians, ball.centre - self.optima, strict=True)
+        yield from zip(self.client_hessians, ball.centre - self.optima, strict=True)
 
     def loss(self, x: FloatArray) -> FloatArray:
         """F at points ``x`` of shape (..., d)."""

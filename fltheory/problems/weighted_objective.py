@@ -54,8 +54,8 @@ class WeightedObjective(ReadOnlyArrays):
         array = validation.array_of("weights", weights, problem.n_clients)
         if array.min() < 0 or abs(array.sum() - 1) > 1e-12:
             raise ValueError(
-                "weights must not be negative and sum to 1, got a smallest of "
-                f"{array.min():.6g} and a sum of {array.sum():.15g}"
+                f"weights must be nonnegative and sum to 1, got a smallest of {array.min():.6g} "
+                f"and a sum of {array.sum():.15g}"
             )
         object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "weights", array)

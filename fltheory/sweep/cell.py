@@ -182,7 +182,7 @@ def _load(files: Sequence[tuple[str, str]]) -> None:
 
 
 IMPOSSIBLE = "IMPOSSIBLE"
-"""The outcome where there is no such setting, or the statement does not speak of it."""
+"""The outcome if there is no such setting, or the statement does not cover it."""
 
 ERROR_PROBABILITY = 1e-9
 """Allowed for all sampled intervals of a cell together."""

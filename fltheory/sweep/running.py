@@ -51,8 +51,8 @@ class SweepRun:
         """How many cells are missing, and why one of them is, in a line."""
         cell, why = self.failures[0]
         return (
-            f"{len(self.failures)} more could not be checked; the same command tries them again; "
-            f"for example {cell.statement} {cell.reading}: {why}"
+            f"{len(self.failures)} more could not be checked, for example {cell.statement} "
+            f"{cell.reading}: {why}; rerun the same command to retry"
         )
 
 

@@ -13,7 +13,7 @@ from typing import get_type_hints
 
 from fltheory import validation
 from fltheory.files.read_file import json_in
-from fltheory.sweep.cell import CHECK, Row
+from fltheory.sweep.cell import Row
 from fltheory.validation import shown
 
 APPLICATION = 0x666C7477
@@ -32,8 +32,6 @@ _ADD = (
     f"INSERT OR IGNORE INTO cells ({_NAMES}, written) "
     f"VALUES ({', '.join('?' * len(_COLUMNS))}, datetime('now'))"
 )
-# Columns that the first version of the table has not, and what they would be there.
-_SINCE_FIRST = {"kind": CHECK, "result": ""}
 
 
 class StoreError(ValueError):
@@ -52,7 +50,7 @@ class Store:
     Raises
     ------
     StoreError
-        If the file does not exist, is not a store, is damaged or has a newer version, or stays
+        If the file does not exist, is not a store, is damaged or of another version, or stays
         locked by others for seconds. Nothing is then written to it.
 
     Examples
@@ -66,7 +64,7 @@ class Store:
     """
 
     def __init__(self, path: Path | str, *, create: bool = False) -> None:
-        self.path, self._names = validation.path("store", path), _NAMES
+        self.path = validation.path("store", path)
         with self._in_a_line():
             if self.path.is_dir() or not (create or self.path.is_file()):
                 kind = "a folder" if self.path.is_dir() else "which does not exist"
@@ -119,14 +117,14 @@ class Store:
     def rows(self) -> Iterator[tuple[Row, str]]:
         """Yield every row and the time when it was written, in the order of their keys."""
         with self._in_a_line():
-            asked = f"SELECT {self._names}, written FROM cells ORDER BY key"
+            asked = f"SELECT {_NAMES}, written FROM cells ORDER BY key"
             for *values, written in self._connection.execute(asked):
                 yield self._row(values), written
 
     def __getitem__(self, key: str) -> Row:
         """Return the row of a cell that is there."""
         with self._in_a_line():
-            asked = f"SELECT {self._names} FROM cells WHERE key = ?"
+            asked = f"SELECT {_NAMES} FROM cells WHERE key = ?"
             return self._row(self._connection.execute(asked, (key,)).fetchone())
 
     def _row(self, values: Sequence[object]) -> Row:
@@ -177,10 +175,10 @@ class Store:
             application, found = APPLICATION, FORMAT
         if application != APPLICATION:
             raise StoreError(f"store must be a file of fltheory sweep, got {str(self.path)!r}")
-        if not 1 <= found <= FORMAT:
+        if found != FORMAT:
             raise StoreError(
-                f"store must be of version {FORMAT} or older, got version {found} in "
-                f"{str(self.path)!r}: a newer fltheory wrote it"
+                f"store must be of version {FORMAT}, got version {found} in {str(self.path)!r}: "
+                "another fltheory wrote it"
             )
         (state,) = ask("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
@@ -193,22 +191,6 @@ class Store:
             ask("PRAGMA journal_mode = WAL")
         ask("PRAGMA synchronous = NORMAL")
         ask(f"PRAGMA busy_timeout = {round(1000 * _WRITING_SECONDS)}")
-        if create and found < FORMAT:
-            self._bring_up_to_date()
-        elif found < FORMAT:
-            literals = {name: f"'{value}'" for name, value in _SINCE_FIRST.items()}
-            self._names = ", ".join(literals.get(name, name) for name in _COLUMNS)
-
-    def _bring_up_to_date(self) -> None:
-        """Give a table of the first version the columns that it has not, in one go."""
-        run = self._connection.execute
-        run("BEGIN IMMEDIATE")
-        # Asked again: another command may have been first.
-        if run("PRAGMA user_version").fetchone()[0] < FORMAT:
-            for name, value in _SINCE_FIRST.items():
-                run(f"ALTER TABLE cells ADD COLUMN {name} TEXT NOT NULL DEFAULT '{value}'")
-            run(f"PRAGMA user_version = {FORMAT}")
-        run("COMMIT")
 
     def _make(self) -> None:
         """Make the table, and say whose it is, in one go."""

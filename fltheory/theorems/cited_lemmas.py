@@ -27,7 +27,7 @@ from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
-from fltheory.exact_or_float import is_exact, norm, number, root
+from fltheory.exact_or_float import is_exact, norm, number, root, with_rounding
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import PointQuantity
@@ -37,6 +37,7 @@ from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, quadratic
+from fltheory.problems.base import gradients_at
 from fltheory.problems.quadratic_problem import quadratic_for
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -236,11 +237,8 @@ class LocalRun(ReadOnlyArrays):
     def _gradients(self) -> FloatArray:
         """(N, d) gradients at x, in each client's eigenbasis."""
         _, vectors = self.problem.eigenbasis
-        n_clients = self.problem.n_clients
-        gradients = self.problem.client_gradients(
-            np.tile(self.start, (n_clients, 1)), np.arange(n_clients)
-        )
-        frames = np.broadcast_to(vectors, (n_clients, *vectors.shape[-2:]))
+        gradients = gradients_at(self.problem, self.start)
+        frames = np.broadcast_to(vectors, (len(gradients), *vectors.shape[-2:]))
         return np.einsum("nba,nb->na", frames, gradients)
 
     @cached_property
@@ -347,7 +345,7 @@ DRIFT_REGIMES = _regimes(
         "small steps": ("a hundredth of the limit", partial(_setting, step=1 / 800)),
         "eight times the limit": ("eta = 1/(LK)", partial(_setting, step=1.0, local_steps=100)),
         "twenty times the limit": (
-            "eta = 2.5/(LK), almost noise only",
+            "eta = 2.5/(LK), almost only noise",
             partial(_NEAR, step=2.5, local_steps=100),
         ),
     }
@@ -357,7 +355,6 @@ DRIFT_REGIMES = _regimes(
 # ------------------------------------------------------------ the lemmas
 
 _SAFL = "SA-FL (ICML 2024)"
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
 @cached_by_content(16)
@@ -410,7 +407,7 @@ mean = symbol(
 )
 exact_sum = symbol(
     "A",
-    "root of E||sum_k grad F_i(y_k)||^2, the gradients without their own noise",
+    "root of E||sum_k grad F_i(y_k)||^2, where the gradients have no noise of their own",
     GRADIENT,
     _local(lambda run: root(run.summed_exact[_worst_exact(run)])),
     nonnegative=True,
@@ -447,9 +444,7 @@ def _needed_curvature(setting: Setting) -> tuple[float, float]:
     run = _run_of(setting)
     curvatures = run.curvatures
     needed = curvatures**2 / (2 * curvatures - run.problem.mu)
-    value = number(needed.max())
-    error = 0.0 if is_exact(value) else _ROUNDINGS * value * run.problem.L / run.problem.mu
-    return value, error
+    return with_rounding(number(needed.max()), run.problem.L / run.problem.mu)
 
 
 def _worst_client(numerator: FloatArray, denominator: FloatArray) -> int:
@@ -468,10 +463,7 @@ def _worst_exact(run: LocalRun) -> int:
 
 def _with_rounding(run: LocalRun, value: float) -> tuple[float, float]:
     """Attach a bound on rounding: sums of positive terms, of powers of numbers near one."""
-    if is_exact(value):
-        return value, 0.0
-    operations = run.steps * (run.steps + run.problem.dim)
-    return value, _ROUNDINGS * operations * value
+    return with_rounding(value, run.steps * (run.steps + run.problem.dim))
 
 
 def _summed_with_fixed_means(setting: Setting) -> tuple[float, float]:
@@ -544,7 +536,7 @@ PERTURBED_CONVEXITY = _lemma(
     bound=L,
     hypotheses=(Hypothesis("strongly convex", sp.Le(mu, L), "Lemma 5"),),
     regimes=CURVATURES,
-    note="To the letter, c = L. It is needed in full only where mu = L.",
+    note="Checked to the letter: c = L. This full value is needed only if mu = L.",
 )
 
 PERTURBED_CONVEXITY_TIGHT = replace(
@@ -552,15 +544,15 @@ PERTURBED_CONVEXITY_TIGHT = replace(
     reading="tight",
     bound=as_printed(lambda: (L + mu) / 2),
     note=(
-        "What the proof's inequalities, mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 ||z-x||^2 and L/2 "
-        "||z-x||^2, give. No smaller c will do for all functions of the class; quadratics need "
-        "the maximum of a^2/(2a - mu) over their curvatures a."
+        "This is what the proof's inequalities give: mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 "
+        "||z-x||^2 and the term L/2 ||z-x||^2. No smaller c is enough for all functions of the "
+        "class; quadratics need the maximum of a^2/(2a - mu) over their curvatures a."
     ),
 )
 
 SEPARATION = _lemma(
     id="lemmas/separation",
-    title="Separation of mean and variance, means fixed",
+    title="Separation of mean and variance, with fixed means",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
     quantity=PointQuantity(
         _summed_with_fixed_means, "E||sum_k Xi_k||^2, Xi_k = g_i(y_k)", GRADIENT**2
@@ -569,15 +561,15 @@ SEPARATION = _lemma(
     hypotheses=(Hypothesis("bounded variance", sp.Lt(spread, sp.oo, evaluate=False), "Lemma 4"),),
     regimes=SUMS,
     note=(
-        "E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2 under any dependence, here for a client's "
-        "local gradients. SA-FL does not write the lemma out. It holds with equality where all Xi "
-        "- E Xi are equal."
+        "The lemma is E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2, whatever the dependence, here "
+        "for a client's local gradients. SA-FL does not write it out. It holds with equality if "
+        "all Xi - E Xi are equal."
     ),
 )
 
 MARTINGALE = _lemma(
     id="lemmas/martingale-separation",
-    title="Separation of mean and variance, means given the past",
+    title="Separation of mean and variance, with means given the past",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
     quantity=PointQuantity(
         _summed_with_the_worst_martingale,
@@ -588,8 +580,9 @@ MARTINGALE = _lemma(
     hypotheses=(Hypothesis("bounded noise", sp.Lt(sigma, sp.oo, evaluate=False), "Lemma 4"),),
     regimes=SUMS,
     note=(
-        "E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write the lemma out. The "
-        "quantity is the largest over all sequences, not the one that local SGD has."
+        "The lemma is E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write it "
+        "out. The quantity is the largest over all sequences, not its value for the sequence of "
+        "local SGD."
     ),
 )
 
@@ -598,9 +591,9 @@ MARTINGALE_TIGHT = replace(
     reading="tight",
     bound=as_printed(lambda: (1 + sp.sqrt((K - 1) / K)) * (exact_sum**2 + K * sigma**2)),
     note=(
-        "The least factor common to both terms: 1 + sqrt((K-1)/K), which is 1 for one summand and "
-        "2 only in the limit. It follows by Cauchy-Schwarz, as sum xi does not depend on the last "
-        "noise, and is reached at A = sqrt(K) sigma."
+        "The smallest common factor of both terms is 1 + sqrt((K-1)/K), which is 1 for one "
+        "summand and tends to 2. It follows by Cauchy-Schwarz, because sum xi does not depend on "
+        "the last noise, and it is attained at A = sqrt(K) sigma."
     ),
 )
 
@@ -619,10 +612,10 @@ SEPARATION_61 = _lemma(
     regimes=SUMS,
     kind=StatementKind.STEP,
     note=(
-        "(61) lacks the factor 2 of the lemma. Convex clients with additive noise do not need it: "
-        "y_K is a nonexpansive function of y_1, so <n_0, sum_{k>=1} grad F_i(y_k)> = <n_0, y_1 - "
-        "y_K>/eta minus later noise is at most 0 in expectation. Clients with curvature -L do need "
-        "it."
+        "(61) lacks the factor 2 of the lemma. Convex clients with additive noise do not need it. "
+        "There y_K is a nonexpansive function of y_1. So <n_0, sum_{k>=1} grad F_i(y_k)>, which "
+        "is <n_0, y_1 - y_K>/eta minus later noise, is at most 0 in expectation. Clients with "
+        "curvature -L do need the factor."
     ),
 )
 
@@ -644,9 +637,9 @@ DRIFT = _lemma(
     ),
     regimes=DRIFT_REGIMES,
     note=(
-        "To the letter, at k = K, where the drift is largest. The quantity is the supremum over "
-        "quadratics with the setting's constants; it is reached at curvature -L with grad F_i - "
-        "grad F along grad F."
+        "Checked to the letter, at k = K, where the drift is largest. The quantity is the "
+        "supremum over quadratics with the setting's constants; it is attained at curvature -L "
+        "with grad F_i - grad F parallel to grad F."
     ),
 )
 
@@ -655,8 +648,8 @@ DRIFT_DERIVED = replace(
     reading="derived",
     bound=as_printed(lambda: c_K * K * eta**2 * (sigma**2 + 6 * K * (sigma_G**2 + gradient**2))),
     note=(
-        "What follows from unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K eta^2 "
-        "(sigma_G^2 + ||grad F||^2): about 1.72 and 10.3 in place of 5 and 30."
+        "These constants follow from unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K "
+        "eta^2 (sigma_G^2 + ||grad F||^2). They are about 1.72 and 10.3, in place of 5 and 30."
     ),
 )
 
@@ -671,9 +664,9 @@ DRIFT_TIGHT = replace(
     ),
     hypotheses=DRIFT.hypotheses[1:],
     note=(
-        "The smallest constants that hold on quadratics, for every step size; no class that "
-        "contains the quadratics allows smaller ones. For all smooth clients the two together may "
-        "be up to 2% too small at eta = 1/(8LK)."
+        "These are the smallest constants that hold on quadratics, for every step size; no class "
+        "that contains the quadratics allows smaller ones. For all smooth clients the two "
+        "together may be up to 2% too small at eta = 1/(8LK)."
     ),
 )
 

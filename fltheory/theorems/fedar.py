@@ -187,43 +187,44 @@ growth = symbol(
 )
 unequal = symbol(
     "u",
-    "spread of the clients' long-run weights, mean of psi_{i,t}/N_t, over their mean",
+    "spread of the clients' long-run weights, which are the means of psi_{i,t}/N_t, divided by "
+    "their mean",
     number=_along(_spread_of_weights),
     nonnegative=True,
 )
 spread = symbol(
     "G",
-    "max_i ||grad f_i(w*)||, 0 if w* is every client's minimiser",
+    "max_i ||grad f_i(w*)||, which is 0 if w* is every client's minimiser",
     number=lambda setting: largest_norm(view_of(setting).gradients_at_optimum),
     nonnegative=True,
 )
 C = symbol(
     "C",
-    "a constant that the text at hand does not have",
+    "a constant that our copy of the text lacks",
     number=lambda setting: math.nan,
     positive=True,
 )
 psi_taken = symbol(
     "psi",
-    "the weights that are taken here, with their cap, tau_max and step sizes",
+    "the weights used here, with their cap, tau_max and step sizes",
     nonnegative=True,
 )
 psi_of_paper = symbol(
     "psi_6",
-    "those of (6) and of the theorems, which are not in the text at hand",
+    "those of (6) and of the theorems, which our copy of the text lacks",
     nonnegative=True,
 )
 
-nu = symbol("nu", "largest inactivity allowed: the cut-off", PURE, "cutoff", nonnegative=True)
+nu = symbol("nu", "largest inactivity allowed, the cut-off", PURE, "cutoff", nonnegative=True)
 nu_of_paper = symbol(
     "nu_7",
-    "the bound of Assumption 7, which is not in the text at hand",
+    "the bound of Assumption 7, which our copy of the text lacks",
     PURE,
     nonnegative=True,
 )
 chance = symbol(
     "r",
-    "1 if chance has a part in who takes part, else 0",
+    "1 if participation is random, else 0",
     PURE,
     lambda setting: int(process_of(setting.participation).period is None),
     nonnegative=True,
@@ -242,7 +243,7 @@ def _longest_absence(setting: Setting) -> float:
 
 longest = symbol(
     "ell",
-    "longest absence that the schedule has, infinite where chance has a part",
+    "longest absence in the schedule; infinite if participation is random",
     PURE,
     _longest_absence,
     extended_nonnegative=True,
@@ -310,11 +311,11 @@ UNEQUAL = Cyclic([1, 2, 4, 8], [0, 1, 2, 3])
 _INSTANCES: Mapping[str, tuple[str, Callable[[], Instance]]] = {
     "in rotation": ("one client after the other", lambda: Instance(staggered(4))),
     "unequal cycles, psi = 1": (
-        "there every 1, 2, 4 and 8 rounds, stale updates not weighed up",
+        "present every 1, 2, 4 and 8 rounds, stale updates get no extra weight",
         lambda: Instance(UNEQUAL, growth=0.0),
     ),
     "unequal cycles": (
-        "there every 1, 2, 4 and 8 rounds, psi grows by 0.05 per round",
+        "present every 1, 2, 4 and 8 rounds, psi grows by 0.05 per round",
         lambda: Instance(UNEQUAL),
     ),
     "unequal cycles, equal clients": (
@@ -388,12 +389,14 @@ ASSUMPTION_7_REGIMES = {
         lambda: _absences(Bernoulli([0.5] * 100), 10, 1000),
     ),
     "Markov": Regime(
-        "10 clients, there half of the time, for 10 rounds on end; 50 allowed, 1000 rounds",
+        "10 clients, each present half of the time, for 10 rounds in a row; 50 allowed, 1000 "
+        "rounds",
         lambda: _absences(MarkovOnOff([0.5] * 10, 0.8), 50, 1000),
     ),
     "everybody": Regime("p = 1, none allowed", lambda: _absences(Bernoulli([1.0] * 10), 0, 1000)),
     "in rotation": Regime(
-        "one of four after the other, three allowed", lambda: _absences(staggered(4), 3, 1000)
+        "four clients one after the other, three rounds of absence allowed",
+        lambda: _absences(staggered(4), 3, 1000),
     ),
 }
 
@@ -418,8 +421,8 @@ _EQUAL = Hypothesis(
 )
 
 _LOST = Hypothesis(
-    "psi, its cap, tau_max and the step sizes as in the paper (the text at hand lacks the "
-    "formulas)",
+    "psi, its cap, tau_max and the step sizes are those of the paper (our copy of the text lacks "
+    "the formulas)",
     sp.Eq(psi_taken, psi_of_paper, evaluate=False),
     "(6), Theorems 1 and 2",
     is_known=False,
@@ -473,10 +476,10 @@ THEOREM_1 = RateClaim(
     axes=(RateAxis(T, 1 / T, lambda setting: _LONG, with_rounds),),
     regimes=THEOREM_1_REGIMES,
     note=(
-        "The text at hand gives the order and Assumptions 1 to 3, but not the bound, its "
-        "constants, psi or the step sizes; psi and the step sizes here are our own choice. Nor "
-        "does it say which quantity has this order; the excess loss of the last model is taken, "
-        "which is of the order of the squared distance."
+        "Our copy of the text gives the order and Assumptions 1 to 3, but not the bound, its "
+        "constants, psi or the step sizes. The psi and the step sizes used here are our own "
+        "choice. The text does not say which quantity has this order. We take the excess loss of "
+        "the last model, which has the order of the squared distance."
     ),
 )
 
@@ -485,10 +488,10 @@ THEOREM_1_DERIVED = replace(
     reading="derived",
     theorem=replace(_BOUND_1, reading="derived", hypotheses=(_SMOOTH, _CONVEX, _NOISE, _EQUAL)),
     note=(
-        "The text at hand has no proof; this is what its update (7) supports. As the step sizes "
-        "vanish the model follows -sum_i weight_i grad f_i, where weight_i is the mean of "
-        "psi_{i,t}/N_t. This is zero at w* only if all weights are equal: psi = 1 without "
-        "cut-off, or clients of equal inactivity."
+        "Our copy of the text has no proof; this reading is what its update (7) supports. As the "
+        "step sizes vanish, the model follows -sum_i weight_i grad f_i, where weight_i is the "
+        "mean of psi_{i,t}/N_t. This is zero at w* only if all weights are equal, as with psi = 1 "
+        "and no cut-off, or with clients of equal inactivity."
     ),
 )
 
@@ -500,9 +503,9 @@ THEOREM_2 = RateClaim(
     axes=(RateAxis(T, T**-_HALF, lambda setting: _LONGER, _with_rounds_and_step),),
     regimes=THEOREM_2_REGIMES,
     note=(
-        "To the letter, Assumptions 1 to 7 hold; as Assumption 2 is strong convexity, no "
-        "nonconvex loss meets them. The text at hand gives the order, but not the bound, its "
-        "constants, psi or the step size. The mean squared gradient is taken, as usual for "
+        "Read to the letter, Assumptions 1 to 7 hold. Assumption 2 is strong convexity, so no "
+        "nonconvex loss meets them. Our copy of the text gives the order, but not the bound, its "
+        "constants, psi or the step size. We take the mean squared gradient, as usual for "
         "nonconvex losses."
     ),
 )
@@ -512,8 +515,8 @@ THEOREM_2_DERIVED = replace(
     reading="derived",
     theorem=replace(_BOUND_2, reading="derived", hypotheses=(_SMOOTH, _NOISE, _INACTIVITY, _EQUAL)),
     note=(
-        "Without Assumption 2, and with equal long-run weights, as in the derived reading of "
-        "Theorem 1. The text at hand has no proof."
+        "This reading drops Assumption 2 and has equal long-run weights, as in the derived "
+        "reading of Theorem 1. Our copy of the text has no proof."
     ),
 )
 
@@ -568,9 +571,9 @@ AVERAGE_INACTIVITY = _remark(
     axes=(RateAxis(sp.Symbol("P"), tau_mean, _grid(1, 2, 4, 8), _with_period),),
     regimes=IN_ROTATION,
     note=(
-        "The remarks say it only in words: the higher, the worse. They read it off the bound, "
-        "which the text at hand lacks; here it is tested on the error after 150 rounds. Four "
-        "clients are each available once in P rounds, one after the other."
+        "The remarks say this only in words: the higher, the worse. They read it off the bound, "
+        "which our copy of the text lacks. Here it is tested on the error after 150 rounds. Each "
+        "of four clients is available once in P rounds, one after the other."
     ),
 )
 
@@ -581,9 +584,9 @@ MAXIMUM_INACTIVITY = _remark(
     axes=(RateAxis(tau_max, tau_max, _grid(1, 2, 4, 8), _with_gap),),
     regimes=IN_ROTATION,
     note=(
-        "The remark says it in words only: long absences of most clients do harm. Here the "
-        "average inactivity is kept fixed: absences of tau_max rounds in cycles of tau_max "
-        "(tau_max + 1)."
+        "The remark says this only in words: long absences of most clients do harm. Here the "
+        "average inactivity is kept fixed, with absences of tau_max rounds in cycles of tau_max "
+        "(tau_max + 1) rounds."
     ),
 )
 
@@ -594,10 +597,10 @@ NUMBER_OF_CLIENTS = _remark(
     axes=(RateAxis(N, N, _grid(2, 4, 8, 16), _with_clients),),
     regimes=OF_CLIENTS,
     note=(
-        "The remark says it only in words: with more clients, more rounds are needed. It reads "
-        "this off the bound, which the text at hand lacks; the error itself goes the other way "
-        "here. The clients differ only in which of two optima they have, and each is available "
-        "every fourth round; the error is taken after 150 rounds."
+        "The remark says this only in words: with more clients, more rounds are needed. It reads "
+        "this off the bound, which our copy of the text lacks. The error itself falls here as the "
+        "number of clients grows. The clients differ only in which of two optima they have, and "
+        "each is available every fourth round. The error is taken after 150 rounds."
     ),
 )
 
@@ -608,9 +611,9 @@ WEIGHT = _remark(
     axes=(RateAxis(growth, growth, _grid(0, 10, 50, 200), _with_growth),),
     regimes=OF_PSI,
     note=(
-        "The remark says it in words only: too large a psi lets inactive clients dominate. It "
-        "calls the effect of psi otherwise negligible, which is not so for our psi (see fedar/1). "
-        "The growth of psi is in thousandths a round."
+        "The remark says this only in words: if psi is too large, inactive clients dominate. "
+        "Otherwise it calls the effect of psi negligible, which is not true for our psi (see "
+        "fedar/1). The growth of psi is in thousandths per round."
     ),
 )
 
@@ -623,10 +626,11 @@ INITIAL_ERROR = _remark(
     axes=(RateAxis(F_0, F_0, _grid(1, 2, 4, 8), _with_distance),),
     regimes=THEOREM_2_REGIMES,
     note=(
-        "The remark names what 'mainly influences' the dominant term of a bound that the text at "
-        "hand lacks; here it is tested on the mean squared gradient, with starts 1, 2, 4 and 8 "
-        "times as far from w*. That the effect of psi is 'not significant' in comparison gives no "
-        "number to check, and that a critical tau_max 'must exist' belongs to (6), which is lost."
+        "The remark names what 'mainly influences' the dominant term of a bound that our copy of "
+        "the text lacks. Here it is tested on the mean squared gradient, with initial models 1, "
+        "2, 4 and 8 times as far from w*. Two more sentences cannot be checked: that the effect "
+        "of psi is 'not significant' in comparison gives no number, and that a critical tau_max "
+        "'must exist' is about (6), which our copy lacks."
     ),
 )
 
@@ -636,8 +640,8 @@ VARIANCE = replace(
     title="The mean squared gradient grows with the variance bound",
     axes=(RateAxis(sigma, sigma, _grid(1, 2, 4, 8), _with_noise),),
     note=(
-        "Named beside the initial error. The clients' gradient noise is 0.1, 0.2, 0.4 and 0.8, all "
-        "else the same."
+        "The remark names the variance bound together with the initial error. The clients' "
+        "gradient noise is 0.1, 0.2, 0.4 and 0.8; all else stays the same."
     ),
 )
 
@@ -669,7 +673,7 @@ ASSUMPTION_7 = PointClaim(
     hypotheses=(
         Hypothesis("a finite bound", sp.Lt(nu, sp.oo, evaluate=False), "Assumption 7"),
         Hypothesis(
-            "what is bounded by what, as in the paper (the text at hand lacks the formula)",
+            "the bound on inactivity is that of the paper (our copy of the text lacks the formula)",
             sp.Le(nu, nu_of_paper, evaluate=False),
             "Assumption 7",
             is_known=False,
@@ -680,8 +684,8 @@ ASSUMPTION_7 = PointClaim(
     regimes=ASSUMPTION_7_REGIMES,
     kind=StatementKind.ASSUMPTION,
     note=(
-        "The paper assumes this rather than claims it, and its formula is lost: nothing holds or "
-        "is refuted. See the reading 'bounded absence'."
+        "The paper assumes this and does not claim it, and our copy of the text lacks the "
+        "formula. So there is nothing to confirm or refute. See the reading 'bounded absence'."
     ),
 )
 
@@ -690,11 +694,11 @@ ASSUMPTION_7_BOUNDED = replace(
     reading="bounded absence",
     hypotheses=ASSUMPTION_7.hypotheses[:1],
     note=(
-        "Our own wording of what is lost: no absence exceeds nu. The check is whether the paper's "
-        "own availability satisfies it. The paper bounds inactivity in its theory and draws "
-        "availability independently in its experiments; it does not say that the two agree. They "
-        "do not: for p < 1, and for any bound, the probability that it is exceeded tends to 1 as T "
-        "grows."
+        "Our copy of the text lacks the formula, so this is our own wording: no absence exceeds "
+        "nu. We check whether the paper's own availability satisfies it. The paper bounds "
+        "inactivity in its theory and draws availability independently in its experiments. It "
+        "does not say that the two agree, and they do not: for p < 1, the probability that a "
+        "given bound is exceeded tends to 1 as T grows."
     ),
 )
 
@@ -709,9 +713,9 @@ ASSUMPTION_7_DERIVED = replace(
         ),
     ),
     note=(
-        "Every run keeps within a bound if absences are bounded by construction: with cycles, "
-        "traces, or all clients in every round. With independent clients only a bound that grows "
-        "with t can be kept for ever, and only with a probability below one."
+        "Every run stays within a bound if absences are bounded by construction: with cycles, "
+        "with traces, or with all clients in every round. With independent clients, only a bound "
+        "that grows with t can hold for ever, and only with a probability below one."
     ),
 )
 
@@ -743,7 +747,7 @@ STATEMENTS: tuple[Statement, ...] = (
                     "Markov",
                 ),
                 ("fedar-assumption-7.json",),
-                answer="It is an assumption of the theory only; the experiments go beyond it.",
+                answer="This is an assumption of the theory only; the experiments go beyond it.",
             ),
         ),
     ),

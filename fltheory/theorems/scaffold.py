@@ -45,14 +45,19 @@ from fltheory.validation import FloatArray
 
 # ------------------------------------------------------------ symbols
 
-_OPTION = "1 if a control is a gradient at the server's model, 2 if the mean along the way"
-_COLD = "1 if the controls start at zero, 0 if every client makes its own at x^0"
-_UNLIKE = "total variation between a round's participants and a uniform draw of S of N"
-_MEMORY = "1 if who takes part depends on earlier rounds, else 0"
+_OPTION = (
+    "1 if a control is a gradient at the server's model, 2 if it is the mean over the local steps"
+)
+_COLD = "1 if the controls start at zero, 0 if every client computes its own at x^0"
+_UNLIKE = (
+    "total variation distance between the law of a round's participants and that of a uniform "
+    "draw of S of N"
+)
+_MEMORY = "1 if participation depends on earlier rounds, else 0"
 _OF_NOISE = "clients' gradient noise, E||noise||^2 <= sigma^2"
-_SIZE = "participants in a round; their expected number where it varies"
-_ROUNDS = "rounds, one less where the controls are made in a round of their own"
-_GAP = "1/N sum_i ||c_i^0 - grad f_i(x*)||^2, here with c_i^0 = 0"
+_SIZE = "number of participants in a round; its expectation if it varies"
+_ROUNDS = "rounds; one less if the controls are computed in a round of their own"
+_GAP = "1/N sum_i ||c_i^0 - grad f_i(x*)||^2, where c_i^0 = 0 here"
 
 W_T = symbol("W_T", "sum of w_r = (1 - mu h/2)^-(r+1) over r < T", PURE, positive=True)
 beta = symbol("beta", "smoothness of every client", CURVATURE, "L", positive=True)
@@ -158,7 +163,7 @@ _ALIKE: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "i.i.d.": ("equal clients", _with(problem=_quadratic(sigma_G=0.0))),
     "K = 1": ("one local step", _with(local_steps=1)),
     "large server step": ("eta_g = 10", _with(server_lr=10.0)),
-    "option I": ("controls are one gradient at the server's model", _with(option=1)),
+    "option I": ("each control is one gradient at the server's model", _with(option=1)),
     "one gradient as control": ("option I, 300 local steps, noise only", _one_gradient_as_control),
     "different Hessians": ("clients of unequal curvature", _different_hessians),
     "small steps": ("h at a tenth of its limit", _with(step=0.1)),
@@ -175,15 +180,15 @@ _ALIKE: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         _noise_free(UniformSubset(6, 2, excluded=(0,))),
     ),
     "Bernoulli": (
-        "all clients alike, each there with probability 1/3",
+        "all clients alike, each present with probability 1/3",
         _with(participation=Bernoulli([1 / 3] * 6)),
     ),
     "rare client": (
-        "Bernoulli: one client once in 2000 rounds, the others always",
+        "Bernoulli: one client in one of 2000 rounds, the others in all",
         _noise_free(Bernoulli([0.0005, 1.0, 1.0, 1.0, 1.0, 1.0])),
     ),
     "long stretches": (
-        "Markov: all alike, there half of the time, for 1000 rounds on end",
+        "Markov: all clients alike, each present half of the time, for 1000 rounds in a row",
         _noise_free(MarkovOnOff([0.5] * 4, 0.998)),
     ),
     "in rotation": ("cyclic: one client after the other", _noise_free(_in_rotation(6))),
@@ -191,7 +196,7 @@ _ALIKE: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
 
 _OF_CONVEX: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "started at the optimum": (
-        "x^0 = x*, exact gradients: only the controls are not yet there",
+        "x^0 = x*, exact gradients: only the controls are still wrong",
         lambda: replace(_noise_free(UniformSubset(6, 2))(), distance=0.0),
     ),
     "few of many": (
@@ -502,9 +507,9 @@ _ONE_GRADIENT = Refutation(
     ("one gradient as control",),
 )
 _ONE_STOCHASTIC_GRADIENT = (
-    "The pseudo-code alone, in which option I's g_i(x) is a single stochastic gradient. The "
-    "paper's text says that option I makes an additional pass over the local data; see the "
-    "printed reading."
+    "This reading follows only the pseudo-code, in which g_i(x) of option I is a single "
+    "stochastic gradient. The paper's text says that option I makes an additional pass over the "
+    "local data; see the printed reading."
 )
 
 
@@ -554,8 +559,8 @@ STRONGLY_CONVEX = Theorem(
     regimes=CONVEX_REGIMES,
     own_run=OWN_STRONGLY_CONVEX,
     note=(
-        "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, "
-        "leaves out the term in C_0."
+        "Checked to the letter, for both options of Algorithm 1. The short statement, Theorem "
+        "VII, leaves out the term in C_0."
     ),
 )
 
@@ -595,7 +600,7 @@ CONVEX = replace(
     ),
     definitions=_STEP,
     own_run=OWN_CONVEX,
-    note="To the letter, at mu = 0, where w_r = 1; for Algorithm 1 in either option.",
+    note="Checked to the letter, at mu = 0, where w_r = 1, and for both options of Algorithm 1.",
 )
 
 CONVEX_DERIVED = replace(
@@ -640,9 +645,9 @@ NONCONVEX = Theorem(
     regimes=NONCONVEX_REGIMES,
     own_run=OWN_NONCONVEX,
     note=(
-        "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, "
-        "leaves out the warm start; without it the bound is 0 at x^0 = x* with exact gradients, "
-        "and yet the model moves."
+        "Checked to the letter, for both options of Algorithm 1. The short statement, Theorem "
+        "VII, leaves out the warm start. Without it the bound is 0 at x^0 = x* with exact "
+        "gradients, although the model moves."
     ),
 )
 

@@ -18,6 +18,7 @@ from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
 from fltheory.long_work.progress import Progress
+from fltheory.numbers.of_setting import value_in
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.theorems.registry import registered
 from fltheory.validation import FloatArray
@@ -229,10 +230,7 @@ def _bounds(setting: Setting, clients: ClientClass) -> Iterator[AnyBound]:
 
 def _dissimilarity(setting: Setting) -> float:
     """Return the root mean square of the clients' gradients at x*; any number if they vanish."""
-    problem = setting.problem
-    points = np.tile(problem.x_star, (problem.n_clients, 1))
-    gradients = problem.client_gradients(points, np.arange(problem.n_clients))
-    return float(np.sqrt((gradients**2).sum(axis=1).mean())) or 1.0
+    return float(value_in("sqrt(control_gap)", setting)) or 1.0
 
 
 # ------------------------------------------------------------ each at its own steps

@@ -273,13 +273,13 @@ _PARAMETERS: Mapping[
     tuple[str, Callable[[Setting, float], Setting], Callable[[Setting], tuple[float, ...]]],
 ] = {
     "q": (
-        "probability of a clients' round",
+        "probability of a client round",
         _vary_q,
         lambda setting: tuple(float(q) for q in np.linspace(0, 1, 13)),
     ),
     "rounds": ("communication rounds R", _vary_rounds, _rounds),
     "local_steps": (
-        "local steps K, with eta_c K kept",
+        "local steps K, with eta_c K fixed",
         _vary_local_steps,
         lambda setting: (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0),
     ),

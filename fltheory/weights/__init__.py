@@ -1,4 +1,4 @@
-"""CA-Fed's optimal aggregation weights: the bound's minimiser, exactly and fast."""
+"""CA-Fed's optimal aggregation weights: the minimiser of its bound, computed exactly and fast."""
 
 from fltheory.weights.client_weights import Training, for_clients
 from fltheory.weights.optimum import optimal

@@ -27,11 +27,11 @@ def _within(least: float, value: float) -> bool:
 
 @dataclass(frozen=True)
 class Training:
-    """What CA-Fed's bound needs besides availability, in units that need no measurement.
+    """What CA-Fed's bound needs besides availability, in relative units.
 
-    The unit of length is ``||w_0 - w*||``, that of slopes L, so that losses are in units of
-    ``L ||w_0 - w*||^2``. Steps are constant, the longest that Lemma 2 allows with weights that sum
-    to one: ``eta = 1/(2 L (E + 1))``.
+    The unit of length is ``||w_0 - w*||`` and that of curvature L, so losses are in units of ``L
+    ||w_0 - w*||^2``. Steps are constant, the longest that Lemma 2 allows if weights sum to one:
+    ``eta = 1/(2 L (E + 1))``.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class Training:
     local_steps : int
         E.
     noise : float
-        sigma, of a local gradient, in units of ``L ||w_0 - w*||``: by default as long as a gradient
-        at the start may be.
+        sigma of a local gradient, in units of ``L ||w_0 - w*||``: by default as large as a gradient
+        at the start can be.
     dissimilarity : float
-        Gamma, the largest ``F_k(w*) - F_k*``: by default 1/2, as if the start had been the
-        minimiser of a client.
+        Gamma, the largest ``F_k(w*) - F_k*``: by default 1/2, as if the start were a client's
+        minimiser.
     condition : float
         kappa = L/mu, at least 1. The default 1 prices bias as CA-Fed itself does, equation (14).
 
@@ -80,11 +80,11 @@ class Training:
         return 1 / (2 * (self.local_steps + 1))
 
     def trade_off(self, availability: ArrayLike, target_weights: ArrayLike) -> TradeOff:
-        """Return the problem whose solution are the weights; the rules are those of `for_setting`.
+        """Return the problem that the weights solve; the rules are those of `for_setting`.
 
-        ``a_k = sigma^2 pi_k T eta^2``, ``b = 2/E + (T eta^2 + sum_t 1/t^2)/4`` and ``bias =
-        kappa^2 Gamma T eta``. M is 1, as in `for_setting` with ``chain="clients"``, memory or not:
-        clients are taken to come and go independently of each other.
+        ``a_k = sigma^2 pi_k T eta^2``, ``b = 2/E + (T eta^2 + sum_t 1/t^2)/4`` and ``bias = kappa^2
+        Gamma T eta``. M is 1, as in `for_setting` with ``chain="clients"``, whether or not clients
+        have memory: they are assumed to come and go independently of each other.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ def for_clients(
     training: Training | None = None,
     method: Choice = "auto",
 ) -> ClientWeights:
-    """Return the optimal weights of clients from their availability and the sizes of their data.
+    """Return clients' optimal weights, given their availability and the sizes of their data.
 
     Parameters
     ----------
@@ -163,13 +163,13 @@ def for_clients(
     sizes : array, (N,), optional
         Positive numbers; the targets are in proportion to them. Equal by default.
     training : Training, optional
-        What else the bound needs; see `Training` for what is assumed by default.
+        What else the bound needs; `Training` lists the defaults.
     method : {"auto", "newton", "cvxpy"}
 
     Raises
     ------
     ValueError
-        For arguments out of range, or if nobody is ever there.
+        If an argument is out of range, or nobody is ever online.
 
     Examples
     --------

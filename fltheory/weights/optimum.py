@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
@@ -81,24 +80,24 @@ def optimal(
     depend on q this is the bound of Theorems 1 and 2, equations (10) and (12), times
     ``sum_t eta_t / (2 kappa^2)``, with ``bias = kappa^2 Gamma sum_t eta_t``.
 
-    The problem is not convex in q, as Appendix E has it (the terms of chi2 are not, from three
-    clients on), but it is in p: ``s = 1/(pi'q) = sum_k p_k / (pi_k total)`` is linear and the
-    sum is ``1/2 sum_k (a_k/pi_k^2) p_k^2 / s + b s + bias (sum_k alpha_k^2 / p_k - 1)``. So
-    there is one minimum, and ``q = p / (pi s)``.
+    Contrary to Appendix E, the problem is not convex in q (the terms of chi2 are not convex for
+    three clients or more), but it is convex in p: ``s = 1/(pi'q) = sum_k p_k / (pi_k total)`` is
+    linear and the sum is ``1/2 sum_k (a_k/pi_k^2) p_k^2 / s + b s + bias (sum_k alpha_k^2 / p_k -
+    1)``. So there is one minimum, and ``q = p / (pi s)``.
 
     Two other objectives: fast *convergence* alone (Appendix D), in closed form, ``q_k = (lambda*
     pi_k - theta*)+ / a_k``, equation (27), where clients may get no weight at all. The paper calls
-    both multipliers positive. theta* is so exactly if ``b > 1/2 q'Aq``, and otherwise no client is
-    left out and, where ``a`` is in proportion to pi as in Theorem 2, the *less* available ones get
-    the larger weights, against guideline A. And the bias in *total variation*, ``bias * d_TV(alpha,
-    p)^2``: the bound of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held
-    fixed as if Gamma' did not depend on q; convex in p, solved by cvxpy.
+    both multipliers positive. theta* is positive exactly if ``b > 1/2 q'Aq``. Otherwise no client
+    is left out and, if ``a`` is in proportion to pi as in Theorem 2, the *less* available clients
+    get the larger weights, contrary to guideline A. And the bias in *total variation*, ``bias *
+    d_TV(alpha, p)^2``: the bound of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t
+    eta_t`` held fixed as if Gamma' did not depend on q; convex in p, solved by cvxpy.
 
     Parameters
     ----------
     availability : array, (N,), or TradeOff
-        pi, the long-run share of rounds in which a client is there; above 0. Or the whole problem,
-        from `for_setting`, say, in place of all that follows but ``method``.
+        pi, the long-run share of rounds in which a client is online; above 0. Or the whole problem,
+        for example from `for_setting`; then only ``method`` may also be given.
     target_weights : array, (N,), optional
         alpha, the importance of the clients; sums to one. Equal by default.
     a : array, (N,), or float
@@ -113,32 +112,32 @@ def optimal(
         Q, the sum of the weights.
     objective : {"chi2", "convergence", "total variation"}
     method : {"auto", "newton", "cvxpy"}
-        For "chi2".
-        "newton" is exact to rounding and takes O(N) memory and time; "cvxpy" is an independent
-        conic solver, restarted from the point it found until the residual is at most 1e-8; if it
-        stays above, with rare clients and a ``bias`` of about 1e-6 or less, that is an error.
-        "auto" is "newton", or "cvxpy" (up to 100,000 clients) if that does not reach the optimum:
-        it may fail to if only some clients have ``a = 0``.
+        For "chi2". "newton" is exact to rounding and takes O(N) memory and time; "cvxpy" is an
+        independent conic solver, restarted from the point it found until the residual is at most
+        1e-8; if it stays above that, which can happen with rare clients and a ``bias`` of about
+        1e-6 or less, an error is raised. "auto" is "newton", or "cvxpy" (up to 100,000 clients) if
+        "newton" does not reach the optimum, which can happen if only some clients have ``a = 0``.
 
     Returns
     -------
     OptimalWeights
-        Its ``kkt_residual`` is the largest ``|min(N p_k, d_k / t_k)|``, with d_k the
-        Lagrangian's slope in p_k and t_k the sum of the sizes of its terms. In total variation it
-        is a bound on the relative distance of the objective from its minimum, by a tangent from
-        below, at most 1e-4: of first order in the solver's error and the excess of second, so the
-        latter is far smaller.
+        Its ``kkt_residual`` is the largest ``|min(N p_k, d_k / t_k)|``, where d_k is the
+        Lagrangian's derivative in p_k and t_k the sum of the absolute values of its terms. For
+        total variation it bounds the objective's relative distance from its minimum, using a
+        tangent from below, and is at most 1e-4. This bound is of first order in the solver's error,
+        the distance itself of second order, hence far smaller.
 
     Raises
     ------
     ValueError
-        For arguments out of range; the error names argument and client.
+        If an argument is out of range; the error names argument and client.
     ArithmeticError
         If no point with a small enough KKT residual is found (1e-9, or 1e-8 by cvxpy).
 
     Examples
     --------
-    Two alike clients, one of which is there half as often: fast convergence wants less of it.
+    Of two otherwise identical clients, one is online half as often: fast convergence gives it less
+    weight.
 
     >>> even = optimal([1.0, 0.5], [0.5, 0.5], a=1.0, b=4.0, bias=1e6)
     >>> even.q.round(3).tolist()
@@ -153,9 +152,6 @@ def optimal(
     validation.one_of("objective", objective, get_args(Objective))
     if isinstance(availability, TradeOff):
         return _OBJECTIVES[objective](availability, method)
-    if target_weights is None:
-        size = validation.real_array("availability", availability, shape="(N,)").size
-        target_weights = np.full(size, 1.0 / max(size, 1))
     price = 0.0 if objective == "convergence" else bias
     problem = TradeOff(availability, target_weights, a=a, b=b, bias=price, total=total)
     return _OBJECTIVES[objective](problem, method)

@@ -109,7 +109,4 @@ def read_trade_off(path: Path) -> TradeOff:
     """
     fields = toml_of("file must be an existing file", path)
     check_names("the file", fields, (*_REQUIRED, *_DEFAULTED), _REQUIRED)
-    if "target_weights" not in fields:
-        n_clients = validation.real_array("availability", fields["availability"], shape="(N,)").size
-        fields["target_weights"] = np.full(n_clients, 1.0 / max(n_clients, 1))
-    return TradeOff(**fields)
+    return TradeOff(**{"target_weights": None, **fields})

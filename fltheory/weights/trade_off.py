@@ -58,7 +58,7 @@ class TradeOff(ReadOnlyArrays):
     def __init__(
         self,
         availability: ArrayLike,
-        target_weights: ArrayLike,
+        target_weights: ArrayLike | None,
         *,
         a: ArrayLike,
         b: float,
@@ -66,7 +66,9 @@ class TradeOff(ReadOnlyArrays):
         total: float = 1.0,
     ) -> None:
         pi = validation.one_each("availability", availability)
-        alpha = _one_per_client("target_weights", target_weights, pi.size)
+        equal = np.full(pi.size, 1.0 / pi.size)
+        given = equal if target_weights is None else target_weights
+        alpha = _one_per_client("target_weights", given, pi.size)
         fields = {
             "target_weights": alpha,
             "a": _one_per_client("a", a, pi.size, scalar=True),
@@ -90,7 +92,7 @@ class TradeOff(ReadOnlyArrays):
             return
         client = int(outside[0])
         never = pi[client] == 0 and self.bias > 0 and self.target_weights[client] > 0
-        why = ", as the bias of a client that never shows up is infinite" if never else ""
+        why = ", because the bias of a client that never shows up is infinite" if never else ""
         raise ValueError(
             f"availability must be above 0 and at most 1{why}, "
             f"got {pi[client]:.6g} for client {client}"
@@ -100,8 +102,8 @@ class TradeOff(ReadOnlyArrays):
         flat = np.flatnonzero((self.a == 0) & (self.bias * self.target_weights == 0))
         if flat.size:
             raise ValueError(
-                "a must be positive where bias * target_weights is 0, or the optimum need not be "
-                f"unique, got 0 for client {int(flat[0])}"
+                "a must be positive where bias * target_weights is 0, because otherwise the "
+                f"optimum need not be unique, got 0 for client {int(flat[0])}"
             )
 
     @property
@@ -238,20 +240,21 @@ def for_setting(
     """Return the trade-off whose minimiser minimises the bound of CA-Fed's Theorems 1 and 2.
 
     The total error is at most ``2 kappa^2`` times the right-hand side of (12), plus ``2 kappa^4
-    chi2 Gamma``, equation (10). Up to terms that do not depend on the weights given their sum,
-    and times ``sum_t eta_t / (2 kappa^2)``, that is the objective of `optimal` with
-    ``a_k = sigma_k^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4)
-    sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
+    chi2 Gamma``, equation (10). Multiplied by ``sum_t eta_t / (2 kappa^2)``, and up to terms that
+    are constant if the sum of the weights is fixed, this is the objective of `optimal` with ``a_k =
+    sigma_k^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4) sum_t (eta_t^2
+    + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
 
     M is the number of states of the joint chain of all clients in Theorem 2: 2^N for independent
-    on-off clients. b then consists of little else, so that only speed counts. That is slack of one
-    step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and adds
-    them up over all M sets of clients. What stands there is a sum over clients, ``sum_k q_k (P(k in
-    A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and the presence of client k depends on few entries:
-    one of its own two-state chain (whose ``C_P`` and rate are at most the joint chain's), or, in
-    any chain, those of the states with k, or without. With ``chain="clients"`` M is their number,
-    which gives a smaller and equally valid bound; phi, which has lambda(P), depends on the weights
-    by their sum alone, so that mixing does not matter here.
+    on-off clients. This term then dominates b, so only speed counts. The reason is slack in one
+    step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and adds the
+    errors up over all M sets of clients. But the quantity in (24) is a sum over clients, ``sum_k
+    q_k (P(k in A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and the presence of client k depends on
+    few entries: one entry of its own two-state chain (whose ``C_P`` and rate are at most the joint
+    chain's), or, in any chain, the entries of the states with k, or of those without. With
+    ``chain="clients"`` M is the number of these entries, which gives a smaller and equally valid
+    bound. The term phi, which contains lambda(P), depends on the weights only through their sum, so
+    mixing does not matter here.
 
     Parameters
     ----------
@@ -273,9 +276,9 @@ def for_setting(
     Raises
     ------
     ValueError
-        For arguments out of range or that do not fit together, for a joint chain of more than
-        4,096 states, and for noise-free clients that
-        are all alike, where no term of the bound depends on the weights strictly.
+        If arguments are out of range or do not fit together, if a joint chain has more than 4,096
+        states, or if clients are identical and noise-free, because then no term of the bound is
+        strictly convex in the weights.
 
     Examples
     --------

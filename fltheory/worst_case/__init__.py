@@ -1,8 +1,8 @@
-"""Bounds proved for every client loss of a class, and printed theorems beside them.
+"""Bounds proved for every client loss of a class, compared with printed theorems.
 
-A semidefinite program whose size does not depend on the number of clients finds the best bound on
-a round over all L-smooth, mu-strongly convex clients in all dimensions; its multipliers, rounded
-to fractions, are a proof that a checker of its own verifies.
+A semidefinite program whose size does not depend on the number of clients finds the best bound on a
+round over all L-smooth, mu-strongly convex clients in all dimensions; its multipliers, rounded to
+fractions, are a proof that a separate checker verifies.
 """
 
 from fltheory.worst_case.audits.audit import audit

@@ -76,28 +76,29 @@ def best_bound(
     start_distance: Any = None,
     rich: bool = False,
 ) -> AnyBound:
-    """Return the best bound that holds for all clients of a class, as a solver finds it.
+    """Return the best bound that a solver finds for all clients of a class.
 
     By semidefinite programs whose size does not depend on the number of clients: performance
     estimation (Drori and Teboulle 2014; Taylor, Hendrickx and Glineur 2017) for local steps with
-    partial participation. `certificate` makes a proof of what is found.
+    partial participation. `certificate` turns the result into a proof.
 
     - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and
       so for all R by iteration. For heterogeneity at the optimum without noise it is the supremum
-      over all problems of the class; elsewhere it may be above that. For a `SmoothClass`, whose
-      clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``. Of the
-      gap, ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, and so for the mean
-      of ``E F(x_r) - F*`` over rounds, by weights ``rate^-r``.
-    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, where clients are there
-      independently. Dissimilarity at the optimum is ``sum_i alpha_i ||grad F_i(x*)||^2``, of the
+      over all problems of the class; otherwise it may be larger. For a `SmoothClass`, whose clients
+      need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``. For the gap,
+      ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, which bounds the mean of
+      ``E F(x_r) - F*`` over rounds with weights ``rate^-r``.
+    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, for independently available
+      clients. Dissimilarity at the optimum is ``sum_i alpha_i ||grad F_i(x*)||^2``, for the
       objective ``F = sum alpha_i F_i``.
     - FedAvg, Unbiased or WeightedFedAvg with `MarkovOnOff`, clients that come and go in bursts: the
       mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
       + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
-      0. The measure "loss" bounds ``E F`` of the mean model instead. The same with a small
-      `FiniteChain` of sets. With a schedule of steps, over given ``rounds``, the mean of ``E||x_t -
-      x*||^2``; the measure "last" bounds ``E||x_T - x*||^2`` after them, of a schedule or not.
-    - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client a round is SAGA): ``E
+      0. The measure "loss" bounds ``E F`` at the mean model instead. The same holds for a small
+         `FiniteChain` of sets. With a schedule of steps, the mean of ``E||x_t - x*||^2`` over the
+         given ``rounds`` is bounded; the measure "last" bounds ``E||x_T - x*||^2`` after these
+         rounds, with or without a schedule.
+    - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client per round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
 
@@ -108,47 +109,47 @@ def best_bound(
     participation : UniformSubset, Bernoulli, MarkovOnOff or FiniteChain
     client_class : ClientClass or SmoothClass
     rate : number, optional
-        The rate at which the residual is to be least. By default the rate with the least floor,
-        ``residual / (1 - rate)`` (if floors are equal, the least rate); for a method with memory
-        the least rate. For the gap of F it is 1 by default.
+        The rate at which the residual is minimised. By default the rate with the smallest floor,
+        ``residual / (1 - rate)`` (if floors are equal, the smallest rate); for a method with memory
+        the smallest rate. For the gap of F it is 1 by default.
     decrease : number, optional
-        The same for the descent of F: by default that of the least floor, ``residual / decrease``,
-        among equal floors the largest.
+        The same for the descent of F: by default the one with the smallest floor, ``residual /
+        decrease``, and among equal floors the largest.
     gap : number, optional
         The same for the gap of F.
     measure : {"distance", "gap", "descent", "loss", "last"}, optional
-        What is bounded; by default the descent of F for a `SmoothClass`, else the distance.
+        What is bounded; by default the descent of F for a `SmoothClass`, otherwise the distance.
     target_weights : array, (N,), optional
-        alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
+        alpha, for weighted averaging; by default those of the algorithm if it has any, otherwise
+        equal.
     best_weights : bool
-        Whether to search for the weights, one for clients that are alike and with the algorithm's
-        sum, with the least floor, or the least bound after ``rounds``. The bound is proved for the
-        weights returned; that no others have a smaller one is a local search's finding.
+        Whether to search for the weights with the smallest floor, or the smallest bound after
+        ``rounds``; identical clients get the same weight, and the sum is the algorithm's. The bound
+        is proved for the weights returned. A local search found no better ones; this is not proved.
     every_n_clients : bool
         Bound the round for every number of clients, from the number of participants on, with this
         share of them excluded.
     rounds : int, optional
-        For clients that come and go: the bound after so many rounds from ``start_distance`` is to
-        be the least, not the floor.
+        For clients that come and go: minimise the bound after this many rounds from
+        ``start_distance``, not the floor.
     start_distance : number, optional
         ``||x_0 - x*||`` for ``rounds``.
     rich : bool
-        For clients that come and go, with exact gradients: let the function see gradients and
-        losses at the model, too. The program is larger, the bound never worse.
+        For clients that come and go, with exact gradients: let the Lyapunov function also depend on
+        gradients and losses at the model. The program is larger, and the bound is never worse.
 
     Returns
     -------
     Bound, CorrelatedBound, LyapunovBound or PhasedBound
-        With its coefficients, ``floor``, and ``after(rounds, ...)``; a `PhasedBound`, of rounds
-        that differ, is for its own number of them and has no floor. A `LyapunovBound` has the
-        outcome UNDECIDED where no function is found that the checker accepts.
+        With its coefficients, ``floor``, and ``after(rounds, ...)``; a `PhasedBound`, for rounds
+        that differ, is for a fixed number of rounds and has no floor. A `LyapunovBound` has the
+        outcome UNDECIDED if no function is found that the checker accepts.
 
     Raises
     ------
     ValueError
-        For algorithms, participation and numbers that are not covered.
-    ArithmeticError
-        If no bound is found, as at a rate below the least one.
+        For algorithms, participation and numbers that are not covered. ArithmeticError If no bound
+        is found, for example at a rate below the smallest possible one.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def best_bound(
     >>> found.outcome.name, float(found.rate) < 0.975
     ('PROVED', True)
 
-    Gradient descent on convex clients: ``gap = 2 eta (1 - L eta / 2) ..`` at least, and no floor.
+    Gradient descent on convex clients: a gap of at least ``2 eta (1 - L eta / 2)``, and no floor.
 
     >>> found = best_bound(alone, UniformSubset(3, 3), ClientClass(1, 0), measure="gap")
     >>> round(found.speed, 6)
@@ -243,8 +244,8 @@ def _of_schedule(
     rounds, distance, rich = horizon
     if measure == "loss" or measured is not DISTANCE or numbers or best_weights or rich:
         raise ValueError(
-            "measure must be 'distance' or 'last', without a rate, best_weights or rich, for steps "
-            "that change or for the last model"
+            "for steps that change or for the last model, measure must be 'distance' or 'last', "
+            "and rate, best_weights and rich must be left out"
         )
     if rounds is None:
         raise ValueError(
@@ -305,16 +306,16 @@ def _convex(clients: AnyClass) -> ClientClass:
 
 @checks_kinds
 def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile[Any]:
-    """Return a proof in fractions of a bound that `best_bound` found, a little above it.
+    """Return a proof in fractions of a bound slightly above one that `best_bound` found.
 
     Parameters
     ----------
     bound : Bound, CorrelatedBound, PhasedBound or LyapunovBound
-        The last has its proof already, or none.
+        A `LyapunovBound` already has its proof, or has none.
     margin : float
-        By which share the coefficients may exceed the bound's, and ``1 - rate`` or the decrease
-        fall below it where none was given. What is zero up to the solver's precision becomes 1e-9
-        of the square of the steps' sum.
+        The relative amount by which the coefficients may exceed the bound's, and by which ``1 -
+        rate`` or the decrease may fall below the bound's if none was given. Coefficients that are
+        zero up to the solver's precision become 1e-9 times the square of the sum of the steps.
 
     Raises
     ------
@@ -369,14 +370,14 @@ _FORMER = ("bound on weighted averaging for every client loss",)
 
 
 def read_proof(path: Path | str) -> ProofFile[Any] | None:
-    """Return the proof that a file holds, not yet checked; None if it holds something else.
+    """Return the proof in a file, not yet checked; None if the file holds something else.
 
-    The file says of which kind it is.
+    The file says which kind of proof it is.
 
     Raises
     ------
     ValueError
-        If it is a proof with a field that is not what it must be, or of an earlier format.
+        If a field of the proof is invalid, or the proof has an earlier format.
 
     Examples
     --------
@@ -396,8 +397,8 @@ def read_proof(path: Path | str) -> ProofFile[Any] | None:
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind in _FORMER:
         raise ValueError(
-            f"kind: {kind!r} is of an earlier format and part of {Certificate.checker.KIND!r} now: "
-            "make the proof again"
+            f"kind: {kind!r} is an earlier format, now part of {Certificate.checker.KIND!r}: make "
+            "the proof again"
         )
     if not isinstance(kind, str) or kind not in KINDS:
         return None

@@ -183,8 +183,8 @@ def checked_class(clients: ClientClass) -> ClientClass:
     """
     if clients.sigma > 0 or clients.server_sigma > 0:
         raise ValueError(
-            "client_class must be without noise: the memory would keep it and would no longer be a "
-            "gradient"
+            "client_class must be without noise: the memory would store it and would no longer "
+            "be a gradient"
         )
     if clients.mu == 0:
         raise ValueError(

@@ -248,7 +248,7 @@ def convergence(make: Make) -> None:
 
 
 def nobody(make: Make) -> None:
-    """Where nobody was ever there, clients' rounds do not move the model at all."""
+    """Where nobody was ever there, client rounds do not move the model at all."""
     run = Run.of_everybody(N)
     empty = replace(run, masks=np.zeros_like(run.masks))
     np.testing.assert_array_equal(

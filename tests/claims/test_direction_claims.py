@@ -112,5 +112,7 @@ def test_an_order_that_is_one_number_is_no_direction() -> None:
 
 
 def test_what_rests_on_a_lost_hypothesis_is_not_searched() -> None:
-    with pytest.raises(ValueError, match=r"got fedar/weight \(printed\): no setting .* meet 'psi"):
+    with pytest.raises(
+        ValueError, match=r"got fedar/weight \(printed\): no setting .* against 'psi"
+    ):
         falsify(fedar.WEIGHT, 1)

@@ -25,7 +25,7 @@ def test_falsify_follows_an_order_over_its_decades(fltheory_command, tmp_path: P
     status, out, _ = fltheory_command("falsify", "fedau/1", *options)
     assert status == 0
     assert "fedau/1 (printed): no refutation found; 6 settings tried" in out
-    assert "met every hypothesis throughout with the bound in the claimed order" in out
+    assert "met every hypothesis at every value, with a bound of the claimed order" in out
     assert "found.toml: nothing was found" in out
 
 
@@ -78,7 +78,7 @@ def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("reading", "why"),
     [
-        ("printed", "no setting can be shown to meet 'psi, its cap, tau_max and the step sizes"),
+        ("printed", "no setting can be checked against 'psi, its cap, tau_max and the step sizes"),
         ("derived", "its bound has constants that are not known"),
     ],
 )

@@ -15,7 +15,7 @@ def test_repair_of_a_claimed_order_is_searched_as_a_whole(fltheory_command) -> N
     """SA-FL's second: its repair speaks of settings, where a search of random ones met none."""
     status, out, _ = fltheory_command("falsify", "sa-fl/corollary-2", "--repairs", "--budget", "3")
     assert status == 0
-    assert out.startswith("sa-fl/corollary-2 (repaired): no refutation found; 3 settings tried, 3")
+    assert out.startswith("sa-fl/corollary-2 (repaired): no refutation found; 3 settings tried; 3")
 
 
 def test_a_reading_without_separate_mends_is_searched_as_a_whole(fltheory_command) -> None:

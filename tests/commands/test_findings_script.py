@@ -46,12 +46,12 @@ def test_findings_are_made_and_checked(
         "sa-fl/5, printed",
         "one.json",
         "`E||x_R - x*||^2 >= 67/1000 = 0.067`",
-        "- sa-fl/5: refuted, certified in `one.json`",
-        "- sa-fl/4 (printed): not searched, as its regimes refute it",
-        "- sa-fl-submission/4 (printed): 10 settings tried",
-        "its regimes: 1 INAPPLICABLE, 1 REFUTED",
-        "survives the search, which is not a proof: 10 settings tried",
-        "- eta_c <= 1/(16LK) as a further hypothesis, (75), (78): ",
+        "| `sa-fl/5` |  | refuted, certified in `one.json` |",
+        "| not searched, because a regime already refutes it |",
+        "| no refutation found: 10 settings tried; ",
+        "| `sa-fl/4` | 1 INAPPLICABLE, 1 REFUTED",
+        "survives a search, which is not a proof: 10 settings tried",
+        "- without 'eta_c <= 1/(16LK) as a further hypothesis', (75), (78): ",
     ):
         assert part in text
     page.write_text(text + "more")

@@ -67,7 +67,7 @@ def test_prove_of_any_participants_takes_the_worst_number_of_excluded_clients(
     status, out, _ = fltheory_command("prove", *arguments, "--participants", "any")
     assert status == 0
     assert out.startswith("worst case: 2 of 6 clients excluded\nsa-fl/5 (derived): PROVED")
-    assert "for runs that meet 'few clients' rounds' the smallest residual is" in out
+    assert "for runs that meet 'few client rounds' the smallest residual is" in out
     status, _, err = fltheory_command("prove", *arguments, "--participants", "most")
     assert (status, "--participants must be a whole number, or 'any'" in err) == (2, True)
 
@@ -85,7 +85,7 @@ def test_steps_at_which_no_rate_is_found_have_a_verdict(fltheory_command) -> Non
     status, out, err = fltheory_command("prove", "sa-fl/5", "--client-lr", "100")
     assert (status, err) == (0, "")
     assert out.startswith(
-        "sa-fl/5 (printed): INAPPLICABLE: small server step, positive denominator in 'few clients' "
+        "sa-fl/5 (printed): INAPPLICABLE: small server step, positive denominator in 'few client "
         "rounds' fail\n"
     )
     assert "rate -24; no provable one was found" in out

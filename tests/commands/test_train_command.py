@@ -145,7 +145,8 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Pa
         ),
         (
             [DIGITS, "--set", "data.training_fraction=0.001"],
-            "partition must leave every client images, got none for client 0 where 1 of 1442",
+            "partition must give every client at least one image, got none for client 0 where 1 "
+            "of 1442",
         ),
         (
             [DIGITS, "--set", "partition.n_clients=9"],

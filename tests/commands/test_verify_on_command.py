@@ -87,7 +87,8 @@ def test_reads_experiment_files_of_the_repository():
         (["--on", "none.toml"], "file must be an existing file, got 'none.toml'"),
         (
             ["--on", "{file}", "--json", "x.json"],
-            "options that write, report, time, compare or fail must be left out with --on",
+            "options for files, reports, timing, comparison or the exit status must be left out "
+            "with --on",
         ),
         (["--on", "{file}", "--replicas", "1"], "replicas must be a whole number of at least 2"),
         (["sa-fl/4", "--on", "{file}"], "theorems must be ones whose quantities are measured"),

@@ -122,7 +122,11 @@ OWN = [
     "Tosses",
 ]
 BASES: dict[str, script.Maker] = {
-    **{name: make for name, make in script.MAKERS.items() if name not in ("momentum", "averaged")},
+    **{
+        name: make
+        for name, make in script.MAKERS.items()
+        if name not in ("momentum", "averaged", "cancelling")
+    },
     **{name: lambda d, n, lr, make=KINDS[name].make: make() for name in OWN},
     "warm": lambda d, n, lr: WarmStarted(Scaffold(lr, 2)),
 }

@@ -49,7 +49,7 @@ def test_a_place_is_free_and_nothing_is_made_there(tmp_path: Path) -> None:
     ("place", "message"),
     [
         ("", "html must be a file, got the folder "),
-        ("taken/page.html", "html must be where a file can be written, got "),
+        ("taken/page.html", "html must be a path that can be written to, got "),
         ("page.pdf", "html must end in .html or .htm, got "),
     ],
 )
@@ -146,7 +146,10 @@ def test_a_write_protected_file_is_refused(tmp_path: Path, monkeypatch) -> None:
     path.chmod(0o400)
     may = os.access
     monkeypatch.setattr(os, "access", lambda file, how: file != path and may(file, how))
-    with pytest.raises(ValueError, match=r"^out must be where .*page.html'.*write-protected$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^out must be a path that can be written to.*page.html'.*write-protected$",
+    ):
         writable("out", path)
     with pytest.raises(OSError, match="write-protected"):
         write_whole(path, "newer")

@@ -105,7 +105,7 @@ def test_a_strategy_that_waits_for_nodes_is_told_so(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("flwr.serverapp.strategy.strategy_utils.sleep", lambda seconds: None)
     with pytest.raises(RuntimeError, match="waits for more nodes than the 0 of this round"):
         run_of(lambda **_: strategy.FedAvg())(X0, clients(SIZES), WHO, **STEPS)
-    with pytest.raises(RuntimeError, match="waits for 2 nodes where the round has 0"):
+    with pytest.raises(RuntimeError, match="waits for 2 nodes, but the round has 0"):
         run_of(lambda **_: former.FedAvg())(X0, clients(SIZES), WHO, **STEPS)
 
 

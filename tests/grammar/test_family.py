@@ -76,7 +76,7 @@ def test_one_draw_in_five_is_an_end() -> None:
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match=r"default of x must lie in \[1, 2\], got 3"):
         Parameter("x", 1, 2, 3, "")
-    with pytest.raises(ValueError, match=r"low of x must be above 0 where .* got 0"):
+    with pytest.raises(ValueError, match=r"low of x must be above 0 on .* got 0"):
         Parameter("x", 0, 2, 1, "")
     with pytest.raises(ValueError, match=r"high of x must be a finite number"):
         Parameter("x", 1, float("inf"), 1, "")

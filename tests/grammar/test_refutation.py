@@ -31,7 +31,7 @@ FAULT = Refutation("(3) needs K > 1, as in Eq. (2).", Weight.GAP, "K > 1", regim
         ({"natural": 1}, "natural of a refutation must be a string, got 1"),
         (
             {"natural": "usual", "certificates": ("one.json",)},
-            "natural of a refutation must be empty where certificates are kept",
+            "natural of a refutation must be empty if certificates are kept",
         ),
         ({"regimes": ()}, "regimes or certificates of a refutation must name its evidence"),
     ],

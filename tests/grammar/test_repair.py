@@ -31,5 +31,5 @@ def test_all_but_one() -> None:
 
 
 def test_a_mend_of_another_repair_is_refused() -> None:
-    with pytest.raises(ValueError, match="mend must be one of this repair's, got 'other'"):
+    with pytest.raises(ValueError, match="mend must be a change of this repair, got 'other'"):
         REPAIR.without(Mend("other", "(3)", {}))

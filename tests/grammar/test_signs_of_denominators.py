@@ -112,9 +112,9 @@ def test_a_step_of_more_than_one_over_l_meets_theorem_4_by_accident(identifier: 
     theorem = theorems.get(identifier)
     verdict = check(theorem, setting)
     failing = [h for h in verdict.hypotheses if not h.holds]
-    assert [h.name for h in failing] == ["positive denominator in 'few clients' rounds'"]
+    assert [h.name for h in failing] == ["positive denominator in 'few client rounds'"]
     assert verdict.outcome is Outcome.INAPPLICABLE
-    few = next(h for h in theorem.hypotheses if h.name == "few clients' rounds")
+    few = next(h for h in theorem.hypotheses if h.name == "few client rounds")
     others = tuple(h for h in theorem.hypotheses if h is not few and not h.is_sign)
     loose = replace(theorem, hypotheses=(*others, replace(few, any_sign=True)), derivation=None)
     assert check(loose, setting).outcome is Outcome.REFUTED

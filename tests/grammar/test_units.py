@@ -112,7 +112,7 @@ FLAGS_4 = [
         {eta_c: STEP, ROOT: LENGTH / LOSS ** Fraction(1, 2)},
     ),
     (
-        "hypothesis 'few clients' rounds'",
+        "hypothesis 'few client rounds'",
         1 / (2 * K**2) - 2 * L * eta_s**2 / K**2,
         {1 / (2 * K**2): PURE, -2 * L * eta_s**2 / K**2: STEP},
     ),
@@ -120,7 +120,7 @@ FLAGS_4 = [
 CORRECTION = -((L + mu) ** 2) * bar / (4 * L**2 * mu**2)
 FLAGS_5 = [
     (
-        "hypothesis 'few clients' rounds'",
+        "hypothesis 'few client rounds'",
         1 / (L + mu) + CORRECTION,
         {1 / (L + mu): STEP, CORRECTION: STEP**2},
     )

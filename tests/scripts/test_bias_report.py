@@ -73,7 +73,7 @@ def test_a_number_says_what_it_rests_on(bias: LimitBias, shown: str) -> None:
 def test_remarks_name_algorithms_by_their_numbers(cells: list[BiasEntry]) -> None:
     page = bias_page(cells, Effort())
     assert "under any process: MIFA, FedVARP, SCAFFOLD I, SCAFFOLD II." in page
-    assert "some where they depend on each other: FedAvg-IS, Unbiased." in page
+    assert "some bias if rounds depend on each other: FedAvg-IS, Unbiased." in page
     moved = [
         BiasEntry(c.algorithm, c.process, c.weights, LimitBias(0.5, 1e-12, BiasEvidence.EXACT))
         if (c.algorithm, c.process) == ("FedVARP", "Markov")

@@ -63,13 +63,11 @@ def test_remarks_by_hand() -> None:
     """Gaps of Unbiased are 80 - 70 and 81 - 74; of the logged points 79 - 35 and 80 - 37."""
     page = experiment_page(RESULTS, SyntheticPlan(), "make it")
     assert (
-        "tuned for the maximum 8.50 +- 1.50 over all rounds and 43.50 +- 0.50 over the logged "
+        "tuned for the maximum, 8.50 +- 1.50 over all rounds and 43.50 +- 0.50 over the logged "
         "points" in page
     )
     leads = [
-        line
-        for line in page.splitlines()
-        if "CA-Fed's time-average exceeds Unbiased's, over" in line
+        line for line in page.splitlines() if "CA-Fed's time-average minus Unbiased's, over" in line
     ]
     assert ["+2.00 +- 1.00" in leads[0], "+1.00 +- 0.50" in leads[1]] == [True, True]
 
@@ -85,7 +83,7 @@ def test_tables_and_summary() -> None:
         Console(file=stream, width=200).print(table)
     assert stream.getvalue().count("76.22") == len(CHOICES)
     assert experiment_summary(RESULTS, SyntheticPlan()).startswith(
-        "2 seeds, each a data set with 3 runs"
+        "There are 2 seeds; each has its own data set and 3 runs"
     )
 
 

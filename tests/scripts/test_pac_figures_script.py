@@ -40,4 +40,4 @@ def test_a_folder_that_is_a_file_is_one_line_before_the_work(
     (tmp_path / "taken").write_text("")
     status, out, err = fltheory_command("pac_figures.py", "--out", tmp_path / "taken")
     assert (status, out) == (2, "")
-    assert "out must be where a file can be written" in err
+    assert "out must be a path that can be written to" in err

@@ -35,7 +35,7 @@ def test_every_theorem_has_mutants_in_its_derived_reading() -> None:
 
 def test_a_bound_without_its_start_is_found_false() -> None:
     """With R = 1 the truth can be all of the start's term, so half of it is too little."""
-    found = judged(key_of("few clients' rounds: dropped"), PowerPlan(budget=2000))
+    found = judged(key_of("few client rounds: dropped"), PowerPlan(budget=2000))
     assert found.refuted_by == BY_SEARCH
     assert found.is_found
     assert found.is_false
@@ -51,7 +51,7 @@ def test_a_weaker_statement_is_not_called_false() -> None:
 
 
 def test_what_the_search_misses_may_fall_to_a_regime() -> None:
-    found = judged(key_of("few clients' rounds: 4*G_4*q/mu / 100"), PowerPlan(budget=60))
+    found = judged(key_of("few client rounds: 4*G_4*q/mu / 100"), PowerPlan(budget=60))
     assert found.is_false
     assert not found.is_found
     assert found.refuted_by.startswith("regime ")

@@ -59,7 +59,7 @@ def some_setting(identifier: str, reading: str = "printed") -> Setting:
 def test_values_along_the_axes(statement) -> None:
     for axis in statement.axes:
         key = statement.id, str(axis.variable)
-        # Later where clients' rounds are as rare as log(R)/R: etabar is too large before.
+        # Later where client rounds are as rare as log(R)/R: etabar is too large before.
         factor = 2 if (statement.id, statement.reading) == ("sa-fl/corollary-2", "repaired") else 1
         if key in GRIDS:
             for regime in statement.regimes.values():

@@ -364,14 +364,14 @@ def test_theorem_1_is_attained_in_the_limit(p: str, ratio: float) -> None:
             assert verdict.ratio == pytest.approx(1 - (1 - 2 * x) ** 2 / 2, abs=1e-6)
 
 
-def test_the_proof_shows_the_kappa_that_is_spent_in_vain() -> None:
+def test_the_proof_shows_the_kappa_that_is_not_needed() -> None:
     """The other one is needed: far from clients of curvatures 1 and 1/10, 2 is not enough.
 
     alpha = (.99, .01) and p = (.01, .99), so that F bends nearly ten times as much as F_B.
     """
     for identifier in ("ca-fed/1", "ca-fed/3"):
         results = check_derivation(theorems.get(identifier).derivation)
-        (shorter,) = [one for one in results if "in vain" in one.step.text]
+        (shorter,) = [one for one in results if "not needed" in one.step.text]
         assert shorter.outcome is StepOutcome.FOLLOWS
     often, rarely, w = Fraction(99, 100), Fraction(1, 100), Fraction(1000)
     first, second = w**2 / 2, (w - 1) ** 2 / 20

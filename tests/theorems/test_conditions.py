@@ -27,28 +27,28 @@ CONDITIONS = {
         ("small client step", "local drift, (75), and (78)"): "eta_c <= 1/(16*L*K)",
         ("coupled step sizes", "Theorem 4"): "Eq(eta_c, 2*eta_s/K)",
         ("coupled step sizes", "Theorem 5"): "Eq(K*eta_c*mu/2, 2*L*eta_s*mu/(L + mu))",
-        ("few clients' rounds", "Theorem 4"): f"q <= 1/(1 + ({G_OF_4})/((1 - L*eta_s)*G_1))",
-        ("positive denominator in 'few clients' rounds'", "Theorem 4"): "(1 - L*eta_s)*G_1 > 0",
-        ("positive denominator in 'few clients' rounds'", "Theorem 5"): f"{D_OF_5} > 0",
-        ("few clients' rounds", "(54), in expectation"): (
+        ("few client rounds", "Theorem 4"): f"q <= 1/(1 + ({G_OF_4})/((1 - L*eta_s)*G_1))",
+        ("positive denominator in 'few client rounds'", "Theorem 4"): "(1 - L*eta_s)*G_1 > 0",
+        ("positive denominator in 'few client rounds'", "Theorem 5"): f"{D_OF_5} > 0",
+        ("few client rounds", "(54), in expectation"): (
             "4*q*sigma_G**2 <= (1 - q)*(1 - L*eta_s)*G_1 + q*(2/K**2 - 8*L*eta_s/K**2)*G_2"
         ),
-        ("few clients' rounds", "Theorem 5"): f"q <= 1/(1 + ({N_OF_5})/({D_OF_5}))",
-        ("few clients' rounds", "(81), from (78) and (80)"): (
+        ("few client rounds", "Theorem 5"): f"q <= 1/(1 + ({N_OF_5})/({D_OF_5}))",
+        ("few client rounds", "(81), from (78) and (80)"): (
             f"(16*q*etabar/mu**2*{GROWTH} - (1-q)*(1/(L*mu) - (L+mu)**2*etabar/(4*L**2*mu**2)))*G_3"
             " <= 4*q/mu*G_4"
         ),
-        ("few clients' rounds", "4 q sigma_G^2, (52)"): (
+        ("few client rounds", "4 q sigma_G^2, (52)"): (
             "q <= 1/sqrt(R)",
             "q <= 1/sqrt(m*K*R)",
         ),
-        ("few clients' rounds", "4 q sigma_G^2/mu^2, (78)"): "q <= log(R)/R",
+        ("few client rounds", "4 q sigma_G^2/mu^2, (78)"): "q <= log(R)/R",
         ("strongly convex clients", "Theorem 5"): "mu > 0",
         ("small server step", "Theorem 5"): "eta_s <= 2/(L + mu)",
         ("quiet server", "Corollary 1, constant 1"): "sigma_s**2 <= sigma**2/(m*K)",
         ("large enough step", "(85) and (1-x)^R"): "etabar >= log(R)/R",
         (
-            "steps not of a larger order",
+            "steps of no larger order",
             "the noise's terms in the bound, of the order of the steps",
         ): "etabar <= 10*log(R)/R",
         ("step size of the corollary", "Corollary 1"): "(eta_s*sqrt(R) - 1)**2 <= 1/10**18",
@@ -57,27 +57,27 @@ CONDITIONS = {
             "the earlier version, and 2 Delta_0/(R eta_s)",
         ): "(eta_s*sqrt(R/(m*K)) - 1)**2 <= 1/10**18",
         (
-            "a share of clients' rounds of the order of 1 - 1/(mK)",
+            "share of client rounds of order 1 - 1/(mK)",
             "Corollary 1, constant 1/2",
         ): "q >= (1 - 1/(m*K))/2",
         (
-            "few server's rounds",
+            "few server rounds",
             "Appendix A.1, R_s = O(R/(mK)), constant 1",
         ): "1 - q <= 1/(m*K)",
         (
-            "many rounds for so many steps",
+            "rounds in proportion to (mK)^3",
             "the third term of the bound, R >= (mK)^3 L^2",
         ): "m*K*L*eta_s <= 1",
         (
-            "enough server's rounds",
+            "enough server rounds",
             "Appendix A.1, on R_s/R_c",
         ): f"({G_OF_4.replace('eta_s**2', 'eta_s')})/((1 - L*eta_s)*G_1) <= (1 - q)/q",
-        ("positive denominator in 'enough server's rounds'", "Appendix A.1, on R_s/R_c"): (
+        ("positive denominator in 'enough server rounds'", "Appendix A.1, on R_s/R_c"): (
             "(1 - L*eta_s)*G_1 > 0",
             "q > 0",
         ),
         (
-            "few server's rounds",
+            "few server rounds",
             "Appendix A.1, on R_s/R_c, c = 1",
         ): "(1 - q)/q <= 1/(m*K*(1 - 1/(m*K)))",
         ("more than one step a round", "for a positive denominator"): "m*K > 1",
@@ -92,13 +92,13 @@ CONDITIONS = {
         ("strongly convex clients", "Assumption 4"): "mu > 0",
         ("initial model in W", "Section II"): "r_0 <= rho",
         ("steps that sum to infinity", "(11)"): "r <= 1",
-        ("squared steps, times ln(t), summable", "(11)"): "r > 1/2",
+        ("summable squared steps, times ln(t)", "(11)"): "r > 1/2",
         ("rounds beyond T_P", "Theorem 2"): "T >= T_P",
         ("small steps", "Lemma 2"): "eta_1 <= 1/(2*L*(E*Q + 1))",
         ("no server step size", "(20)"): "Eq(eta_s, 1)",
         ("steps that do not increase", "(e) of Lemma 3's proof"): ("r >= 0", "r_eta <= 0"),
         ("stationary start", "Lemma 2: E 1(k in A_t) = pi_k"): "Eq(tv_1, 0)",
-        ("local models stay in W, noise aside", "(7) at w_{t,j}^k"): "rho >= L/mu*r_opt",
+        ("local models stay in W, apart from noise", "(7) at w_{t,j}^k"): "rho >= L/mu*r_opt",
         ("no noise between local steps", "(7) at w_{t,j}^k"): "Eq((E - 1)*sigma, 0)",
         ("equal noise of all clients", "(27), sigma_k^2 in A_kk"): "Eq(sigma_min, sigma)",
         ("a unique minimiser", "(27), over A_kk"): "sigma_min > 0",
@@ -163,7 +163,7 @@ CONDITIONS = {
     "fedar": {
         ("a finite bound", "Assumption 7"): "nu < oo",
         (
-            "what is bounded by what, as in the paper (the text at hand lacks the formula)",
+            "the bound on inactivity is that of the paper (our copy of the text lacks the formula)",
             "Assumption 7",
         ): "nu <= nu_7",
         ("a schedule, not chance", "Assumption 7"): "Eq(r, 0)",
@@ -171,7 +171,7 @@ CONDITIONS = {
     },
     "pac": {
         (
-            "two concepts agree at a point and differ at another",
+            "two concepts agree at one point and differ at another",
             "'non-trivial', Theorem 1",
         ): "Eq(agree, 1)",
         ("one sample per client", "a client is then a sample"): "n <= 1",
@@ -194,16 +194,16 @@ CONDITIONS = {
         ("their offset gamma", "Theorem 1"): ("Eq(gamma_0, gamma)", "Eq(gamma_0, gamma + 1)"),
         ("averages after every E steps", "Section 2"): "Eq(t_1, E)",
         ("T divisible by E", "Section 3.2"): "Eq(rest, 0)",
-        ("averages of everybody by p", "Section 3.2"): "Eq(d_0, 1)",
+        ("averages over all clients with weights p", "Section 3.2"): "Eq(d_0, 1)",
         ("drawn by p, with replacement", "Assumption 5"): "Eq(d_I, 1)",
         ("drawn uniformly, without replacement", "Assumption 6"): "Eq(d_II, 1)",
         ("equal p", "Assumption 6"): "Eq(d_p, 0)",
         ("full batch", "Theorem 4"): "Eq(S, 0)",
         ("more than one local step", "Theorem 4"): "E > 1",
-        ("what pulls does not cancel", "Theorem 4: a constructed problem"): "v > 0",
+        ("the shift does not cancel to first order", "Theorem 4: a constructed problem"): "v > 0",
         ("small steps", "Theorem 4: small enough"): "eta <= 1/L",
         (
-            "first order before second",
+            "first order outweighs second order",
             "Theorem 4: small enough",
         ): "V*eta*(E - 2) <= 3*v/2",
     },
@@ -242,9 +242,9 @@ CONDITIONS = {
         ("small steps", "Theorem 1: small enough"): "eta*L*tau_max <= 1",
     },
     "fedawe": {
-        ("everybody is available at times", "Assumption 1"): "delta > 0",
+        ("every client is available at some time", "Assumption 1"): "delta > 0",
         ("smooth clients", "Assumption 2"): "L < oo",
-        ("clients not too unlike", "Assumption 4"): "beta < oo",
+        ("clients that do not differ too much", "Assumption 4"): "beta < oo",
         ("a small product of steps", "Lemma 3"): "eta_l*eta_g <= 9/(100*s*L)",
         ("small local steps", "Lemma 5"): "eta_l <= 1/(4*s*L)",
         ("a small product of steps", "(11)"): (

@@ -28,8 +28,8 @@ def test_theorem_5_marks_each_change_where_it_is() -> None:
     marks = {part: found.marks(part) for part in parts_of(found.corrected)}
     assert {part: mark for part, mark in marks.items() if mark} == brought_in
     assert [h.name for h in found.left_out] == [
-        "positive denominator in 'few clients' rounds'",
-        "few clients' rounds",
+        "positive denominator in 'few client rounds'",
+        "few client rounds",
     ]
     assert [change.kind for change in found.changes] == [
         "missing hypothesis",

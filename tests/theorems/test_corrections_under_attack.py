@@ -71,8 +71,8 @@ def test_every_reading_that_claims_to_be_true_is_attacked_or_says_why_not() -> N
 @pytest.mark.parametrize(
     ("key", "dropped"),
     [
-        (("sa-fl/4", "derived"), "few clients' rounds"),
-        (("sa-fl/5", "derived"), "few clients' rounds"),
+        (("sa-fl/4", "derived"), "few client rounds"),
+        (("sa-fl/5", "derived"), "few client rounds"),
         (("ca-fed/appendix-d", "derived"), "theta* not negative"),
         (("fedar/assumption-7", "derived"), "a bound that the schedule keeps"),
     ],
@@ -207,7 +207,7 @@ def test_the_upper_limit_on_steps_keeps_other_schedules_out() -> None:
     derived = theorems.get("sa-fl/corollary-2", "derived")
     (axis,) = derived.axes
     setting = derived.regimes["unbiased sampling, L = 20"].setting
-    limits = {"large enough step", "steps not of a larger order"}
+    limits = {"large enough step", "steps of no larger order"}
     assert {h.name for h in axis.hypotheses} == limits
     assert [one.under for one in axis.of_families] == [
         "constant steps",

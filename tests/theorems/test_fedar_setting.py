@@ -112,7 +112,7 @@ def test_axes_change_what_they_name_only() -> None:
 
 def test_the_text_says_what_is_not_known() -> None:
     text = explanation(theorems.get("fedar/1"))
-    assert "C: a constant that the text at hand does not have" in text
+    assert "C: a constant that our copy of the text lacks" in text
     assert "in T: E[f(w_T) - f*] = O(1/T)" in text
     direction = explanation(theorems.get("fedar/number-of-clients"))
     assert "in N: E[f(w_T) - f*] goes with N" in direction

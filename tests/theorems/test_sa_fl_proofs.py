@@ -180,7 +180,7 @@ def parts_of(step: Step) -> list[sp.Basic]:
 def test_the_last_step_ends_at_the_registered_bound(theorem) -> None:
     assert theorem.bound in parts_of(theorem.derivation.steps[-1])
     parts = [part for step in theorem.derivation.steps for part in parts_of(step)]
-    few = [h.condition for h in theorem.hypotheses if h.name == "few clients' rounds"]
+    few = [h.condition for h in theorem.hypotheses if h.name == "few client rounds"]
     assert bool(few) == (theorem.reading != "repaired")
     for condition in few:
         whole = [part for part in parts if part == condition.rhs]

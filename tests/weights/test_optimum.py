@@ -313,8 +313,8 @@ def test_the_bias_is_not_convex_in_q() -> None:
     [
         (
             {"availability": [0.5, 0.0]},
-            r"above 0 .*, as the bias of a client that never shows up "
-            r"is infinite, got 0 for client 1",
+            r"above 0 .*, because the bias of a client that never shows up is infinite, got 0 "
+            r"for client 1",
         ),
         ({"availability": [0.0, 0.5], "bias": 0.0}, r"above 0 and at most 1, got 0 for client 0"),
         ({"availability": [0.5, 1.5]}, r"availability must be above 0 and at most 1, got 1\.5"),

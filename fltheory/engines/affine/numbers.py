@@ -13,10 +13,10 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from fractions import Fraction
 from threading import RLock
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import sympy as sp
@@ -31,6 +31,7 @@ Entries: TypeAlias = NDArray[Any]
 
 
 _PRECISION = RLock()
+_DIGITS, _ODD, _LOST = 2**52 - 1, -0x61C8864680B583EB, 57
 
 
 class InexactRoundError(ValueError):
@@ -329,8 +330,20 @@ def identity_of(value: Any) -> Any:
     return value
 
 
+class _AsMade:
+    """Numbers that stay what an operation has made, or decided."""
+
+    def made(self, values: Entries) -> Entries:
+        """Return what an operation has made."""
+        return values
+
+    def decided(self, answers: Entries) -> Entries:
+        """Return what numbers have decided: comparisons, orders, whole parts."""
+        return answers
+
+
 @dataclass(frozen=True)
-class Float64:
+class Float64(_AsMade):
     """Floats as they are."""
 
     name: str = "float64"
@@ -340,17 +353,48 @@ class Float64:
         """Return the float."""
         return as_float(value)
 
-    def parameter(self, value: Any) -> float:
-        """Return the float."""
-        return as_float(value)
+    def parameter(self, value: Any) -> Any:
+        """Return the float; one of another precision is kept."""
+        return value if isinstance(value, float | np.floating) else as_float(value)
 
     def root(self, value: Any) -> Any:
         """Return the square root."""
         return math.sqrt(value)
 
 
+@dataclass(frozen=True, eq=False)
+class Shaken(Float64):
+    """Floats that are all a little off, in proportion to their size, as rounding leaves them.
+
+    Equal numbers are equally off, so that what cancels still does; whole numbers are exact.
+    """
+
+    seed: int = 0
+    share: float = 1.0
+    decisions: list[bytes] = field(default_factory=list)
+    largest: ClassVar[float] = 2.0**-46
+
+    def parameter(self, value: Any) -> float:
+        """Return a float near the float."""
+        return float(self.made(np.array(as_float(value))))
+
+    def made(self, values: Entries) -> Entries:
+        """Return what an operation has made, off by at most a share of ``largest``."""
+        # High bits of a product with an odd number depend on all digits: neighbours differ.
+        bits = values.view(np.int64)
+        with np.errstate(all="ignore"):
+            mixed = ((bits & _DIGITS) ^ self.seed) * _ODD
+            off = (self.share * (mixed >> _LOST)).astype(np.int64)
+            return np.where(values == np.rint(values), values, (bits + off).view(np.float64))
+
+    def decided(self, answers: Entries) -> Entries:
+        """Return what numbers have decided, and remember it."""
+        self.decisions.append(np.asarray(answers).tobytes())
+        return answers
+
+
 @dataclass(frozen=True)
-class Rational:
+class Rational(_AsMade):
     """Fractions, as FLINT's ``fmpq``."""
 
     name: str = "rational"
@@ -382,7 +426,7 @@ class Rational:
 
 
 @dataclass(frozen=True)
-class Balls:
+class Balls(_AsMade):
     """Balls with midpoints of so many bits, as Arb's ``arb``."""
 
     bits: int
@@ -461,11 +505,13 @@ def with_parameters(thing: Any, arithmetic: Arithmetic) -> Any:
     numbers of the arithmetic; whole numbers, names and functions stay as they are. Checks of
     arguments are not run again: the values are the same.
     """
-    if isinstance(thing, float | np.floating | ExactNumber) and not arithmetic.exact:
-        return as_float(thing) if isinstance(thing, ExactNumber) else thing
+    if isinstance(thing, ExactNumber) and not arithmetic.exact:
+        return arithmetic.parameter(thing)
     if isinstance(thing, float | np.floating | Fraction):
         return arithmetic.parameter(thing) if math.isfinite(thing) else thing
-    if isinstance(thing, np.ndarray) and thing.dtype.kind in ("fO" if arithmetic.exact else "O"):
+    if isinstance(thing, np.ndarray) and thing.dtype.kind in (
+        "O" if arithmetic is FLOAT64 else "fO"
+    ):
         made = np.empty(thing.shape, dtype=object if arithmetic.exact else np.float64)
         for index, item in np.ndenumerate(thing):
             made[index] = with_parameters(item, arithmetic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypedDict, Unpack
 
@@ -59,6 +59,15 @@ class RandomAffineMap:
     noise_error: float = 0.0
     rows: CorrelatedRows | None = None
     sums: tuple[ClientSum, ...] = ()
+
+    def losing(self, slope: float, offset: float, noise: float) -> RandomAffineMap:
+        """Return the law with its errors multiplied."""
+        return replace(
+            self,
+            slope_error=slope * self.slope_error,
+            offset_error=offset * self.offset_error,
+            noise_error=noise * self.noise_error,
+        )
 
     @property
     def parts(self) -> tuple[Deviations, ...]:

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from fltheory import validation
+from fltheory.algorithms import FedAU
+from fltheory.algorithms.contract import State
 from fltheory.engines.affine.numbers import Entries, raw_number
 from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
@@ -183,7 +185,7 @@ def _added(*parts: tuple[float, _Row, int]) -> _Row:
 
 
 def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
-    """Return omega_t, t = 0 .. rounds, along a record of who took part: Algorithm 2 itself.
+    """Return omega_t, t = 0 .. rounds, along a record of who took part, as FedAU itself counts.
 
     Parameters
     ----------
@@ -197,15 +199,13 @@ def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
     -------
     array, (N, rounds + 1)
     """
-    weights = np.stack([ones] * (len(masks) + 1), axis=1)
-    intervals, lasted = 0 * ones, 0 * ones
-    for t, mask in enumerate(masks):
-        lasted = lasted + 1
-        ends = mask | np.asarray(lasted == longest, dtype=bool)
-        mean = (intervals * weights[:, t] + lasted) / (intervals + 1)
-        weights[:, t + 1] = np.where(ends, mean, weights[:, t])
-        intervals, lasted = intervals + ends, np.where(ends, 0 * ones, lasted)
-    return weights
+    fedau = FedAU(client_lr=1.0, local_steps=1, cutoff=longest)
+    counts: State = {"omega": ones, **dict.fromkeys(("intervals", "ended", "lasted"), 0 * ones)}
+    weights = [ones]
+    for mask in masks:
+        counts = fedau.counted(counts, mask)
+        weights.append(counts["omega"])
+    return np.stack(weights, axis=1)
 
 
 def cyclic_weights(cycles: Participation, cutoff: float, rounds: int) -> FloatArray:

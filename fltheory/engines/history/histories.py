@@ -274,8 +274,8 @@ def check_ranges(ranges: Mapping[str, tuple[int, int]], known: Mapping[str, Any]
     for name, (least, most) in ranges.items():
         if name in known and not all(least <= one <= most for one in _ends(known[name])):
             raise NotAffineError(
-                f"the state's {name!r} must stay between {least} and {most} for exact moments, as "
-                "its type cannot hold others: use engines.monte_carlo"
+                f"the state's {name!r} must stay between {least} and {most} for exact moments, "
+                "because its type cannot hold others: use engines.monte_carlo"
             )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from fltheory.algorithms.contract import Algorithm, State, in_round
 from fltheory.content import kept
 from fltheory.engines.affine.numbers import FLOAT64
-from fltheory.engines.affine.probe import reading_errors
+from fltheory.engines.affine.probe import CLIENTS_AS_ONE, reading_errors
 from fltheory.engines.affine.state_layout import balanced_units
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
 from fltheory.engines.affine.symbolic.forms import NotAffineError
@@ -45,7 +45,6 @@ _NUMBERS_AT_ONCE = 1 << 22
 _NUMBERS_AHEAD = 1 << 19
 _MOST_ROUNDS_AHEAD = 512
 _MOST_IMAGES = 7
-_CLIENTS_AS_ONE = 64
 
 
 class AffineRounds(Rounds):
@@ -68,7 +67,8 @@ class AffineRounds(Rounds):
         self._balanced: dict[tuple[str, ...], FloatArray] = {}
         self._images: dict[int, tuple[Algorithm, dict[RoundKey, Image]]] = {}
         self._ahead = 1
-        self._replicas_alike = not guarded(setting).apart
+        found = guarded(setting)
+        self._replicas_alike, self._losses = not found.apart, found.losses
         self._unused: set[RoundKey] = set()
 
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
@@ -228,10 +228,11 @@ class AffineRounds(Rounds):
         names = (*random, *made.widened)
         known = {name: array for name, array in made.known.items() if name not in names}
         # A set's own map is read as in `Probe`, which goes over sets of few clients only.
-        several = max(1.0, self._problem.n_clients / _CLIENTS_AS_ONE)
+        several = max(1.0, self._problem.n_clients / CLIENTS_AS_ONE)
         errors = reading_errors(
             maps[:, :n, :n], maps[:, :n, n], origin / units, self._numbers, several
         )
+        errors *= self._losses
         return Image(names, known, maps, inverse * made.noises * inverse.T, errors)
 
 

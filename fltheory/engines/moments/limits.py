@@ -14,7 +14,7 @@ from fltheory.algorithms.contract import Schedule
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.affine.state_layout import StateLayout
-from fltheory.engines.guard import guard_affine
+from fltheory.engines.guard import guard_affine, guarded
 from fltheory.engines.moments.moment_map import MomentMap, packed, parted, traces_of
 from fltheory.engines.moments.moment_recursion import affine_problem, moment_map, participants_of
 from fltheory.engines.observables import standard_forms
@@ -110,7 +110,7 @@ def stationary(setting: Setting) -> StationaryLimit:
             "record played from a given round: leave out its start, or follow engines.exact"
         )
     try:
-        step = moment_map(algorithm, problem, who, layout)
+        step = moment_map(algorithm, problem, who, layout, guarded(setting).losses)
     except RoundOverflowError:
         return _no_limit(problem.dim)
     found = _fixed_point(_Equations(step), who.limit)

@@ -21,10 +21,11 @@ from fltheory.engines.affine.probe import (
 )
 from fltheory.engines.affine.probing import MOST_SETS, Outcomes, random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
+from fltheory.engines.affine.shaken import NO_MORE, Losses
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_trajectory
-from fltheory.engines.guard import guard_affine
+from fltheory.engines.guard import guard_affine, guarded
 from fltheory.engines.moments.moment_map import (
     ONE_STATE,
     MomentMap,
@@ -126,8 +127,10 @@ def _followed(
     forms = {name: layout.form(form) for name, form in plain.items()}
     forms |= {item.name: who.form(item, problem, layout) for item in observe}
 
+    found = guarded(setting)
+
     def step_of(algorithm: Algorithm) -> MomentMap:
-        return moment_map(algorithm, problem, who, layout)
+        return moment_map(algorithm, problem, who, layout, found.losses)
 
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)
@@ -275,14 +278,15 @@ def moment_map(
     problem: QuadraticProblem,
     who: Participants,
     layout: StateLayout,
+    losses: Losses = NO_MORE,
 ) -> MomentMap:
-    """Return one round's map of the moments of the state's offset."""
+    """Return one round's map of the moments of the state's offset, its errors times losses."""
     laws = [
         (p, who.law(layout.function(algorithm, branch), problem, layout.origin))
         for branch, p in algorithm.branches
         if p > 0
     ]
-    return MomentMap(mixture(laws), who.states)
+    return MomentMap(mixture(laws).losing(*losses), who.states)
 
 
 # --- following the moments -----------------------------------------------------------------------

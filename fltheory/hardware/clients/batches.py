@@ -70,7 +70,9 @@ class Pools:
         places = [np.asarray(part, dtype=np.int64).reshape(-1) for part in parts]
         for client, part in enumerate(places):
             if part.size == 0:
-                raise ValueError(f"parts must give every client samples, got none for {client}")
+                raise ValueError(
+                    f"parts must give every client at least one sample, got none for {client}"
+                )
             if part.min() < 0 or part.max() >= n_samples:
                 raise ValueError(
                     f"parts must hold indices of samples, 0 to {n_samples - 1}, got "

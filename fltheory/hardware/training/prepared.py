@@ -216,8 +216,8 @@ def _kept(parts: Partition, used: NDArray[np.bool_]) -> Partition:
     for client, part in enumerate(kept):
         if not part.size:
             raise ValueError(
-                f"partition must leave every client images, got none for client {client} where "
-                f"{used.sum()} of {used.size} training images are in use"
+                "partition must give every client at least one image, got none for client "
+                f"{client} where {used.sum()} of {used.size} training images are in use"
             )
     return kept
 

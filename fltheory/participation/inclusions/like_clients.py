@@ -135,21 +135,20 @@ class LikeClients(ReadOnlyArrays):
 
         ``values`` is (N,), one for each number of others.
         """
-        after, before, found = self._after(values), _NOBODY, []
-        for place, (whole, less_one, _) in enumerate(self._left_out):
-            found.append(after[place].mean(before.plus(less_one)))
-            before = before.plus(whole)
-        return np.array(found)
+        return self._without(values, 1)
 
     def without_two_alike(self, values: FloatArray) -> FloatArray:
         """Return ``E values[number of others there]`` (G,) for two clients of the same group.
 
         ``values`` is (N - 1,). For a group of one the entry means nothing.
         """
+        return self._without(values, 2)
+
+    def _without(self, values: FloatArray, count: int) -> FloatArray:
         after, before, found = self._after(values), _NOBODY, []
-        for place, (whole, _, less_two) in enumerate(self._left_out):
-            found.append(after[place].mean(before.plus(less_two)))
-            before = before.plus(whole)
+        for place, left_out in enumerate(self._left_out):
+            found.append(after[place].mean(before.plus(left_out[count])))
+            before = before.plus(left_out[0])
         return np.array(found)
 
     def without_two(self, values: FloatArray) -> FloatArray:

@@ -44,7 +44,7 @@ def training_table(measured: Measured) -> Table:
 
 
 def _meaning(cell: ExperimentCell) -> str:
-    where = "" if cell.rounds is None else f", of {len(cell.rounds)} rounds alone"
+    where = "" if cell.rounds is None else f", over only {len(cell.rounds)} of the rounds"
     return _MEANINGS[cell.figure] + where
 
 
@@ -52,21 +52,20 @@ def training_summary(measured: Measured) -> str:
     """Return in a line what the figures are, and how far from the paper's."""
     experiment = measured.experiment
     meanings = dict.fromkeys(_meaning(cell) for _, row in experiment.rows for cell in row)
-    what = "; ".join(meanings)
+    what = "Every cell has" if len(meanings) == 1 else "The cells have"
+    what += f" the {'; the '.join(meanings)}"
     seeds = ", ".join(map(str, experiment.seeds))
     gaps = _gaps(measured)
     far = ""
     if gaps.size:
         far = (
-            f" Ours less the paper's: {gaps.mean():+.2f} on average, from {gaps.min():+.2f} to "
-            f"{gaps.max():+.2f}."
+            f" Our values minus the paper's are {gaps.mean():+.2f} on average, and between "
+            f"{gaps.min():+.2f} and {gaps.max():+.2f}."
         )
     beside = ""
     if any(cell.paper for _, row in experiment.rows for cell in row):
-        beside = ", the paper's in brackets"
-    return (
-        f"{what[0].upper()}{what[1:]}; mean ± standard deviation over seeds {seeds}{beside}.{far}"
-    )
+        beside = ", with the paper's value in brackets"
+    return f"{what}, as mean ± standard deviation over seeds {seeds}{beside}.{far}"
 
 
 def training_page(measured: Sequence[Measured], command: str) -> str:
@@ -96,7 +95,7 @@ def _section(measured: Measured) -> Iterator[str]:
     for figure in _SHOWN_BESIDE:
         if figure != experiment.figure:
             yield ""
-            yield f"The same runs, {_MEANINGS[figure]}:"
+            yield f"For the same runs, the {_MEANINGS[figure]}:"
             yield ""
             yield from _markdown(measured, figure)
 

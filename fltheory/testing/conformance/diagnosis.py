@@ -25,8 +25,8 @@ from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.slips.table import TELLING_OPTIONS, apart, played, slips_of
 from fltheory.validation import FloatArray
 
-ALIKE = "just as well, as it gives the same models: "
-ELSEWHERE = ", but not in empty rounds or where a client has no data"
+ALIKE = "equally possible, because it gives the same models: "
+ELSEWHERE = ", but not in empty rounds or if a client has no data"
 _MOST = 3
 _KINDS = (
     case_maker.uneven,
@@ -267,11 +267,11 @@ def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
     slack = 10 * bench.rtol
     if np.ptp(ratios) <= slack and 0 < ratios[0, 0] < 1 - slack:
         yield (
-            "where all gradients are 0, a round multiplies the model by "
-            f"{ratios[0, 0]:.6g}: weight decay, or something else that pulls to 0"
+            f"if all gradients are 0, a round multiplies the model by {ratios[0, 0]:.6g}: weight "
+            "decay, or something else that pulls to 0"
         )
     else:
-        yield "the model moves where all gradients are 0: something other than gradients moves it"
+        yield "the model moves even if all gradients are 0: something other than gradients moves it"
 
 
 def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
@@ -463,7 +463,7 @@ def _too_far(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
     if found := _border(right, 1, _AWAY):
         yield (
-            f"models are right where a client is away for {found[0]} rounds, and wrong where it is "
+            f"models are right if a client is away for {found[0]} rounds, and wrong if it is "
             f"away for {found[1]}: an age, a weight or the waiting time is capped"
         )
 

@@ -442,7 +442,7 @@ _LAWS = (
     ConformanceLaw("equal-sizes", "with the same amount of data everywhere", _equal_sizes),
     ConformanceLaw(
         "unequal-sizes",
-        "data sizes count as the paper says, and not at all where it takes plain means",
+        "data sizes count as the paper says, and not at all if it takes plain means",
         _unequal_sizes,
     ),
     ConformanceLaw(

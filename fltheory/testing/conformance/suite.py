@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 RTOL = 1e-9
 _FINEST = 1e-14
 _TOLERANCES = (
-    "from 1e-14, below which rounding alone tells right implementations apart, to 0.01, above "
-    "which faults pass"
+    "from 1e-14 (below it even correct implementations differ, by rounding) to 0.01 (above it "
+    "faults go unnoticed)"
 )
 
 

@@ -24,7 +24,7 @@ from fltheory.content import cached_by_content
 from fltheory.decimals import as_fraction
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work
-from fltheory.engines.enclosure.exact_setting import exact_numbers
+from fltheory.engines.enclosure.exact_setting import exact_numbers, widened
 from fltheory.evidence.enclosed_check import AFFORDABLE
 from fltheory.exact_or_float import is_exact, largest, number, root
 from fltheory.participation import Bernoulli, VaryingBernoulli
@@ -32,9 +32,6 @@ from fltheory.participation.process import process_of
 from fltheory.problems import QuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-
-_FRACTIONS_KEPT = 6
-"""Steps after which fractions become balls: their digits grow with every step."""
 
 
 def local_sgd(setting: Setting) -> LocalSgd:
@@ -69,6 +66,12 @@ def local_sgd(setting: Setting) -> LocalSgd:
     return method
 
 
+def first_average(setting: Setting) -> int:
+    """Return the steps before the first average."""
+    method = local_sgd(setting)
+    return method.local_steps if method.first_average is None else method.first_average
+
+
 def clients_in_the_plane(
     condition: float, spread: float, sigma: float, *, p: Any = None
 ) -> QuadraticProblem:
@@ -81,13 +84,6 @@ def clients_in_the_plane(
         sigma=sigma,
         target_weights=p,
     )
-
-
-def widened(moment: Any, step: int) -> Any:
-    """Return fractions as balls after the first steps; floats as they are."""
-    if not is_exact(moment) or step <= _FRACTIONS_KEPT:
-        return moment
-    return np.vectorize(lambda value: value.widened(), otypes=[object])(moment)
 
 
 def check_affordable(start: Any, steps: int, n_clients: int) -> None:
@@ -111,7 +107,7 @@ class QuadraticModels(ReadOnlyArrays):
     def _hessians(self) -> Any:
         """(N, d, d)."""
         problem: Any = self.setting.problem
-        return np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
+        return problem.client_hessians
 
     @cached_property
     def _pulls(self) -> Any:
@@ -253,13 +249,6 @@ def gap_of_minima(setting: Setting) -> Any:
     """``F* - sum_k p_k F_k*``: Gamma of Li et al.; quadratic clients have ``F_k* = 0``."""
     problem: Any = setting.problem
     return number(problem.F_star - problem.alpha @ problem.client_minima)
-
-
-def gradients_at_optimum(setting: Setting) -> Any:
-    """``1/M sum_m ||grad f_m(x*)||^2``."""
-    problem: Any = setting.problem
-    gradients: FloatArray = problem.gradients_at_optimum
-    return number((gradients * gradients).sum(axis=1).mean())
 
 
 # ------------------------------------------------------------ clients that wait

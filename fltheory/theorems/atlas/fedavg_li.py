@@ -45,17 +45,13 @@ from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import (
     client_models,
     clients_in_the_plane,
+    first_average,
     gap_of_minima,
     local_sgd,
     weighted_noise,
 )
 
 PAPER = "Li et al. (ICLR 2020)"
-
-
-def _first_average(setting: Setting) -> int:
-    method = local_sgd(setting)
-    return method.local_steps if method.first_average is None else method.first_average
 
 
 def _is_mean_of_all(setting: Setting) -> int:
@@ -126,23 +122,32 @@ mu = symbol("mu", "strong convexity of every client", CURVATURE, "mu", positive=
 kappa = symbol("kappa", "L/mu", PURE, positive=True)
 gamma = symbol("gamma", "max(8 kappa, E)", PURE, positive=True)
 N = symbol("N", "clients", PURE, "n_clients", positive=True, integer=True)
-K = symbol("K", "clients drawn for an average", PURE, _draws, positive=True, integer=True)
+K = symbol("K", "number of clients drawn for an average", PURE, _draws, positive=True, integer=True)
 E = symbol(
-    "E", "local_steps between two averages", PURE, "local_steps", positive=True, integer=True
+    "E",
+    "local_steps, the number of steps between two averages",
+    PURE,
+    "local_steps",
+    positive=True,
+    integer=True,
 )
 T = symbol("T", "steps of SGD", PURE, "rounds", positive=True, integer=True)
-T_1 = symbol("T", "steps of SGD, counted from w_1", PURE, "rounds + 1", positive=True, integer=True)
+T_1 = symbol(
+    "T", "number of SGD steps, counted from w_1", PURE, "rounds + 1", positive=True, integer=True
+)
 rest = symbol("rest", "what T/E leaves", PURE, "rounds % local_steps", nonnegative=True)
-first = symbol("t_1", "steps before the first average", PURE, _first_average, positive=True)
+first = symbol(
+    "t_1", "number of steps before the first average", PURE, first_average, positive=True
+)
 S = symbol("S", "sum_k p_k^2 sigma_k^2", GRADIENT**2, weighted_noise, nonnegative=True)
 Gamma = symbol("Gamma", "F* - sum_k p_k F_k*", LOSS, gap_of_minima, nonnegative=True)
 _GRADIENTS = "root of the largest E||grad F_k(w_t^k, xi)||^2 over all k and t = {} .. T-1"
 G = symbol("G", _GRADIENTS.format(1), GRADIENT, _largest_gradient_from(1), nonnegative=True)
 G_0 = symbol("G", _GRADIENTS.format(0), GRADIENT, _largest_gradient_from(0), nonnegative=True)
 D_1 = symbol("D_1", "root of E||w_1 - w*||^2", LENGTH, _distance_of_w_1, nonnegative=True)
-_AT_START = "||w_1 - w*||, the initial model being w_1"
+_AT_START = "||w_1 - w*||, where w_1 is the initial model"
 D_0 = symbol("D_1", _AT_START, LENGTH, "sqrt(squared_distance)", nonnegative=True)
-B = symbol("B", "noise, heterogeneity and drift", GRADIENT**2, nonnegative=True)
+B = symbol("B", "terms of noise, heterogeneity and drift", GRADIENT**2, nonnegative=True)
 C = symbol("C", "what drawing adds", GRADIENT**2, nonnegative=True)
 scale = symbol("beta", "eta_t = beta/(gamma_0 + t)", STEP, _step_scale, positive=True)
 offset = symbol(
@@ -150,7 +155,7 @@ offset = symbol(
 )
 of_all = symbol(
     "d_0",
-    "1 if averages are sum_k p_k w_k over everybody, else 0",
+    "1 if averages are sum_k p_k w_k over all clients, else 0",
     PURE,
     _is_mean_of_all,
     real=True,
@@ -187,7 +192,7 @@ _STEPS = (
     Hypothesis("averages after every E steps", sp.Eq(first, E), "Section 2"),
     Hypothesis("T divisible by E", sp.Eq(rest, 0), "Section 3.2"),
 )
-EVERYBODY = Hypothesis("averages of everybody by p", sp.Eq(of_all, 1), "Section 3.2")
+EVERYBODY = Hypothesis("averages over all clients with weights p", sp.Eq(of_all, 1), "Section 3.2")
 _BY_P = Hypothesis("drawn by p, with replacement", sp.Eq(by_p, 1), "Assumption 5")
 _EVENLY = Hypothesis("drawn uniformly, without replacement", sp.Eq(evenly, 1), "Assumption 6")
 _EVEN = Hypothesis("equal p", sp.Eq(uneven, 0), "Assumption 6")
@@ -262,7 +267,7 @@ def _regimes(make: Callable[..., Setting]) -> dict[str, Regime]:
         "many local steps": Regime(
             "E = 40 beyond 8 kappa", partial(make, local_steps=40, averages=1)
         ),
-        "equal clients": Regime("nobody's optimum is apart", partial(make, spread=0.0)),
+        "equal clients": Regime("all clients have the same optimum", partial(make, spread=0.0)),
         "started at the optimum": Regime("w_0 = w*", partial(make, start=0.0)),
         "step sizes twice as long": Regime("eta_t = 4/(mu (gamma + t))", partial(make, step=2.0)),
     }
@@ -276,7 +281,7 @@ def _family(make: Callable[..., Setting], *, drawn: bool) -> Family:
             Parameter("condition", 1, 100, 4, "kappa, with L = 1"),
             Parameter("averages", 1, 10, 4, "T/E", whole=True),
             Parameter("local_steps", 1, 20, 5, "E", whole=True),
-            Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+            Parameter("spread", 0.01, 100, 1, "distance between the clients' optima"),
             Parameter("sigma", 0, 10, 0, "noise of the gradients", logarithmic=False),
             Parameter("start", 0.01, 100, 1, "||w_0 - w*||"),
             *draws,
@@ -285,13 +290,14 @@ def _family(make: Callable[..., Setting], *, drawn: bool) -> Family:
 
 
 _LETTER = (
-    "To the letter: w_0 is the initial model, step t has eta_t, averages come at multiples of E, "
-    "and (4) has w_1, the model after one step. Assumption 4 asks from t = 1 on."
+    "Checked to the letter: w_0 is the initial model, step t has step size eta_t, averages are "
+    "taken at multiples of E, and (4) has w_1, the model after one step. Assumption 4 applies "
+    "from t = 1 on."
 )
 
 THEOREM_1 = Theorem(
     id="fedavg-li/1",
-    title="FedAvg with everybody and falling steps: the excess loss after T steps",
+    title="FedAvg with all clients and falling steps: the excess loss after T steps",
     source=f"{PAPER}, Theorem 1",
     quantity=BoundedQuantity(
         "excess_loss",
@@ -335,7 +341,8 @@ THEOREM_2 = replace(
 THEOREM_3 = replace(
     THEOREM_2,
     id="fedavg-li/3",
-    title="FedAvg over K clients drawn uniformly, none twice: the excess loss after T steps",
+    title="FedAvg over K clients drawn uniformly without replacement: the excess loss after T "
+    "steps",
     source=f"{PAPER}, Theorem 3",
     hypotheses=(*_STEPS, _EVENLY, _EVEN),
     definitions={
@@ -372,27 +379,24 @@ def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) ->
         family=_family(from_w_1, drawn=drawn),
         own_run=replace(run, make=partial(run.make, from_w_1=True)),
         note=(
-            "The run begins with w_1 and eta_1, as (4) and Assumption 4 suggest; averages come "
-            "after every E steps from there, so that the last steps may be without one."
+            "The run begins with w_1 and eta_1, as (4) and Assumption 4 suggest. From there, "
+            "averages are taken after every E steps, so the last steps may not be followed by one."
         ),
     )
-
-
-def _squared_distance(setting: Setting) -> tuple[Any, float]:
-    offset_of = setting.x0 - setting.problem.x_star
-    return number((offset_of * offset_of).sum()), 0.0
 
 
 DISTANCE = PointClaim(
     id="fedavg-li/distance",
     title="The initial distance is at most 2G/mu",
     source=f"{PAPER}, Section 3.4, above (7)",
-    quantity=PointQuantity(_squared_distance, "||w_0 - w*||^2", LENGTH**2),
+    quantity=PointQuantity(
+        lambda setting: (value_in("squared_distance", setting), 0.0), "||w_0 - w*||^2", LENGTH**2
+    ),
     bound=as_printed(lambda: 4 / mu**2 * Q),
     hypotheses=(_STEPS[1],),
     regimes=_regimes(_everybody),
     family=_family(_everybody, drawn=False),
-    note="With G from Assumption 4 at t = 0: the least G that it allows there.",
+    note="This reading takes G from Assumption 4 at t = 0, the smallest G that it allows there.",
     kind=StatementKind.REMARK,
 )
 
@@ -416,22 +420,22 @@ SCALED_GRADIENTS = PointClaim(
         "unequal weights": Regime("p = (1/2, 1/4, 1/8, 1/8), nu = 2", _by_p),
         "equal weights": Regime("nu = 1", _everybody),
         "noise": Regime("sigma = 1", partial(_by_p, sigma=1.0)),
-        "equal clients": Regime("nobody's optimum is apart", partial(_by_p, spread=0.0)),
+        "equal clients": Regime("all clients have the same optimum", partial(_by_p, spread=0.0)),
         "far away": Regime(
             "||w_0 - w*|| = 100, sigma = 1", partial(_by_p, start=100.0, sigma=1.0, averages=20)
         ),
     },
     family=_family(_by_p, drawn=False),
     note=(
-        "The text replaces G by sqrt(nu) G, and sigma_k by sqrt(nu) sigma, for F~_k = N p_k F_k, "
-        "which Theorem 3 is applied to. Assumption 4 then requires E||grad F~_k||^2 <= nu G^2, "
-        "here at w_0. G is the least that Assumption 4 allows there."
+        "The text applies Theorem 3 to F~_k = N p_k F_k, with sqrt(nu) G in place of G and "
+        "sqrt(nu) sigma in place of sigma_k. Assumption 4 then requires E||grad F~_k||^2 <= nu "
+        "G^2, which is checked at w_0. G is the smallest value that Assumption 4 allows there."
     ),
     kind=StatementKind.REMARK,
     refutations=(
         Refutation(
-            "A gradient of N p_k F_k is N p_k <= nu times as long as that of F_k, so its square "
-            "is up to nu^2 times as large, not nu times.",
+            "The gradient of N p_k F_k is N p_k <= nu times that of F_k, so its square is up to "
+            "nu^2 times as large, not nu times.",
             Weight.MISPRINT,
             "nu G and nu sigma in place of sqrt(nu) G and sqrt(nu) sigma",
             "derived",
@@ -447,7 +451,7 @@ SCALED_GRADIENTS_DERIVED = replace(
     reading="derived",
     bound=as_printed(lambda: nu**2 * Q),
     refutations=(),
-    note="With nu G in place of sqrt(nu) G: ||N p_k g|| <= nu ||g||.",
+    note="This reading has nu G in place of sqrt(nu) G, because ||N p_k g|| <= nu ||g||.",
 )
 
 
@@ -507,7 +511,7 @@ def _limit_distance(setting: Setting) -> Any:
     """Return ``||w~* - w*||``; P_k - E I is summed, as ``sum_k p_k grad F_k(w*)`` is zero."""
     problem: Any = setting.problem
     lr, one = _step(setting), np.eye(problem.dim, dtype=int)
-    hessians = np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
+    hessians = problem.client_hessians
     power = excess = hessians * 0
     for _ in range(1, local_sgd(setting).local_steps):
         power = power - lr * np.matmul(hessians, power + one)
@@ -547,14 +551,14 @@ eta = symbol("eta", "the step size", STEP, _step, positive=True)
 n = symbol("n", "by how much the step size is divided", PURE, positive=True, integer=True)
 v = symbol(
     "v",
-    "||sum_k p_k H_k grad F_k(w*)||, what pulls in the first order of eta",
+    "||sum_k p_k H_k grad F_k(w*)||, which determines the shift of the limit to first order in eta",
     CURVATURE * GRADIENT,
     _first_order,
     nonnegative=True,
 )
 V = symbol(
     "V",
-    "sum_k p_k ||H_k^2 grad F_k(w*)||, what pulls in the second order",
+    "sum_k p_k ||H_k^2 grad F_k(w*)||, which bounds the shift to second order",
     CURVATURE**2 * GRADIENT,
     _second_order,
     nonnegative=True,
@@ -592,10 +596,12 @@ _HYPOTHESES = (
     Hypothesis("full batch", sp.Eq(S, 0), "Theorem 4"),
     Hypothesis("more than one local step", sp.Gt(E, 1), "Theorem 4"),
     EVERYBODY,
-    Hypothesis("what pulls does not cancel", sp.Gt(v, 0), "Theorem 4: a constructed problem"),
+    Hypothesis(
+        "the shift does not cancel to first order", sp.Gt(v, 0), "Theorem 4: a constructed problem"
+    ),
     Hypothesis("small steps", as_printed(lambda: sp.Le(eta, 1 / L)), _SMALL),
     Hypothesis(
-        "first order before second",
+        "first order outweighs second order",
         as_printed(lambda: sp.Le(eta * (E - 2) * V, sp.Rational(3, 2) * v)),
         _SMALL,
     ),
@@ -616,7 +622,9 @@ _REGIMES = {
         "p_1 = 0.9, eta = 1/(50 L)", partial(setting_at, first_weight=0.9, step=0.02)
     ),
     "one local step": Regime("E = 1: gradient descent", partial(setting_at, local_steps=1)),
-    "equal curvatures": Regime("kappa = 1: no pull", partial(setting_at, condition=1.0)),
+    "equal curvatures": Regime(
+        "kappa = 1, so that the limit does not shift", partial(setting_at, condition=1.0)
+    ),
     "noisy gradients": Regime("sigma = 1", partial(setting_at, sigma=1.0)),
     "steps too long": Regime("eta = 1/(20 L)", partial(setting_at, step=0.05)),
 }
@@ -625,8 +633,8 @@ _REGIMES = {
 _LAST_STEP = Derivation(
     (
         Step(
-            "two orders of eta",
-            "half of the first order is left",
+            "two orders in eta",
+            "half of the first-order term remains",
             Implied(
                 given=(
                     sp.Le(
@@ -651,7 +659,7 @@ _LAST_STEP = Derivation(
 EXPLICIT = PointClaim(
     id="fedavg-li/4",
     reading="with constants",
-    title="With constant steps FedAvg ends elsewhere, at least so far",
+    title="With constant steps FedAvg does not reach w*: a lower bound on the distance",
     source=f"{PAPER}, Theorem 4",
     quantity=PointQuantity(_pulled, "(E-1) eta v", GRADIENT),
     bound=as_printed(lambda: 4 * L * D),
@@ -662,23 +670,23 @@ EXPLICIT = PointClaim(
         (
             Parameter("condition", 1.01, 1000, 4, "kappa, with L = 1"),
             Parameter("local_steps", 2, 50, 5, "E", whole=True),
-            Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+            Parameter("spread", 0.01, 100, 1, "distance between the clients' optima"),
             Parameter("first_weight", 0.01, 0.99, 0.25, "p_1", logarithmic=False),
-            Parameter("share", 0.001, 0.99, 0.99, "eta over the longest that is small enough"),
+            Parameter("share", 0.001, 0.99, 0.99, "eta over the largest that is small enough"),
         ),
     ),
     derivation=_LAST_STEP,
     note=(
-        "Constants of our own, as the paper's are not in the text at hand. As P_k = E I - "
-        "eta E(E-1)/2 H_k + R_k with 0 <= R_k <= eta^2 E(E-1)(E-2)/6 H_k^2 for eta L <= 1, and "
-        "sum_k p_k P_k H_k <= E L, ||w~* - w*|| >= (E-1) eta/(2 L) (v - eta (E-2) V/3), of which "
-        "half is left where eta (E-2) V <= 3 v/2."
+        "The constants are our own, because our copy of the text lacks those of the paper. For "
+        "eta L <= 1 we have P_k = E I - eta E(E-1)/2 H_k + R_k with 0 <= R_k <= eta^2 "
+        "E(E-1)(E-2)/6 H_k^2, and sum_k p_k P_k H_k <= E L. Therefore ||w~* - w*|| >= (E-1) "
+        "eta/(2 L) (v - eta (E-2) V/3), and the bracket is at least v/2 if eta (E-2) V <= 3 v/2."
     ),
 )
 
 PRINTED = RateClaim(
     id="fedavg-li/4",
-    title="With constant steps FedAvg ends elsewhere: Omega((E-1) eta) ||w*||",
+    title="With constant steps FedAvg does not reach w*: Omega((E-1) eta) ||w*||",
     source=f"{PAPER}, Theorem 4",
     theorem=replace(
         EXPLICIT,
@@ -697,12 +705,12 @@ PRINTED = RateClaim(
     axes=(RateAxis(n, sp.Integer(1), lambda setting: _DIVISORS, _shorter),),
     regimes=_REGIMES,
     note=(
-        "The distance is of order (E-1) eta ||w*|| at least: their ratio stays bounded as eta/n "
-        "takes the place of eta. The bound shown is that of the reading with constants, and so is "
-        "what small enough means. The problem of the theorem, a ridge regression, is not in the "
-        "text at hand; other quadratic clients with v > 0 stand for it. How small eta must be "
-        "depends on E: for one eta and every E the claim fails, as w~* tends to a mean of the "
-        "clients' minimisers and (E-1) eta to infinity."
+        "The distance is at least of order (E-1) eta ||w*||: the ratio of the two stays bounded "
+        "as eta is replaced by eta/n. The bound shown, and the meaning of 'small enough', are "
+        "those of the reading 'with constants'. Our copy of the text lacks the problem of the "
+        "theorem, a ridge regression; other quadratic clients with v > 0 stand for it. How small "
+        "eta must be depends on E. With one eta for every E the claim fails, because w~* tends to "
+        "a mean of the clients' minimisers and (E-1) eta to infinity."
     ),
 )
 

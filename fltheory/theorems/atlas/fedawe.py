@@ -20,7 +20,7 @@ import sympy as sp
 from fltheory.algorithms import FedAWE
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
@@ -33,13 +33,13 @@ from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.regime import JUST_BELOW, Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Bernoulli, VaryingBernoulli
 from fltheory.problems import QuadraticProblem, quadratic
 from fltheory.theorems.atlas.client_models import (
     DescentTerms,
     availability_rows,
     fedawe_of,
-    gradients_at_optimum,
     number_for,
     waiting_models,
 )
@@ -100,7 +100,7 @@ delta = symbol(
 )
 m = symbol("m", "clients", PURE, "n_clients", positive=True, integer=True)
 
-AVAILABLE = Hypothesis("everybody is available at times", sp.Gt(delta, 0), "Assumption 1")
+AVAILABLE = Hypothesis("every client is available at some time", sp.Gt(delta, 0), "Assumption 1")
 
 
 def _of_lemmas(availability: Any, rounds: int = 40) -> Setting:
@@ -139,7 +139,7 @@ _FAMILY = Family(
 
 LEMMA_2 = PointClaim(
     id="fedawe/lemma-2",
-    title="How long clients are away in the mean",
+    title="The mean length of absences",
     source=f"{PAPER}, Lemma 2",
     quantity=PointQuantity(
         lambda setting: (_largest_absence(setting, 1), 0.0),
@@ -150,14 +150,14 @@ LEMMA_2 = PointClaim(
     hypotheses=(AVAILABLE,),
     regimes=_REGIMES,
     family=_FAMILY,
-    note="To the letter, for all clients and rounds; tau_i(0) = -1 as in Algorithm 1.",
+    note="Checked to the letter, for all clients and rounds; tau_i(0) = -1 as in Algorithm 1.",
     kind=StatementKind.LEMMA,
 )
 
 LEMMA_2_SQUARES = replace(
     LEMMA_2,
     id="fedawe/lemma-2-squares",
-    title="How long clients are away in the mean square",
+    title="The mean squared length of absences",
     quantity=PointQuantity(
         lambda setting: (_largest_absence(setting, 2), 0.0),
         "largest E[(t - tau_i(t))^2] over clients and rounds",
@@ -175,7 +175,7 @@ LEMMA_4 = PointClaim(
     hypotheses=(AVAILABLE,),
     regimes=_REGIMES,
     family=_FAMILY,
-    note="To the letter, over the rounds that the setting repeats.",
+    note="Checked to the letter, over the rounds that the setting repeats.",
     kind=StatementKind.LEMMA,
 )
 
@@ -221,7 +221,7 @@ def _beta(setting: Setting) -> Any:
 
 
 def _zeta(setting: Setting) -> Any:
-    return root(gradients_at_optimum(setting) * (1 if _curvatures(setting) is None else 2))
+    return root(value_in("control_gap", setting) * (1 if _curvatures(setting) is None else 2))
 
 
 @cached_by_content(64)
@@ -281,7 +281,7 @@ rho = symbol(
 )
 F_0 = symbol("F_0", "F(x_0) - F*", LOSS, "excess_loss", nonnegative=True)
 
-_WORST = "in the round, and after the absences, where Lemma 3 is nearest to failing"
+_WORST = "in the round, and after the absences, at which Lemma 3 is closest to failing"
 z_t = symbol(
     "z_t",
     "mean of the auxiliary models z_i = x_i - eta_l eta_g s (t - tau_i - 1) grad F_i(x_i)",
@@ -322,7 +322,9 @@ _SHORT_LOCAL = Hypothesis(
     "small local steps", as_printed(lambda: sp.Le(eta_l, 1 / (4 * s * L))), "Lemma 5"
 )
 _SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 2")
-_ALIKE = Hypothesis("clients not too unlike", sp.Lt(beta, sp.oo, evaluate=False), "Assumption 4")
+_ALIKE = Hypothesis(
+    "clients that do not differ too much", sp.Lt(beta, sp.oo, evaluate=False), "Assumption 4"
+)
 
 
 def _small_steps(
@@ -412,9 +414,9 @@ _LEMMA_3_REGIMES = {
     "everybody, always": Regime("p = 1", partial(_setting, rows=((1.0, 1.0),), rounds=10)),
     "one local step": Regime("s = 1", partial(_setting, local_steps=1)),
     "equal clients": Regime(
-        "nobody's optimum is apart", partial(_setting, spread=0.0, curvatures=(1.0,))
+        "all clients have the same optimum", partial(_setting, spread=0.0, curvatures=(1.0,))
     ),
-    "far apart": Regime("optima 100 times as far", partial(_setting, spread=100.0)),
+    "far apart": Regime("optima 100 times as far apart", partial(_setting, spread=100.0)),
     "steps twice as long": Regime("eta_l eta_g = 9/(50sL)", partial(_setting, product=2.0)),
     "long local steps": Regime(
         "eta_l = 3/L, s = 20, eta_g = 0.00045",
@@ -422,7 +424,7 @@ _LEMMA_3_REGIMES = {
     ),
 }
 _OF_LOSSES = (
-    Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+    Parameter("spread", 0.01, 100, 1, "distance between the clients' optima"),
     Parameter("sigma", 0.001, 10, 0.5, "noise"),
     Parameter("start", 0.01, 100, 2, "||x_0 - x*||"),
 )
@@ -476,24 +478,26 @@ LEMMA_3 = PointClaim(
     regimes=_LEMMA_3_REGIMES,
     family=Family(_swapping, _LEMMA_3_PARAMETERS),
     note=(
-        "To the letter, F* taken from both sides. It is for every state of a round; checked for "
-        "every round of a run and each choice of absences t - tau_i(t), in expectation over all "
-        "else, which follows."
+        "Checked to the letter, with F* subtracted from both sides. The lemma is about every "
+        "state at the beginning of a round. We check a consequence: the inequality in expectation "
+        "over all else, for every round of a run and every choice of absences t - tau_i(t)."
     ),
     kind=StatementKind.LEMMA,
     refutations=(
         Refutation(
-            "The proof rests on Lemma 5, for eta_l <= 1/(4sL), while Lemma 3 limits eta_l eta_g "
-            "alone: with a small eta_g local steps may be so long that they diverge.",
+            "The proof uses Lemma 5, which requires eta_l <= 1/(4sL), but Lemma 3 limits only the "
+            "product eta_l eta_g. With a small eta_g, local steps may be so long that they "
+            "diverge.",
             Weight.MISSING_HYPOTHESIS,
-            "eta_l <= 1/(4sL), as Lemma 5 asks",
+            "eta_l <= 1/(4sL), as Lemma 5 requires",
             "derived",
             ("long local steps",),
             natural=(
-                "none found in 1,000 settings with eta_l <= 1/L: only local steps that diverge, "
+                "none found in 1,000 settings with eta_l <= 1/L; only local steps that diverge, "
                 "eta_l > 2/L, outgrow eta_l^3 s^3"
             ),
-            answer="Lemma 3 is only used where (11) holds, which implies it: no result changes.",
+            answer="Lemma 3 is used only where (11) holds, and (11) implies this limit. So no "
+            "result changes.",
         ),
     ),
 )
@@ -503,7 +507,7 @@ LEMMA_3_DERIVED = replace(
     reading="derived",
     hypotheses=(_SMOOTH, _SHORT, _SHORT_LOCAL),
     refutations=(),
-    note="With the limit on eta_l that Lemma 5 needs.",
+    note="This reading adds the limit on eta_l that Lemma 5 needs.",
 )
 
 
@@ -536,10 +540,6 @@ _of_orders = partial(
 """Steps that meet (11) from the first of three decades on, if they fall as 1/sqrt(T)."""
 
 
-def _three_decades(setting: Setting) -> tuple[int, ...]:
-    return tuple(round(setting.rounds / 10**k) for k in (3, 2, 1, 0.5, 0))
-
-
 def _with_steps(setting: Setting, rounds: int, lr: float, server_lr: float) -> Setting:
     method = replace(fedawe_of(setting), client_lr=lr, server_lr=server_lr)
     return replace(setting, algorithm=method, rounds=rounds)
@@ -554,7 +554,7 @@ def _falling_local_steps(setting: Setting, rounds: int) -> Setting:
 
 def _falling_server_steps(setting: Setting, rounds: int) -> Setting:
     """Change T, with eta_g in proportion to 1/sqrt(T), and eta_l what it is in the first decade."""
-    first = _falling_local_steps(setting, _three_decades(setting)[0])
+    first = _falling_local_steps(setting, three_decades(setting)[0])
     method, share = fedawe_of(first), math.sqrt(first.rounds / rounds)
     return _with_steps(setting, rounds, method.client_lr, method.server_lr * share)
 
@@ -585,9 +585,9 @@ _SHORT_RUNS = {
         "p = (9/10, 8/10), then 1", partial(_theorem_1, rows=_SURELY_EVERY_SECOND, rounds=10**5)
     ),
     "equal clients": Regime(
-        "nobody's optimum is apart", partial(_theorem_1, spread=0.0, curvatures=(1.0,))
+        "all clients have the same optimum", partial(_theorem_1, spread=0.0, curvatures=(1.0,))
     ),
-    "far apart": Regime("optima 100 times as far", partial(_theorem_1, spread=100.0)),
+    "far apart": Regime("optima 100 times as far apart", partial(_theorem_1, spread=100.0)),
     "small server steps": Regime("eta_g < 1", partial(_theorem_1, product=0.001, local=1.0)),
     "steps twice as long": Regime("eta_l eta_g twice (11)", partial(_theorem_1, product=2.0)),
     "never by night": Regime(
@@ -623,15 +623,15 @@ _LONG_RUNS = {
         partial(_one_hessian, rows=((0.9, 0.8, 0.9, 0.8), (1.0, 1.0, 1.0, 1.0))),
     ),
     "three rounds": Regime(
-        "everybody every third round, p = 1/2 else",
+        "all clients every third round, otherwise p = 1/2",
         partial(_one_hessian, rows=((0.5, 0.6), (0.6, 0.5), (1.0, 1.0))),
     ),
     "one local step": Regime("s = 1, unlike curvatures", partial(_of_orders, local_steps=1)),
     "everybody, always": Regime("p = 1", partial(_one_hessian, rows=((1.0, 1.0),))),
-    "equal clients": Regime("nobody's optimum is apart", partial(_one_hessian, spread=0.0)),
+    "equal clients": Regime("all clients have the same optimum", partial(_one_hessian, spread=0.0)),
     "unlike curvatures": Regime("L = 1 and 1/2, s = 4, sigma = 0.5", _of_orders),
     "more local steps": Regime(
-        "s = 20, optima 50 times as far, near the optimum",
+        "s = 20, optima 50 times as far apart, start near the optimum",
         partial(_of_orders, local_steps=20, spread=50.0, start=0.01, sigma=0.01),
     ),
     "steps twice as long": Regime("eta_l eta_g twice (11)", partial(_of_orders, product=0.07)),
@@ -668,10 +668,10 @@ THEOREM_1_DERIVED = PointClaim(
     regimes=_SHORT_RUNS,
     family=Family(partial(_swapping, make=_theorem_1), _PARAMETERS),
     note=(
-        "With the constants at the end of the proof, the convention eta_g >= 1 named there, and "
-        "(11) with L in place of L + 1 and 1 in place of 1 + L^2: units then fit, steps may be "
-        "longer, and the proof needs no more (its three terms are at most 14/80^2, 20/80^2 and "
-        "426/200^2 times eta_l eta_g s, less than the 1/12 that they may be)."
+        "This reading has the constants at the end of the proof, the convention eta_g >= 1 named "
+        "there, and (11) with L in place of L + 1 and 1 in place of 1 + L^2. The units then fit, "
+        "the steps may be longer, and the proof still works: its three terms are at most 14/80^2, "
+        "20/80^2 and 426/200^2 times eta_l eta_g s, and the limit is 1/12."
     ),
 )
 
@@ -698,33 +698,34 @@ THEOREM_1 = RateClaim(
         RateAxis(
             T,
             _ORDER_1,
-            _three_decades,
+            three_decades,
             _falling_local_steps,
             families={"eta_g falls": _falling_server_steps},
         ),
     ),
     regimes=_LONG_RUNS,
     note=(
-        "To the letter: the order in parentheses, its constant left open, along steps that fall "
-        "as 1/sqrt(T) and meet (11), whose L + 1 and 1 + L^2 are of no one unit. Which of eta_l "
-        "and eta_g falls is not said; eta_l does here, and eta_g is tried. By a change of the "
-        "loss's unit to one in which L = 1, (11) can be read as eta_l eta_g <= (1 - sqrt(rho)) "
+        "Checked to the letter: the order in parentheses with its constant left open, for step "
+        "sizes that fall as 1/sqrt(T) and meet (11). (11) adds numbers of different units, in L + "
+        "1 and 1 + L^2. In units in which L = 1, it can be read as eta_l eta_g <= (1 - sqrt(rho)) "
         "delta/(160 sqrt(2) s L (sqrt(rho) + 1) sqrt(beta^2 + 1)) and eta_l <= delta/(200 sqrt(2) "
-        "s L sqrt(beta^2 + 1)). Truths are by a power of the map of two rounds, in floats."
+        "s L sqrt(beta^2 + 1)). The text does not say which of eta_l and eta_g falls; here eta_l "
+        "falls, and eta_g is tried as well. The truth is computed in float64, by a power of the "
+        "map of two rounds."
     ),
     refutations=(
         Refutation(
-            "The proof's term 2580 eta_l^2 s^2 L^2 zeta^2/delta^2 has no eta_g, the bound's last "
-            "term has it by the convention eta_g >= 1: as eta_g falls the bound vanishes, and what "
-            "local steps of one length leave does not.",
+            "The proof's term 2580 eta_l^2 s^2 L^2 zeta^2/delta^2 has no factor eta_g; the "
+            "bound's last term has one, by the convention eta_g >= 1. So the bound vanishes as "
+            "eta_g falls with eta_l fixed, but the error from the local steps does not.",
             Weight.MISSING_HYPOTHESIS,
             "eta_g >= 1, the convention at the end of the proof",
             "derived",
             ("more local steps",),
             natural="more local steps",
             answer=(
-                "The convention is in the appendix; Corollary 1 has an eta_g that does not change "
-                "with T, and an eta_l that vanishes."
+                "The convention is in the appendix. In Corollary 1 eta_g does not change with T, "
+                "and eta_l vanishes."
             ),
         ),
     ),
@@ -790,10 +791,12 @@ COROLLARY_1_DERIVED = replace(
         ),
         "exact gradients": Regime("sigma = 0", partial(_at_corollarys_steps, sigma=0.0)),
         "equal clients": Regime(
-            "nobody's optimum is apart",
+            "all clients have the same optimum",
             partial(_at_corollarys_steps, spread=0.0, curvatures=(1.0,)),
         ),
-        "far apart": Regime("optima 100 times as far", partial(_at_corollarys_steps, spread=100.0)),
+        "far apart": Regime(
+            "optima 100 times as far apart", partial(_at_corollarys_steps, spread=100.0)
+        ),
         "half the time": Regime(
             "p = 1/2 in every second round",
             partial(_at_corollarys_steps, rows=((0.5, 0.5), (1.0, 1.0)), rounds=10**8),
@@ -810,10 +813,11 @@ COROLLARY_1_DERIVED = replace(
         ),
     ),
     note=(
-        "With the constants at the end of Corollary 2's proof, from which it follows, and with "
-        "the conditions of Theorem 1's derived reading, which few rounds do not meet: eta_l = "
-        "1/(sqrt(T) s L) is below delta/(200 s L) for T > 40000/delta^2 alone, not for T >= 1. "
-        "Truths are by a power of the map of two rounds, in floats."
+        "The corollary follows from the proof of Corollary 2, and this reading has the constants "
+        "at the end of that proof. It also has the conditions of Theorem 1's derived reading, "
+        "which a run of few rounds does not meet: eta_l = 1/(sqrt(T) s L) is below delta/(200 s "
+        "L) only for T > 40000/delta^2, not for all T >= 1. The truth is computed in float64, by "
+        "a power of the map of two rounds."
     ),
     kind=StatementKind.COROLLARY,
 )
@@ -823,7 +827,7 @@ COROLLARY_1 = RateClaim(
     title=COROLLARY_1_DERIVED.title,
     source=COROLLARY_1_DERIVED.source,
     theorem=_printed(COROLLARY_1_DERIVED, _ORDER_OF_COROLLARY, (*_ASSUMPTIONS, *_STEPS)),
-    axes=(RateAxis(T, _ORDER_OF_COROLLARY, _three_decades, _of_corollary),),
+    axes=(RateAxis(T, _ORDER_OF_COROLLARY, three_decades, _of_corollary),),
     regimes={
         **{
             name: one
@@ -833,9 +837,10 @@ COROLLARY_1 = RateClaim(
         "exact gradients": Regime("sigma = 0", partial(_of_orders, sigma=0.0)),
     },
     note=(
-        "To the letter: the order in parentheses, its constant left open. Of an order in T the "
-        "condition (11) says nothing: steps that fall as 1/sqrt(T) meet it from some T on, and "
-        "none does from T = 1 on. Truths are by a power of the map of two rounds, in floats."
+        "Checked to the letter: the order in parentheses with its constant left open. Condition "
+        "(11) does not restrict an order in T: any step sizes that fall as 1/sqrt(T) meet it from "
+        "some T on, and none meet it from T = 1 on. The truth is computed in float64, by a power "
+        "of the map of two rounds."
     ),
     kind=StatementKind.COROLLARY,
 )

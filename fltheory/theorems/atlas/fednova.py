@@ -19,7 +19,7 @@ from fltheory.algorithms import FedNova, WeightedFedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.exact_or_float import number, root
@@ -32,6 +32,7 @@ from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, PURE, STEP
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
+from fltheory.problems.base import gradients_at
 
 
 def _weights(setting: Setting) -> Any:
@@ -55,24 +56,19 @@ def _weights(setting: Setting) -> Any:
     return np.asarray(setting.algorithm.aggregation_weights)
 
 
-def _gradients(setting: Setting) -> Any:
-    count = setting.problem.n_clients
-    return setting.problem.client_gradients(np.array([setting.x0] * count), np.arange(count))
-
-
 def _chi(setting: Setting) -> Any:
     w, alpha = _weights(setting), setting.problem.alpha
     return root(number(((alpha - w) * (alpha - w) / w).sum()))
 
 
 def _dissimilarity(setting: Setting) -> Any:
-    w, gradients = _weights(setting), _gradients(setting)
+    w, gradients = _weights(setting), gradients_at(setting.problem, setting.x0)
     apart = gradients - w @ gradients
     return root(number(w @ (apart * apart).sum(axis=1)))
 
 
 def _surrogate(setting: Setting) -> Any:
-    gradient = _weights(setting) @ _gradients(setting)
+    gradient = _weights(setting) @ gradients_at(setting.problem, setting.x0)
     return number((gradient * gradient).sum())
 
 
@@ -81,7 +77,7 @@ def _total(setting: Setting) -> Any:
 
 
 def _true(setting: Setting) -> tuple[Any, float]:
-    gradient = setting.problem.alpha @ _gradients(setting)
+    gradient = setting.problem.alpha @ gradients_at(setting.problem, setting.x0)
     return number((gradient * gradient).sum()), 0.0
 
 
@@ -93,7 +89,9 @@ surrogate = symbol(
     "epsilon", "||grad F~(x)||^2, F~ = sum_i w_i F_i", GRADIENT**2, _surrogate, real=True
 )
 total = symbol("W", "sum of w", PURE, _total, positive=True)
-beta = symbol("beta", "1, as all have one Hessian", PURE, lambda setting: 1, positive=True)
+beta = symbol(
+    "beta", "1, because all clients have the same Hessian", PURE, lambda setting: 1, positive=True
+)
 
 
 def _setting(
@@ -122,7 +120,7 @@ def _weighted(*, tilt: float, spread: float, start: float, turn: float) -> Setti
 
 THEOREM_2 = PointClaim(
     id="fednova/2",
-    title="What a gradient of the surrogate objective says of that of F",
+    title="What the gradient of the surrogate objective says about that of F",
     source="Wang et al. (NeurIPS 2020), Theorem 2",
     quantity=PointQuantity(_true, "||grad F(x)||^2", GRADIENT**2),
     bound=as_printed(lambda: 2 * (chi**2 * (beta**2 - 1) + 1) * surrogate + 2 * chi**2 * kappa**2),
@@ -133,8 +131,8 @@ THEOREM_2 = PointClaim(
             "x = 0.5 from x*", partial(_setting, start=0.5, turn=np.pi / 3)
         ),
         "equal weights": Regime("w = p", partial(_setting, p=(0.25,) * 4)),
-        "equal clients": Regime("nobody's optimum is apart", partial(_setting, spread=0.0)),
-        "far apart": Regime("optima 100 times as far", partial(_setting, spread=100.0)),
+        "equal clients": Regime("all clients have the same optimum", partial(_setting, spread=0.0)),
+        "far apart": Regime("optima 100 times as far apart", partial(_setting, spread=100.0)),
         "a rare client": Regime(
             "w = 1/64 for a client of p = 1/2",
             partial(_setting, w=(0.015625, 0.328125, 0.328125, 0.328125)),
@@ -147,15 +145,15 @@ THEOREM_2 = PointClaim(
         _weighted,
         (
             Parameter("tilt", 0.001, 0.999, 0.5, "0 for equal weights w", logarithmic=False),
-            Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+            Parameter("spread", 0.01, 100, 1, "distance between the clients' optima"),
             Parameter("start", 0.001, 100, 1, "||x - x*||"),
             Parameter("turn", 0, 6.28, 0, "direction of x - x*", logarithmic=False),
         ),
     ),
     note=(
-        "At every point x, from which the minima over rounds follow. With one Hessian for all "
-        "Assumption 3 holds with beta = 1 and kappa^2 = sum_i w_i ||grad F_i - grad F~||^2 "
-        "everywhere, and no kappa can be smaller."
+        "Checked at every point x, from which the statement about minima over rounds follows. If "
+        "all clients have the same Hessian, Assumption 3 holds with beta = 1 and kappa^2 = sum_i "
+        "w_i ||grad F_i - grad F~||^2 everywhere, and no smaller kappa is possible."
     ),
 )
 
@@ -216,10 +214,6 @@ def _at_rounds(setting: Setting, rounds: int) -> Setting:
     return replace(setting, algorithm=longer, rounds=rounds)
 
 
-def _rounds(setting: Setting) -> tuple[int, ...]:
-    return tuple(round(setting.rounds / 10**k) for k in (3, 2, 1, 0.5, 0))
-
-
 def _nova(
     *,
     steps: tuple[int, ...] = (2, 4, 8, 2),
@@ -260,16 +254,22 @@ m = symbol("m", "clients", PURE, "n_clients", positive=True, integer=True)
 T = symbol("T", "rounds", PURE, "rounds", positive=True, integer=True)
 eta = symbol("eta", "client_lr", STEP, "client_lr", positive=True)
 tau = symbol(
-    "tau", "1/m sum_i tau_i, the mean of the local steps", PURE, _mean_steps, positive=True
+    "tau", "1/m sum_i tau_i, the mean number of local steps", PURE, _mean_steps, positive=True
 )
-tau_max = symbol("tau_max", "the most local steps of a client", PURE, _most_steps, positive=True)
+tau_max = symbol(
+    "tau_max", "the largest number of local steps of a client", PURE, _most_steps, positive=True
+)
 tau_eff = symbol("tau_eff", "sum_i w_i tau_i", PURE, _effective_steps, positive=True)
 A = symbol(
-    "A", "m tau_eff sum_i w_i^2/tau_i, as a_i is of tau_i ones", PURE, _noise_share, positive=True
+    "A",
+    "m tau_eff sum_i w_i^2/tau_i, because a_i consists of tau_i ones",
+    PURE,
+    _noise_share,
+    positive=True,
 )
 C = symbol(
     "C",
-    "a constant that the text hides, L and F(x_0) - F* in it",
+    "a constant that the text hides and that contains L and F(x_0) - F*",
     GRADIENT**2,
     lambda setting: math.nan,
     positive=True,
@@ -299,12 +299,12 @@ THEOREM_1 = RateClaim(
             (
                 Parameter("steep", 0.3, 0.5, 0.5, "the larger curvature, L"),
                 Parameter("condition", 1, 4, 4, "kappa"),
-                Parameter("most", 1, 8, 8, "the most local steps", whole=True),
+                Parameter("most", 1, 8, 8, "the largest number of local steps", whole=True),
                 Parameter("first_weight", 0.1, 0.9, 0.25, "w_1", logarithmic=False),
-                Parameter("spread", 0.1, 3, 1, "distance of the clients' optima"),
+                Parameter("spread", 0.1, 3, 1, "distance between the clients' optima"),
                 Parameter("sigma", 0.1, 1, 1, "noise"),
                 Parameter(
-                    "start", 3, 10, 3, "||x_0 - x*||, far enough that t = 0 is not the least"
+                    "start", 3, 10, 3, "||x_0 - x*||, so large that the minimum is not at t = 0"
                 ),
             ),
         ),
@@ -320,7 +320,7 @@ THEOREM_1 = RateClaim(
             ),
         ),
     ),
-    axes=(RateAxis(T, _ORDER, _rounds, _at_rounds),),
+    axes=(RateAxis(T, _ORDER, three_decades, _at_rounds),),
     regimes={
         "usual": Regime("tau = (2, 4, 8, 2), kappa = 4", _nova),
         "equal steps": Regime("tau_i = 4", partial(_nova, steps=(4,) * 4)),
@@ -328,8 +328,8 @@ THEOREM_1 = RateClaim(
         "one slow client": Regime("tau = (1, 20, 20, 20)", partial(_nova, steps=(1, 20, 20, 20))),
         "one Hessian": Regime("kappa = 1", partial(_nova, curvatures=(0.5, 0.5))),
         "exact gradients": Regime("sigma = 0", partial(_nova, sigma=0.0)),
-        "equal clients": Regime("nobody's optimum is apart", partial(_nova, spread=0.0)),
-        "far apart": Regime("optima 10 times as far", partial(_nova, spread=10.0)),
+        "equal clients": Regime("all clients have the same optimum", partial(_nova, spread=0.0)),
+        "far apart": Regime("optima 10 times as far apart", partial(_nova, spread=10.0)),
         "steps too long": Regime(
             "L = 4, so that eta L tau_max > 1 for few rounds", partial(_nova, curvatures=(4.0, 1.0))
         ),
@@ -338,13 +338,13 @@ THEOREM_1 = RateClaim(
         ),
     },
     note=(
-        "In T alone: the first two terms of (8), constants left open. The text at hand lacks the "
-        "third, in B, and is garbled in the fourth, in C; both are in 1/T, and Section 4.2 says "
-        "that the first two dominate when T is large. w = p and plain local SGD, so that F~ is F, "
-        "tau_eff is FedNova's own and a_i is of ones. How small a small enough eta is the text "
-        "does not say; eta L tau_max <= 1, with which FedNova never diverges, is our reading. "
-        "That any kappa^2 and beta^2 will do is Assumption 3, which quadratic clients meet. eta = "
-        "sqrt(m/(tau T)) is of no unit, as O swallows L."
+        "Checked only as an order in T: the first two terms of (8), with constants left open. Our "
+        "copy of the text lacks the third term, in B, and is garbled in the fourth, in C. Both "
+        "are of order 1/T, and Section 4.2 says that the first two dominate when T is large. Here "
+        "w = p and clients run plain local SGD, so F~ is F, tau_eff is FedNova's own and a_i "
+        "consists of ones. The text does not say which eta is small enough; we take eta L tau_max "
+        "<= 1, with which FedNova never diverges. Assumption 3 allows any kappa^2 and beta^2, and "
+        "quadratic clients meet it. eta = sqrt(m/(tau T)) has no unit, because the O hides L."
     ),
 )
 

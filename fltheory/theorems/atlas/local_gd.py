@@ -39,7 +39,7 @@ from fltheory.theorems.atlas.client_models import (
     ClientModels,
     client_models,
     clients_in_the_plane,
-    gradients_at_optimum,
+    first_average,
     local_sgd,
 )
 
@@ -50,19 +50,10 @@ def _step(setting: Setting) -> Any:
     return local_sgd(setting).step_sizes.at(1)
 
 
-def _dissimilarity(setting: Setting) -> Any:
-    return root(gradients_at_optimum(setting))
-
-
 def _is_plain(setting: Setting) -> int:
     problem: Any = setting.problem
     constant = isinstance(local_sgd(setting).step_sizes, Constant)
     return int(constant and (problem.alpha == problem.alpha[0]).all())
-
-
-def _first_average(setting: Setting) -> int:
-    method = local_sgd(setting)
-    return method.local_steps if method.first_average is None else method.first_average
 
 
 @dataclass(frozen=True)
@@ -96,7 +87,7 @@ def _lemma_2_margins(models: ClientModels) -> list[float]:
     """Left less right of Lemma 2's first inequality, for every epoch."""
     setting = models.setting
     reach = float(_step(setting)) * local_sgd(setting).local_steps
-    smoothness, spread = float(setting.problem.L), float(gradients_at_optimum(setting))
+    smoothness, spread = float(setting.problem.L), float(value_in("control_gap", setting))
     return [
         sum(float(models.spread(t)) for t in epoch)
         - 5 * smoothness * reach**2 * sum(float(models.excess_loss(t)) for t in epoch)
@@ -122,33 +113,48 @@ def _over_worst_epoch(take: Callable[[ClientModels, int], Any]) -> Callable[[Set
 
 L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
 gamma = symbol("gamma", "client_lr", STEP, _step, positive=True)
-H = symbol("H", "local_steps between two averages", PURE, "local_steps", positive=True)
-T = symbol("T", "steps of gradient descent", PURE, "rounds", positive=True, integer=True)
+H = symbol(
+    "H", "local_steps, the number of steps between two averages", PURE, "local_steps", positive=True
+)
+T = symbol("T", "number of gradient steps", PURE, "rounds", positive=True, integer=True)
 M = symbol("M", "clients", PURE, "n_clients", positive=True, integer=True)
 sigma = symbol(
-    "sigma", "root of 1/M sum_m ||grad f_m(x*)||^2", GRADIENT, _dissimilarity, nonnegative=True
+    "sigma",
+    "root of 1/M sum_m ||grad f_m(x*)||^2",
+    GRADIENT,
+    "sqrt(control_gap)",
+    nonnegative=True,
 )
 D = symbol("D", "||x_0 - x*||", LENGTH, "sqrt(squared_distance)", nonnegative=True)
 A = symbol(
-    "A", "16 D^2/epsilon max(L, sigma sqrt(3L/epsilon)), epsilon the least allowed", PURE, real=True
+    "A",
+    "16 D^2/epsilon max(L, sigma sqrt(3L/epsilon)), with the smallest epsilon allowed",
+    PURE,
+    real=True,
 )
 noise = symbol("s", "noise of the gradients", GRADIENT, "sigma", nonnegative=True)
 plain = symbol("d", "1 for equal weights and a constant step, else 0", PURE, _is_plain, real=True)
-first = symbol("t_1", "steps before the first average", PURE, _first_average, positive=True)
+first = symbol(
+    "t_1", "number of steps before the first average", PURE, first_average, positive=True
+)
 r_t = symbol(
     "R_t",
-    "||x^_t - x*||^2 at the t where (4) is nearest to failing",
+    "||x^_t - x*||^2 at the t at which (4) is closest to failing",
     LENGTH**2,
     _at_worst_step(ClientModels.squared_distance),
     nonnegative=True,
 )
 V_t = symbol("V_t", "V_t there", LENGTH**2, _at_worst_step(ClientModels.spread), nonnegative=True)
 D_t = symbol(
-    "D_t", "f(x^_t) - f(x*) there", LOSS, _at_worst_step(ClientModels.excess_loss), nonnegative=True
+    "D_t",
+    "f(x^_t) - f(x*) at the same t",
+    LOSS,
+    _at_worst_step(ClientModels.excess_loss),
+    nonnegative=True,
 )
 D_p = symbol(
     "D_p",
-    "sum of f(x^_t) - f(x*) over the epoch where the claim is nearest to failing",
+    "sum of f(x^_t) - f(x*) over the epoch in which the claim is closest to failing",
     LOSS,
     _over_worst_epoch(ClientModels.excess_loss),
     nonnegative=True,
@@ -222,8 +228,8 @@ def _regimes(make: Callable[..., Setting]) -> dict[str, Regime]:
         "one local step": Regime("H = 1", partial(make, local_steps=1, epochs=30)),
         "equal curvatures": Regime("kappa = 1", partial(make, condition=1.0)),
         "ill conditioned": Regime("kappa = 1000", partial(make, condition=1000.0)),
-        "equal clients": Regime("nobody's optimum is apart", partial(make, spread=0.0)),
-        "far apart": Regime("optima 100 times as far", partial(make, spread=100.0)),
+        "equal clients": Regime("all clients have the same optimum", partial(make, spread=0.0)),
+        "far apart": Regime("optima 100 times as far apart", partial(make, spread=100.0)),
         "started at the optimum": Regime("x_0 = x*", partial(make, start=0.0)),
         "a single epoch": Regime("T = H", partial(make, epochs=1)),
         "noisy gradients": Regime("sigma = 1", partial(make, sigma=1.0)),
@@ -239,7 +245,7 @@ def _family(make: Callable[..., Setting], *, step: bool = True) -> Family:
             Parameter("condition", 1, 1000, 4, "kappa, with L = 1"),
             Parameter("epochs", 1, 20, 8, "T/H", whole=True),
             Parameter("local_steps", 1, 20, 5, "H", whole=True),
-            Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+            Parameter("spread", 0.01, 100, 1, "distance between the clients' optima"),
             Parameter("start", 0.01, 100, 1, "||x_0 - x*||"),
             *steps,
         ),
@@ -261,7 +267,7 @@ def _derived(printed: Any, make: Callable[..., Setting], *, step: bool = True) -
         regimes={name: in_time(regime) for name, regime in printed.regimes.items()},
         family=_family(partial(make, late=False), step=step),
         own_run=run and replace(run, make=partial(run.make, late=False)),
-        note="Epochs begin with equal models at t_p, as the proof has it.",
+        note="Epochs begin with equal models at t_p, as in the proof.",
     )
 
 
@@ -276,7 +282,7 @@ LEMMA_1 = PointClaim(
             _at_worst_step(lambda models, t: models.squared_distance(t + 1))(setting),
             0.0,
         ),
-        "||x^_{t+1} - x*||^2, at the t where (4) is nearest to failing",
+        "||x^_{t+1} - x*||^2, at the t at which (4) is closest to failing",
         LENGTH**2,
     ),
     bound=as_printed(
@@ -288,7 +294,7 @@ LEMMA_1 = PointClaim(
         "steps beyond 1/(2L)": Regime("gamma = 2/L", partial(_alone, step=8.0, local_steps=1)),
     },
     family=_family(_alone),
-    note="To the letter, along the first T steps of Algorithm 1, with its own averages.",
+    note="Checked to the letter, over the first T steps of Algorithm 1, with its own averages.",
     kind=StatementKind.LEMMA,
 )
 
@@ -306,18 +312,19 @@ LEMMA_1_SMALL = replace(
 
 LEMMA_2 = PointClaim(
     id="local-gd/lemma-2",
-    title="How far local models are apart over an epoch, for every epoch",
+    title="How far apart local models are over an epoch, for every epoch",
     source=f"{_PAPER}, Lemma 2, first inequality",
     quantity=PointQuantity(
         lambda setting: (_over_worst_epoch(ClientModels.spread)(setting), 0.0),
-        "sum of V_t over t = t_p .. t_{p+1} - 1, the epoch where it is nearest to failing",
+        "sum of V_t over t = t_p .. t_{p+1} - 1, in the epoch in which the claim is closest to "
+        "failing",
         LENGTH**2,
     ),
     bound=as_printed(lambda: 5 * L * gamma**2 * H**2 * D_p + H * 8 * gamma**2 * H**2 * sigma**2),
     hypotheses=(*_ANY_STEP, replace(_SMALL, source="Lemma 2"), _LATE),
     regimes=_regimes(_alone),
     family=_family(_alone),
-    note="To the letter: an epoch begins at t_p, where Algorithm 1 has not yet averaged.",
+    note="Checked to the letter: an epoch begins at t_p, where Algorithm 1 has not yet averaged.",
     kind=StatementKind.LEMMA,
 )
 
@@ -338,7 +345,7 @@ THEOREM_1 = Theorem(
     regimes=_regimes(_setting),
     family=_family(_setting),
     own_run=OwnRun(partial(_own, step_of=_largest_step)),
-    note="To the letter, for Algorithm 1 as it stands.",
+    note="Checked to the letter, for Algorithm 1 as printed.",
 )
 
 COROLLARY_1 = replace(
@@ -368,9 +375,11 @@ COROLLARY_1 = replace(
             "H = 8, T = 256", partial(_corollary_setting, local_steps=8, epochs=32)
         ),
         "equal clients": Regime(
-            "nobody's optimum is apart", partial(_corollary_setting, spread=0.0)
+            "all clients have the same optimum", partial(_corollary_setting, spread=0.0)
         ),
-        "far apart": Regime("optima 100 times as far", partial(_corollary_setting, spread=100.0)),
+        "far apart": Regime(
+            "optima 100 times as far apart", partial(_corollary_setting, spread=100.0)
+        ),
         "too many local steps": Regime(
             "H = 16, T = 64", partial(_corollary_setting, local_steps=16, epochs=4)
         ),
@@ -383,24 +392,22 @@ COROLLARY_1 = replace(
 
 def _least_accuracy(setting: Setting) -> Any:
     """Return the least epsilon with 2 D^2/(gamma T) and 24 gamma^2 sigma^2 H^2 L at most half."""
-    lr, steps = _step(setting), local_sgd(setting).local_steps
-    offset: Any = setting.x0 - setting.problem.x_star
-    of_start = 4 * number((offset * offset).sum()) / (lr * setting.rounds)
-    of_clients = 48 * lr * lr * steps**2 * gradients_at_optimum(setting) * setting.problem.L
+    lr = _step(setting)
+    of_start = 4 * value_in("squared_distance", setting) / (lr * setting.rounds)
+    of_clients = value_in("48 * local_steps**2 * control_gap * L", setting) * lr * lr
     return largest([of_start, of_clients])
 
 
 def _averages_needed(setting: Setting) -> tuple[Any, float]:
     accuracy, smoothness = _least_accuracy(setting), setting.problem.L
-    offset: Any = setting.x0 - setting.problem.x_star
-    of_clients = root(3 * smoothness * gradients_at_optimum(setting) / accuracy)
-    needed = 16 * number((offset * offset).sum()) / accuracy * largest([smoothness, of_clients])
-    return needed, 0.0
+    distance, spread = (value_in(name, setting) for name in ("squared_distance", "control_gap"))
+    of_clients = root(3 * smoothness * spread / accuracy)
+    return 16 * distance / accuracy * largest([smoothness, of_clients]), 0.0
 
 
 COMMUNICATION = PointClaim(
     id="local-gd/communication",
-    title="How many averages Theorem 1's bound takes for an accuracy, at least",
+    title="The smallest number of averages with which Theorem 1's bound reaches an accuracy",
     source=f"{_PAPER}, Section 2.3, (6)",
     quantity=PointQuantity(_averages_needed, "A", PURE, "A"),
     bound=as_printed(lambda: T / H),
@@ -418,12 +425,14 @@ COMMUNICATION = PointClaim(
         "clients apart": Regime("gamma = 1/(4L), H = 5", partial(_alone, step=5.0)),
         "one local step": Regime("H = 1", partial(_alone, local_steps=1)),
         "Theorem 1's step": Regime("gamma = 1/(4LH)", _alone),
-        "far apart": Regime("optima 100 times as far", partial(_alone, spread=100.0, step=5.0)),
+        "far apart": Regime(
+            "optima 100 times as far apart", partial(_alone, spread=100.0, step=5.0)
+        ),
     },
     family=_family(partial(_alone, epochs=40)),
     note=(
-        "To the letter, epsilon being the least for which both terms of (5) are at most "
-        "epsilon/2, which is where (6) asks for most."
+        "Checked to the letter, with the smallest epsilon for which both terms of (5) are at most "
+        "epsilon/2; there (6) requires the most averages."
     ),
     kind=StatementKind.REMARK,
     refutations=(
@@ -445,7 +454,7 @@ COMMUNICATION_DERIVED = replace(
     reading="derived",
     hypotheses=(_PLAIN, _SMALL),
     refutations=(),
-    note="With Theorem 1's own condition on the step size.",
+    note="This reading has Theorem 1's own condition on the step size.",
 )
 
 STATEMENTS: tuple[Statement, ...] = (

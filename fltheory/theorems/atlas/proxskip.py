@@ -26,7 +26,7 @@ from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
-from fltheory.engines.enclosure.exact_setting import product
+from fltheory.engines.enclosure.exact_setting import product, widened
 from fltheory.exact_or_float import number
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
@@ -38,7 +38,7 @@ from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
 from fltheory.numbers.of_setting import value_in
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.atlas.client_models import check_affordable, clients_in_the_plane, widened
+from fltheory.theorems.atlas.client_models import check_affordable, clients_in_the_plane
 
 _PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
 
@@ -77,8 +77,7 @@ def lyapunov(setting: Setting) -> tuple[Any, Any]:
     size = problem.n_clients * problem.dim
     one = problem.hessians.flat[0] * 0 + 1  # of the setting's kind: a step may be a whole number
     hessian = np.zeros((size, size), dtype=int) * one
-    each = np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
-    for m, block in enumerate(each):
+    for m, block in enumerate(problem.client_hessians):
         here = slice(m * problem.dim, (m + 1) * problem.dim)
         hessian[here, here] = block
     identity = np.eye(size, dtype=int) * one
@@ -122,7 +121,7 @@ Psi_0 = symbol("Psi_0", "Psi at the start", LENGTH**2, lambda s: lyapunov(s)[0],
 noise = symbol("s", "noise of a client's gradient", GRADIENT, "sigma", nonnegative=True)
 C = symbol(
     "C",
-    "sum_i s_i^2, in Assumption 4; M s^2 for equal noise",
+    "sum_i s_i^2 in Assumption 4, which is M s^2 for equal noise",
     GRADIENT**2,
     lambda s: number((s.problem.client_sigmas**2).sum()),
     real=True,
@@ -160,7 +159,7 @@ _OWN = OwnRun(
         "squared_distance",
         "last",
         RoundRange(0, 0),
-        "E||x-_T - x*||^2, x- the clients' mean, of which Psi_T has M at least",
+        "E||x-_T - x*||^2, where x- is the clients' mean; Psi_T is at least M times this",
         r"\mathbb E\|\bar x_T-x_\star\|^2",
         LENGTH**2,
     ),
@@ -178,7 +177,7 @@ def _regimes(make: Callable[..., Setting]) -> dict[str, Regime]:
             "kappa = 100, p = 1/10", partial(make, condition=100.0, communication=0.1)
         ),
         "equal curvatures": Regime("kappa = 1", partial(make, condition=1.0)),
-        "equal clients": Regime("nobody's optimum is apart", partial(make, spread=0.0)),
+        "equal clients": Regime("all clients have the same optimum", partial(make, spread=0.0)),
         "started at the optimum": Regime("x_0 = x*, controls of zero", partial(make, start=0.0)),
         "one step": Regime("T = 1", partial(make, rounds=1)),
         "noisy gradients": Regime("s = 1", partial(make, sigma=1.0)),
@@ -195,7 +194,7 @@ def _family(make: Callable[..., Setting], *, noisy: bool) -> Family:
             Parameter("communication", 0.01, 1, 0.25, "p"),
             Parameter("step", 0.01, 1, 1, "gamma L"),
             Parameter("rounds", 1, 100, 20, "T", whole=True),
-            Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+            Parameter("spread", 0.01, 100, 1, "distance between the clients' optima"),
             Parameter("start", 0.01, 100, 1, "||x_0 - x*||"),
             *noises,
         ),
@@ -221,7 +220,7 @@ THEOREM_6 = PointClaim(
     regimes=_regimes(_setting),
     family=_family(_setting, noisy=False),
     own_run=_OWN,
-    note="To the letter, in the consensus form.",
+    note="Checked to the letter, in the consensus form.",
 )
 
 THEOREM_5 = replace(
@@ -248,9 +247,9 @@ THEOREM_5 = replace(
     },
     family=_family(_setting, noisy=True),
     note=(
-        "For gradients with independent noise of variance s^2 for each client, which meet "
-        "Assumption 4 with A = L, B = 0, C = M s^2 and A~ = B~ = C~ = 0; then W = 0, beta = 0 and "
-        "1 - beta = 1 is no minimum, as p <= 1."
+        "Checked for gradients with independent noise of variance s^2 at each client. They meet "
+        "Assumption 4 with A = L, B = 0, C = M s^2 and A~ = B~ = C~ = 0. Then W = 0, beta = 0, "
+        "and 1 - beta = 1 is never the minimum, because p <= 1."
     ),
 )
 

@@ -409,10 +409,12 @@ m = symbol(
 )
 mu = symbol("mu", "strong convexity", CURVATURE, "mu", positive=True)
 L = symbol("L", "smoothness", CURVATURE, "L", positive=True)
-option = symbol("o", "how controls are renewed, 1 or 2", PURE, "option", positive=True)
+option = symbol("o", "option for updating the controls, 1 or 2", PURE, "option", positive=True)
 server_lr = symbol("eta_g", "factor on the server's update", PURE, "server_lr", positive=True)
-everybody = symbol("d_0", "1 if everybody takes part, else 0", PURE, _is_everybody, real=True)
-unlike = symbol("sigma_G", "how far clients' gradients are apart", GRADIENT, "sigma_G", real=True)
+everybody = symbol("d_0", "1 if all clients take part, else 0", PURE, _is_everybody, real=True)
+unlike = symbol(
+    "sigma_G", "how far apart the clients' gradients are", GRADIENT, "sigma_G", real=True
+)
 B_e = symbol(
     "B_e",
     "the largest noise of a gradient",
@@ -488,7 +490,9 @@ _REGIMES = {
     "one client": Regime("N = 1", partial(_setting, clients=1)),
     "half of the clients": Regime("2 of 4 take part", partial(_setting, clients=4, absent=2)),
     "clients apart": Regime("gradients that differ by 2", partial(_setting, tilt=1.0)),
-    "option I": Regime("controls from a gradient of their own", partial(_setting, option=1)),
+    "option I": Regime(
+        "each control is one gradient at the server's model", partial(_setting, option=1)
+    ),
 }
 _FAMILY = Family(
     _setting,
@@ -496,11 +500,11 @@ _FAMILY = Family(
         Parameter("clients", 2, 10, 2, "N", whole=True),
         Parameter("local_steps", 2, 4, 2, "H", whole=True),
         Parameter("step", 0.001, 0.05, 0.02, "gamma"),
-        Parameter("skew", 0.01, 0.9, 0.5, "how far f'' is from 1 at most"),
-        Parameter("width", 0.5, 5, 1, "how far the bend reaches"),
-        Parameter("shift", -1, 1, 0, "where the bend is", logarithmic=False),
+        Parameter("skew", 0.01, 0.9, 0.5, "largest distance of f'' from 1"),
+        Parameter("width", 0.5, 5, 1, "width of the bend"),
+        Parameter("shift", -1, 1, 0, "position of the bend", logarithmic=False),
         Parameter("sigma", 0.1, 1, 1, "noise of the gradients"),
-        Parameter("lean", 0.5, 2, 1, "how lopsided the noise is"),
+        Parameter("lean", 0.5, 2, 1, "how unequal the probabilities of the two noise values are"),
     ),
 )
 _HYPOTHESES = (
@@ -515,11 +519,12 @@ _HYPOTHESES = (
     Hypothesis("bounded noise", sp.Lt(B_e, sp.oo, evaluate=False), "Assumption 3"),
 )
 _NOTE = (
-    "To the letter. gamma_0 is not said: the order is read off as gamma falls, with N as it is "
-    "(n) and with N gamma as it is (m). f is the loss of (17), which may be shifted and bent more; "
-    "its derivatives of all orders are bounded. The noise has two values, as in the paper's "
-    "experiments, which may be lopsided. The truth leaves out moments of a higher order than "
-    "gamma^4, and its error is what the last order changes."
+    "Checked to the letter. The text does not give gamma_0, so the order is read off as gamma "
+    "falls, once with N fixed (n) and once with N gamma fixed (m). f is the loss of (17), "
+    "possibly shifted and with a larger bend; its derivatives of all orders are bounded. The "
+    "noise has two values, as in the paper's experiments, possibly with unequal probabilities. "
+    "The truth leaves out moments of higher order than gamma^4, and its error is estimated by the "
+    "change from including the last order."
 )
 
 
@@ -617,7 +622,8 @@ THEOREM_4_1 = replace(
     claim_on(
         "scaffold-bias/4.1",
         "Theorem 4.1",
-        "The mean of SCAFFOLD's stationary law: what clients average away, and what stays",
+        "The mean of SCAFFOLD's stationary law: which part more clients average out, and which "
+        "part stays",
         Rest((1, ()), bias),
         text=(
             "|E_pi x - x* + tau sigma^2/(4 a^2) gamma/N + tau sigma^2/(12 a) (H-1)(5H-1)/H gamma^2|"
@@ -650,7 +656,7 @@ SQUARE = replace(
     claim_on(
         "scaffold-bias/16",
         "equation (16)",
-        "The spread of SCAFFOLD's stationary law: clients average all of its gamma^2 away",
+        "The spread of SCAFFOLD's stationary law: more clients average out its whole gamma^2 term",
         Rest((2, ()), _square),
         text="|E x^2 - sigma^2/(2 a) gamma/N|",
         latex=r"\Bigl|\mathbb E x^2-\frac{\sigma^2}{2a}\frac{\gamma}{N}\Bigr|",

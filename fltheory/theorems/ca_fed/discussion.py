@@ -16,7 +16,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.engines.enclosure.exact_setting import exact_numbers
-from fltheory.exact_or_float import is_exact, largest, number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.symbols import symbol
@@ -31,7 +31,6 @@ from fltheory.theorems.ca_fed.statements import PAPER, N, of_ca_fed
 # ------------------------------------------------------------ the chain of availability
 
 _POWERS = 100
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
 def _chain(setting: Setting) -> Process:
@@ -52,12 +51,14 @@ def _smaller(setting: Setting) -> Any:
     return _chain(setting).mixing.factor
 
 
-_CITED = "of [14], Lemma 1, by memory: see ca-fed/2"
-_ANY = "|[P^t]_ij - pi_j| <= C_P lambda(P)^t for t >= T_P, any such number"
+_CITED = "from [14], Lemma 1, quoted from memory: see ca-fed/2"
+_ANY = "any number with |[P^t]_ij - pi_j| <= C_P lambda(P)^t for t >= T_P"
 C_P = symbol("C_P", _CITED, PURE, _cited, positive=True)
 any_C_P = symbol("C_P", _ANY, PURE, _smaller, positive=True)
-of_P = symbol("P", "transition matrix of the chain, pi its stationary law", PURE, real=True)
-lambda_P = symbol("lambda", "lambda(P) = (lambda_2(P) + 1)/2, lambda_2 a modulus", PURE, real=True)
+of_P = symbol("P", "transition matrix of the chain, whose stationary law is pi", PURE, real=True)
+lambda_P = symbol(
+    "lambda", "lambda(P) = (lambda_2(P) + 1)/2, where lambda_2 is a modulus", PURE, real=True
+)
 
 
 def _slowest_mixing(setting: Setting) -> tuple[float, float]:
@@ -81,7 +82,7 @@ def _slowest_mixing(setting: Setting) -> tuple[float, float]:
     for t in range(_POWERS):
         power = step @ power if t else step
         most = max(most, float(np.abs(power).max()))
-    return most, _ROUNDINGS * states.limit.size * _POWERS * most
+    return most, ROUNDINGS * states.limit.size * _POWERS * most
 
 
 def _rate_of_product(setting: Setting) -> tuple[float, float]:
@@ -121,8 +122,8 @@ MIXING = PointClaim(
     regimes={name: regimes.THEOREM_2[name] for name in ("independent", "nu = 0.9", "clusters")},
     kind=StatementKind.STEP,
     note=(
-        "To the letter, with C_P and T_P = 0 as cited; the text of [14] is not at hand. Checked "
-        "over t = 0 .. 100: after that both sides fall, the left one faster."
+        "Checked to the letter, with C_P and T_P = 0 as cited; we did not have the text of [14]. "
+        "Checked for t = 0 .. 100; after that both sides fall, the left one faster."
     ),
 )
 MIXING_ANY = replace(
@@ -130,13 +131,14 @@ MIXING_ANY = replace(
     reading="any C_P",
     bound=any_C_P,
     note=(
-        "With the smaller constants that the reading 'any C_P' of Theorem 2 takes: sum_k "
-        "max(pi_k, 1 - pi_k) for independent clients."
+        "This reading has the smaller constants that the reading 'any C_P' of Theorem 2 uses: "
+        "sum_k max(pi_k, 1 - pi_k) for independent clients."
     ),
 )
 PRODUCT = PointClaim(
     id="ca-fed/product-chain",
-    title="Of independent clients, the slowest one's chain is as slow as all together",
+    title="If clients are independent, the chain of the slowest client is as slow as the joint "
+    "chain",
     source=f"{PAPER}, Section III-D, lambda(P) = max_k lambda(P_k)",
     quantity=PointQuantity(
         _rate_of_product,
@@ -154,8 +156,9 @@ PRODUCT = PointClaim(
     },
     kind=StatementKind.REMARK,
     note=(
-        "To the letter, lambda_2 being the second largest modulus: an eigenvalue of the product is "
-        "a product of the clients' eigenvalues, none of which is above one in modulus."
+        "Checked to the letter, where lambda_2 is the second largest modulus. An eigenvalue of "
+        "the joint chain is a product of eigenvalues of the clients' chains, none of which "
+        "exceeds one in modulus."
     ),
 )
 
@@ -284,11 +287,11 @@ _KAPPA_BAR = symbol(
     PURE,
     real=True,
 )
-_KEPT = symbol("n", "clients that Algorithm 1 keeps, of N", PURE, real=True)
+_KEPT = symbol("n", "number of the N clients that Algorithm 1 keeps", PURE, real=True)
 _EPSILON = symbol(
     "epsilon",
-    "what a set of clients costs, by VI-A: their mean loss plus the bias; a client is excluded if "
-    "this does not grow",
+    "cost of a set of clients in VI-A: their mean loss plus the bias; a client is excluded if "
+    "this does not increase the cost",
     LOSS,
     real=True,
 )
@@ -311,14 +314,14 @@ MORE_FOR_A_SMALL_KAPPA = PointClaim(
     kind=StatementKind.REMARK,
     note=(
         "'A small value ... resulting in a larger number of clients excluded', 'tends to include "
-        "more clients for a large value': taken to the letter, for any two values. All are tried, "
-        "because the choice changes at finitely many."
+        "more clients for a large value': checked to the letter, for any two values of kappabar. "
+        "All values can be tried, because the choice changes at finitely many of them."
     ),
 )
 MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
     MORE_FOR_A_SMALL_KAPPA,
     reading="derived",
-    title="Beyond the kappabar up to which somebody alone would be excluded, nobody is",
+    title="Nobody is excluded if kappabar is too large for any client to be excluded first",
     quantity=PointQuantity(
         _excluded_beyond,
         "max N/n(kappabar) over kappabar beyond all limits",
@@ -326,10 +329,11 @@ MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
         r"\max_{\bar\kappa}\frac N{n(\bar\kappa)}",
     ),
     note=(
-        "While nobody is excluded, d_TV is 0; without client k it is alpha_k. So client k is "
-        "excluded for kappabar up to a limit of its own, and above the largest of these limits "
-        "nobody is. Once somebody is excluded, who comes next depends on kappabar, and the number "
-        "excluded may rise and fall."
+        "If nobody is excluded, d_TV is 0; if only client k is excluded, it is alpha_k. So client "
+        "k can be excluded first only if kappabar is at most a limit that depends on k. Above the "
+        "largest of these limits nobody is excluded. Below it, kappabar also decides which "
+        "clients follow the first, so the number of excluded clients may rise and fall as "
+        "kappabar grows."
     ),
 )
 UNBIASED_IN_THE_LIMIT = replace(
@@ -343,9 +347,10 @@ UNBIASED_IN_THE_LIMIT = replace(
         r"\lim_{\bar\kappa\to\infty}\frac N{n(\bar\kappa)}",
     ),
     note=(
-        "To the letter: every exclusion from all clients costs alpha_k^2 Gamma' > 0. Where Gamma' "
-        "is 0, in a first round with F^* as the text estimates it, the lines of Algorithm 1 would "
-        "exclude everybody for tau = 0, which cannot be meant; nobody goes then."
+        "Checked to the letter: excluding client k from the full set costs alpha_k^2 Gamma' > 0. "
+        "Gamma' is 0 in the first round if F^* is estimated as in the text. Then the lines of "
+        "Algorithm 1 would exclude everybody for tau = 0, which cannot be meant; we exclude "
+        "nobody in that case."
     ),
 )
 
@@ -423,7 +428,7 @@ _RATE = symbol(
 
 ALL_OF_A_CLUSTER = PointClaim(
     id="ca-fed/vi-b",
-    title="One has to exclude all of the slowest cluster to speed up the chain",
+    title="Only the exclusion of the whole slowest cluster makes the chain faster",
     source=f"{PAPER}, Section VI-B",
     quantity=PointQuantity(
         _gain_of_a_part,
@@ -438,9 +443,9 @@ ALL_OF_A_CLUSTER = PointClaim(
     regimes=regimes.CLUSTERS,
     kind=StatementKind.REMARK,
     note=(
-        "To the letter: as long as one client of the cluster is left, so is its chain. The text "
-        "does not say that removing a whole cluster is enough, and it is not where two clusters "
-        "are equally slow."
+        "Checked to the letter: as long as one client of the cluster is left, its chain is too. "
+        "The text does not say that it is enough to remove one cluster. It is not enough if two "
+        "clusters are equally slow."
     ),
 )
 ORDER_OF_CLUSTERS = replace(
@@ -449,13 +454,14 @@ ORDER_OF_CLUSTERS = replace(
     title="CA-Fed tries the clients of the slowest cluster first",
     quantity=PointQuantity(
         _tried_before,
-        "clients of other clusters that are tried before the last of cbar",
+        "number of clients from other clusters that are tried before the last client of cbar",
         PURE,
     ),
     bound=sp.Integer(0),
     note=(
-        "To the letter, with each client's own eigenvalue, the largest modulus first. With signed "
-        "eigenvalues, as lambda_k is in Section V-A, a cluster that alternates would come last."
+        "Checked to the letter, with each client's own eigenvalue and the largest modulus first. "
+        "With signed eigenvalues, like lambda_k in Section V-A, a cluster that alternates would "
+        "come last."
     ),
 )
 EQUAL_ESTIMATES = replace(
@@ -470,8 +476,8 @@ EQUAL_ESTIMATES = replace(
     ),
     bound=sp.Integer(0),
     note=(
-        "'Similar eigenvalue estimates': here the eigenvalues are equal, and so are the estimates "
-        "from the same rounds with the same prior."
+        "The text has 'similar eigenvalue estimates'. Here the eigenvalues are equal, and so are "
+        "their estimates, which come from the same rounds and the same prior."
     ),
 )
 
@@ -484,15 +490,16 @@ STATEMENTS: tuple[Statement, ...] = (
         MORE_FOR_A_SMALL_KAPPA,
         refutations=(
             Refutation(
-                "The choice is greedy. A larger kappabar can keep one client whose presence makes "
-                "two others look bad, so that both of them go.",
+                "The choice is greedy. A larger kappabar can keep one client that a smaller one "
+                "excludes, and its presence can then lead to the exclusion of two others.",
                 Weight.WORDING,
-                "nobody is excluded above some kappabar, in place of fewer and fewer clients as "
-                "it grows",
+                "'nobody is excluded above some kappabar' in place of 'fewer clients are excluded "
+                "the larger kappabar is'",
                 "derived",
                 ("five clients",),
                 natural="five clients",
-                answer="'Tends to': true for most choices, and in the limit.",
+                answer="The text says 'tends to', which is true for most choices, and in the "
+                "limit.",
             ),
         ),
     ),

@@ -26,10 +26,11 @@ from fltheory.engines.enclosure.exact_setting import (
     exact_numbers,
     largest_weighted_square,
     product,
+    widened,
 )
 from fltheory.engines.observables import Observable, PresentExcessLoss
 from fltheory.engines.setting import without_idle_projection
-from fltheory.exact_or_float import is_exact, largest, number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number, with_rounding
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
@@ -69,13 +70,12 @@ from fltheory.theorems.ca_fed.statements import (
 )
 from fltheory.validation import FloatArray
 
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 _FRACTIONS_KEPT = 3
 
 
 _NOT_NATURAL = (
-    "none found in 20,000 settings of two clients over 100 rounds, from any state, with "
-    "probabilities of 0.05 to 0.95: the largest ratio is {}"
+    "none found in 20,000 settings with two clients and 100 rounds, from any state, with "
+    "probabilities from 0.05 to 0.95; the largest ratio is {}"
 )
 
 
@@ -113,13 +113,14 @@ def _moments(of: ProjectedAveraging, masks: Any, start: Any, onward: Any) -> Ite
     problem, d = of.problem, of.problem.dim
     z = np.concatenate([of.x0 - problem.x_star, of.x0[:1] * 0 + 1])
     moment = start[:, None, None] * np.outer(z, z)
-    hessians = np.broadcast_to(problem.hessians, (problem.n_clients, d, d))
     identity = np.eye(d, dtype=int)
     for t in range(1, of.rounds + 1):
         yield moment
         eta, server = of.steps.at(t), of.fedavg.server_lr
         slopes, noises = [], []
-        for weight, hessian, noise in zip(of.q, hessians, problem.client_sigmas, strict=True):
+        for weight, hessian, noise in zip(
+            of.q, problem.client_hessians, problem.client_sigmas, strict=True
+        ):
             step, power, squares = identity - eta * hessian, identity, 0 * identity
             for _ in range(of.fedavg.local_steps):
                 squares, power = squares + power @ power, power @ step
@@ -136,9 +137,7 @@ def _moments(of: ProjectedAveraging, masks: Any, start: Any, onward: Any) -> Ite
             moved[:d, :d] = moved[:d, :d] + one[d, d] * _of_those(noises, there)
             after.append(moved)
         reached = product(onward.T, np.array(after).reshape(len(masks), -1))
-        moment = reached.reshape(moment.shape)
-        if is_exact(moment) and t > _FRACTIONS_KEPT:
-            moment = np.vectorize(lambda value: value.widened(), otypes=[object])(moment)
+        moment = widened(reached.reshape(moment.shape), t, _FRACTIONS_KEPT)
 
 
 def _of_those(each: Any, there: Any) -> Any:
@@ -159,9 +158,7 @@ def _lagged_losses(setting: Setting) -> tuple[Any, float]:
     masks, start, onward = _places(of)
     problem, d = of.problem, of.problem.dim
     forms = []
-    for hessian, optimum in zip(
-        np.broadcast_to(problem.hessians, (problem.n_clients, d, d)), problem.optima, strict=True
-    ):
+    for hessian, optimum in zip(problem.client_hessians, problem.optima, strict=True):
         off = np.concatenate([np.eye(d, dtype=int), (problem.x_star - optimum)[:, None]], axis=1)
         forms.append(off.T @ hessian @ off / 2)
     weighed = [weight * form for weight, form in zip(of.q, forms, strict=True)]
@@ -176,7 +173,7 @@ def _lagged_losses(setting: Setting) -> tuple[Any, float]:
         then, now = ((seen[t - 1 - j] * lagged[j]).sum() for j in (delay, 0))
         total = total + of.steps.at(t) * (then - now)
         size += 0.0 if is_exact(total) else of.steps.at(t) * float(abs(then) + abs(now))
-    return number(total), _ROUNDINGS * of.rounds * len(masks) * size
+    return number(total), ROUNDINGS * of.rounds * len(masks) * size
 
 
 def _present_excess(setting: Setting) -> Sequence[Observable]:
@@ -207,12 +204,12 @@ _TEXTS = (
     *(
         symbol(name, meaning, unit, real=True)
         for name, meaning, unit in (
-            ("A_t", "clients that are there in round t = 1 .. T", PURE),
-            ("w_t", "model before round t, from w_1 = w_{0,0} on", LENGTH),
-            ("w_B", "w_B*, where F_B is least", LENGTH),
-            ("w_j", "client's model after j of the E local steps from w", LENGTH),
+            ("A_t", "clients present in round t = 1 .. T", PURE),
+            ("w_t", "model before round t, where w_1 = w_{0,0}", LENGTH),
+            ("w_B", "w_B*, the minimiser of F_B", LENGTH),
+            ("w_j", "model of a client after j of the E local steps from w", LENGTH),
             ("F_k", "loss of client k", LOSS),
-            ("W", "ball that models are projected onto", LENGTH),
+            ("W", "ball onto which models are projected", LENGTH),
             ("xi", "the sample of a stochastic gradient", PURE),
             ("eta_t", "client_lr in round t", STEP),
             ("eta_d", "client_lr in round d", STEP),
@@ -230,7 +227,7 @@ def _largest_second_moment(setting: Setting) -> tuple[Any, float]:
     of = view_of(setting).averaging
     squares = of.problem.largest_gradients_on(of.ball) ** 2 + of.problem.client_sigmas**2
     value = largest(list(squares))
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * of.problem.dim * value
+    return with_rounding(value, of.problem.dim)
 
 
 def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
@@ -241,10 +238,9 @@ def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
     """
     of = view_of(setting).averaging
     problem, d, eta = of.problem, of.problem.dim, of.steps.at(1)
-    hessians = np.broadcast_to(problem.hessians, (problem.n_clients, d, d))
     found = []
     for hessian, optimum, noise in zip(
-        hessians, problem.optima, problem.client_sigmas, strict=True
+        problem.client_hessians, problem.optima, problem.client_sigmas, strict=True
     ):
         step, pull, offset = np.eye(d, dtype=int) - eta * hessian, hessian, of.ball.centre - optimum
         variance = noise**2
@@ -253,7 +249,7 @@ def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
             variance = variance + (eta * noise) ** 2 / d * (pull * pull).sum()
             pull = pull @ step
     value = number(largest(found))
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * d * of.fedavg.local_steps * value
+    return with_rounding(value, d * of.fedavg.local_steps)
 
 
 def _largest_square(matrix: Any, offset: Any, radius: Any) -> Any:
@@ -285,15 +281,15 @@ LEMMA_1 = PointClaim(
     regimes=regimes.LEMMA_1,
     kind=StatementKind.LEMMA,
     note=(
-        "To the letter, with D the supremum of (6) and G^2 = D^2 + max_k sigma_k^2 from the proof. "
-        "(6) and (8) say that D and H are finite, which they are on a ball."
+        "Checked to the letter, with D the supremum in (6) and G^2 = D^2 + max_k sigma_k^2 from "
+        "the proof. (6) and (8) say that D and H are finite, which is true on a ball."
     ),
 )
 
 LOCAL_GRADIENTS = replace(
     LEMMA_1,
     id="ca-fed/local-gradients",
-    title="(7) holds at the models of local steps as well",
+    title="(7) also holds at the models between local steps",
     source=f"{PAPER}, Appendix B2, where (2) of Lemma 2's proof and (22) use (7)",
     quantity=PointQuantity(
         _largest_local_moment,
@@ -304,8 +300,8 @@ LOCAL_GRADIENTS = replace(
     regimes=regimes.LOCAL_GRADIENTS,
     kind=StatementKind.STEP,
     note=(
-        "To the letter: (7) is stated for w in W but used at w_{t,j}^k, which noise may drive out "
-        "of W. Checked at the first round's step size, from every w in W."
+        "Checked to the letter: (7) is stated for w in W but used at w_{t,j}^k, which noise may "
+        "drive out of W. Checked with the step size of the first round, from every w in W."
     ),
 )
 LOCAL_GRADIENTS_DERIVED = replace(
@@ -321,8 +317,8 @@ LOCAL_GRADIENTS_DERIVED = replace(
         ),
     ),
     note=(
-        "Exact gradient steps of at most 1/L do not increase the norm of a convex, smooth client's "
-        "gradient: (7) then holds at local models, inside W or not."
+        "Exact gradient steps of at most 1/L do not increase the norm of a convex, smooth "
+        "client's gradient. So (7) then holds at local models, whether they are in W or not."
     ),
 )
 
@@ -374,10 +370,11 @@ LEMMA_2 = Theorem(
     regimes=regimes.LEMMA_2,
     kind=StatementKind.LEMMA,
     note=(
-        "To the letter, divided by S_1. The left sum is over the rounds of a run, those on the "
-        "right over all t. Assumption 2, w_{0,0} in W (as (20) projects) and a Markov chain of "
-        "availability are taken as given. The 2L(EQ+2) Gamma is half of what the proof's steps "
-        "give with eta_t/2, and half of what (12) has."
+        "Checked to the letter, divided by S_1. The sum on the left is over the rounds of a run, "
+        "those on the right are over all t. Three conditions are taken as given: Assumption 2, "
+        "w_{0,0} in W (as (20) projects), and a Markov chain of availability. The term 2L(EQ+2) "
+        "Gamma is half of what the steps of the proof give with eta_t/2, and half of the term in "
+        "(12)."
     ),
 )
 LEMMA_2_DERIVED = replace(
@@ -402,9 +399,10 @@ LEMMA_2_DERIVED = replace(
     ),
     hypotheses=(*LEMMA_2.hypotheses, _STATIONARY, _QUIET),
     note=(
-        "What the proof gives before eta_t/2 replaces b_t in front of a sum that may be negative: "
-        "weights b_t, which are between eta_t/4 and eta_t. Gamma is right although the losses are "
-        "those at w_B*, for which the chain has to start in its stationary law."
+        "This is what the proof gives before it replaces the weights b_t by eta_t/2, in front of "
+        "a sum that may be negative. The b_t are between eta_t/4 and eta_t. Gamma is right "
+        "although the losses are those at w_B*, but this needs a chain that starts in its "
+        "stationary law."
     ),
 )
 
@@ -415,7 +413,7 @@ _FALLING = Hypothesis("steps that do not increase", sp.Le(rise, 0), "(e) of Lemm
 
 LEMMA_3 = PointClaim(
     id="ca-fed/lemma-3",
-    title="What the clients that are there lose in J_t rounds, summed over rounds",
+    title="By how much the losses of the present clients fall in J_t rounds, summed over rounds",
     source=f"{PAPER}, Lemma 3",
     quantity=PointQuantity(
         _lagged_losses,
@@ -430,9 +428,9 @@ LEMMA_3 = PointClaim(
     regimes=regimes.LEMMA_3,
     kind=StatementKind.LEMMA,
     note=(
-        "To the letter, both sums over the rounds of a run. J_t comes from the chain's own C_P and "
-        "T_P and is at most t - 1; the proof uses nothing else of it. Only for exact gradients: "
-        "with noise the projection may come into play."
+        "Checked to the letter, with both sums over the rounds of a run. J_t comes from the "
+        "chain's own C_P and T_P and is at most t - 1; the proof uses nothing else about J_t. "
+        "Checked only with exact gradients, because with noise the projection may have an effect."
     ),
 )
 LEMMA_3_DERIVED = replace(
@@ -446,8 +444,8 @@ LEMMA_3_DERIVED = replace(
         _QUIET,
     ),
     note=(
-        "With what the proof uses: a chain that is stationary in every round, step sizes that do "
-        "not increase, and (7) at local models."
+        "This reading has what the proof uses: a chain that is stationary in every round, step "
+        "sizes that do not increase, and (7) at local models."
     ),
 )
 
@@ -459,12 +457,12 @@ def _delayed_steps(setting: Setting) -> tuple[Any, float]:
     total = 0 * squares[0]
     for t, delay in enumerate(of.delays):
         total = total + (delay * squares[t] + squares[t - delay : t].sum()) / 2
-    return number(total), 0.0 if is_exact(total) else _ROUNDINGS * of.rounds * float(total)
+    return with_rounding(number(total), of.rounds)
 
 
 FALLING_STEPS = PointClaim(
     id="ca-fed/falling-steps",
-    title="Step sizes of late rounds are at most those J_t rounds before",
+    title="The step size of a round is at most that of J_t rounds before",
     source=f"{PAPER}, (e) of Lemma 3's proof",
     quantity=PointQuantity(
         _delayed_steps,
@@ -479,15 +477,15 @@ FALLING_STEPS = PointClaim(
     regimes=regimes.FALLING_STEPS,
     kind=StatementKind.STEP,
     note=(
-        "To the letter: '(e) uses eta_t < eta_d <= eta_{t-J_t}', which (11) does not require. Sums "
-        "over the rounds of a run."
+        "Checked to the letter: '(e) uses eta_t < eta_d <= eta_{t-J_t}', which (11) does not "
+        "require. The sums are over the rounds of a run."
     ),
 )
 FALLING_STEPS_DERIVED = replace(
     FALLING_STEPS,
     reading="derived",
     hypotheses=(*FALLING_STEPS.hypotheses, _FALLING),
-    note="With the hypothesis that (e) needs. It does not need that steps fall strictly.",
+    note="This reading adds the hypothesis that (e) needs. The step sizes need not fall strictly.",
 )
 
 STATEMENTS: tuple[Statement, ...] = (
@@ -499,11 +497,11 @@ STATEMENTS: tuple[Statement, ...] = (
                 "(7) is shown only for w in W. The noise of a local step can increase the "
                 "norm of the next gradient by more than the step itself reduces it.",
                 Weight.MISSING_HYPOTHESIS,
-                "no noise in local steps, or a larger G",
+                "local steps without noise, or a larger G",
                 "derived",
                 ("noise outweighs gradients",),
                 natural="noise outweighs gradients",
-                answer="G can be read as a bound on the gradients along local steps too.",
+                answer="G can be read as a bound that also covers the gradients along local steps.",
             ),
         ),
     ),
@@ -512,16 +510,17 @@ STATEMENTS: tuple[Statement, ...] = (
         LEMMA_2,
         refutations=(
             Refutation(
-                "The sums of pi_k q_k on the right stand for means over A_t. From the first round "
-                "on they equal them only if the chain starts in its stationary law, and the lemma "
-                "asks neither for that nor for a chain.",
+                "The sums of pi_k q_k on the right stand for means over A_t. Sums and means are "
+                "equal from the first round on only if availability is a chain that starts in its "
+                "stationary law. The lemma requires neither the chain nor the start.",
                 Weight.MISSING_HYPOTHESIS,
                 "a chain that starts in its stationary law",
                 "derived",
                 ("a rare client first",),
                 natural=_NOT_NATURAL.format(0.19),
                 answer=(
-                    "Availability is meant to be stationary; the effect of another start dies out."
+                    "Availability is meant to be stationary; the effect of any other start dies "
+                    "out."
                 ),
             ),
         ),
@@ -531,15 +530,16 @@ STATEMENTS: tuple[Statement, ...] = (
         LEMMA_3,
         refutations=(
             Refutation(
-                "(e) writes sum_k pi_k q_k for the mean of the sum over A_t of q_k. From the "
-                "first round on the two are equal only if the chain starts in its stationary law.",
+                "(e) writes sum_k pi_k q_k for the mean of the sum over A_t of q_k. The two are "
+                "equal from the first round on only if the chain starts in its stationary law.",
                 Weight.MISSING_HYPOTHESIS,
                 "a stationary start",
                 "derived",
                 ("a rare client stays",),
                 natural=_NOT_NATURAL.format(0.35),
                 answer=(
-                    "Availability is meant to be stationary; the effect of another start dies out."
+                    "Availability is meant to be stationary; the effect of any other start dies "
+                    "out."
                 ),
             ),
         ),

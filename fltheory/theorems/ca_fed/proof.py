@@ -85,7 +85,7 @@ _SPLIT = Step(
 
 _SHORTER = Step(
     "(a) to (d) without the gradient",
-    "F(w) - F* <= 2 kappa (F_B(w) - F_B*) + 2 kappa (F(w_B*) - F*): one kappa was spent in vain",
+    "F(w) - F* <= 2 kappa (F_B(w) - F_B*) + 2 kappa (F(w_B*) - F*): the other kappa is not needed",
     Implied(
         given=(
             sp.Le(_excess, L / 2 * _total),
@@ -227,7 +227,7 @@ _MEANINGS_2 = {
     _delay: "J_t",
     _wanted: "ln(2 C_P H t)/ln(1/lambda)",
     _time: "a round",
-    _mean_at_minimiser: "sum_k p_k (F_k(w_B*) - F_k*), F_B - sum_k p_k F_k* at its least",
+    _mean_at_minimiser: "sum_k p_k (F_k(w_B*) - F_k*), the minimum of F_B - sum_k p_k F_k*",
     _mean_at_w: "sum_k p_k (F_k(w*) - F_k*)",
     _start: "w_{0,0}; alpha_2, p_2: the second client's target and biased importance",
     _excess_of_average: "E[F_B(wbar_T) - F_B*]",
@@ -240,7 +240,7 @@ _TAKEN_2 = (
     "Projections do not lengthen distances, and w_B* is in W.",
     "E[A_2] = 0 with gbar_t the mean of g_t given A_t and w_t: then A_3 <= E sum q_k^2 sigma_k^2 "
     "where noise does not grow over local steps, as on quadratic clients with eta_t <= 1/L.",
-    "Convexity and smoothness of every client, at w_tj and at w_t.",
+    "Convexity and smoothness of every client, at w_tj and w_t.",
     "Z <= eta_t^2 E(E-1)(2E-1) G^2/6 sum over A_t of q_k, which needs local models in W.",
     "E 1(k in A_t) = pi_k in every round: the chain starts in its stationary law.",
     "(22), (21) and sum over A_d of q_k <= Q: Lemma 3's bound with J_t, for step sizes that do not "
@@ -290,7 +290,8 @@ _ONE_ROUND = (
 
 _HALF_STEP = Step(
     "Lemma 2, the factor eta_t/2",
-    "gamma_t (1 - eta_t L) >= eta_t/2 gives d_next <= d - eta/2 E X + ..., X of either sign",
+    "gamma_t (1 - eta_t L) >= eta_t/2 gives d_next <= d - eta/2 E X + ..., although X may have "
+    "either sign",
     Implied(
         given=(sp.Le(_next, _d - 2 * _WEIGHT * E * _X + _ROUND),),
         claimed=sp.Le(_next, _d - _eta / 2 * E * _X + _ROUND),
@@ -330,7 +331,7 @@ PRINTED = Derivation(
         ),
         Step(
             "Lemma 2 to (12), noise",
-            "that is 1/2 q'Sigma q",
+            "this term equals 1/2 q'Sigma q",
             Equal(2 * N_q * S_2, N_q * S_2 / 2),
         ),
         _DRIFT_STEP,
@@ -347,7 +348,7 @@ PRINTED = Derivation(
         Step(*_GAMMA_AT_W_B),
         Step(
             "Lemma 2 to (12), the start",
-            "||w_{0,0} - w_B*|| <= ||w_{0,0} - w*||; here for the same losses",
+            "||w_{0,0} - w_B*|| <= ||w_{0,0} - w*||; compared on the same losses",
             Implied(
                 claimed=sp.Le((_start - _p_2) ** 2, (_start - _alpha_2) ** 2),
                 domain=(sp.Le(_p_2, 1), sp.Le(_alpha_2, 1)),
@@ -370,12 +371,12 @@ PRINTED = Derivation(
         ),
         Step(
             "Lemma 3 to (12), J_t",
-            "J_t <= ln(2 C_P H t)/ln(1/lambda), the smallest integer above which it is",
+            "J_t <= ln(2 C_P H t)/ln(1/lambda), although J_t is the smallest integer above that",
             Implied(given=(sp.Le(_delay, _wanted + 1),), claimed=sp.Le(_delay, _wanted)),
         ),
         Step(
             "Steps 1 and 2 to (12)",
-            "C_2 over pi'q, C_1 as in Lemma 2, is what (12) has beside phi",
+            "C_2 over pi'q, with C_1 as in Lemma 2, is the part of (12) without phi",
             Equal(
                 (
                     2 / E * D_B**2
@@ -420,7 +421,8 @@ DERIVED = Derivation(
         Step(*_GAMMA_AT_W_B),
         Step(
             "Lemmas 2 and 3, Steps 1 and 2 to the bound",
-            "weights b_t throughout; b_t >= eta_t/4 only at the end, where nothing is negative",
+            "the weights are b_t throughout; b_t >= eta_t/4 is used only at the end, where "
+            "nothing is negative",
             Implied(
                 given=(
                     sp.Le(2 * E * _X_now, D_B**2 + _LEMMA_2_SUM),

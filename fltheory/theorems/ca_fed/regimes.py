@@ -319,48 +319,63 @@ def _nobody_at_first() -> _Instance:
 
 
 _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
-    "independent": ("nobody's presence is correlated, unbiased weights", lambda: _correlated(0.0)),
+    "independent": (
+        "no client's presence is correlated over time, unbiased weights",
+        lambda: _correlated(0.0),
+    ),
     "nu = 0.5": ("noise-free, correlated presence", lambda: _exact_gradients(0.5)),
-    "nu = 0.9": ("noise-free, highly correlated presence", lambda: _exact_gradients(0.9)),
-    "nu = 0.99": ("noise-free, presence in long stretches", lambda: _exact_gradients(0.99)),
+    "nu = 0.9": ("no noise, presence highly correlated over time", lambda: _exact_gradients(0.9)),
+    "nu = 0.99": (
+        "no noise, clients are present for long stretches",
+        lambda: _exact_gradients(0.99),
+    ),
     "equal weights": (
-        "nu = 0.9, noise-free, the rare clients count less than they should",
+        "nu = 0.9, no noise, rare clients with less weight than they should have",
         lambda: replace(_exact_gradients(0.9), q=_EQUAL),
     ),
     "optimal weights": (
         "nu = 0.9, weights that minimise the printed bounds",
         lambda: replace(_correlated(0.9), q=_optimal_weights()),
     ),
-    "clusters": ("two pairs of clients that come and go together", _clusters),
-    "noise-free": ("exact gradients, equal weights, nobody correlated", _noise_free),
-    "different Hessians": ("noise-free, clients of unequal curvature", _different_hessians),
+    "clusters": ("two pairs, the clients of each come and go together", _clusters),
+    "noise-free": ("exact gradients, equal weights, no correlation over time", _noise_free),
+    "different Hessians": ("no noise, clients of unequal curvature", _different_hessians),
     "two clients": ("nu = 0.9, equal weights, two clients", _two_clients),
-    "rare majority": ("three clients, the one that counts is there once in 100", _rare_majority),
+    "rare majority": (
+        "three clients, the one with nearly all of the importance present in one of 100 rounds",
+        _rare_majority,
+    ),
     "noisy gradients": ("noise of 40, started at w*", _noisy),
     "started at the optimum": ("equal weights, w_B* far from w*", _started_at_minimiser),
     "nearly attained": ("importance .49 and .51 in place of 1/2 each, kappa = 1", _nearly_attained),
     "one slow client": ("present for 100 rounds, absent for 100", lambda: _one_client(1.0, 1.0)),
     "other units": (
-        "the one slow client, losses a hundredth, lengths a tenth",
+        "the regime 'one slow client' with losses a hundredth and lengths a tenth as large",
         lambda: _one_client(0.01, 0.1),
     ),
-    "small server step": ("server_lr = 1e-5: the model hardly moves", _small_server_step),
-    "unequal noise": ("noise of 10, and of 0.5 where presence is rare", _unequal_noise),
+    "small server step": ("server_lr = 1e-5, so that the model hardly moves", _small_server_step),
+    "unequal noise": ("noise of 10, but 0.5 for the rare clients", _unequal_noise),
     "noise outweighs gradients": ("noise of 10, gradients of at most 0.3", _noise_outweighs),
-    "a rare client first": ("each comes once in 500 rounds, one in the first", _rare_client_first),
-    "a rare client stays": ("there in the first round, and in one of 1,000", _rare_client_stays),
+    "a rare client first": (
+        "each is present in one of 500 rounds, one of them in the first round",
+        _rare_client_first,
+    ),
+    "a rare client stays": (
+        "a client present in the first round, and in one of 1,000 on average",
+        _rare_client_stays,
+    ),
     "warm-up": ("two clients, nu = 0.9, steps that rise for 100 rounds", _warm_up),
-    "five clients": ("losses at the start as 15 : 9 : 15 : 17 : 1", _five_clients),
+    "five clients": ("losses at the start in proportion 15 : 9 : 15 : 17 : 1", _five_clients),
     "slow pair": (
-        "a pair that is slow, one that is quick",
+        "one slow pair, one fast pair",
         lambda: _four_in_clusters((0.9, 0.5), (2, 2)),
     ),
     "slow three": (
-        "three slow clients, one quick",
+        "three slow clients, one fast client",
         lambda: _four_in_clusters((0.8, 0.2), (3, 1)),
     ),
     "alternating pair": (
-        "a pair that takes turns with itself, one that stays",
+        "one pair that comes and goes in alternate rounds, one pair that changes slowly",
         lambda: _four_in_clusters((-0.6, 0.5), (2, 2)),
     ),
     "each its own": (
@@ -371,13 +386,13 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         "a slow pair between two clients",
         lambda: _four_in_clusters((0.3, 0.95, 0.6), (1, 2, 1)),
     ),
-    "nobody at first": ("nu = 0.9, everybody absent in the first round", _nobody_at_first),
+    "nobody at first": ("nu = 0.9, all clients absent in the first round", _nobody_at_first),
     "constant steps": (
         "nu = 0.9, step sizes that do not decrease",
         lambda: replace(_correlated(0.9), steps=Constant(0.02)),
     ),
     "tight W": (
-        "nu = 0.9, W just around the optima: the projection works",
+        "nu = 0.9, W just large enough for the optima, so that the projection has an effect",
         lambda: replace(_correlated(0.9), x0=(5.0, 0.0), radius=10.5),
     ),
 }

@@ -19,7 +19,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from fltheory.claims.along_run import Theorem
@@ -28,7 +27,7 @@ from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting
 from fltheory.engines.observables import BiasedExcessLoss, Observable
-from fltheory.exact_or_float import is_exact, largest_norm, number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest_norm, number
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Looseness, PointQuantity, RoundRange
@@ -64,14 +63,14 @@ Gamma_B = symbol(
 )
 excess_B = symbol(
     "e_B",
-    "F_B(w) - F_B*, F_B = sum_k p_k F_k, at the w where the bound is tightest",
+    "F_B(w) - F_B* with F_B = sum_k p_k F_k, at the w where the bound is tightest",
     LOSS,
     "tightest_biased_excess",
     nonnegative=True,
 )
 r_min = symbol(
     "r_min",
-    "farthest of w*, w_B*, w_k* from the centre of W",
+    "largest distance of w*, w_B* and the w_k* from the centre of W",
     LENGTH,
     "reach_of_minimisers",
     nonnegative=True,
@@ -90,18 +89,18 @@ M = symbol("M", "states of the chain", PURE, "chain_states", positive=True, inte
 lambda_P = symbol("lambda_P", "lambda(P) = (lambda_2(P) + 1)/2", PURE, "chain_rate", positive=True)
 C_P = symbol(
     "C_P",
-    "|[P^t]_ij - pi_j| <= C_P lambda(P)^t for t >= T_P, any such number",
+    "any number with |[P^t]_ij - pi_j| <= C_P lambda(P)^t for t >= T_P",
     PURE,
     "chain_factor",
     positive=True,
 )
 T_P = symbol(
-    "T_P", "whole number of (5), see C_P", PURE, "chain_onset", nonnegative=True, integer=True
+    "T_P", "whole number in (5), see C_P", PURE, "chain_onset", nonnegative=True, integer=True
 )
 D = symbol("D", "sup over W and k of ||grad F_k||", GRADIENT, "largest_gradient", nonnegative=True)
 sigma = symbol(
     "sigma",
-    "max_k sigma_k, of the clients' gradient noise, E||noise||^2 <= sigma_k^2",
+    "max_k sigma_k, where the gradient noise of client k has E||noise||^2 <= sigma_k^2",
     GRADIENT,
     "sigma",
     nonnegative=True,
@@ -128,13 +127,17 @@ eta_s = symbol("eta_s", "server_lr", PURE, "server_lr", positive=True)
 decay = symbol("r", "eta_t is of order t^-r", PURE, "step_decay", nonnegative=True)
 tv_start = symbol(
     "tv_1",
-    "total variation between the first round's law and the stationary one",
+    "total variation distance between the law of the first round and the stationary law",
     PURE,
     "start_distance",
     nonnegative=True,
 )
 r_opt = symbol(
-    "r_opt", "farthest of w_k* from the centre of W", LENGTH, "reach_of_optima", nonnegative=True
+    "r_opt",
+    "largest distance of the w_k* from the centre of W",
+    LENGTH,
+    "reach_of_optima",
+    nonnegative=True,
 )
 r_0 = symbol(
     "r_0", "distance of w_{0,0} from the centre of W", LENGTH, "reach_of_start", nonnegative=True
@@ -158,15 +161,15 @@ V_T = symbol(
 )
 J_T = symbol(
     "J_T",
-    "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the least whole number j with "
-    "2 C_P H t lambda(P)^j <= 1, but from T_P to t - 1",
+    "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the smallest whole number j with 2 "
+    "C_P H t lambda(P)^j <= 1, but at least T_P and at most t - 1",
     STEP**2,
     "run_delay_sum",
     nonnegative=True,
 )
 theta = symbol(
     "theta",
-    "theta*, the multiplier of ||y||_1 = Q s in (26), at the optimum",
+    "theta*, the multiplier of the constraint ||y||_1 = Q s in (26), at the optimum",
     LENGTH**2,
     "weight_multiplier",
     real=True,
@@ -180,15 +183,21 @@ sigma_least = symbol(
     "least_sigma",
     nonnegative=True,
 )
-F_B = symbol("F_B", "sum_k p_k F_k, p_k = pi_k q_k/sum_h pi_h q_h, least at w_B*", LOSS, real=True)
+F_B = symbol(
+    "F_B",
+    "sum_k p_k F_k with p_k = pi_k q_k/sum_h pi_h q_h; its minimiser is w_B*",
+    LOSS,
+    real=True,
+)
 lambda_of_chain = symbol(
-    "lambda", "lambda(P) = (lambda_2(P) + 1)/2, of the chain's second eigenvalue", PURE, real=True
+    "lambda",
+    "lambda(P) = (lambda_2(P) + 1)/2, where lambda_2 is the chain's second eigenvalue",
+    PURE,
+    real=True,
 )
-pi = symbol("pi", "availability, a number for each client", PURE, real=True)
-alpha = symbol("alpha", "target importance, a number for each client", PURE, real=True)
-q = symbol(
-    "q", "aggregation weights, a number for each client; q* where (12) is smallest", PURE, real=True
-)
+pi = symbol("pi", "availability, one number per client", PURE, real=True)
+alpha = symbol("alpha", "target importance, one number per client", PURE, real=True)
+q = symbol("q", "aggregation weights, one number per client; q* minimises (12)", PURE, real=True)
 p = symbol("p", "biased importance, p_k = pi_k q_k/sum_h pi_h q_h", PURE, real=True)
 chi = symbol("chi", "chi^2 = sum_k (alpha_k - p_k)^2/p_k", PURE, real=True)
 nu = symbol(
@@ -200,15 +209,15 @@ nu = symbol(
 
 C_P_cited = symbol(
     "C_P",
-    "of [14], Lemma 1, by memory: (sum_{i >= 2} n_i^2)^(1/2) ||U||_F ||U^-1||_F over the "
-    "chain's Jordan blocks, of sizes n_i",
+    "from [14], Lemma 1, quoted from memory: (sum_{i >= 2} n_i^2)^(1/2) ||U||_F ||U^-1||_F over "
+    "the chain's Jordan blocks, whose sizes are n_i",
     PURE,
     "cited_chain_factor",
     positive=True,
 )
 T_P_cited = symbol(
     "T_P",
-    "of [14]: 0 for a chain that is diagonalisable",
+    "from [14]: 0 for a chain that is diagonalisable",
     PURE,
     "chain_onset",
     nonnegative=True,
@@ -230,7 +239,6 @@ Y_0_cited = symbol(
 
 PAPER = "CA-Fed (arXiv 2301.04632, later version)"
 # Some dozens of operations on each of the d + N numbers that enter (`condition` counts them).
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 HALF = sp.Rational(1, 2)
 
@@ -266,7 +274,7 @@ def _excess_with_one_kappa(setting: Setting) -> Any:
 
 _EXCESS_WITH_ONE_KAPPA = symbol(
     "e_B",
-    "F_B(w) - F_B*, F_B = sum_k p_k F_k, at the w where the bound is tightest",
+    "F_B(w) - F_B* with F_B = sum_k p_k F_k, at the w where the bound is tightest",
     LOSS,
     _excess_with_one_kappa,
     nonnegative=True,
@@ -288,8 +296,8 @@ def _excess_at_tightest_point(setting: Setting, kappas: int = 2) -> tuple[float,
         return value, 0.0
     condition = s.problem.L / s.problem.mu * (s.problem.dim + s.problem.n_clients)
     spread = largest_norm(s.problem.optima - s.problem.x_star)
-    of_w = s.problem.L * (_ROUNDINGS * condition * spread) ** 2
-    return value, _ROUNDINGS * condition * value + of_w
+    of_w = s.problem.L * (ROUNDINGS * condition * spread) ** 2
+    return value, ROUNDINGS * condition * value + of_w
 
 
 def _looseness(bias: Callable[[ProjectedAveraging], float], kappas: int = 2) -> Looseness:
@@ -320,12 +328,12 @@ SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumpti
 CONVEX = Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 4")
 _STARTS_IN_W = Hypothesis("initial model in W", sp.Le(r_0, rho), "Section II")
 _DIVERGENT = Hypothesis("steps that sum to infinity", sp.Le(decay, 1), "(11)")
-_SUMMABLE = Hypothesis("squared steps, times ln(t), summable", sp.Gt(decay, HALF), "(11)")
+_SUMMABLE = Hypothesis("summable squared steps, times ln(t)", sp.Gt(decay, HALF), "(11)")
 _LONG_ENOUGH = Hypothesis("rounds beyond T_P", sp.Ge(T, T_P), "Theorem 2")
 
 _ONE_IN_VAIN = (
-    "At kappa = 1 it is attained in the limit (regime 'nearly attained'). For larger kappa, steps "
-    "(a) and (b) lose one kappa in both terms: see the sharper reading."
+    "At kappa = 1 the bound is attained in the limit (regime 'nearly attained'). For larger "
+    "kappa, steps (a) and (b) lose a factor kappa in both terms; see the reading 'sharper'."
 )
 _OPTIMIZATION = as_printed(lambda: 2 * kappa**2 * excess_B)
 
@@ -348,7 +356,7 @@ THEOREM_1 = PointClaim(
     derivation=written_in("fltheory.theorems.ca_fed.proof", "THEOREM_1"),
     regimes=regimes.DECOMPOSITION,
     note=(
-        "To the letter, which is also what the proof gives. Step (b) needs grad F(w*) = 0 and "
+        "Checked to the letter; the proof gives the same. Step (b) needs grad F(w*) = 0 and "
         "step (f) needs grad F_k(w_k*) = 0; the proof names the second condition in both places. "
         f"{_ONE_IN_VAIN}"
     ),
@@ -362,7 +370,7 @@ THEOREM_3 = replace(
     quantity=replace(THEOREM_1.quantity, looseness=_looseness(_bias_in_total_variation)),
     bound=as_printed(lambda: _OPTIMIZATION + 8 * kappa**4 * d_TV**2 * Gamma_B),
     derivation=written_in("fltheory.theorems.ca_fed.proof", "THEOREM_3"),
-    note=f"To the letter, which is also what the proof gives. {_ONE_IN_VAIN}",
+    note=f"Checked to the letter; the proof gives the same. {_ONE_IN_VAIN}",
 )
 
 
@@ -383,10 +391,11 @@ def _sharper(
         read_as={excess_B: _EXCESS_WITH_ONE_KAPPA},
         derivation=written_in("fltheory.theorems.ca_fed.proof", name),
         note=(
-            "One kappa less in both terms, under the same assumptions. Steps (a) and (b) go from "
-            "F(w) - F* to ||grad F(w)||^2 and back to ||w - w*||^2, which costs L^2/(2 mu); "
-            "smoothness directly costs L/2. The kappa of step (g) cannot be saved in this way: 2 L "
-            "(F_k - F_k*) bounds ||grad F_k||^2 only where F_k is smooth beyond W."
+            "Both terms have one factor kappa less, under the same assumptions. Steps (a) and (b) "
+            "go from F(w) - F* to ||grad F(w)||^2 and back to ||w - w*||^2, which costs a factor "
+            "L^2/(2 mu); using smoothness directly costs only L/2. The kappa of step (g) cannot "
+            "be saved in this way: 2 L (F_k - F_k*) bounds ||grad F_k||^2 only if F_k is smooth "
+            "beyond W."
         ),
     )
 
@@ -446,13 +455,15 @@ THEOREM_2 = Theorem(
     derivation=written_in("fltheory.theorems.ca_fed.proof", "PRINTED"),
     regimes=regimes.THEOREM_2,
     note=(
-        "To the letter: w* in upsilon where the proof has w_B*; any "
-        "server step size; any initial distribution of the chain; no limit on eta_t; factors 1/2 "
-        "in front of q'Sigma q and 4L(EQ+2) where Lemma 2 has 2 and 2L(EQ+2); and ln(2 C_P H t), "
-        "which may be negative, where Lemma 3 has J_t ln(1/lambda). Sums without limits run over "
-        "all t >= 1. C_P and T_P are those of [14], Lemma 1, whose text is not at hand: the "
-        "formula is taken from memory. It leaves the eigenbasis open: the one that refutes is the "
-        "product of the clients' own, written down, and what holds does so with less than any has."
+        "Checked to the letter. The statement differs from the proof as follows: upsilon contains "
+        "w* where the proof has w_B*; any server step size and any initial distribution of the "
+        "chain are allowed; there is no limit on eta_t; the factors are 1/2 in front of q'Sigma q "
+        "and 4L(EQ+2) where Lemma 2 has 2 and 2L(EQ+2); and ln(2 C_P H t), which may be negative, "
+        "stands where Lemma 3 has J_t ln(1/lambda). Sums without limits run over all t >= 1. C_P "
+        "and T_P are those of [14], Lemma 1. We did not have that text and quote the formula from "
+        "memory. It does not say which eigenbasis of the chain to take. For a refutation we take "
+        "the product of the clients' eigenbases, in closed form; for 'holds' we take a C_P that "
+        "is smaller than with any eigenbasis."
     ),
 )
 
@@ -463,10 +474,10 @@ THEOREM_2_ANY_FACTOR = replace(
     tightest={},
     derivation=None,
     note=(
-        "More than is printed: any C_P and T_P that satisfy (5), not only those of [14]. Smaller "
-        "ones are known: sum_k max(pi_k, 1 - pi_k) and 0 for independent clients. With these the "
-        "bound is smaller, so what breaks it says nothing about the printed bound. All else is as "
-        "printed."
+        "This reading claims more than is printed: it allows any C_P and T_P that satisfy (5), "
+        "not only those of [14]. Smaller values are known: sum_k max(pi_k, 1 - pi_k) and 0 for "
+        "independent clients. They make the bound smaller, so a refutation of this reading says "
+        "nothing about the printed bound. All else is as printed."
     ),
 )
 
@@ -497,7 +508,9 @@ THEOREM_2_DERIVED = replace(
         Hypothesis("no server step size", sp.Eq(eta_s, 1), "(20)"),
         Hypothesis("stationary start", sp.Eq(tv_start, 0), "Lemma 2: E 1(k in A_t) = pi_k"),
         Hypothesis(
-            "local models stay in W, noise aside", sp.Ge(rho, L / mu * r_opt), "(7) at w_{t,j}^k"
+            "local models stay in W, apart from noise",
+            sp.Ge(rho, L / mu * r_opt),
+            "(7) at w_{t,j}^k",
         ),
         Hypothesis(
             "no noise between local steps",
@@ -508,15 +521,15 @@ THEOREM_2_DERIVED = replace(
     definitions={},
     derivation=written_in("fltheory.theorems.ca_fed.proof", "DERIVED"),
     note=(
-        "What Lemmas 2 and 3 and Steps 1 and 2 give: w_B* from Lemma 2 on, J_t itself, and H "
-        "times the distance from stationarity as it is before (23) makes it 1/(2t). Lemma 2's "
-        "last step replaces gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over A_t that may "
-        "be negative. Carried through both steps instead, to where it stands in front of F_B - "
-        "F_B*, which is never negative, it costs a factor 4 in the terms of M and of J_t. Sums "
-        "end at T, as in the proof. Gamma is right as it is printed, though Lemma 2 meets the "
-        "clients' losses at w_B*: weighed by p they are least there, so that their mean is at "
-        "most Gamma, and Gamma' may be larger. It uses (7) at local models too, which noise may "
-        "drive out of W where there are several local steps."
+        "This is what Lemmas 2 and 3 and Steps 1 and 2 give: w_B* from Lemma 2 on, J_t itself, "
+        "and H times the distance from stationarity, which (23) replaces by 1/(2t). The last step "
+        "of Lemma 2 replaces the factor gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over "
+        "A_t that may be negative. This reading keeps the factor through both steps, until it "
+        "stands in front of F_B - F_B*, which is never negative. That costs a factor 4 in the "
+        "terms of M and of J_t. Sums end at T, as in the proof. Gamma is right as printed, "
+        "although Lemma 2 has the clients' losses at w_B*: their mean weighted by p is smallest "
+        "at w_B*, so it is at most Gamma, while Gamma' may be larger. The proof also uses (7) at "
+        "local models, which noise may drive out of W if there are several local steps."
     ),
 )
 
@@ -532,7 +545,7 @@ _WRONG_MINIMISER = Refutation(
 )
 _NO_SERVER_STEP = Refutation(
     "(20) has no server step size, so the proof covers only eta_s = 1. With a small eta_s the "
-    "model hardly moves, while the bound, which does not contain eta_s, still falls.",
+    "model hardly moves, but the bound still falls, because it does not contain eta_s.",
     Weight.MISSING_HYPOTHESIS,
     "eta_s = 1",
     "derived",
@@ -542,13 +555,14 @@ _NO_SERVER_STEP = Refutation(
 )
 _NEGATIVE_LOGARITHM = Refutation(
     "Below (12), ln(2 C_P H t) stands where Lemma 3 has J_t ln(1/lambda). If losses are measured "
-    "in a large unit, it is negative at the least H that (8) allows.",
+    "in a large unit, this logarithm is negative for the smallest H that (8) allows.",
     Weight.MISPRINT,
     "J_t, or an H of at least 1/(2 C_P), which (8) also allows",
     "derived",
     (),
     ("ca-fed-2-units.json",),
-    answer="H can be any upper bound in (8); choose it large enough for the logarithm.",
+    answer="H can be any upper bound in (8); it can be chosen so large that the logarithm is "
+    "positive.",
 )
 _FAULTS_WITH_ANY_FACTOR = (
     replace(_WRONG_MINIMISER, certificates=("ca-fed-2-any-start.json",)),

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.exact_or_float import is_exact, largest, number, root
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number, root, with_rounding
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
@@ -41,7 +40,6 @@ from fltheory.theorems.ca_fed.statements import theta as theta_star
 from fltheory.validation import FloatArray
 
 _LETTERS = (sigma, theta_star, N, q_least, sigma_least, pi, alpha, q, Q, p, chi, nu)
-_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
 def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float, float]:
@@ -67,7 +65,7 @@ def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float,
     if any(qj == 0 for _, qj in above):
         return math.inf, 0.0
     worst = largest([qi / qj for qi, qj in above])
-    return worst, 0.0 if is_exact(worst) else _ROUNDINGS * pi.size * worst
+    return with_rounding(worst, pi.size)
 
 
 def _convergence_bend(setting: Setting) -> tuple[float, float]:
@@ -88,7 +86,7 @@ def _convergence_bend(setting: Setting) -> tuple[float, float]:
     # The smaller root without a difference of like numbers; by Cauchy and Schwarz none is complex.
     least = 2 * determinant / (trace + root(trace**2 - 4 * determinant))
     value = number(1 - least)
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (1 + abs(value))
+    return with_rounding(value, s.pi.size, 1 + abs(value))
 
 
 def convexity_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
@@ -117,7 +115,7 @@ def _convexity_ratio(setting: Setting) -> tuple[float, float]:
     if not _all_count(s):
         return math.nan, 0.0
     value = convexity_ratio(s.pi, s.problem.alpha, s.q)
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (value + 2)
+    return with_rounding(value, s.pi.size, value + 2)
 
 
 def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
@@ -138,7 +136,7 @@ def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) ->
         # Along e_k less its mean, and what is left of y across it.
         along = y[k] * n_clients / (n_clients - 1)
         across = (y * y).sum() - y[k] * along
-        tie = 0 if is_exact(across) else _ROUNDINGS * (y * y).sum()
+        tie = 0 if is_exact(across) else ROUNDINGS * (y * y).sum()
         if n_clients > 2 and across > tie:
             if b[k] == 0:
                 return math.inf
@@ -155,7 +153,7 @@ def _summand_curvature_ratio(setting: Setting) -> tuple[float, float]:
     if not _all_count(s):
         return math.nan, 0.0
     value = summand_curvature_ratio(s.pi, s.problem.alpha, s.q)
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * value
+    return with_rounding(value, s.pi.size)
 
 
 def _bend_in_share(setting: Setting) -> tuple[float, float]:
@@ -168,12 +166,12 @@ def _bend_in_share(setting: Setting) -> tuple[float, float]:
         return math.nan, 0.0
     p = s.pi * s.q / (s.pi @ s.q)
     value = number(largest(list(1 - 2 * s.problem.alpha**2 / p**2)))
-    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (1 + abs(value))
+    return with_rounding(value, s.pi.size, 1 + abs(value))
 
 
 APPENDIX_D = PointClaim(
     id="ca-fed/appendix-d",
-    title="Where (12) is smallest, clients with smaller availability get smaller weights",
+    title="At the minimum of (12), less available clients get smaller weights",
     source=f"{PAPER}, Section III-D and (27)",
     quantity=PointQuantity(
         _largest_inversion,
@@ -190,8 +188,8 @@ APPENDIX_D = PointClaim(
     symbols=_LETTERS,
     regimes=regimes.APPENDIX_D,
     note=(
-        "To the letter: at the optimum q_k = a (lambda* pi_k - theta*) with positive constants a, "
-        "lambda*, theta*. A sigma_k for each client, as in Assumption 5."
+        "Checked to the letter: at the optimum q_k = a (lambda* pi_k - theta*) with positive "
+        "constants a, lambda*, theta*. Each client has its own sigma_k, as in Assumption 5."
     ),
     kind=StatementKind.REMARK,
 )
@@ -209,18 +207,19 @@ APPENDIX_D_DERIVED = replace(
         ),
     ),
     note=(
-        "(27) has A_kk, which is proportional to pi_k, where the remark has a constant a: q_k* is "
-        "(lambda* - theta*/pi_k)/(sigma_k^2 sum eta_t^2), which is concave in pi_k, not affine. "
-        "Setting the derivative of (26) in s to zero gives theta* = (upsilon - 1/2 q*'Sigma "
-        "q*)/Q, which is negative where noise outweighs upsilon; the less available clients then "
-        "get the larger weights. With unequal noise it is sigma_k^2 q_k* that grows with pi_k."
+        "The remark has a constant a where (27) has A_kk, which is proportional to pi_k. So q_k* "
+        "is (lambda* - theta*/pi_k)/(sigma_k^2 sum eta_t^2), which is concave in pi_k, not "
+        "affine. Setting the derivative of (26) in s to zero gives theta* = (upsilon - 1/2 "
+        "q*'Sigma q*)/Q. This is negative if noise outweighs upsilon, and then less available "
+        "clients get larger weights. If noise differs between clients, sigma_k^2 q_k* grows with "
+        "pi_k, not q_k* itself."
     ),
 )
 
 APPENDIX_D_BY_NOISE = replace(
     APPENDIX_D_DERIVED,
     reading="any noise",
-    title="Where (12) is smallest, sigma_k^2 q_k* grows with availability",
+    title="At the minimum of (12), sigma_k^2 q_k* grows with availability",
     quantity=PointQuantity(
         partial(_largest_inversion, by_noise=True),
         "max sigma_i^2 q_i*/(sigma_j^2 q_j*) over clients with pi_i < pi_j",
@@ -229,8 +228,8 @@ APPENDIX_D_BY_NOISE = replace(
     ),
     hypotheses=APPENDIX_D_DERIVED.hypotheses[:-1],
     note=(
-        "(27) with A_kk = sigma_k^2 pi_k sum eta_t^2 written out: sigma_k^2 q_k* is in proportion "
-        "to (lambda* - theta*/pi_k)+, whatever the noise of each client."
+        "This is (27) with A_kk = sigma_k^2 pi_k sum eta_t^2 written out: sigma_k^2 q_k* is "
+        "proportional to (lambda* - theta*/pi_k)+, whatever the noise of each client is."
     ),
 )
 
@@ -254,9 +253,10 @@ CONVERGENCE = PointClaim(
     ),
     regimes=regimes.CONVERGENCE,
     note=(
-        "To the letter, with a sigma_k for each client. The quantity is at most 1 exactly where "
-        "the Hessian in q has no negative direction at the setting's weights. 'L* tends to "
-        "infinity as s tends to 0' is not needed: sum q = Q keeps s above 1/Q."
+        "Checked to the letter, with one sigma_k per client. The quantity is at most 1 exactly if "
+        "the Hessian in q has no direction of negative curvature at the setting's weights. The "
+        "sentence 'L* tends to infinity as s tends to 0' is not needed, because sum q = Q keeps s "
+        "above 1/Q."
     ),
     kind=StatementKind.REMARK,
 )
@@ -278,8 +278,9 @@ APPENDIX_E = PointClaim(
     symbols=_LETTERS,
     regimes=regimes.APPENDIX_E,
     note=(
-        "To the letter, on sum q = Q. The quantity is at most 2 exactly where the Hessian of "
-        "chi^2 along sum q = Q has no negative direction at the setting's weights."
+        "Checked to the letter, on sum q = Q. The quantity is at most 2 exactly if the Hessian of "
+        "chi^2, restricted to sum q = Q, has no direction of negative curvature at the setting's "
+        "weights."
     ),
     kind=StatementKind.REMARK,
 )
@@ -307,10 +308,11 @@ APPENDIX_E_DERIVED = replace(
     ),
     bound=sp.Integer(1),
     note=(
-        "In p the sum has one summand for each p_k, with the second derivative 2 alpha_k^2/p_k^3. "
-        "The quantity is at most 1 exactly where none of them is negative, so that chi^2 is convex "
-        "in p, for any number of clients, and (III-C) still has one minimum. In q it is not convex "
-        "everywhere with three or more clients; with two it is (the reading 'two clients')."
+        "As a function of p, the sum has one summand per p_k, whose second derivative is 2 "
+        "alpha_k^2/p_k^3. The quantity is at most 1 exactly if none of these derivatives is "
+        "negative. So chi^2 is convex in p for any number of clients, and (III-C) still has a "
+        "single minimum. As a function of q, chi^2 is convex for two clients (the reading 'two "
+        "clients'), but not everywhere for three or more."
     ),
 )
 
@@ -336,11 +338,11 @@ SUMMANDS = replace(
     regimes=regimes.SUMMANDS,
     kind=StatementKind.STEP,
     note=(
-        "To the letter: (f_k o g_k)(q) = (p_k - alpha_k)^2/p_k, on sum q = Q, 'by direct "
-        "inspection'. The quantity is at most 1 exactly where no summand bends downwards at the "
-        "setting's weights; z = v_k/q_k and y = pi'v/pi'q for a step v with sum v = 0. With three "
-        "or more clients that is the case only where p_k = alpha_k, as the discriminant is (b_k - "
-        "p_k)^2."
+        "Checked to the letter: (f_k o g_k)(q) = (p_k - alpha_k)^2/p_k, on sum q = Q, 'by direct "
+        "inspection'. Let v be a step with sum v = 0, z = v_k/q_k and y = pi'v/pi'q. The quantity "
+        "is at most 1 exactly if no summand has negative curvature at the setting's weights. With "
+        "three or more clients this is true only if p_k = alpha_k, because the discriminant is "
+        "(b_k - p_k)^2."
     ),
 )
 
@@ -355,10 +357,10 @@ SUMMANDS_DERIVED = replace(
         certified="share_curvature",
     ),
     note=(
-        "The quantity is at most 1 exactly where no f_k bends downwards. In the share p_k, f_k'' = "
-        "2 alpha_k^2/p_k^3, so that every f_k is convex everywhere, and so is their sum. Shares "
-        "are what aggregation weights amount to, p_k = pi_k q_k/(pi'q), so that (III-C) still has "
-        "one minimum."
+        "The quantity is at most 1 exactly if no f_k has negative curvature. As a function of "
+        "p_k, f_k'' = 2 alpha_k^2/p_k^3, so every f_k is convex everywhere, and so is their sum. "
+        "The weights q enter only through p_k = pi_k q_k/(pi'q), so (III-C) still has a single "
+        "minimum."
     ),
 )
 
@@ -368,19 +370,19 @@ STATEMENTS: tuple[Statement, ...] = (
         refutations=(
             Refutation(
                 "The text after (27) takes theta* > 0 for granted. Setting the derivative of (26) "
-                "in s to zero gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, which is negative "
-                "when noise outweighs upsilon.",
+                "in s to zero gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, which is negative if "
+                "noise outweighs upsilon.",
                 Weight.MISSING_HYPOTHESIS,
                 "theta* >= 0",
                 "derived",
                 ("noisy gradients",),
                 ("ca-fed-appendix-d.json",),
-                answer="The remark is about the usual case, in which upsilon outweighs noise.",
+                answer="The remark is about the usual case, in which upsilon outweighs the noise.",
             ),
             Refutation(
                 "The remark has one constant a for all clients, but (27) divides by A_kk, which "
-                "contains each client's own sigma_k: a rare client with little noise gets more "
-                "weight.",
+                "contains the client's own sigma_k. So a rare client with little noise can get a "
+                "larger weight.",
                 Weight.MISSING_HYPOTHESIS,
                 "equal noise of all clients, or sigma_k^2 q_k* in place of q_k*",
                 "derived",
@@ -400,7 +402,7 @@ STATEMENTS: tuple[Statement, ...] = (
                 "Appendix E calls each summand convex in q 'by direct inspection'. The summands "
                 "are not convex, and with three or more clients their sum need not be either.",
                 Weight.GAP,
-                "convexity in p in place of q; in q only for two clients",
+                "'convex in p' in place of 'convex in q', which is true only for two clients",
                 "derived",
                 ("rare majority",),
                 ("ca-fed-appendix-e.json",),
@@ -415,14 +417,14 @@ STATEMENTS: tuple[Statement, ...] = (
         refutations=(
             Refutation(
                 "f_k is convex in p_k and g_k is linear-fractional in q. But f_k falls for p_k < "
-                "alpha_k and rises for p_k > alpha_k, so f_k o g_k bends downwards on one side of "
-                "alpha_k.",
+                "alpha_k and rises for p_k > alpha_k, so f_k o g_k has negative curvature on one "
+                "side of alpha_k.",
                 Weight.GAP,
                 "convexity of f_k in p_k, not of f_k o g_k in q",
                 "derived",
                 tuple(SUMMANDS.regimes),
                 ("ca-fed-appendix-e-summands.json",),
-                answer="Once convexity in p is used, the step is not needed.",
+                answer="The step is not needed if convexity in p is used.",
             ),
         ),
     ),

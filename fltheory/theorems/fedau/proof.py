@@ -146,8 +146,8 @@ _OPTION_2 = (
 )
 _TAKEN_2 = (
     *_TAKEN,
-    "81/16 times a round's weight error times ||grad f(x_t)||^2 is at most 81/16 times that "
-    "weight error times G^2.",
+    "81/16 times the weight error of a round times ||grad f(x_t)||^2 is at most 81/16 times the "
+    "same weight error times G^2.",
 )
 _MEANINGS_2 = {key: text for key, text in _MEANINGS.items() if key is not _u}
 OPTION_2_PRINTED = Derivation((_step_of_lemma(2, 27), *_OPTION_2), _TAKEN_2, _MEANINGS_2)
@@ -202,6 +202,6 @@ COROLLARY_4_PRINTED = Derivation(
         ),
     ),
     _TAKEN_4,
-    {_log_c_T: "log_c T, which may be any positive number: below 1 for T < c"},
+    {_log_c_T: "log_c T, which may be any positive number and is below 1 for T < c"},
 )
 COROLLARY_4_DERIVED = Derivation((_drift(sigma**2 / I_steps),), _TAKEN_4)

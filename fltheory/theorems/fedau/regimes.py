@@ -152,7 +152,7 @@ def _regimes(
 
 THEOREM_1 = _regimes(
     {
-        "equal weights": ("Bernoulli, omega = 1: the frequent count more", _constant),
+        "equal weights": ("Bernoulli, omega = 1: frequent clients count more", _constant),
         "known statistics": (
             "Bernoulli, omega = 1/p: h is f",
             lambda: _constant(weights=_KNOWN),
@@ -178,7 +178,7 @@ DESCENT = _regimes(
     {
         "equal weights": ("omega = 1", lambda: replace(_constant(), rounds=1)),
         "known statistics": (
-            "omega = 1/p: only who takes part is left to chance",
+            "omega = 1/p: only participation is random",
             lambda: replace(_constant(weights=_KNOWN), rounds=1),
         ),
         "far too large weights": (
@@ -186,7 +186,7 @@ DESCENT = _regimes(
             lambda: replace(_constant(weights=tuple(4 / p for p in _P)), rounds=1),
         ),
         "started at the minimum": (
-            "omega = 1, at f's minimum: noise and weight error alone",
+            "omega = 1, at f's minimum, so that only noise and weight error act",
             lambda: replace(_constant(), x0=(0.0, 0.0), rounds=1),
         ),
         "FedAU": (
@@ -255,7 +255,7 @@ OPTION_1 = {
                 lambda: _constant(Bernoulli((0.97, 0.92, 0.89))),
             ),
             "weight error alone": (
-                "the same without noise, started at f's minimum, for 3,000 rounds",
+                "as before but without noise, started at f's minimum, 3,000 rounds",
                 lambda: replace(
                     _constant(Bernoulli((0.97, 0.92, 0.89))),
                     problem=_quadratic(0.0),
@@ -300,7 +300,7 @@ OPTION_2_ORDER = _regimes(
             lambda: _bowl(Bernoulli(_PAIR), weights=_KNOWN_PAIR, rounds=2000, step=0.28),
         ),
         "quadratic": (
-            "Bernoulli, omega = 1/p, exact gradients: none of them bounded everywhere",
+            "Bernoulli, omega = 1/p, exact gradients that are not bounded everywhere",
             lambda: _two(Bernoulli(_PAIR), weights=_KNOWN_PAIR, rounds=2000, step=0.28),
         ),
         "Markov": (
@@ -377,7 +377,7 @@ THEOREM_3 = _regimes(
             lambda: _weights(MarkovOnOff((0.3,), 0.99), 10, 1000),
         ),
         "cyclic": (
-            "cycles of 100 rounds: 30 there, 70 not, K = 10",
+            "cycles of 100 rounds, 30 present and 70 absent, K = 10",
             lambda: _weights(Cyclic((100,), (60,), active=30), 10, 1000),
         ),
     }
@@ -391,7 +391,7 @@ THEOREM_3_ORDER = _regimes(
             lambda: _weights(MarkovOnOff((0.3,), 0.9), 10, 2000),
         ),
         "cyclic": (
-            "cycles of 100 rounds: 30 there, 70 not, K = 10",
+            "cycles of 100 rounds, 30 present and 70 absent, K = 10",
             lambda: _weights(Cyclic((100,), (60,), active=30), 10, 2000),
         ),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
-@lru_cache
+@cached_by_content(128)
 def _weight_errors(participation: Process, cutoff: float, rounds: int) -> WeightError:
     """Keep the last ones, as several statements, and readings of them, ask for the same."""
     return weight_error_under(participation, cutoff, rounds)
@@ -278,10 +278,10 @@ def _inverse_log_c(of: FedAUSetting) -> Any:
 
 _ROUNDS = "rounds; x_0 is the model before the first, omega_t the weights in round t = 0 .. T-1"
 _NOISE = "clients' gradient noise, E||noise||^2 <= sigma^2"
-_LARGEST_SQUARE = "max over t of 1/N sum_n p_n (omega_t^n)^2, over all that may happen"
+_LARGEST_SQUARE = "max over t of 1/N sum_n p_n (omega_t^n)^2, the largest possible value"
 _MEAN_ERROR = "1/(NT) sum over t and n of E[(p_n omega_t^n - 1)^2]"
-_LARGEST_ERROR = "max over t of 1/N sum_n (p_n omega_t^n - 1)^2, over all that may happen"
-_DEPENDENCE = "how far the past can move the probability that a client takes part: 0 for Bernoulli"
+_LARGEST_ERROR = "max over t of 1/N sum_n (p_n omega_t^n - 1)^2, the largest possible value"
+_DEPENDENCE = "how much the past changes the probability that a client takes part: 0 for Bernoulli"
 _PSI = "0 if the weights are nearly optimal, else sup over all points of ||grad f||^2"
 _IN_RUN = "a bound on ||grad f(x_t)|| in the run"
 
@@ -298,7 +298,7 @@ G_in_run = symbol(
 Psi_G = symbol("Psi_G", _PSI, GRADIENT**2, _of(_unless_nearly_optimal), nonnegative=True)
 R_c = symbol("R", "1/log c, c = 1/(1 - min p)^2", PURE, _of(_inverse_log_c), nonnegative=True)
 L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
-p_n = symbol("p_n", "a client's probability to take part in a round", PURE, real=True)
+p_n = symbol("p_n", "probability that client n takes part in a round", PURE, real=True)
 omega_t = symbol("omega_t", "omega_t^n, FedAU's weight of client n in round t", PURE, real=True)
 S_n = symbol(
     "S_n", "rounds from one participation of client n to the next, at most K", PURE, real=True
@@ -338,7 +338,7 @@ delta_h = symbol(
     nonnegative=True,
 )
 s = symbol("s", "", PURE, positive=True)
-start_term = symbol("A_start", "where the run starts", GRADIENT**2, nonnegative=True)
+start_term = symbol("A_start", "the initial model", GRADIENT**2, nonnegative=True)
 weight_term = symbol("A_weights", "the weight error on its own", GRADIENT**2, nonnegative=True)
 noise_term = symbol("A_noise", "noise and random participation", GRADIENT**2, nonnegative=True)
 drift_term = symbol("A_drift", "local models' drift", GRADIENT**2, nonnegative=True)

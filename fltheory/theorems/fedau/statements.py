@@ -20,14 +20,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from fltheory.algorithms import FedAU, WeightedFedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis
+from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting, stationary
@@ -40,6 +39,7 @@ from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRan
 from fltheory.grammar.refutation import StatementKind
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import GRADIENT, LENGTH, LOSS, PURE
+from fltheory.problems.base import gradients_at
 from fltheory.theorems.fedau import regimes
 from fltheory.theorems.fedau.setting import (
     F_0,
@@ -93,10 +93,8 @@ def _weight_square(setting: Setting) -> Any:
 
 
 def _squared_gradient(setting: Setting) -> Any:
-    problem = setting.problem
-    every = np.arange(problem.n_clients)
-    gradients = problem.client_gradients(np.stack([setting.x0] * problem.n_clients), every)
-    gradient = (gradients * problem.alpha[:, None]).sum(axis=0)
+    gradients = gradients_at(setting.problem, setting.x0)
+    gradient = (gradients * setting.problem.alpha[:, None]).sum(axis=0)
     return number((gradient * gradient).sum())
 
 
@@ -163,10 +161,10 @@ DESCENT = Theorem(
     regimes=regimes.DESCENT,
     kind=StatementKind.LEMMA,
     note=(
-        "With phi_n = 1/N, as for Theorem 2, and the weights of the first round: 1 for FedAU's, or "
-        "constant ones, which are as large as one likes. f* is taken off both sides. The text at "
-        "hand is a restatement with all constants. For other phi_n it is the same of other target "
-        "weights."
+        "The lemma is checked with phi_n = 1/N, as for Theorem 2, and with the weights of the "
+        "first round: 1 for FedAU, or constant weights, which may have any size. f* is subtracted "
+        "from both sides. Our copy of the text is a restatement with all constants. Other phi_n "
+        "amount to other target weights."
     ),
 )
 
@@ -220,7 +218,7 @@ _LOCAL_STEP_LEMMA = replace(_LOCAL_STEP, source=_LEMMA)
 THEOREM_1 = PointClaim(
     id="fedau/1",
     reading="derived",
-    title="Constant weights: what the run minimises in the limit",
+    title="Constant weights: which objective the run minimises in the limit",
     source=f"{PAPER}, Theorem 1 (informal)",
     quantity=PointQuantity(
         _gradient_in_the_limit,
@@ -253,9 +251,9 @@ THEOREM_1 = PointClaim(
     regimes=regimes.THEOREM_1,
     derivation=written_in("fltheory.theorems.fedau.proof", "THEOREM_1"),
     note=(
-        "Lemma B.3.3 for h, with eta P/N as the server's step size and N omega_n/P as the "
-        "weights, so that its weight error is zero; averaged over T rounds, as T tends to "
-        "infinity. With cyclic availability the limit is averaged over the rounds of a cycle."
+        "This is Lemma B.3.3 for h, averaged over T rounds as T tends to infinity. It has eta P/N "
+        "as the server's step size and N omega_n/P as the weights, so that its weight error is "
+        "zero. With cyclic availability the limit is averaged over the rounds of a cycle."
     ),
 )
 
@@ -269,9 +267,9 @@ THEOREM_1_PRINTED = RateClaim(
     axes=(RateAxis(s, gamma, lambda setting: _DIVISORS, _slower),),
     regimes=regimes.THEOREM_1_ORDER,
     note=(
-        "The paper says informally that h is minimised with properly chosen learning rates. This "
-        "is read as follows: with gamma/s in place of gamma, the limit of E||grad h||^2 vanishes "
-        "as s grows, in the order of the derived bound, which is the bound shown."
+        "The paper says informally that h is minimised with properly chosen learning rates. We "
+        "read this as follows: with gamma/s in place of gamma, the limit of E||grad h||^2 "
+        "vanishes as s grows, in the order of the derived bound. The bound shown is that one."
     ),
 )
 
@@ -369,11 +367,11 @@ OPTION_1_DERIVED = replace(
     own_run=regimes.OWN_RUN,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_DERIVED"),
     note=(
-        "Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step sizes the "
-        "coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so that the lemma does not "
-        "bound the gradient. With theta N/(27LIQ), theta < 1, as the limit the coefficient is -(1 "
-        "- theta)/8, and theta = 1/2 gives the constants here. The lemma also needs gamma eta "
-        "<= 1/(4LI), half of the printed limit."
+        "This is Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step "
+        "sizes the coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so the lemma does "
+        "not bound the gradient. If the limit is theta N/(27LIQ) with theta < 1, the coefficient "
+        "is -(1 - theta)/8, and theta = 1/2 gives the constants of this reading. The lemma also "
+        "needs gamma eta <= 1/(4LI), half of the printed limit."
     ),
 )
 OPTION_2_DERIVED = replace(
@@ -392,10 +390,11 @@ OPTION_2_DERIVED = replace(
     regimes=regimes.OPTION_2,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_DERIVED"),
     note=(
-        "Lemma B.3.3 with phi_n = 1/N, summed over t: 81/16 G^2 times the weight error is moved "
-        "out of the gradient's coefficient, which is then 1/16 + 1/8 - 1/4 = -1/16 at the printed "
-        "limits. The lemma needs gamma eta <= 1/(4LI), half of the printed limit. The proof "
-        "needs the bound G only at the models of the run."
+        "This is Lemma B.3.3 with phi_n = 1/N, summed over t. The weight error is moved out of "
+        "the gradient's coefficient, as a term of its own with the factor 81/16 G^2. The "
+        "coefficient is then 1/16 + 1/8 - 1/4 = -1/16 at the printed limits. The lemma needs "
+        "gamma eta <= 1/(4LI), half of the printed limit. The proof needs the bound G only at the "
+        "models of the run."
     ),
 )
 
@@ -408,20 +407,17 @@ def _longer(setting: Setting, rounds: int) -> Setting:
     return replace(setting, algorithm=changed, rounds=rounds)
 
 
-def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
-    return tuple(max(2, round(setting.rounds / 10**k)) for k in (3, 2, 1, 0.5, 0))
-
-
 _NOTE_OF_ORDERS = (
-    "To the letter: the order in parentheses, its constant left open, with gamma proportional to "
-    "1/sqrt(T), tested over the last decade. The bound shown is the expression in parentheses."
+    "Checked to the letter: the order in parentheses with its constant left open, and gamma "
+    "proportional to 1/sqrt(T). The order is tested over the last decade of T. The bound shown is "
+    "the expression in parentheses."
 )
 OPTION_1_PRINTED = RateClaim(
     id="fedau/2-option-1",
     title=_OPTION_1.title,
     source=_OPTION_1.source,
     theorem=_OPTION_1,
-    axes=(RateAxis(T, _OPTION_1.bound, _three_decades_of_rounds, _longer),),
+    axes=(RateAxis(T, _OPTION_1.bound, three_decades, _longer),),
     regimes=regimes.OPTION_1_ORDER,
     note=_NOTE_OF_ORDERS,
     derivation=_OPTION_1.derivation,
@@ -432,7 +428,7 @@ OPTION_2_PRINTED = replace(
     title=_OPTION_2.title,
     source=_OPTION_2.source,
     theorem=_OPTION_2,
-    axes=(RateAxis(T, _OPTION_2.bound, _three_decades_of_rounds, _longer),),
+    axes=(RateAxis(T, _OPTION_2.bound, three_decades, _longer),),
     regimes=regimes.OPTION_2_ORDER,
     derivation=_OPTION_2.derivation,
 )
@@ -503,15 +499,15 @@ COROLLARY_4 = RateClaim(
     title="FedAU with K = log_c T: O(1/sqrt(T)) up to logarithms",
     source=f"{PAPER}, Corollary 4",
     theorem=_EITHER_OPTION,
-    axes=(RateAxis(T, _ORDER_4, _three_decades_of_rounds, _corollary_4(2)),),
+    axes=(RateAxis(T, _ORDER_4, three_decades, _corollary_4(2)),),
     regimes=regimes.COROLLARY_4,
     kind=StatementKind.COROLLARY,
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
     note=(
-        "To the letter, with K rounded to the nearest whole number of at least 1 and Q the "
-        "largest possible value, which grows like K^2. With K >= 2, at least three rounds and no "
-        "client that is always available, FedAU never meets Option 1, so that this rests on "
-        "Option 2."
+        "Checked to the letter, with K rounded to the nearest whole number of at least 1 and Q "
+        "its largest possible value, which grows like K^2. If K >= 2, there are at least three "
+        "rounds and no client is always available, FedAU never meets Option 1, so the corollary "
+        "rests on Option 2."
     ),
 )
 COROLLARY_4_DERIVED = replace(
@@ -519,14 +515,14 @@ COROLLARY_4_DERIVED = replace(
     reading="derived",
     theorem=_EITHER_DERIVED,
     regimes=regimes.COROLLARY_4_DERIVED,
-    axes=(RateAxis(T, _ORDER_4_DERIVED, _three_decades_of_rounds, _corollary_4(4)),),
+    axes=(RateAxis(T, _ORDER_4_DERIVED, three_decades, _corollary_4(4)),),
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_DERIVED"),
     note=(
-        "With gamma eta <= 1/(4LI), as Lemma B.3.3 requires, and gradients that are bounded "
-        "during the run. The drift term, gamma^2 L^2 I (I delta^2 + sigma^2) at gamma = 1/(LI "
-        "sqrt(T)), is (delta^2 + sigma^2/I)/T, where the paper prints sigma^2/T in place of "
-        "sigma^2/I; and 1/T <= log_c(T)^2/T holds only from T = c on, so that 1 is added to R "
-        "log^2 T."
+        "This reading has gamma eta <= 1/(4LI), as Lemma B.3.3 requires, and gradients that are "
+        "bounded during the run. The drift term, gamma^2 L^2 I (I delta^2 + sigma^2) at gamma = "
+        "1/(LI sqrt(T)), is (delta^2 + sigma^2/I)/T; the paper prints sigma^2/T in place of "
+        "sigma^2/I. Also, 1/T <= log_c(T)^2/T holds only from T = c on, so 1 is added to R log^2 "
+        "T."
     ),
 )
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fltheory.algorithms import FedAU
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import RateAxis, with_rounds
+from fltheory.claims.rate_axis import RateAxis, three_decades, with_rounds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import sampled_weight_errors
@@ -118,10 +118,6 @@ def _with_cutoff(setting: Setting, cutoff: int) -> Setting:
     return replace(setting, algorithm=replace(algorithm, cutoff=cutoff))
 
 
-def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
-    return tuple(max(2, round(setting.rounds / 10**k)) for k in (3, 2, 1, 0.5, 0))
-
-
 def _three_decades_of_cutoffs(setting: Setting) -> tuple[int, ...]:
     return (1, 10, 100, 316, 1000)
 
@@ -149,9 +145,10 @@ THEOREM_3 = _on_weights(
     ),
     bound=as_printed(lambda: (v_2 + 2 * K * v_1 * H_T) / T + b_K),
     note=(
-        "The proof's last line, 2K(1-p)/t + (1-p)^(2K), summed over t = 1 .. T-1, plus (1-p)^2 "
-        "for round 0, where omega is 1. The proof reaches that line by a step that fails for t < "
-        "K (fedau/3-step); the line itself is true in every round (docs/fedau.md)."
+        "This is the last line of the proof, 2K(1-p)/t + (1-p)^(2K), summed over t = 1 .. T-1, "
+        "plus (1-p)^2 for round 0, where omega is 1. The proof reaches this line by a step that "
+        "fails for t < K (fedau/3-step), but the line itself is true in every round "
+        "(docs/fedau.md)."
     ),
 )
 
@@ -161,11 +158,12 @@ THEOREM_3_PRINTED = RateClaim(
     source=THEOREM_3.source,
     theorem=THEOREM_3,
     axes=(
-        RateAxis(T, K * sp.log(T) / T + b_K, _three_decades_of_rounds, with_rounds),
+        RateAxis(T, K * sp.log(T) / T + b_K, three_decades, with_rounds),
         RateAxis(K, K * sp.log(T) / T + b_K, _three_decades_of_cutoffs, _with_cutoff),
     ),
     regimes=regimes.THEOREM_3_ORDER,
-    note="To the letter: O(K log T/T + 1/N sum_n (1 - p_n)^(2K)), the constant left open.",
+    note="Checked to the letter: O(K log T/T + 1/N sum_n (1 - p_n)^(2K)), with the constant left "
+    "open.",
 )
 
 LAST_LINE = _on_weights(
@@ -179,7 +177,7 @@ LAST_LINE = _on_weights(
         certified="weight_error_share",
     ),
     bound=sp.Integer(1),
-    note="To the letter, in every round and for every client.",
+    note="Checked to the letter, in every round and for every client.",
     kind=StatementKind.STEP,
 )
 
@@ -193,7 +191,7 @@ def _against_count_latex(first: str) -> str:
 
 STEP = _on_weights(
     id="fedau/3-step",
-    title="FedAU's weights: the error as if at least floor(t/K) intervals were averaged",
+    title="FedAU's weights: their error if at least floor(t/K) intervals are averaged",
     source=f"{PAPER}, proof of Theorem 3",
     quantity=PointQuantity(
         _against_count,
@@ -205,9 +203,9 @@ STEP = _on_weights(
     ),
     bound=sp.Integer(1),
     note=(
-        "To the letter: the error is split as if E omega_t were E S_n, and the number of ended "
-        "intervals is taken to be at least floor(t/K), or one before round K. Before round K "
-        "there may be none, and omega is then 1."
+        "Checked to the letter: the error is split as if E omega_t were E S_n, and the number of "
+        "completed intervals is taken to be at least floor(t/K), and at least one before round K. "
+        "But before round K no interval may have ended, and omega is then 1."
     ),
     kind=StatementKind.STEP,
 )
@@ -224,10 +222,11 @@ STEP_DERIVED = replace(
         certified="late_weight_error_ratio",
     ),
     note=(
-        "From t = K on, when at least one interval has ended. Given their number, the ended "
-        "intervals are exchangeable, so that E omega_t = E S_n, and omega_t is the conditional "
-        "mean of the average of the first floor(t/K) intervals, whose variance is at least as "
-        "large. That the number of intervals is random then costs nothing."
+        "This reading begins at t = K, when at least one interval has ended. Given their number, "
+        "the completed intervals are exchangeable, so E omega_t = E S_n. For the same reason "
+        "omega_t is the conditional mean of the average of the first floor(t/K) intervals, and a "
+        "conditional mean has no larger variance. So the randomness of the number of intervals "
+        "costs nothing."
     ),
 )
 
@@ -239,8 +238,9 @@ STATEMENTS: tuple[Statement, ...] = (
         STEP,
         refutations=(
             Refutation(
-                "For t < K possibly no interval has ended yet, and omega_t is still 1. The line's "
-                "max(floor(t/K), 1) counts at least one ended interval.",
+                "For t < K it is possible that no interval has ended yet, so that omega_t is "
+                "still 1. But the line counts at least one completed interval, by max(floor(t/K), "
+                "1).",
                 Weight.GAP,
                 "t >= K",
                 "derived",

@@ -42,10 +42,18 @@ def about(kind: type) -> Callable[[Any], Any]:
 
 M = symbol("M", "clients", number=lambda system: system.M, positive=True, integer=True)
 n = symbol(
-    "n", "samples of each client", number=lambda system: system.n, positive=True, integer=True
+    "n",
+    "number of samples of each client",
+    number=lambda system: system.n,
+    positive=True,
+    integer=True,
 )
 m = symbol(
-    "m", "clients who take part", number=lambda system: system.m, positive=True, integer=True
+    "m",
+    "number of clients that take part",
+    number=lambda system: system.m,
+    positive=True,
+    integer=True,
 )
 omega = symbol(
     "omega",
@@ -55,7 +63,7 @@ omega = symbol(
 )
 agree = symbol(
     "agree",
-    "1 if two concepts agree at a point and differ at another, 0 if not",
+    "1 if two concepts agree at one point and differ at another, else 0",
     number=lambda system: int(system.agree_somewhere),
     nonnegative=True,
 )
@@ -157,7 +165,7 @@ def _system(M: int, n: int, m: int) -> Callable[[], FederatedSystem]:
 _SMALLEST = Regime("M = 2, n = 1, m = 1", _system(2, 1, 1))
 _HALF = Regime("M = 10, n = 20, m = 5", _system(10, 20, 5))
 _ONE = Regime("M = 10, n = 20, m = 1", _system(10, 20, 1))
-_ALL_BUT_ONE = Regime("M = 400, n = 1, m = 399: near the least", _system(400, 1, 399))
+_ALL_BUT_ONE = Regime("M = 400, n = 1, m = 399: close to the smallest value", _system(400, 1, 399))
 _LARGE = Regime("M = 100, n = 100, m = 50", _system(100, 100, 50))
 
 REGIMES = {
@@ -175,10 +183,10 @@ _OPPOSITES = {
 }
 
 _NON_TRIVIAL = Hypothesis(
-    "two concepts agree at a point and differ at another",
+    "two concepts agree at one point and differ at another",
     sp.Eq(agree, 1),
     "'non-trivial', Theorem 1",
-    stated="two concepts agree at a point x_1 and differ at another one, x_2",
+    stated="two concepts agree at a point x_1 and differ at another point, x_2",
 )
 _FAILURE = "min over learners, max over f_1, f_2 of P[error > (1 - omega)/8]"
 
@@ -194,12 +202,12 @@ THEOREM_1 = LearningClaim(
     domain=about(FederatedSystem),
     regimes={**REGIMES, **_OPPOSITES},
     note=(
-        "To the letter: a participation process chooses clients. The M - m clients that hold only "
-        "x_2 are excluded; x_2 then has mass 1 - omega, not (1 - omega)/2, and is certainly "
-        "hidden, whatever n is. A learner that tosses a coin at x_2 is wrong with probability 1/2. "
-        "Each client's samples are then drawn from its own P_i, but all samples together are not "
-        "independent draws from P. 'Non-trivial' is not defined; more than one concept is not "
-        "enough, as any sample tells f from -f."
+        "Checked to the letter: a participation process chooses clients. Let M - m clients hold "
+        "only x_2 and be excluded. Then x_2 has mass 1 - omega, not (1 - omega)/2, and is "
+        "certainly hidden for every n. A learner that tosses a coin at x_2 is wrong with "
+        "probability 1/2. Each client's samples are then drawn from its own P_i, but all samples "
+        "together are not independent draws from P. The paper does not define 'non-trivial'. More "
+        "than one concept is not enough, because any sample tells f from -f."
     ),
 )
 
@@ -210,11 +218,11 @@ THEOREM_1_DERIVED = replace(
         _of(_by_samples), f"{_FAILURE}, samples chosen", latex=_LATEX, sample=draw_failures
     ),
     note=(
-        "What the proof does: out of Mn samples, all drawn from the same P, mn are selected one "
-        "by one. No participation process can do that (see pac/1-equivalence). The proof ends "
-        "with 'error >= epsilon' where the theorem has '>'; as the error at x_2 is either 4 "
-        "epsilon or 0, the two are the same. s_hat is binomial with parameter 4 epsilon, not "
-        "epsilon as printed."
+        "This is what the proof does: out of Mn samples, all drawn from the same P, it selects mn "
+        "one by one. No participation process can do that (see pac/1-equivalence). The proof ends "
+        "with 'error >= epsilon' where the theorem has '>'. Both mean the same, because the error "
+        "at x_2 is either 4 epsilon or 0. s_hat is binomial with parameter 4 epsilon, not epsilon "
+        "as printed."
     ),
 )
 
@@ -223,9 +231,9 @@ THEOREM_1_TIGHT = replace(
     reading="tight",
     bound=sp.Rational(9, 20),
     note=(
-        "x_2 is also hidden where s_hat is exactly (1 - omega)Mn, and given a hidden sample 1/3 "
-        "can be raised to 1/2. The infimum over all systems is 3/4 exp(-1/2) = 0.4549, approached "
-        "where one of M clients with one sample each stays away and M grows."
+        "x_2 is also hidden if s_hat is exactly (1 - omega)Mn, and 1/3 can be raised to 1/2 given "
+        "that x_2 is hidden. The infimum over all systems is 3/4 exp(-1/2) = 0.4549. It is "
+        "approached if each of M clients has one sample, one client stays away, and M grows."
     ),
 )
 
@@ -233,7 +241,10 @@ EQUIVALENCE = LearningClaim(
     id="pac/1-equivalence",
     title="Choosing clients is equivalent to choosing mn of Mn samples",
     source=f"{PAPER}, proof sketch of Theorem 1",
-    quantity=PointQuantity(_of(_by_either), f"{_FAILURE}, clients or samples chosen, the less"),
+    quantity=PointQuantity(
+        _of(_by_either),
+        f"{_FAILURE}, whether clients or samples are chosen, the smaller of the two",
+    ),
     relation=Relation.ABOVE,
     bound=sp.Rational(1, 20),
     hypotheses=(_NON_TRIVIAL,),
@@ -244,8 +255,8 @@ EQUIVALENCE = LearningClaim(
     note=(
         "The sentence is about learnability, and neither system is learnable: every learner fails "
         "both where clients are chosen (pac/1, printed) and where samples are chosen (pac/1, "
-        "derived). That one follows from the other is a stronger claim; see the reading on the "
-        "same data."
+        "derived). It would be a stronger claim that each implies the other; see the reading "
+        "'same data'."
     ),
 )
 
@@ -260,12 +271,12 @@ EQUIVALENCE_ON_THE_SAME_DATA = replace(
     bound=hidden_alike,
     hypotheses=(),
     note=(
-        "A stronger claim than the sentence makes: that whatever can be hidden by choosing "
+        "This is a stronger claim than the sentence makes: whatever can be hidden by choosing "
         "samples can also be hidden by choosing clients, on the data that the proof uses, where "
-        "all samples are independent draws from P. A client comes with all its samples, so that "
-        "only clients without x_2 help. If x_2 is split off to clients of its own (see pac/1), "
-        "choosing clients hides more than choosing samples does, but then S is not a sample of P, "
-        "as exactly n of its points come from each client."
+        "all samples are independent draws from P. A client comes with all of its samples, so "
+        "only clients without x_2 help. If x_2 is held by clients that hold nothing else (see "
+        "pac/1), choosing clients hides more than choosing samples does. But then S is not a "
+        "sample of P, because exactly n of its points come from each client."
     ),
 )
 
@@ -290,8 +301,9 @@ GUESSING = replace(
     bound=sp.Rational(1, 2),
     regimes=REGIMES,
     note=(
-        "To the letter; the later version leaves the sentence out. Random guessing errs with "
-        "probability 1/2 at either point, but x_1 is seen and has mass 1 - 4 epsilon."
+        "Checked to the letter; the later version leaves the sentence out. Random guessing errs "
+        "with probability 1/2 at either point. But a learner sees x_1, which has mass 1 - 4 "
+        "epsilon."
     ),
     kind=StatementKind.SKETCH,
 )
@@ -307,7 +319,7 @@ GUESSING_DERIVED = replace(
             r"P[h(x_2)\neq f(x_2)\mid\mathrm{hidden}]"
         ),
     ),
-    note="At the hidden point, given that it is hidden, no learner is better than a coin.",
+    note="If a point is hidden, no learner does better there than a toss of a coin.",
 )
 
 CHERNOFF = LearningClaim(
@@ -322,9 +334,9 @@ CHERNOFF = LearningClaim(
     domain=about(FederatedSystem),
     regimes=REGIMES,
     note=(
-        "Confirmed: exp(-1/6) <= 17/20 as 1 + 1/6 + 1/72 + 1/1296 = 1531/1296 > 20/17, and (1 - "
-        "omega)Mn is a whole number of at least 1. 'B(Mn, epsilon)' is a misprint: P(x_2) and the "
-        "mean in the next line are 4 epsilon."
+        "Confirmed: exp(-1/6) <= 17/20 because 1 + 1/6 + 1/72 + 1/1296 = 1531/1296 > 20/17, and "
+        "(1 - omega)Mn is a whole number of at least 1. 'B(Mn, epsilon)' is a misprint: P(x_2) is "
+        "4 epsilon, and so is the mean in the next line."
     ),
     kind=StatementKind.STEP,
 )
@@ -343,7 +355,7 @@ RARE = replace(
     quantity=PointQuantity(_rare, "P[s_hat < (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
     relation=Relation.ABOVE,
     bound=sp.Rational(3, 20),
-    note="Confirmed, as the complement of 17/20, with room to spare since exp(-1/6) < 17/20.",
+    note="Confirmed, as the complement of 17/20; there is room to spare because exp(-1/6) < 17/20.",
 )
 
 RARE_TIGHT = replace(
@@ -357,7 +369,7 @@ RARE_TIGHT = replace(
 CONDITIONAL = replace(
     CHERNOFF,
     id="pac/1-conditional",
-    title="On a hidden sample a learner errs with probability 1/3 at least",
+    title="If the point is hidden, a learner errs with probability at least 1/3",
     source=f"{PAPER}, (8)",
     quantity=PointQuantity(
         _of(_conditional), "min over learners, max over f_1, f_2 of P[error >= epsilon | hidden]"
@@ -366,8 +378,9 @@ CONDITIONAL = replace(
     bound=sp.Rational(1, 3),
     hypotheses=(_NON_TRIVIAL,),
     note=(
-        "Confirmed, by splitting the expectation and bounding the smaller part by epsilon. As the "
-        "error at x_2 is either 4 epsilon or 0, an expectation of 2 epsilon even gives 1/2."
+        "Confirmed, by splitting the expectation and bounding its smaller part by epsilon. "
+        "Because the error at x_2 is either 4 epsilon or 0, an expectation of 2 epsilon even "
+        "gives 1/2."
     ),
 )
 
@@ -404,9 +417,9 @@ SUM = replace(
     bound=(1 - omega) / 2,
     hypotheses=(_NON_TRIVIAL,),
     note=(
-        "To the letter: 1{h(x_1) != f_1(x_1)} P(x_2) + 1{h(x_1) != f_2(x_2)} P(x_1), with x_1 "
-        "where x_2 should stand. It is 1 - 4 epsilon for a learner that is right at x_1, where "
-        "f_2(x_2) is another label."
+        "Checked to the letter: 1{h(x_1) != f_1(x_1)} P(x_2) + 1{h(x_1) != f_2(x_2)} P(x_1), with "
+        "x_1 where x_2 should stand. This sum is 1 - 4 epsilon for a learner that is right at "
+        "x_1, because f_2(x_2) is a different label."
     ),
 )
 
@@ -418,7 +431,7 @@ SUM_DERIVED = replace(
         "max over h of 1{h(x_2) != f_1(x_2)} P(x_2) + 1{h(x_2) != f_2(x_2)} P(x_2)",
         latex=_sum_of_errors("2", "2", "2", "2", "2", "2"),
     ),
-    note="As f_1 and f_2 differ at x_2, one of the two indicators is 1 and the other one 0.",
+    note="Because f_1 and f_2 differ at x_2, one of the two indicators is 1 and the other is 0.",
 )
 
 STATEMENTS = (
@@ -437,7 +450,7 @@ STATEMENTS = (
                 "derived",
                 ("half take part", "one takes part", "ten thousand samples"),
                 natural="half take part",
-                answer="The sentence is about learnability, which fails either way.",
+                answer="The sentence is about learnability, which fails in both cases.",
             ),
         ),
     ),
@@ -446,15 +459,16 @@ STATEMENTS = (
         GUESSING,
         refutations=(
             Refutation(
-                "x_1 is seen and has mass 1 - 4 epsilon, so a learner that is right there errs "
-                "with probability at most (1 - omega)/2. The proof is only about x_2, and so, "
-                "most likely, is the sentence.",
+                "A learner sees x_1, which has mass 1 - 4 epsilon, so a learner that is right "
+                "there errs with probability at most (1 - omega)/2. The proof is only about x_2, "
+                "and the sentence probably is too.",
                 Weight.WORDING,
                 "at the hidden point, given that it is hidden",
                 "derived",
                 tuple(REGIMES),
                 natural="half take part",
-                answer="Informal, and about the hidden point; the later version leaves it out.",
+                answer="The sentence is informal and about the hidden point; the later version "
+                "leaves it out.",
             ),
         ),
     ),
@@ -467,14 +481,14 @@ STATEMENTS = (
         SUM,
         refutations=(
             Refutation(
-                "Each of the two terms of (3) has an x_1 where x_2 should stand. With x_2 in both "
+                "Each of the two terms of (3) has x_1 where x_2 should stand. With x_2 in both "
                 "places, (4) follows.",
                 Weight.MISPRINT,
                 "x_2 in place of x_1 in (3)",
                 "derived",
                 tuple(REGIMES),
                 natural="half take part",
-                answer="A typing error; (4) follows.",
+                answer="A typing error: (4) follows from the corrected (3).",
             ),
         ),
     ),

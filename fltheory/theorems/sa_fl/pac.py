@@ -1,10 +1,12 @@
 """SA-FL: Theorems 2 and 3, Remark 2, Lemmas 1 and 2 and the paper's example, on thresholds.
 
-Conventions ----------- "With probability at least 1 - delta, for any delta" is read off the
-expectation: a bound that depends on delta through a power of log(1/delta) bounds it in the same
-order. Among several empirical minimisers the one with the largest excess error on P counts.
-Constants that O(.) hides may not grow with n; logarithms may, and an excess of the slope over the
-claimed one of 0.05 is let pass.
+Conventions
+-----------
+"With probability at least 1 - delta, for any delta" is read off the expectation: a bound that
+depends on delta through a power of log(1/delta) bounds it in the same order. Among several
+empirical minimisers the one with the largest excess error on P counts. Constants that O(.) hides
+may not grow with n; logarithms may, and an excess of the slope over the claimed one of 0.05 is let
+pass.
 
 Assumption 2 with beta = 0 holds for all P and Q, with alpha = 1 and 0^0 = 1; Theorem 2 then says
 that an error is at most a constant. So beta > 0 is asked for.
@@ -114,7 +116,7 @@ def _clients_only() -> ServerAssistedSystem:
 
 THEOREM_2_REGIMES = {
     "clients miss the middle": Regime(
-        "P uniform, D without the middle half, a tenth of all samples the server's",
+        "P uniform, D without the middle half, a tenth of all samples at the server",
         lambda: _system(GAP, sizes=LATER_DECADES),
     ),
     "constant noise": Regime(
@@ -396,7 +398,7 @@ offset_growth, cited_offset_growth = (
 )
 laws = symbol(
     "N_Q",
-    "how many laws Q are trained on, over all n",
+    "number of different laws Q over all n",
     number=lambda system: len({_law(training) for training in _trained(system)}),
     positive=True,
     integer=True,
@@ -501,10 +503,10 @@ THEOREM_2 = DecayClaim(
     domain=about(ServerAssistedSystem),
     regimes=THEOREM_2_REGIMES,
     note=(
-        "To the letter: P and Q are given first, with constants alpha and beta, and samples are "
-        "drawn from them afterwards. So Q stays the same as n grows, and so does the server's "
-        "share of all samples. If n_T is fixed instead, Q changes with n; that the order holds "
-        "then too is another reading."
+        "Checked to the letter: P and Q are given first, with constants alpha and beta, and "
+        "samples are drawn from them afterwards. So Q stays the same as n grows, and so does the "
+        "server's share of all samples. If n_T is fixed instead, Q changes with n. Another "
+        "reading claims the order for that case as well."
     ),
 )
 
@@ -513,11 +515,11 @@ THEOREM_2_UNIFORM = replace(
     reading="uniform in Q",
     hypotheses=(_A1_P, _A2, _A1_Q),
     note=(
-        "More than is printed: Assumption 2 at each n, with some alpha and beta. For a mixture Q "
-        "= lambda_1 D + lambda_2 P whose parts share their best hypothesis it always holds, with "
-        "beta = 1 and alpha = max(1, 1/lambda_2 - 1), as eps_Q >= lambda_2 eps_P. That alpha is "
-        "n_S/n_T: with n_T fixed it grows in proportion to n, which O(.) hides, and the error "
-        "that is left is of order 1/n_T."
+        "This reading claims more than is printed: Assumption 2 need only hold at each n, with "
+        "some alpha and beta. It always holds for a mixture Q = lambda_1 D + lambda_2 P whose "
+        "parts share their best hypothesis, with beta = 1 and alpha = max(1, 1/lambda_2 - 1), "
+        "because eps_Q >= lambda_2 eps_P. This alpha is n_S/n_T. With n_T fixed, alpha grows in "
+        "proportion to n, which O(.) hides, and an error of order 1/n_T remains."
     ),
 )
 
@@ -526,7 +528,7 @@ THEOREM_2_DERIVED = replace(
     reading="derived",
     hypotheses=(*THEOREM_2_UNIFORM.hypotheses, _A2_CONSTANT),
     note=(
-        "The proof bounds eps_P by eps_Q + alpha eps_Q^beta, (15), and drops alpha, which "
+        "In (15) the proof bounds eps_P by eps_Q + alpha eps_Q^beta. It then drops alpha, which "
         "therefore must not grow with n. For a mixture this means that lambda_2 = n_T/(n_T + n_S) "
         "must stay away from zero."
     ),
@@ -540,11 +542,11 @@ REMARK_2 = replace(
     source=f"{PAPER}, Remark 2",
     regimes=REMARK_2_REGIMES,
     note=(
-        "The condition is Assumption 2 for Q = lambda_1 D + lambda_2 P' and P. With beta > 0 it "
-        "requires the best hypothesis for Q to be best for P as well: P' may have other points "
-        "and other noise, as long as D or P' has points around the target, but not another "
-        "target. The remark includes Theorem 3, whose conditions are about samples of P that the "
-        "server then does not have."
+        "The condition is Assumption 2 for P and Q = lambda_1 D + lambda_2 P'. With beta > 0 it "
+        "requires the best hypothesis for Q to be best for P as well. So P' may have other points "
+        "and other noise, as long as D or P' has points around the target, but it must have the "
+        "same target. The remark also mentions Theorem 3, but its conditions are about samples of "
+        "P, which the server does not have then."
     ),
 )
 
@@ -596,10 +598,11 @@ THEOREM_3 = DecayClaim(
     domain=about(ServerAssistedSystem),
     regimes=THEOREM_3_REGIMES,
     note=(
-        "The first condition is an event, and the error is counted only where it occurs. Both "
-        "conditions are evaluated, the second over all sizes, with A as printed; at a fixed delta "
-        "that A differs from the derived reading's by logarithms. The mixture's best threshold is "
-        "h_Q*. Assumption 1 for Q always holds with beta_Q = 0 and is not used further."
+        "The first condition is an event, and the error is counted only where the event occurs. "
+        "Both conditions are evaluated, the second over all sizes. A is the printed one; at a "
+        "fixed delta it differs from that of the derived reading only by logarithms. h_Q* is the "
+        "mixture's best threshold. Assumption 1 for Q always holds with beta_Q = 0 and is not "
+        "used further."
     ),
 )
 
@@ -608,28 +611,28 @@ THEOREM_3_DERIVED = replace(
     reading="derived",
     read_as={offset_growth: cited_offset_growth},
     note=(
-        "Lemma 2 loses sqrt(P(h_Q* != h_P*) A), which by Assumption 1 and the second condition is "
-        "A^((1 + beta_P)/2), not O(A). As (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= "
-        "0, this is still at most A^(1/(2 - beta_P)) where A <= 1, so that the theorem stands "
-        "once the lemma is mended. It cannot be attacked: only a limit refutes an order in "
-        "samples, and none is known of its left side."
+        "Lemma 2 drops a term sqrt(P(h_Q* != h_P*) A). By Assumption 1 and the second condition "
+        "this term is A^((1 + beta_P)/2), not O(A). It is still at most A^(1/(2 - beta_P)) where "
+        "A <= 1, because (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= 0. So the theorem "
+        "stands once the lemma is corrected. We cannot search for a refutation: only a limit "
+        "refutes an order in samples, and no limit of the left side is known."
     ),
 )
 
 
 a = symbol("a", "P's support from", number=lambda pair: pair.a, real=True)
 b = symbol("b", "P's support to", number=lambda pair: pair.b, real=True)
-c = symbol("c", "Q's support from, a' in the paper", number=lambda pair: pair.c, real=True)
-d = symbol("d", "Q's support to, b' in the paper", number=lambda pair: pair.d, real=True)
+c = symbol("c", "left end of Q's support, a' in the paper", number=lambda pair: pair.c, real=True)
+d = symbol("d", "right end of Q's support, b' in the paper", number=lambda pair: pair.d, real=True)
 t = symbol("t", "the target t*", number=lambda pair: pair.target, real=True)
 _ERRORS = (
-    symbol("eps_P", "excess error: the probability of an error on P, less that of h_P*"),
-    symbol("eps_Q", "excess error: the probability of an error on Q, less that of h_Q*"),
+    symbol("eps_P", "excess error on P: the probability of an error, minus that of h_P*"),
+    symbol("eps_Q", "excess error on Q: the probability of an error, minus that of h_Q*"),
     symbol("Rhat_P", "share of errors on the server's samples"),
     symbol("h_P", "h_P*, the best hypothesis for P"),
     symbol("h_Q", "h_Q*, the best hypothesis for Q; h_Q^, an empirical minimiser of Q's samples"),
 )
-_SAMPLES = "samples, drawn independently from Q"
+_SAMPLES = "number of samples, drawn independently from Q"
 m = symbol(
     "m",
     _SAMPLES,
@@ -642,7 +645,7 @@ beta_1 = symbol("beta_Q", _EXPONENT_OF.format("Q"), number=_one, nonnegative=Tru
 delta = symbol("delta", "probability of failure", number=lambda case: case.delta, positive=True)
 constant = symbol(
     "c",
-    "a constant that depends on Assumption 1's constant and on nothing else",
+    "a constant that depends only on Assumption 1's constant",
     number=_one,
     positive=True,
 )
@@ -684,14 +687,14 @@ LEMMA_1 = LearningClaim(
     kind=StatementKind.LEMMA,
     note=(
         "A(m, delta) = d_H/m log(m/d_H + 1/m log(1/delta)) has delta inside the logarithm. "
-        "Thresholds without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = "
-        "exp(-m/2) requires u = 1 - exp(-1/2) = 0.39 while A is log(m + 1/2)/m, so that no "
-        "constant factor will do for all m. (18) is an equation without a constant; it is read "
-        "as <= with the constant 1, which is all that the regimes here refute: the reading 'any "
-        "constant' refutes the rest. The least constants that would do here are 0.64, 2.9, 11 "
-        "and 77, in the order of the regimes: with 3 the lemma would hold at m = 100 and delta = "
-        "1e-6, but at m = 2000 and delta = 2^-1000 it would fail as it does with 1. For m below "
-        "d_H/2, A can be negative."
+        "Thresholds without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m. At delta = exp(-m/2) "
+        "this requires u = 1 - exp(-1/2) = 0.39, while A is log(m + 1/2)/m, so no constant factor "
+        "is enough for all m. (18) is an equation without a constant. We read it as <= with the "
+        "constant 1, and the regimes here refute only that; the reading 'any constant' refutes "
+        "the rest. The smallest constants that would be enough on the regimes are 0.64, 2.9, 11 "
+        "and 77, in this order. With 3 the lemma would hold at m = 100 and delta = 1e-6, but at m "
+        "= 2000 and delta = 2^-1000 it would fail as it does with 1. For m below d_H/2, A can be "
+        "negative."
     ),
 )
 
@@ -709,12 +712,13 @@ LEMMA_1_DERIVED = replace(
     symbols=(*_OF_LEMMA_1, constant),
     definitions={A: _CITED_A},
     note=(
-        "A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), the usual term in uniform Bernstein "
-        "bounds. With fewer samples than m = 2 d_H its first part vanishes, and no factor helps "
-        "where delta is near 1: one sample leaves an error of up to 1/2, and A = log(1/delta). "
-        "On thresholds without noise d_H = beta_Q = 1, and c = 1 is enough: 2 (1-u)^m <= 2 "
-        "exp(-m u) = 2 delta/m at u = A. That some c is enough for every class is Vapnik and "
-        "Chervonenkis's theorem, and is not checked."
+        "This reading has A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), the usual term in "
+        "uniform Bernstein bounds. It needs m >= 2 d_H: with few samples the first part can "
+        "vanish, and then no constant factor helps if delta is near 1. With one sample, for "
+        "instance, the error can be 1/2 while A = log(1/delta). On thresholds without noise d_H = "
+        "beta_Q = 1, and c = 1 is enough because 2 (1-u)^m <= 2 exp(-m u) = 2 delta/m at u = A. "
+        "That some c is enough for every class is a theorem of Vapnik and Chervonenkis, which we "
+        "do not check."
     ),
 )
 
@@ -762,11 +766,11 @@ LEMMA_1_ANY_CONSTANT = DecayClaim(
     regimes=LEMMA_1_AT_ALL_SIZES,
     kind=StatementKind.LEMMA,
     note=(
-        "More lenient than printed: with any constant factor, the same for all m and delta in (0, "
-        "1). A(m, delta) as printed is of the order of log(m)/m for every delta >= exp(-m/2), and "
-        "logarithms are let pass. But samples of m points all lie outside an interval of mass u "
-        "on one side of the target with probability (1-u)^m, so that at delta = exp(-m/2) the "
-        "quantile is at least 1 - exp(-1/2) at every m."
+        "This reading is more lenient than the printed one: it allows any constant factor that is "
+        "the same for all m and all delta in (0, 1). A(m, delta) as printed is of order log(m)/m "
+        "for every delta >= exp(-m/2), and logarithms are not held against it. But with "
+        "probability (1-u)^m all m points lie outside an interval of mass u on one side of the "
+        "target. So at delta = exp(-m/2) the quantile is at least 1 - exp(-1/2) at every m."
     ),
 )
 
@@ -777,7 +781,8 @@ OF_ERRORS = replace(
     LEMMA_1_ANY_CONSTANT,
     id="pac/lemma-1-errors",
     reading="printed",
-    title="Errors of all pairs of hypotheses differ as on the sample, up to c A(m, delta)",
+    title="Error differences of all pairs of hypotheses are those on the sample, up to c A(m, "
+    "delta)",
     source=f"{PAPER}, Lemma 1, (16)",
     quantity=replace(
         LEMMA_1_ANY_CONSTANT.quantity,
@@ -789,10 +794,11 @@ OF_ERRORS = replace(
     symbols=(*_OF_LEMMA_1, *_OF_ERRORS),
     kind=StatementKind.STEP,
     note=(
-        "To the letter, with any c, the same for all m and delta; a part of Lemma 1, and counted "
-        "with it. Taken at h^ = h_Q* and at those h that agree with it on the sample: the root is "
-        "zero there, so that (16) is R(h) - R(h_Q*) <= c A(m, delta). Other pairs are not "
-        "checked: what holds of these is no proof of (16)."
+        "Checked to the letter, with any constant c that is the same for all m and delta. (16) is "
+        "a part of Lemma 1 and is counted with it. It is checked at h^ = h_Q* and at every h that "
+        "agrees with h_Q* on the sample. There the root is zero, so (16) says that R(h) - R(h_Q*) "
+        "<= c A(m, delta). Other pairs are not checked, so a regime on which this holds does not "
+        "prove (16)."
     ),
 )
 OF_ERRORS_DERIVED = replace(
@@ -809,8 +815,8 @@ OF_ERRORS_DERIVED = replace(
     symbols=(*_OF_LEMMA_1, constant, *_OF_ERRORS),
     kind=StatementKind.STEP,
     note=(
-        "With A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), at the pairs of the printed "
-        "reading; c = 1 is enough for them on thresholds."
+        "This reading has A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), and is checked at "
+        "the same pairs as the printed one. For these pairs and thresholds, c = 1 is enough."
     ),
 )
 
@@ -856,7 +862,8 @@ OF_DISAGREEMENTS = replace(
     LEMMA_1_ANY_CONSTANT,
     id="pac/lemma-1-disagreements",
     reading="printed",
-    title="Disagreements of all pairs of hypotheses are those on the sample, up to 2 and c A",
+    title="Disagreements of all pairs of hypotheses are those on the sample, up to a factor 2 and "
+    "c A",
     source=f"{PAPER}, Lemma 1, (17)",
     quantity=DecayQuantity(
         _unseen_quantile,
@@ -869,9 +876,10 @@ OF_DISAGREEMENTS = replace(
     regimes=LEMMA_1_FALLING,
     kind=StatementKind.STEP,
     note=(
-        "To the letter, with any c, the same for all m and delta; a part of Lemma 1, and counted "
-        "with it. Taken on its left side, for uniform points and thresholds h with h^ at an end, "
-        "so that they disagree on an interval from there. Other pairs are not checked."
+        "Checked to the letter, with any constant c that is the same for all m and delta. (17) is "
+        "a part of Lemma 1 and is counted with it. Its left inequality is checked, for uniformly "
+        "distributed points and thresholds h; h^ is the threshold at one end, so the two disagree "
+        "on an interval that begins there. Other pairs are not checked."
     ),
 )
 OF_DISAGREEMENTS_DERIVED = replace(
@@ -892,10 +900,11 @@ OF_DISAGREEMENTS_DERIVED = replace(
     regimes={**LEMMA_1_REGIMES, **LEMMA_1_FEW},
     kind=StatementKind.STEP,
     note=(
-        "Both sides, with A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta) and c = 3: the points "
-        "below t are binomial, and by Chernoff's bound each of the at most m places at which a "
-        "side can fail has a chance of at most delta/m. For h^ at an end; for all pairs there are "
-        "m^2 places, and a larger c."
+        "This reading checks both inequalities, with A(m, delta) = d_H/m log(m/d_H) + 1/m "
+        "log(1/delta) and c = 3. The number of points below t is binomial. An inequality can fail "
+        "at no more than m places, and by Chernoff's bound the probability at each is at most "
+        "delta/m. Here h^ is at an end; for all pairs there are m^2 places, which takes a larger "
+        "c."
     ),
 )
 
@@ -970,10 +979,11 @@ LEMMA_2 = DecayClaim(
     regimes=LEMMA_2_REGIMES,
     kind=StatementKind.LEMMA,
     note=(
-        "To the letter: there is no condition on h_Q*. It is checked at h_Q^ = h_Q*, which meets "
-        "the lemma's own condition. The step from (23) to (24) treats sqrt(P(h_Q* != h_P*) A) as "
-        "O(A). But the number of samples on which two fixed hypotheses differ is binomial, and "
-        "their share deviates from its mean by the order n_T^(-1/2)."
+        "Checked to the letter: there is no condition on h_Q*. The lemma is checked at h_Q^ = "
+        "h_Q*, which meets its own condition. The step from (23) to (24) treats sqrt(P(h_Q* != "
+        "h_P*) A) as O(A). But the number of samples on which two fixed hypotheses differ is "
+        "binomial, so the share of such samples deviates from its mean by an amount of order "
+        "n_T^(-1/2)."
     ),
 )
 
@@ -1029,9 +1039,10 @@ EXAMPLE = LearningClaim(
     regimes=EXAMPLE_REGIMES,
     kind=StatementKind.EXAMPLE,
     note=(
-        "To the letter: for any hypothesis h_t with real t. eps_Q is |t - t*|/(d - c) only up to "
-        "the ends of Q's support; beyond them it stays constant while eps_P grows. If t* is at an "
-        "end of Q, then eps_Q = 0 < eps_P beyond it, and no alpha will do for any beta > 0."
+        "Checked to the letter, for any hypothesis h_t with real t. eps_Q is |t - t*|/(d - c) "
+        "only up to the ends of Q's support; beyond them it stays constant while eps_P grows. If "
+        "t* is at an end of Q's support, then eps_Q = 0 < eps_P beyond that end, so no alpha is "
+        "enough, whatever beta > 0 is."
     ),
 )
 
@@ -1048,13 +1059,13 @@ EXAMPLE_DERIVED = replace(
 
 _BRACKET = Refutation(
     "As in (18), A(m, delta) has log(1/delta)/m inside the logarithm. But the probability that "
-    "all samples miss an interval of constant mass is exponentially small in m, and no smaller.",
+    "all samples miss an interval of constant mass falls only exponentially in m.",
     Weight.MISPRINT,
     "A = d_H/m log(m/d_H) + 1/m log(1/delta), with m >= 2 d_H",
     "derived",
     ("delta = exp(-m/2)", "delta = exp(-m/10)", "delta = exp(-m/1000)"),
     natural="delta = exp(-m/10)",
-    answer="As in (18): the logarithm's bracket closes too late.",
+    answer="As in (18), the bracket of the logarithm closes too late.",
 )
 
 STATEMENTS = (
@@ -1079,13 +1090,13 @@ STATEMENTS = (
         refutations=(
             Refutation(
                 "A(m, delta) has log(1/delta)/m inside the logarithm. The bounds that the lemma "
-                "cites have it outside, and no constant factor makes up for the difference.",
+                "cites have this term outside, and no constant factor makes up for the difference.",
                 Weight.MISPRINT,
                 "A = d_H/m log(m/d_H) + 1/m log(1/delta), with a constant factor and m >= 2 d_H",
                 "derived",
                 ("unlikely", "most unlikely", "exponentially unlikely"),
                 natural="unlikely",
-                answer="The logarithm's bracket closes too late; constants are left out.",
+                answer="The bracket of the logarithm closes too late, and constants are left out.",
             ),
         ),
     ),
@@ -1094,13 +1105,13 @@ STATEMENTS = (
         LEMMA_1_ANY_CONSTANT,
         refutations=(
             Refutation(
-                "The probability that none of m samples is near the target is exponentially small "
-                "in m, and no smaller, while A as printed hardly depends on delta.",
+                "The probability that none of m samples is near the target falls only "
+                "exponentially in m, while A as printed hardly depends on delta.",
                 Weight.MISPRINT,
                 "A = d_H/m log(m/d_H) + 1/m log(1/delta), as in the derived reading",
                 regimes=("delta = exp(-m/2)",),
                 natural="delta = exp(-m/2)",
-                answer="As above: with delta outside the logarithm, a constant is enough.",
+                answer="With delta outside the logarithm, as above, a constant is enough.",
             ),
         ),
     ),
@@ -1114,7 +1125,7 @@ STATEMENTS = (
         refutations=(
             Refutation(
                 "(15) bounds eps_P by eps_Q + alpha eps_Q^beta. (1) drops alpha, which grows with "
-                "n if the server's number of samples stays fixed.",
+                "n if the server keeps the same number of samples.",
                 Weight.GAP,
                 "alpha does not grow with n",
                 "derived",
@@ -1137,7 +1148,8 @@ STATEMENTS = (
                 "derived",
                 ("apart",),
                 natural="apart",
-                answer="Used only under Theorem 3's conditions, where it holds for beta_P = 1.",
+                answer="The lemma is used only under Theorem 3's conditions, where it holds for "
+                "beta_P = 1.",
             ),
         ),
     ),

@@ -41,12 +41,12 @@ _MEANINGS = {
     g: "||grad F(x_r)||^2",
     h: "||1/m sum_i sum_k grad F_i(x_{r,k}^i)||^2",
     drift: "sum over i, k of ||grad F(x_r) - grad F_i(x_{r,k}^i)||^2",
-    R_s: "server's rounds; R_c: clients' rounds",
-    S_s: "sum of g over server's rounds; S_gc: over clients' rounds",
-    S_c: "sum of h over clients' rounds",
-    fall: "sum of F(x_r) - F(x_{r+1}); T_s, T_c: over server's and clients' rounds",
+    R_s: "server rounds; R_c: client rounds",
+    S_s: "sum of g over server rounds; S_gc: over client rounds",
+    S_c: "sum of h over client rounds",
+    fall: "sum of F(x_r) - F(x_{r+1}); T_s, T_c: over server and client rounds",
     mean: "mean of g over all rounds",
-    a_1: "g in two server's rounds, with a_2; b_1, b_2: h in two clients' rounds",
+    a_1: "g in two server rounds, with a_2; b_1, b_2: h in two client rounds",
 }
 _TAKEN = (
     "(25), (29): descent lemma of an L-smooth function.",
@@ -89,7 +89,7 @@ def printed(
     """Return the steps as printed: G_1 and G_2 are maxima, sums run over r = 1 .. R."""
     maxima = Step(
         "(55) to (54)",
-        "the condition with maxima in place of sums is enough; here two rounds of each kind",
+        "the condition with maxima in place of sums is enough, tested with two rounds of each kind",
         Implied(
             given=(
                 sp.Le(
@@ -351,7 +351,7 @@ def _drift_limit(step_limit: Relational, multipliers: tuple[sp.Expr, ...] = ()) 
 def _server_gain(step_limit: Relational, multipliers: tuple[sp.Expr, ...] = ()) -> Step:
     return Step(
         "needed in (55)",
-        "the limit on eta_c gives L eta_s <= 1, so that the server's rounds count with a plus",
+        "the limit on eta_c gives L eta_s <= 1, so that server rounds count with a positive sign",
         Implied(
             given=(step_limit,),
             claimed=sp.Le(L * eta_s, 1),
@@ -383,7 +383,7 @@ def _both_rounds(noise: sp.Symbol) -> tuple[Step, ...]:
         ),
         Step(
             "(28), (50) to (52)",
-            "summed over the server's and the clients' rounds, over R",
+            "summed over the server rounds and the client rounds, over R",
             Implied(
                 given=(
                     sp.Le(S_s, _server_sum(fall_s, S_s, R_s, noise)),
@@ -450,7 +450,7 @@ def _gap_54() -> sp.Expr:
 def _against_55(in_55: sp.Expr, registered: sp.Expr) -> Step:
     return Step(
         "(55) to the condition on q",
-        "the factor of G_2 in the registered condition is that of (55)",
+        "the factor of G_2 in the condition is that of (55)",
         Equal(registered, in_55),
     )
 

@@ -35,7 +35,7 @@ delta_bar = sp.Symbol("deltabar", nonnegative=True)
 r = sp.Symbol("r", nonnegative=True, integer=True)
 
 _MEANINGS = {
-    d: "E||x_r - x*||^2; d_next: of x_{r+1}; d_s, d_c: of x_{r+1} in a server's, clients' round",
+    d: "E||x_r - x*||^2; d_next: of x_{r+1}; d_s, d_c: of it after a server or a client round",
     inner: "<x_r - x*, grad F(x_r)>",
     V: "E||1/m sum_i sum_k grad F_i(x_{r,k}^i)||^2",
     W: "1/m sum_i sum_k E||x_r - x_{r,k}^i||^2",
@@ -123,12 +123,12 @@ def printed(bound: sp.Expr, q_condition: Relational, server_step: Relational) ->
         *_both_rounds(server_step, clients_81),
         Step(
             "(81) to the condition on q, G_3 of clients",
-            "N has the clients' part of (81), over q",
+            "N has the clients' part of (81), divided by q",
             Equal(over, clients_81 / q * G_3 - 4 / mu * G_4, domain=_DOMAIN),
         ),
         Step(
             "(81) to the condition on q, G_3 of server",
-            "D has the server's part of (81), with a minus",
+            "D has the server's part of (81) with a minus sign",
             Equal(under / G_3, -_SERVER_81, domain=_DOMAIN),
         ),
         Step(
@@ -404,7 +404,7 @@ def _both_rounds_without_a_condition(server_step: Relational) -> tuple[Step, ...
         _contraction(server_step),
         Step(
             "(77) to (83), clients",
-            "a clients' round without terms in G_3 and G_4",
+            "a client round without terms in G_3 and G_4",
             Implied(
                 given=(sp.Le(d_clients, _clients_77(2)), paid),
                 claimed=sp.Le(d_clients, sp.expand(clients_83)),
@@ -422,7 +422,7 @@ def _both_rounds_without_a_condition(server_step: Relational) -> tuple[Step, ...
         ),
         Step(
             "(83)",
-            "a clients' round with probability q, a server's with 1 - q",
+            "a client round with probability q, a server's with 1 - q",
             Implied(
                 given=(sp.Le(d_server, server_83), sp.Le(d_clients, sp.expand(clients_83))),
                 claimed=sp.Le(
@@ -450,7 +450,7 @@ def _both_rounds(server_step: Relational, clients_81: sp.Expr, noise: int = 1) -
         _contraction(server_step),
         Step(
             "(58), (77) to (80)",
-            "a clients' round with probability q, a server's with 1 - q",
+            "a client round with probability q, a server's with 1 - q",
             Implied(
                 given=(sp.Le(d_server, _server_58()), sp.Le(d_clients, _clients_77(noise))),
                 claimed=sp.Le(q * d_clients + (1 - q) * d_server, mixed_80),

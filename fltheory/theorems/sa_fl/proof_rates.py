@@ -12,7 +12,7 @@ _TAKEN = (
     "Whatever the limit does not name is held fixed.",
     "The limits are SymPy's.",
 )
-_FALLS = "(1 - etabar)^R falls as etabar grows, so constants larger than one work too."
+_FALLS = "(1 - etabar)^R falls as etabar grows, so constants larger than one are enough too."
 _NOTHING_ELSE: Substitution = {}
 _PLAIN = {eta_s: 1 / sp.sqrt(R)}
 _FASTER = {eta_s: sp.sqrt(m * K / R)}
@@ -67,7 +67,7 @@ def corollary_1_derived(bound: sp.Expr) -> Derivation:
 
 @deferred
 def corollary_1_repaired(bound: sp.Expr) -> Derivation:
-    """Return the orders where clients' rounds are so rare that 4 q sigma_G^2 is of the order."""
+    """Return the orders where client rounds are so rare that 4 q sigma_G^2 is of the order."""
     rare, rarer = {q: 1 / sp.sqrt(R)}, {q: 1 / sp.sqrt(m * K * R)}
     return Derivation(
         (
@@ -98,7 +98,7 @@ def corollary_2_derived(bound: sp.Expr) -> Derivation:
 
 @deferred
 def corollary_2_repaired(bound: sp.Expr) -> Derivation:
-    """Return the order where clients' rounds are so rare that 4 q sigma_G^2/mu^2 is of it."""
+    """Return the order where client rounds are so rare that 4 q sigma_G^2/mu^2 is of it."""
     rare = {q: sp.log(R) / R}
     steps = tuple(_in_contraction(bound, sp.Integer(size), rare) for size in (1, 2))
     return Derivation(steps, (*_TAKEN, _FALLS))

@@ -97,7 +97,7 @@ _LONG: Mapping[str, Any] = {"rounds": 400_000, "step": 0.0125, "q": 0.75}
 
 _INSTANCES: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "i.i.d.": ("all clients have the same loss", _iid),
-    "unbiased sampling": ("different clients, all equally often present", _unbiased),
+    "unbiased sampling": ("different clients, all present equally often", _unbiased),
     "biased minority excluded": ("two of ten clients never take part", _biased),
     "sigma_G large": ("excluded clients, dissimilarity ten times larger", lambda: _biased(10.0)),
     "long horizon": (
@@ -105,14 +105,15 @@ _INSTANCES: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         lambda: replace(_biased(), **_LONG),
     ),
     "other units": (
-        "the long horizon with x in units a tenth as large: L and mu a hundredfold",
+        "the long horizon with x in units a tenth as large, so that L and mu are a hundred times "
+        "as large",
         _other_units,
     ),
     "noise-free": ("excluded clients, exact gradients", _noise_free),
-    "q = 0": ("the server alone: plain SGD", lambda: replace(_biased(), q=0.0)),
-    "q = 1": ("the clients alone: FedAvg, some excluded", lambda: replace(_biased(), q=1.0)),
+    "q = 0": ("only the server: plain SGD", lambda: replace(_biased(), q=0.0)),
+    "q = 1": ("only the clients: FedAvg, some of them excluded", lambda: replace(_biased(), q=1.0)),
     "q = 1, i.i.d.": ("FedAvg on equal clients", lambda: replace(_iid(), q=1.0)),
-    "q small": ("excluded clients, one clients' round in 20", lambda: replace(_biased(), q=0.05)),
+    "q small": ("excluded clients, one client round in 20", lambda: replace(_biased(), q=0.05)),
     "K = 1": ("excluded clients, one local step", lambda: replace(_biased(), local_steps=1)),
     "m = 1": ("excluded clients, one participant per round", _one_participant),
     "near the optimum": (
@@ -224,7 +225,7 @@ COROLLARY_1 = coupled(
             lambda: _rate_instance(sigma_G=0.0, smoothness=_FLAT, distance=10.0),
         ),
         "unbiased sampling": (
-            "different clients, all equally often present",
+            "different clients, all present equally often",
             lambda: _rate_instance(sigma_G=1.0, smoothness=_FLAT, distance=10.0),
         ),
         "biased minority excluded": (
@@ -322,7 +323,7 @@ SPEEDUP = coupled(
     {
         **_all_take_part(1),
         "at the level of the noise": (
-            "different clients who all take part, started where noise leaves the model",
+            "different clients that all take part, started at the error that noise leaves",
             lambda: _one_step(2, 2, sigma_G=0.0115, distance=1.825, noise=0.1, rounds=10_000),
         ),
         "minority excluded": (
@@ -400,10 +401,10 @@ REMARK_5 = coupled(
 )
 REMARK_6 = coupled(
     {
-        "all take part": ("different clients, all equally often present", _short(_unbiased, q=1.0)),
+        "all take part": ("different clients, all present equally often", _short(_unbiased, q=1.0)),
         "two excluded": ("two of ten clients never take part", _short(_biased, q=1.0)),
         "eight excluded": (
-            "two of ten clients alone take part",
+            "only two of ten clients take part",
             _short(_unbiased, q=1.0, participation=UniformSubset(10, 2, excluded=range(2, 10))),
         ),
         "two excluded, sigma_G large": (

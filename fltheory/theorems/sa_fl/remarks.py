@@ -64,7 +64,7 @@ from fltheory.theorems.sa_fl.symbols import (
 # The earlier version has ``eta_s = sqrt(mK/R)`` and ``q = Omega(1 - 1/(mK))``; the later one leaves
 # mK out of the step and names that q as an alternative to a quiet server. Appendix A.1, of the
 # later version, has what both must mean, ``R_s = O(R/(mK))``, and the condition under which it says
-# that the corollary holds. As an order is only a lower limit on q, shares of clients' rounds at
+# that the corollary holds. As an order is only a lower limit on q, shares of client rounds at
 # both of its ends are tried.
 
 _GRID = (1, 10, 100, 1000)
@@ -89,13 +89,13 @@ def _tiled(setting: Setting, participants: int) -> Setting:
             f"speed-up in m, got {type(problem).__name__} and {participation!r}"
         )
     times, clients = participants // participation.size, problem.n_clients
-    weights, dim = problem.target_weights, problem.dim
+    weights = problem.target_weights
     excluded = [
         one + copy * clients for copy in range(times) for one in sorted(participation.excluded)
     ]
     larger = replace(
         problem,
-        hessians=np.tile(np.broadcast_to(problem.hessians, (clients, dim, dim)), (times, 1, 1)),
+        hessians=np.tile(problem.client_hessians, (times, 1, 1)),
         optima=np.tile(problem.optima, (times, 1)),
         target_weights=None if weights is None else np.tile(weights, times) / times,
     )
@@ -220,18 +220,18 @@ def _axes(*, faster: bool, hypotheses: tuple[Hypothesis, ...], tried: bool) -> t
 
 
 _OF_ORDER_ONE = Hypothesis(
-    "a share of clients' rounds of the order of 1 - 1/(mK)",
+    "share of client rounds of order 1 - 1/(mK)",
     as_printed(lambda: sp.Ge(q, (1 - 1 / (m * K)) / 2)),
     "Corollary 1, constant 1/2",
     stated="q = Omega(1 - 1/(mK)), here at least half of it",
 )
 _NEARLY_ALL = Hypothesis(
-    "few server's rounds",
+    "few server rounds",
     as_printed(lambda: sp.Le(1 - q, 1 / (m * K))),
     "Appendix A.1, R_s = O(R/(mK)), constant 1",
 )
 _MANY_ROUNDS = Hypothesis(
-    "many rounds for so many steps",
+    "rounds in proportion to (mK)^3",
     as_printed(lambda: sp.Le(m * K * L * eta_s, 1)),
     "the third term of the bound, R >= (mK)^3 L^2",
 )
@@ -246,18 +246,18 @@ SUBMISSION_COROLLARY_1 = RateClaim(
     regimes=regimes.SPEEDUP,
     kind=StatementKind.COROLLARY,
     note=(
-        "To the letter: Omega is a lower limit, so q = 1/2 qualifies at any mK. Checked with q = 1 "
-        "- 1/(2mK); q = 1/2 is tried too. With q = 1/2 the server's noise, L eta_s (1-q) sigma_s^2 "
-        "in the bound, does not shrink with mK: for equal clients and many rounds, sqrt(mKR) times "
-        "the mean squared gradient tends to h (x_0^2 + 4 q sigma^2 + (1-q) mK sigma_s^2)/(2(1+q)), "
-        "which grows in proportion to mK. The tried schedule has step sizes of 1/5 and R = 25 mK, "
-        "along which that shows at every R; with R = (mK)^3 it is the same."
+        "Checked to the letter: Omega is a lower limit, so q = 1/2 qualifies at any mK. The "
+        "regimes have q = 1 - 1/(2mK); q = 1/2 is tried as well. With q = 1/2 the server's noise, "
+        "L eta_s (1-q) sigma_s^2 in the bound, does not fall as mK grows. For equal clients and "
+        "many rounds, sqrt(mKR) times the mean squared gradient tends to h (x_0^2 + 4 q sigma^2 + "
+        "(1-q) mK sigma_s^2)/(2(1+q)), which grows in proportion to mK. This shows at every R "
+        "with step sizes of 1/5 and R = 25 mK, which are tried here, and also with R = (mK)^3."
     ),
 )
 
 _LOWER_LIMIT = Refutation(
-    "Omega(1 - 1/(mK)) allows q = 1/2. Then half of all rounds are the server's, and more clients "
-    "do not reduce their noise. The bound's second term needs 1 - q = O(1/(mK)), as in Appendix "
+    "Omega(1 - 1/(mK)) allows q = 1/2. Then half of all rounds are server rounds, whose noise "
+    "does not fall as mK grows. The bound's second term needs 1 - q = O(1/(mK)), as in Appendix "
     "A.1.",
     Weight.MISPRINT,
     "1 - q = O(1/(mK)) in place of q = Omega(1 - 1/(mK)), and R >= (mK)^3 L^2",
@@ -274,25 +274,26 @@ SUBMISSION_COROLLARY_1_DERIVED = replace(
     derivation=proof_rates.speedup(SUBMISSION_4_DERIVED.bound),
     axes=_axes(faster=True, hypotheses=(FASTER_STEP, _NEARLY_ALL, _MANY_ROUNDS), tried=False),
     note=(
-        "With 1 - q <= 1/(mK), from A.1, with the hypotheses that Theorem 4's proof needs, and "
-        "with R >= (mK)^3 L^2, as usual for such rates: the third term of the bound is of the "
-        "order mK/R. The condition on q then leaves clients of one loss, or nearly: gradients "
-        "vanish as R grows, and 4 q sigma_G^2 does not."
+        "This reading has 1 - q <= 1/(mK), from A.1, the hypotheses that Theorem 4's proof needs, "
+        "and R >= (mK)^3 L^2, as usual for such rates, because the third term of the bound is of "
+        "order mK/R. The condition on q then admits only clients whose losses are equal, or "
+        "nearly so: the gradients in it vanish as R grows, but 4 q sigma_G^2 does not."
     ),
 )
 
 SPEEDUP = replace(
     SUBMISSION_COROLLARY_1,
     id="sa-fl/corollary-1-speedup",
-    title="SAFARI's linear speed-up in m and K by many clients' rounds",
+    title="SAFARI's linear speed-up in m and K with many client rounds",
     source="SA-FL (ICML 2024), Corollary 1, the alternative for q",
     theorem=THEOREM_4,
     derivation=proof_rates.speedup(THEOREM_4.bound, half=True, plain=True),
     axes=_axes(faster=False, hypotheses=(PLAIN_STEP, _OF_ORDER_ONE), tried=True),
     note=(
-        "To the letter: the second sentence of the corollary continues with eta_s = 1/sqrt(R). "
-        "With that step size neither 2 Delta_0/sqrt(R) in the bound nor what R rounds leave of the "
-        "start depends on mK. Checked with q = 1 - 1/(2mK); q = 1/2 is tried too, with R = 25."
+        "Checked to the letter: the second sentence of the corollary keeps eta_s = 1/sqrt(R). "
+        "With that step size 2 Delta_0/sqrt(R) in the bound does not depend on mK. Nor does the "
+        "error that remains from the initial model after R rounds. The regimes have q = 1 - "
+        "1/(2mK); q = 1/2 is tried as well, with R = 25."
     ),
 )
 
@@ -303,7 +304,7 @@ SPEEDUP_DERIVED = replace(
     source=SPEEDUP.source,
     theorem=THEOREM_4_DERIVED,
     derivation=proof_rates.speedup(THEOREM_4_DERIVED.bound),
-    note="With eta_s = sqrt(mK/R), as in the earlier version. "
+    note="The step size is eta_s = sqrt(mK/R), as in the earlier version. "
     + SUBMISSION_COROLLARY_1_DERIVED.note,
 )
 
@@ -314,7 +315,7 @@ _RATIO_A1 = as_printed(
     )
 )
 _smooth, _dissimilarity, _step, _coupling = (
-    item for item in THEOREM_4.hypotheses if not item.is_sign and item.name != "few clients' rounds"
+    item for item in THEOREM_4.hypotheses if not item.is_sign and item.name != "few client rounds"
 )
 
 A_1 = RateClaim(
@@ -329,7 +330,7 @@ A_1 = RateClaim(
             STEP_PRINTED_4,
             _coupling,
             Hypothesis(
-                "enough server's rounds",
+                "enough server rounds",
                 as_printed(lambda: sp.Le(_RATIO_A1, (1 - q) / q)),
                 "Appendix A.1, on R_s/R_c",
             ),
@@ -342,7 +343,7 @@ A_1 = RateClaim(
         hypotheses=(
             FASTER_STEP,
             Hypothesis(
-                "few server's rounds",
+                "few server rounds",
                 as_printed(lambda: sp.Le((1 - q) / q, 1 / (m * K * (1 - 1 / (m * K))))),
                 "Appendix A.1, on R_s/R_c, c = 1",
             ),
@@ -352,10 +353,10 @@ A_1 = RateClaim(
     regimes=regimes.APPENDIX_A1,
     kind=StatementKind.REMARK,
     note=(
-        "To the letter, for R_s = (1-q) R and R_c = qR in expectation: N/D <= R_s/R_c <= c/(mK (1 "
-        "- c/(mK))), with c = 1, eta_s not squared, and G_1 and G_2 Theorem 4's maxima. In the "
-        "form of a ratio a negative N is no accident, so that equal clients meet it. eta_s = "
-        "sqrt(mK/R), which the rate needs."
+        "Checked to the letter, with R_s = (1-q) R and R_c = qR in expectation: N/D <= R_s/R_c <= "
+        "c/(mK (1 - c/(mK))). Here c = 1, eta_s is not squared, and G_1 and G_2 are Theorem 4's "
+        "maxima. In this form of the condition N may be negative, so equal clients meet it. The "
+        "step size is eta_s = sqrt(mK/R), which the rate needs."
     ),
 )
 
@@ -365,8 +366,9 @@ A_1_DERIVED = replace(
     theorem=THEOREM_4_DERIVED,
     axes=SUBMISSION_COROLLARY_1_DERIVED.axes[:1],
     note=(
-        "With (54), sums over rounds, in place of maxima, and R >= (mK)^3 L^2. As gradients vanish "
-        "with the claimed order, (54) leaves clients of one loss, or nearly."
+        "This reading has (54), with its sums over rounds, in place of the maxima, and R >= "
+        "(mK)^3 L^2. Because gradients vanish with the claimed order, (54) admits only clients "
+        "whose losses are equal, or nearly so."
     ),
 )
 
@@ -383,7 +385,7 @@ def _all_to_clients(setting: Setting) -> tuple[Any, float]:
 
 A_1_RATIO = PointClaim(
     id="sa-fl/a1-ratio",
-    title="R_s = O(R/(mK)) bounds the server's rounds for each of the clients'",
+    title="R_s = O(R/(mK)) bounds the number of server rounds per client round",
     source="SA-FL (ICML 2024), Appendix A.1, the upper end of R_s/R_c",
     quantity=PointQuantity(_server_to_clients, "R_s/R_c", PURE, r"\frac{R_s}{R_c}"),
     bound=as_printed(lambda: 1 / (m * K * (1 - 1 / (m * K)))),
@@ -404,8 +406,8 @@ A_1_ORDER = replace(
     quantity=PointQuantity(_all_to_clients, "R/R_c", PURE, r"\frac{R}{R_c}"),
     bound=as_printed(lambda: 1 / (1 - 1 / (m * K))),
     note=(
-        "The two differ by sqrt(R/R_c), and R/R_c = 1/q is at most 1/(1 - c/(mK)), at most two "
-        "with c = 1 and mK >= 2."
+        "The two differ by the factor sqrt(R/R_c). R/R_c = 1/q is at most 1/(1 - c/(mK)), which "
+        "is at most two for c = 1 and mK >= 2."
     ),
 )
 
@@ -483,9 +485,9 @@ AS_FEDAVG = PointClaim(
     regimes=regimes.REMARK_5,
     kind=StatementKind.REMARK,
     note=(
-        "To the letter, for any clients, not only equal ones. For equal clients, sigma_G = 0, the "
-        "remark advises q = 1, which Theorem 4's condition on q as printed excludes: N is then "
-        "negative, and 1/(N/D + 1) as well."
+        "Checked to the letter, for any clients, not only for equal ones. For equal clients, "
+        "where sigma_G = 0, the remark advises q = 1. But the condition on q as printed in "
+        "Theorem 4 excludes q = 1 then: N is negative, and so is 1/(N/D + 1)."
     ),
 )
 AS_SGD = replace(
@@ -497,7 +499,7 @@ AS_SGD = replace(
         _off_sgd, "largest difference of E||x_r - x*||^2 of SAFARI and of SGD on F", LENGTH**2
     ),
     hypotheses=(_at(0),),
-    note="To the letter: whatever the clients are, they are not asked.",
+    note="Checked to the letter, for any clients: at q = 0 no client takes part.",
 )
 
 _convex, _server_step = (
@@ -507,7 +509,7 @@ _convex, _server_step = (
 _CLASSIC_STEP = Hypothesis("small server step", sp.Le(eta_s, 1 / L), "SGD's classic bound")
 _CLASSIC_NOTE = (
     "With q = 0 the terms with sigma_G vanish, even if sigma_G is infinite, and SGD's classic "
-    "bound remains. The theorem's condition on q and on the client's step size are not required, "
+    "bound remains. The theorem's conditions on q and on the client's step size are not required, "
     "because no client takes part."
 )
 
@@ -573,19 +575,20 @@ ERROR_BALL = PointClaim(
     regimes=regimes.REMARK_6,
     kind=StatementKind.REMARK,
     note=(
-        "The remark has no formula. Read so: where FedAvg's model ends as its steps vanish, the "
-        "gradient of F is at most sigma_G, as the participants' mean gradient is zero there and "
-        "differs from that of F by at most sigma_G. It is zero only if those who take part have "
-        "the optimum of all, and is sigma_G where one client alone takes part: the ball does not "
+        "The remark has no formula. We read it as follows. As the step sizes vanish, FedAvg's "
+        "model ends at a point where the participants' mean gradient is zero. That mean differs "
+        "from the gradient of F by at most sigma_G, so the gradient of F there is at most "
+        "sigma_G. It is zero only if the participants have the same optimum as all clients "
+        "together, and it is sigma_G where a single client takes part. So the ball does not "
         "vanish."
     ),
 )
 
 
 _CAN = (
-    "'Can' is read as 'for some q', and 'under mild conditions' as those of the repaired "
-    "corollary. What achieves the rate is the server's data, with ever rarer clients' rounds, {}; "
-    "q = 0, SGD at the server, achieves it too."
+    "'Can' is read as 'for some q', and 'under mild conditions' as the conditions of the repaired "
+    "corollary. The rate comes from the server's data, with client rounds that become ever rarer, "
+    "{}; q = 0, SGD at the server, achieves it too."
 )
 
 NONCONVEX = replace(
@@ -619,14 +622,15 @@ STATEMENTS: tuple[Statement, ...] = (
         SPEEDUP,
         refutations=(
             Refutation(
-                "With eta_s = 1/sqrt(R), neither 2 Delta_0/sqrt(R) in the bound nor what the "
-                "rounds leave of the start shrinks with mK. The earlier version has sqrt(mK/R).",
+                "With eta_s = 1/sqrt(R), the term 2 Delta_0/sqrt(R) in the bound does not fall as "
+                "mK grows. Nor does the error that remains from the initial model. The earlier "
+                "version has sqrt(mK/R).",
                 Weight.MISPRINT,
                 "eta_s = sqrt(mK/R) in place of 1/sqrt(R)",
                 "derived",
                 ("at the level of the noise",),
                 natural="at the level of the noise",
-                answer="The sqrt(mK) of the earlier version's step size got lost.",
+                answer="The sqrt(mK) in the earlier version's step size got lost.",
             ),
             replace(_LOWER_LIMIT, regimes=("at the level of the noise", "minority excluded")),
         ),
@@ -636,15 +640,16 @@ STATEMENTS: tuple[Statement, ...] = (
         A_1,
         refutations=(
             Refutation(
-                "The lower end of R_s/R_c has the largest gradients of all rounds where (54) has "
-                "sums over the rounds, so a distant start makes up for clients that never take "
-                "part.",
+                "The lower limit on R_s/R_c contains the largest gradients over all rounds where "
+                "(54) has sums over the rounds. So a single large gradient at a distant start "
+                "makes up for clients that never take part.",
                 Weight.GAP,
                 "sums in place of maxima, (54)",
                 "derived",
                 ("minority excluded, started far away",),
                 natural="minority excluded, started far away",
-                answer="The appendix has gradients in mind that stay equally large throughout.",
+                answer="The appendix is about gradients that stay equally large throughout the "
+                "run.",
             ),
         ),
     ),

@@ -225,7 +225,7 @@ THEOREM_4 = Theorem(
         _DISSIMILARITY,
         STEP_PRINTED_4,
         _COUPLING_4,
-        Hypothesis("few clients' rounds", _Q_CONDITION_4, "Theorem 4"),
+        Hypothesis("few client rounds", _Q_CONDITION_4, "Theorem 4"),
     ),
     domain=as_safari,
     search_space=SearchSpace.SAFARI,
@@ -235,15 +235,16 @@ THEOREM_4 = Theorem(
     regimes=regimes.THEOREM_4,
     own_run=regimes.OWN_4,
     note=(
-        "To the letter: LK stands under the root in the limit on the step size (in both versions' "
-        "statements and in the proof, so it is unlikely to be an error in converting the file), "
-        "while (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 sqrt(30) LK). No "
-        "refutation is known that rests on this alone: settings with such large steps have L eta_s "
-        "> 1, and meet the condition on q only because its denominator is negative. eta_s is "
-        "squared in the condition on q, and G_1 and G_2 are maxima. The maxima over the random "
-        "sets T_s and T_c are taken over all rounds 0 .. R-1 and over expectations, as the proof "
-        "uses them; i in [m] is read as i in S_r, as in (55). The kept witness against the maxima "
-        "also meets the condition on every path of the coin tosses."
+        "Checked to the letter. The limit on the step size has LK under the root, in the "
+        "statements of both versions and in the proof, so it is unlikely to be an error from "
+        "converting the file. But (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 "
+        "sqrt(30) LK). No refutation is known that rests on this alone: settings with such large "
+        "steps have L eta_s > 1, and they meet the condition on q only because its denominator is "
+        "negative. In the condition on q, eta_s is squared, and G_1 and G_2 are maxima. Those "
+        "maxima are over the random sets T_s and T_c; we take them over all rounds 0 .. R-1 and "
+        "of expected values, as the proof uses them. We read i in [m] as i in S_r, as in (55). "
+        "The stored witness against the maxima also meets the condition on every path of the coin "
+        "tosses."
     ),
 )
 
@@ -256,16 +257,16 @@ THEOREM_4_DERIVED = replace(
         _DISSIMILARITY,
         STEP_DERIVED_4,
         _COUPLING_4,
-        Hypothesis("few clients' rounds", _Q_CONDITION_54, "(54), in expectation"),
+        Hypothesis("few client rounds", _Q_CONDITION_54, "(54), in expectation"),
     ),
     derivation=proof_4.derived(_bound_4(sigma_s), _Q_CONDITION_54, STEP_DERIVED_4.condition),
     round_symbols=gradient_symbols("mean", _BEFORE_EACH_ROUND),
     note=(
-        "What the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 "
-        "sqrt(30) LK). (53) needs (54), which has sums over the rounds; (55) replaces them by "
-        "maxima, an upper bound where a lower one is needed. Here they are means. The factor in "
-        "(55) is 2/K^2 - 8 L eta_s/K^2, where eta_s is not squared. The inequalities for one round "
-        "are summed over r = 0 .. R-1, not 1 .. R."
+        "This is what the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= "
+        "1/(2 sqrt(30) LK). (53) needs (54), which has sums over the rounds. (55) replaces these "
+        "sums by maxima, an upper bound where a lower bound is needed; this reading has means "
+        "instead. The factor in (55) is 2/K^2 - 8 L eta_s/K^2, where eta_s is not squared. The "
+        "inequalities for one round are summed over r = 0 .. R-1, not 1 .. R."
     ),
 )
 
@@ -281,12 +282,12 @@ SUBMISSION_4 = replace(
     ),
     round_symbols=gradient_symbols("min", _BEFORE_EACH_ROUND),
     note=(
-        "This version differs from the later one: G_1 and G_2 are minima, and one sigma bounds all "
-        "noise. Its Assumption 3 requires only F to be smooth; for the clients with finite "
-        "dissimilarity checked here, F and the clients have the same L. The limit on the step size "
-        "is misprinted as in the later version. No refutation of the statement is known: settings "
-        "that would refute it have L eta_s > 1, and meet the condition on q only because its "
-        "denominator is negative."
+        "This version differs from the later one: G_1 and G_2 are minima, and one sigma bounds "
+        "all noise. Its Assumption 3 requires only F to be smooth; for the clients checked here, "
+        "whose dissimilarity is finite, F and the clients have the same L. The limit on the step "
+        "size has the same misprint as in the later version. No refutation of the statement is "
+        "known. Settings that would refute it have L eta_s > 1, and they meet the condition on q "
+        "only because its denominator is negative."
     ),
 )
 
@@ -297,7 +298,8 @@ SUBMISSION_4_DERIVED = replace(
     hypotheses=THEOREM_4_DERIVED.hypotheses,
     derivation=proof_4.derived(_bound_4(sigma), _Q_CONDITION_54, STEP_DERIVED_4.condition, sigma),
     round_symbols=THEOREM_4_DERIVED.round_symbols,
-    note="From the later version's proof, with one sigma. " + THEOREM_4_DERIVED.note,
+    note="This reading comes from the later version's proof, with one sigma. "
+    + THEOREM_4_DERIVED.note,
 )
 
 DRIFT_5 = as_printed(lambda: 1 + 30 * L * eta_bar / mu * (1 + 2 * L * eta_bar / mu))
@@ -366,7 +368,7 @@ THEOREM_5 = Theorem(
         _DISSIMILARITY,
         _SERVER_STEP_5,
         _COUPLING_5,
-        Hypothesis("few clients' rounds", _Q_CONDITION_5, "Theorem 5"),
+        Hypothesis("few client rounds", _Q_CONDITION_5, "Theorem 5"),
     ),
     domain=as_safari,
     search_space=SearchSpace.SAFARI,
@@ -386,10 +388,10 @@ THEOREM_5 = Theorem(
     regimes=regimes.THEOREM_5,
     own_run=regimes.OWN_5,
     note=(
-        "To the letter, as in the main text (the restatement in the appendix lacks the 1/mu^2). "
-        "The statement does not say for which r the condition on q must hold; the proof uses it in "
-        "every round, between (82) and (83). The kept witness meets it in every round, both in "
-        "expectation and on every path of the coin tosses."
+        "Checked to the letter, as in the main text; the restatement in the appendix lacks the "
+        "1/mu^2. The statement does not say for which r the condition on q must hold. The proof "
+        "uses it in every round, between (82) and (83). The stored witness meets it in every "
+        "round, both in expectation and on every path of the coin tosses."
     ),
 )
 
@@ -404,18 +406,19 @@ THEOREM_5_DERIVED = replace(
         _SERVER_STEP_5,
         STEP_DRIFT_5,
         _COUPLING_5,
-        Hypothesis("few clients' rounds", _Q_CONDITION_81, "(81), from (78) and (80)"),
+        Hypothesis("few client rounds", _Q_CONDITION_81, "(81), from (78) and (80)"),
     ),
     derivation=proof_5.derived(
         _BOUND_5_DERIVED, _Q_CONDITION_81, _SERVER_STEP_5.condition, STEP_DRIFT_5.condition
     ),
     note=(
-        "What the proof gives. The drift bound in (75) needs eta_c <= 1/(8LK), which the "
-        "statement leaves out. From (80) to (81), 4 q eta_c^2 K^2 is 16 q etabar^2/mu^2, not 4 q "
-        "etabar^2/mu^2, and (L+mu)/(2 L mu) * 2/(L+mu) is 1/(L mu), not 1/(L+mu), which also has "
-        "the wrong unit. (61) separates mean and variance, but omits the factor 2 of the lemma it "
-        "cites; with it, the noise term doubles: 4 q eta_c sigma^2/(mu m). For quadratic "
-        "clients with additive noise the step is valid as printed."
+        "This is what the proof gives. The drift bound in (75) needs eta_c <= 1/(8LK), which the "
+        "statement leaves out. Between (80) and (81) there are two slips. First, 4 q eta_c^2 K^2 "
+        "is 16 q etabar^2/mu^2, not 4 q etabar^2/mu^2. Second, (L+mu)/(2 L mu) * 2/(L+mu) is 1/(L "
+        "mu), not 1/(L+mu), which also has the wrong unit. (61) separates mean and variance, but "
+        "omits the factor 2 of the lemma that it cites. With this factor the noise term doubles, "
+        "to 4 q eta_c sigma^2/(mu m). For quadratic clients with additive noise the step is valid "
+        "as printed."
     ),
 )
 
@@ -562,11 +565,12 @@ COROLLARY_1 = RateClaim(
     ),
     regimes=regimes.COROLLARY_1,
     note=(
-        "To the letter: eta_s = 1/sqrt(R), with the hypotheses of Theorem 4 as printed. The "
-        "second claim is tested in K, with sigma_s^2 = sigma^2/(2mK). Appendix A.1 says that the "
-        "corollary does not hold in arbitrary cases: it needs server's rounds in proportion to "
-        "clients' rounds, by the condition on q with eta_s in place of eta_s^2 and with G_1 and "
-        "G_2 unchanged. That condition is checked at every R, as printed in Theorem 4."
+        "Checked to the letter: eta_s = 1/sqrt(R), with the hypotheses of Theorem 4 as printed. "
+        "The second claim is tested in K, with sigma_s^2 = sigma^2/(2mK). Appendix A.1 says that "
+        "the corollary does not hold in arbitrary cases, because the number of server rounds must "
+        "be in proportion to that of client rounds. There, A.1 uses the condition on q with eta_s "
+        "in place of eta_s^2, and with G_1 and G_2 unchanged. Here the condition is checked at "
+        "every R, as printed in Theorem 4."
     ),
     kind=StatementKind.COROLLARY,
 )
@@ -594,10 +598,10 @@ COROLLARY_1_DERIVED = replace(
         ),
     ),
     note=(
-        "With eta_s = sqrt(mK/R), as in the earlier version, because at eta_s = 1/sqrt(R) the "
-        "bound's first term, 2 Delta_0/sqrt(R), does not contain mK; and with the hypotheses that "
-        "Theorem 4's proof needs, so that (54) must hold at every R although the gradients on its "
-        "right vanish as R grows."
+        "This reading has eta_s = sqrt(mK/R), as in the earlier version, because at eta_s = "
+        "1/sqrt(R) the bound's first term, 2 Delta_0/sqrt(R), does not contain mK. It also has "
+        "the hypotheses that Theorem 4's proof needs. So (54) must hold at every R, although the "
+        "gradients on its right side vanish as R grows."
     ),
 )
 
@@ -625,9 +629,10 @@ COROLLARY_2 = RateClaim(
     regimes=regimes.COROLLARY_2,
     kind=StatementKind.COROLLARY,
     note=(
-        "To the letter: any step sizes of order log(R)/R or larger qualify, whatever the constant, "
-        "with the hypotheses of Theorem 5 as printed. Checked with step sizes proportional to "
-        "log(R)/R; constant ones, and ones of order 1/sqrt(R), also qualify and are tried."
+        "Checked to the letter: any step sizes of order log(R)/R or larger qualify, whatever the "
+        "constant, with the hypotheses of Theorem 5 as printed. The regimes have step sizes "
+        "proportional to log(R)/R. Constant step sizes, and step sizes of order 1/sqrt(R), also "
+        "qualify and are tried as well."
     ),
 )
 
@@ -646,7 +651,7 @@ COROLLARY_2_DERIVED = replace(
                     "(85) and (1-x)^R",
                 ),
                 Hypothesis(
-                    "steps not of a larger order",
+                    "steps of no larger order",
                     as_printed(lambda: sp.Le(eta_bar, _MOST_STEP * sp.log(R) / R)),
                     "the noise's terms in the bound, of the order of the steps",
                 ),
@@ -654,28 +659,29 @@ COROLLARY_2_DERIVED = replace(
         ),
     ),
     note=(
-        "(1 - etabar)^R is of order 1/R only if etabar >= log(R)/R, with a constant of at least "
-        "one; a smaller constant c gives R^-c. And the noise leaves an error of the order of the "
-        "steps, so that these must be Theta(log(R)/R), not Omega: 10 stands for any constant. With "
-        "the hypotheses that Theorem 5's proof needs."
+        "(1 - etabar)^R is of order 1/R only if etabar >= log(R)/R, that is, with a constant of "
+        "at least one; a smaller constant c gives R^-c. The noise leaves an error of the order of "
+        "the step sizes, so they must be Theta(log(R)/R), not Omega. The 10 in the upper limit "
+        "stands for any constant. The other hypotheses are those that Theorem 5's proof needs."
     ),
 )
 
 _MAXIMA = Refutation(
-    "The proof needs (54), whose right side consists of sums over the rounds. (55) replaces the "
-    "sums by their largest terms, which bounds them from above where a lower bound is needed.",
+    "The proof needs (54), whose right side consists of sums over the rounds. (55) replaces each "
+    "sum by its largest term. That bounds the sums from above, but a lower bound is needed.",
     Weight.GAP,
     "a term 4 q sigma_G^2 in the bound in place of the condition on q, from (51) and (52)",
     "repaired",
     ("long horizon", "other units"),
     ("sa-fl-4.json",),
     answer=(
-        "The condition is meant with sums. With 4 q sigma_G^2 the bound holds, but gives no rate."
+        "The condition is meant with sums. With the term 4 q sigma_G^2 the bound holds, but it "
+        "gives no rate."
     ),
 )
 _UNIT_OF_D = Refutation(
-    "In (81), (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu). The condition on q that is read off it "
-    "has 1/(L+mu), which does not even have the same unit.",
+    "In (81), (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu). The condition on q, which is derived "
+    "from (81), has 1/(L+mu) instead, which does not even have the same unit.",
     Weight.MISPRINT,
     "1/(L mu) in place of 1/(L+mu) in the condition on q, (81)",
     "derived",
@@ -873,7 +879,7 @@ COROLLARY_1_REPAIRED = replace(
             schedule=_corollary_1_rounds_rare,
             hypotheses=(
                 PLAIN_STEP,
-                Hypothesis("few clients' rounds", sp.Le(q, 1 / sp.sqrt(R)), "4 q sigma_G^2, (52)"),
+                Hypothesis("few client rounds", sp.Le(q, 1 / sp.sqrt(R)), "4 q sigma_G^2, (52)"),
             ),
         ),
         replace(
@@ -883,7 +889,7 @@ COROLLARY_1_REPAIRED = replace(
                 FASTER_STEP,
                 _QUIET_SERVER,
                 Hypothesis(
-                    "few clients' rounds",
+                    "few client rounds",
                     as_printed(lambda: sp.Le(q, 1 / sp.sqrt(m * K * R))),
                     "4 q sigma_G^2, (52)",
                 ),
@@ -891,10 +897,10 @@ COROLLARY_1_REPAIRED = replace(
         ),
     ),
     note=(
-        "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order: q <= "
-        "1/sqrt(R) with eta_s = 1/sqrt(R), and q <= 1/sqrt(mKR) with eta_s = sqrt(mK/R) for "
-        "the second claim, whose first term needs that step size. Tested at half of these "
-        "limits on q."
+        "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order. For the first "
+        "claim this means q <= 1/sqrt(R) with eta_s = 1/sqrt(R). For the second it means q <= "
+        "1/sqrt(mKR) with eta_s = sqrt(mK/R), the step size that the bound's first term needs. "
+        "The regimes have half of the largest q allowed."
     ),
 )
 
@@ -911,7 +917,7 @@ COROLLARY_2_REPAIRED = replace(
             hypotheses=(
                 *COROLLARY_2_DERIVED.axes[0].hypotheses,
                 Hypothesis(
-                    "few clients' rounds",
+                    "few client rounds",
                     as_printed(lambda: sp.Le(q, sp.log(R) / R)),
                     "4 q sigma_G^2/mu^2, (78)",
                 ),
@@ -919,9 +925,9 @@ COROLLARY_2_REPAIRED = replace(
         ),
     ),
     note=(
-        "With 4 q sigma_G^2/mu^2 in the bound, q must fall as fast as the claimed order, q <= "
-        "log(R)/R; and log(R)/R <= etabar <= 10 log(R)/R, where 10 stands for any constant, as "
-        "in the derived reading. Tested at half of this limit on q."
+        "With 4 q sigma_G^2/mu^2 in the bound, q must fall as fast as the claimed order, so q <= "
+        "log(R)/R. As in the derived reading, log(R)/R <= etabar <= 10 log(R)/R, where 10 stands "
+        "for any constant. The regimes have half of the largest q allowed."
     ),
 )
 
@@ -943,8 +949,8 @@ STATEMENTS: tuple[Statement, ...] = (
                 certificates=(),
                 natural="biased minority excluded",
                 answer=(
-                    "A.1 says that it does not hold in arbitrary cases; in those q must fall like "
-                    "1/sqrt(R)."
+                    "A.1 says that the corollary does not hold in arbitrary cases; there q must "
+                    "fall like 1/sqrt(R)."
                 ),
                 change=("q <= 1/sqrt(R), as the term 4 q sigma_G^2 requires"),
             ),
@@ -955,26 +961,28 @@ STATEMENTS: tuple[Statement, ...] = (
         COROLLARY_2,
         refutations=(
             Refutation(
-                "Constant step sizes are Omega(log(R)/R) too. With them the noise leaves an error "
-                "that does not fall with R: the last terms of Theorem 5's bound are of the order "
-                "of the step sizes.",
+                "Constant step sizes are Omega(log(R)/R) too. With constant steps, the noise "
+                "leaves an error that does not fall with R, because the last terms of Theorem 5's "
+                "bound are proportional to the step sizes.",
                 Weight.MISSING_HYPOTHESIS,
                 "Theta(log(R)/R) in place of Omega(log(R)/R), with a constant of at least one",
                 "repaired",
                 ("unbiased sampling, L = 20",),
                 natural="unbiased sampling, L = 20",
-                answer="Theta is meant, as usual after such a bound.",
+                answer="Theta is meant, as is usual after such a bound.",
             ),
             Refutation(
                 "Theorem 5's condition on q should have 1/(L mu) in place of 1/(L+mu), as in "
-                "(81). If the participants' optimum is not everybody's, no constant q then meets "
-                "it at every R, so the corollary says nothing about incomplete participation.",
+                "(81). With that change, no constant q meets the condition at every R if the "
+                "participants' optimum differs from that of all clients. So the corollary then "
+                "says nothing about incomplete participation.",
                 Weight.GAP,
                 "q <= log(R)/R in place of the condition on q",
                 "repaired",
                 ("minority excluded, L = 20",),
                 natural="minority excluded, L = 20",
-                answer="It holds for unbiased sampling; otherwise q must fall like log(R)/R.",
+                answer="The corollary holds for unbiased sampling; otherwise q must fall like "
+                "log(R)/R.",
             ),
         ),
     ),

@@ -21,10 +21,15 @@ eta_s = symbol(
     "eta_s", "assist_lr, step size of the server's own step", STEP, "assist_lr", positive=True
 )
 eta_bar = symbol("etabar", "contraction of a round", PURE, positive=True)
-q = symbol("q", "probability of a clients' round", PURE, "q", nonnegative=True)
+q = symbol("q", "probability that a round is a client round", PURE, "q", nonnegative=True)
 K = symbol("K", "local_steps", PURE, "local_steps", positive=True, integer=True)
 m = symbol(
-    "m", "participants in a clients' round", PURE, "participants", positive=True, integer=True
+    "m",
+    "number of participants in a client round",
+    PURE,
+    "participants",
+    positive=True,
+    integer=True,
 )
 R = symbol("R", "rounds", PURE, "rounds", positive=True, integer=True)
 Delta_0 = symbol("Delta_0", "F(x_0) - F(x*)", LOSS, "excess_loss", nonnegative=True)

@@ -68,13 +68,12 @@ def setting_text(setting: Setting) -> Document:
         For clients that are not quadratic, and participation that certificates do not know.
     """
     problem = quadratic_for("to be certified", setting.problem)
-    shape = problem.n_clients, problem.dim, problem.dim
     shares = problem.noise_shares
     alpha = problem.alpha if problem.target_weights is not None else [1] * problem.n_clients
     return {
         "algorithm": _algorithm_text(setting.algorithm),
         "problem": {
-            "hessians": _text(np.broadcast_to(problem.hessians, shape)),
+            "hessians": _text(problem.client_hessians),
             "optima": _text(problem.optima),
             "sigma": _text(problem.sigma),
             "server_sigma": _text(problem.server_sigma),
@@ -306,7 +305,7 @@ def _round_numbers_between(bound: float, truth: float) -> tuple[Fraction, Fracti
         if bound < low < high < truth:
             return high, low
     raise ValueError(
-        f"setting must break the bound by more than rounding, got {truth} against {bound}"
+        f"setting must violate the bound by more than rounding, got {truth} against {bound}"
     )
 
 

@@ -1076,7 +1076,7 @@ def _scaffold(a: Parameters, r: _Round) -> None:
 
 
 def _safari(a: Parameters, r: _Round) -> None:
-    """SA-FL's Algorithm 1: a clients' round, or a step on the server's own data."""
+    """SA-FL's Algorithm 1: a client round, or a step on the server's own data."""
     if r.known == "server":
         r.move((-a["assist_lr"], r.gradient(None, r.x)))
     else:

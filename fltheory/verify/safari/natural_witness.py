@@ -35,7 +35,8 @@ from fltheory.verify.safari.witness import Witness
 
 BUDGET = 4000
 NATURAL = (
-    "4 to 10 clients, 100 to 3000 rounds, q of 0.05 to 0.95, curvatures and distances of 0.1 to 100"
+    "4 to 10 clients, 100 to 3000 rounds, q from 0.05 to 0.95, and curvatures and distances "
+    "from 0.1 to 100"
 )
 _GENERATION = 500
 _RANDOM_SHARE = 0.5
@@ -113,8 +114,8 @@ class NaturalWitness:
     def outcome(self) -> str:
         """What was found, in a few words."""
         if self.witness is None:
-            return f"no witness; {self.applicable} settings met every hypothesis, none refuted"
-        read = "on every path of the coins" if self.on_every_path else "in expectation"
+            return f"no witness: {self.applicable} settings met every hypothesis, none refuted it"
+        read = "on every path of the coin tosses" if self.on_every_path else "in expectation"
         return (
             f"refuted by {self.refuting} of the {self.applicable} settings that met every "
             f"hypothesis; the witness meets them {read}"
@@ -123,7 +124,7 @@ class NaturalWitness:
     @property
     def line(self) -> str:
         """What was found, and where it was looked for, in a line."""
-        return f"{self.outcome}; {self.tried} settings tried of {NATURAL}"
+        return f"{self.outcome}; {self.tried} settings tried, with {NATURAL}"
 
 
 def preferred(found: Sequence[NaturalWitness]) -> Witness | None:

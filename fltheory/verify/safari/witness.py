@@ -34,7 +34,7 @@ class Witness:
     sigma, server_sigma : Fraction
         Noise of the clients' and of the server's gradients.
     participants : int
-        m, clients in a clients' round.
+        m, clients in a client round.
     excluded : tuple of int
         Clients who never take part.
     q, client_lr, assist_lr : Fraction

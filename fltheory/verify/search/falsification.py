@@ -64,14 +64,14 @@ class Falsification:
     def effort(self) -> str:
         """How many settings were tried, how many applied, and the largest ratio."""
         tried = (
-            f"{self.settings_tried} settings tried, {self.settings_applicable} of them "
+            f"{self.settings_tried} settings tried; {self.settings_applicable} of them "
             f"{self.applicable_means}"
         )
         if self.best is None:
             return tried
         remark = self.best.trial.remark if isinstance(self.best, FoundSetting) else ""
         where = f" ({remark})" if remark else ""
-        return f"{tried}, largest {self.ratio_means} {self.best_ratio:.4g}{where}"
+        return f"{tried}; largest {self.ratio_means} {self.best_ratio:.4g}{where}"
 
     def __str__(self) -> str:
         """Return the witness, or how hard the search looked."""

@@ -12,6 +12,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.engines import Setting
 from fltheory.learnability.system import FederatedSystem, LearningSetting, TailCase, UniformPair
+from fltheory.problems.base import gradients_at
 from fltheory.validation import FloatArray
 
 Found = TypeVar("Found")
@@ -114,7 +115,7 @@ RAREST = 0.05
 LEAST_COUNT = 10
 LEAST_DELTA = 1e-9
 RULE = (
-    f"at least two clients that are not all alike, {LEAST_ROUNDS} rounds, gradient noise unless a "
+    f"at least two clients, not all identical, {LEAST_ROUNDS} rounds, gradient noise unless a "
     f"projection is to be followed exactly, probabilities of {RAREST:g} to {1 - RAREST:g} unless "
     "certain, client steps of at most 1/L, and curvatures, distances, noise and the server's step "
     f"size of {LEAST:g} to {LARGEST:g}"
@@ -163,7 +164,7 @@ def _oddities(setting: Setting) -> Iterator[str]:
     if problem.n_clients < 2:
         yield "one client"
     elif _alike(setting):
-        yield "clients that are all alike"
+        yield "clients that are all identical"
     if setting.rounds < LEAST_ROUNDS:
         yield f"{setting.rounds} rounds"
     if max(problem.sigma, problem.server_sigma) == 0 and not projects:
@@ -195,10 +196,9 @@ def _outside(name: str, values: FloatArray, low: float, high: float) -> Iterator
 
 def _alike(setting: Setting) -> bool:
     """Tell whether all clients have one gradient, at x0 and next to it."""
-    problem, x0 = setting.problem, np.asarray(setting.x0, dtype=np.float64)
-    everybody = np.arange(problem.n_clients)
+    x0 = np.asarray(setting.x0, dtype=np.float64)
     for x in (x0, x0 + 1.0):
-        gradients = problem.client_gradients(np.tile(x, (problem.n_clients, 1)), everybody)
+        gradients = gradients_at(setting.problem, x)
         if not np.allclose(gradients, gradients[0], rtol=_SMALL_ERROR, atol=_SMALL_ERROR):
             return False
     return True

@@ -178,8 +178,8 @@ def audit(
     ----------
     theorem : Theorem
         A theorem whose bound is ``rate^R D_0^2 + floor``, such as SA-FL's Theorem 5 in any reading,
-        or ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4. Its
-        ``quantities`` say which number of a round or a class each of its symbols is.
+        or ``Delta_0/(decrease R) + floor`` for the mean squared gradient, such as its Theorem 4.
+        The theorem's ``quantities`` say which number of a round or a class each of its symbols is.
     client_class : ClientClass or SmoothClass
         With heterogeneity "everywhere" for a theorem about sigma_G; `SmoothClass` is for bounds on
         gradients only.
@@ -190,12 +190,13 @@ def audit(
     Raises
     ------
     ValueError
-        For another kind of theorem, or a class or a round that does not fit.
+        If the theorem is of another kind, or the class or the round does not fit it.
 
     Notes
     -----
-    The time is a solver's, and grows with a high power of the local steps: 7 s for 15 of them,
-    2.5 minutes for 40. Beyond 60, the most that the checker takes, a round is refused at once.
+    The solver takes most of the time, which grows with a high power of the number of local steps: 7
+    s for 15 of them, 2.5 minutes for 40. More than 60, the most that the checker accepts, are
+    refused at once.
 
     Examples
     --------
@@ -332,14 +333,11 @@ def judge(a_round: OneRound, clients: AnyClass, claim: Claim) -> AuditFinding:
     certificate = proved(a_round, clients, claim)
     if certificate is not None:
         return AuditFinding(ClassOutcome.PROVED, certificate)
-    witness = _form_of_claim(claim).witness(a_round, clients, claim)
+    form = next(form for form in FORMS if form.measure is claim.measure)
+    witness = form.witness(a_round, clients, claim)
     if witness is not None:
         return AuditFinding(ClassOutcome.REFUTED, witness=witness)
     return AuditFinding(ClassOutcome.UNDECIDED)
-
-
-def _form_of_claim(claim: Claim) -> TheoremForm:
-    return next(form for form in FORMS if form.measure is claim.measure)
 
 
 def _all_rounds(

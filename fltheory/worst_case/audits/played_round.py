@@ -38,7 +38,7 @@ _ON_STEPS = _ON_ROUNDS | {"client_lr", "server_lr", "L", "mu"}
 
 @dataclass(frozen=True)
 class SafariRound:
-    """SAFARI's round as an audit plays it, in fractions; FedAvg's for a statement without q.
+    """The round of SAFARI that an audit runs, in fractions; FedAvg's for a statement without q.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ class SafariRound:
         m and K. If left out they are 4 (or all eligible clients) and 5, unless the statement's
         hypotheses require one local step, or everybody.
     q, client_lr, assist_lr : number
-        Where q is left out it is 1/2, and 1 for a statement that has no q: plain FedAvg. Where the
-        clients' step is left out it is the largest of 1/(8LK), 1/(9LK), .. that meets the
-        theorem's hypotheses on it; the server's then follows the theorem's coupling.
+        By default q is 1/2, or 1 for a statement without q (plain FedAvg). The clients' step is by
+        default the largest of 1/(8LK), 1/(9LK), .. that meets the theorem's hypotheses on it; the
+        server's step follows from the theorem's coupling.
 
     Raises
     ------
     ValueError
-        For numbers that are no fractions or out of range.
+        If a number is not a fraction, or is out of range.
 
     Examples
     --------
@@ -94,14 +94,14 @@ class SafariRound:
                 object.__setattr__(self, name, exact(name, step, above=0))
 
     def coupled(self, theorem: Theorem, clients: AnyClass) -> OneRound:
-        """Return the round, with what a theorem asks for where nothing is set.
+        """Return the round, with values that a theorem allows for whatever is not set.
 
         Raises
         ------
         ValueError
             If the theorem has no server's step and q is below 1, none of the clients' steps tried
-            meets its hypotheses, it does not tie the server's step to them, or it says nothing
-            about such a round.
+            meets its hypotheses, it does not determine the server's step from them, or it says
+            nothing about such a round.
         """
         a_round = self._usual(theorem, clients)
         if self.client_lr is None:

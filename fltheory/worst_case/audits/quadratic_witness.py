@@ -2,7 +2,7 @@
 
 Definitions
 -----------
-Coordinates do not mix. Along one of curvature h a clients' round takes x to ``A x - B t``, with t
+Coordinates do not mix. Along one of curvature h a client round takes x to ``A x - B t``, with t
 the participants' mean tilt, ``A = 1 - h B`` and ``B = server_lr (1 - (1 - client_lr h)^K) / h``,
 and a server's step takes it to ``(1 - assist_lr h) x``. So ``E x_R^2`` is a quadratic form in the
 start, the eligible clients' mean tilt, and the variance of their tilts, whose coefficients follow

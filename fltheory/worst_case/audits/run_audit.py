@@ -27,6 +27,7 @@ from fltheory.evidence.verdict import Verdict
 from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import UniformSubset
 from fltheory.participation.process import process_of
+from fltheory.problems.base import gradients_at
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.theorems import get
 from fltheory.theorems.ca_fed.regimes import four_clients
@@ -36,7 +37,7 @@ from fltheory.worst_case.best_bounds import certificate
 from fltheory.worst_case.correlated.bound import RoundsCertificate, best_correlated_bound
 from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.memory import MemoryRound, proved_gap
-from fltheory.worst_case.proof.proof_file import ProofFile
+from fltheory.worst_case.proof.proof_file import ProofFile, of_least_margin
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of, bound_of
 from fltheory.worst_case.rounds.certificate import proved, raised
 from fltheory.worst_case.rounds.client_class import ClientClass
@@ -219,9 +220,7 @@ def _at_optimum(problem: Any, weights: Any = None) -> float:
     """Return ``sum alpha_i ||grad F_i(x*)||^2``, of the objective with these weights."""
     alpha = np.asarray(problem.alpha if weights is None else weights, dtype=float)
     minimiser = problem.x_star if weights is None else WeightedObjective(problem, alpha).minimiser
-    count = len(alpha)
-    gradients = problem.client_gradients(np.tile(minimiser, (count, 1)), np.arange(count))
-    return float(alpha @ np.sum(gradients**2, axis=1))
+    return float(alpha @ np.sum(gradients_at(problem, minimiser) ** 2, axis=1))
 
 
 def _squared_start(setting: Setting) -> float:
@@ -406,11 +405,8 @@ def _mean_model(biased: bool, rich: bool, setting: Setting) -> ProvedBound:
     )
     at = f"start and gradients at the minimiser of {'F_B' if biased else 'F'}"
     for found in [richer_bound(bound), bound] if rich else [bound]:
-        for margin in _MARGINS:
-            try:
-                made = certificate(found, float(margin))
-            except ArithmeticError:
-                continue
+        made = of_least_margin(partial(certificate, found), map(float, _MARGINS))
+        if made is not None:
             assert isinstance(made, RoundsCertificate)
             squares = as_fraction(far) ** 2, as_fraction(h), clients.sigma**2
             value = made.mean_after(s.rounds, *squares)

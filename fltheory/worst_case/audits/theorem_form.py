@@ -419,8 +419,8 @@ def _fractions(theorem: Theorem, parts: dict[str, sp.Expr]) -> dict[str, Fractio
         value = part if part.is_Rational else sp.simplify(part)
         if not value.is_Rational:
             raise ValueError(
-                f"{name} of {theorem.id} must be a fraction at the round's numbers to be proved, "
-                f"got {value}"
+                f"{name} of {theorem.id} must be a fraction for the round's numbers to be "
+                f"proved, got {value}"
             )
         found[name] = as_fraction(value)
     return found

@@ -19,10 +19,11 @@ from fltheory.algorithms.contract import CLIENTS
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.participation import UniformSubset
+from fltheory.problems.base import gradients_at
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.worst_case.rounds.bound import Bound, least_residual_solution
+from fltheory.worst_case.rounds.bound import Bound, Solver
 from fltheory.worst_case.rounds.client_class import ClientClass
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import slack_of
@@ -92,9 +93,8 @@ class WorstClients(ReadOnlyArrays):
         for branch, chance in algorithm.branches:
             if chance == 0:
                 continue
-            outcomes = (
-                list(participation.outcomes()) if branch == CLIENTS else [(1.0, _nobody(self))]
-            )
+            nobody = np.zeros(self.problem.n_clients, dtype=bool)
+            outcomes = list(participation.outcomes()) if branch == CLIENTS else [(1.0, nobody)]
             who = np.array([mask for _, mask in outcomes])
             start = np.tile(self.x0, (len(who), 1))
             state = algorithm.init(start, self.problem.n_clients)
@@ -119,10 +119,6 @@ class WorstClients(ReadOnlyArrays):
             )
         )
         return head + clients
-
-
-def _nobody(witness: WorstClients) -> Any:
-    return np.zeros(witness.problem.n_clients, dtype=bool)
 
 
 def _numbers(point: FloatArray) -> str:
@@ -164,12 +160,8 @@ def worst_clients(bound: Bound) -> WorstClients:
             "bound must be on the distance after a round with uniformly drawn clients, got "
             f"{type(a_round).__name__} and {type(clients).__name__}"
         )
-    return worst_clients_at(a_round, clients, as_rate(bound))
-
-
-def as_rate(bound: Bound) -> Fraction:
-    """Return a bound's rate as a fraction: the one that was given, or what was found."""
-    return Fraction(bound.rate) if bound.given_speed is None else bound.given_speed
+    rate = Fraction(bound.rate) if bound.given_speed is None else bound.given_speed
+    return worst_clients_at(a_round, clients, rate)
 
 
 def worst_clients_at(a_round: OneRound, clients: ClientClass, rate: Fraction) -> WorstClients:
@@ -183,7 +175,7 @@ def worst_clients_at(a_round: OneRound, clients: ClientClass, rate: Fraction) ->
         raise ValueError(
             f"n_clients must be at most {_MOST_CLIENTS} to write them down, got {a_round.n_clients}"
         )
-    solution = least_residual_solution(a_round, clients, rate)
+    solution = Solver(a_round, clients).least_residual(rate)
     if solution is None:
         raise ArithmeticError(f"the solver found no worst clients at a rate of {float(rate):.6g}")
     return _Rebuilt(a_round, clients, solution).witness()
@@ -258,14 +250,12 @@ def played(problem: PiecewiseQuadraticProblem, a_round: OneRound, x0: FloatArray
     """Play a round on clients without noise in fractions, participants by their probabilities."""
     n_clients, eligible = problem.n_clients, int(a_round.n_eligible or 0)
     start = np.array([Fraction(repr(float(value))) for value in x0], dtype=object)
-    everybody = np.arange(n_clients)
-    here = np.tile(start, (n_clients, 1))
-    server = problem.client_gradients(here, everybody).sum(axis=0) / Fraction(n_clients)
-    at_optimum = problem.client_gradients(here * Fraction(0), everybody)
-    local = here[:eligible]
+    server = gradients_at(problem, start).sum(axis=0) / Fraction(n_clients)
+    at_optimum = gradients_at(problem, start * Fraction(0))
+    local = np.tile(start, (eligible, 1))
     moved = local * Fraction(0)
     for _ in range(a_round.local_steps):
-        gradients = problem.client_gradients(local, everybody[:eligible])
+        gradients = problem.client_gradients(local, np.arange(eligible))
         moved = moved + gradients
         local = local - a_round.client_lr * gradients
     mean = moved.sum(axis=0) / Fraction(eligible)

@@ -278,7 +278,7 @@ class Proof:
     crowds : list of Crowd
     local_steps : int
     q, server_lr, assist_ratio : Fraction
-        ``q`` is the probability of a clients' round, else the server steps by itself;
+        ``q`` is the probability of a client round, else the server steps by itself;
         ``assist_ratio`` is its step over the clients'.
     L, mu : Fraction
         ``-L <= mu < L`` for a descent, where losses need not be convex.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -35,6 +35,7 @@ from fltheory.worst_case.correlated.phases import (
     best_two_phases,
     phases_certificate,
 )
+from fltheory.worst_case.proof.proof_file import of_least_margin
 from fltheory.worst_case.rounds.client_class import ClientClass, check_ratio
 from fltheory.worst_case.rounds.one_round import AvailabilityGroup, Averaging, AveragingRound
 
@@ -196,13 +197,11 @@ def log_proof(
     # Of two local steps where all are always there the solver's bound is at times not proved.
     for local_steps in dict.fromkeys((_LOCAL_STEPS[len(groups)], (1,))):
         found = _best_bounds(groups, clients, log.n_rounds, local_steps)
-        for bound, margin in product(found, _MARGINS):
-            try:
-                made = _certificate(bound, margin)
-            except ArithmeticError:
-                continue
-            square = _square(made, clients, log.n_rounds)
-            return LogProof(made, log.n_rounds, square, 1 / clients.mu, shares)
+        for bound in found:
+            made = of_least_margin(partial(_certificate, bound), _MARGINS)
+            if made is not None:
+                square = _square(made, clients, log.n_rounds)
+                return LogProof(made, log.n_rounds, square, 1 / clients.mu, shares)
     raise ArithmeticError(
         "a solver found bounds, but with rounding errors too large to prove them at L/mu = "
         f"{condition:g}"

@@ -497,8 +497,8 @@ def scheduled_bound(
         groups = [(lr, 1) for lr in steps]
     if len(groups) * states > _MOST:
         raise ValueError(
-            f"rounds with different steps must be at most {_MOST // states} with {states} numbers "
-            f"of clients present, got {len(groups)}"
+            f"the number of rounds with different steps must be at most {_MOST // states} with "
+            f"{states} numbers of clients present, got {len(groups)}"
         )
     phases = [StepPhase(count, lr, measured=not last) for lr, count in groups]
     return best_phased_bound(first, client_class, phases, distance=distance)

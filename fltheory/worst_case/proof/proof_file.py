@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
@@ -129,6 +129,16 @@ def first_accepted(kind: type[F], texts: Iterable[str], margin: float) -> F:
         if made is not None:
             return made
     raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
+
+
+def of_least_margin(prove: Callable[[float], F], margins: Iterable[float]) -> F | None:
+    """Return the proof at the first margin that has one, if any has."""
+    for margin in margins:
+        try:
+            return prove(margin)
+        except ArithmeticError:
+            continue
+    return None
 
 
 def with_values_cancelled(

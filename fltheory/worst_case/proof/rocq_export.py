@@ -33,19 +33,18 @@ from fltheory.worst_case.proof.rocq_words import (
     squares_listed,
 )
 
+_NAME = "bound_for_every_loss"
 MOST_STEPS = 30
 MOST_PARTICIPANTS = 1_000  # Rocq counts them one by one
 
 
-def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
+def rocq_theorem(proof: Proof) -> str:
     """Return a file for Rocq whose theorems are what a proof claims, of a round and of all.
 
     Parameters
     ----------
     proof : Proof
         Checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -62,9 +61,7 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
         }
     )
     refuse_large(proof.local_steps, drawn.participants)
-    return "\n".join(
-        (_HEAD, _claim(proof), _certificate(proof, proof.boxes[0]), *_theorem(proof, name))
-    )
+    return "\n".join((_HEAD, _claim(proof), _certificate(proof, proof.boxes[0]), *_theorem(proof)))
 
 
 def refuse_large(local_steps: int, participants: int) -> None:
@@ -329,14 +326,14 @@ def _hypotheses(proof: Proof, everybody: str) -> Iterator[str]:
         yield f"noise_of_clients errors n {proof.local_steps} rho"
 
 
-def _theorem(proof: Proof, name: str) -> Iterator[str]:
+def _theorem(proof: Proof) -> Iterator[str]:
     """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
     said = _statement(proof)
     known = "".join(f"  {each} ->\n" for each in said.hypotheses)
     before_floor = "\n     + " if said.gain else " + "
     clients = "(F : nat -> V -> R) (G : nat -> V -> V)"
     yield (
-        f"Open Scope R_scope.\n\nTheorem {name} :\n"
+        f"Open Scope R_scope.\n\nTheorem {_NAME} :\n"
         f"  forall (V : space) ({said.sizes} : nat) {clients} ({_names('x', said.points)} : V) "
         f"(d : R)\n"
         f"    {said.random},\n{known}  {said.round}\n"
@@ -357,7 +354,6 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
     optimum = f" ({said.points} : V)" if said.points else ""
     known_names, points = f"V {said.sizes} F G", _names("x", said.points)
     yield from _after_every_round(
-        name,
         f"({said.sizes} : nat) {clients}{optimum} (d : R)\n    {said.random}",
         known,
         said.round,
@@ -371,7 +367,6 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
 
 
 def _after_every_round(
-    name: str,
     variables: str,
     known: str,
     played: str,
@@ -386,8 +381,6 @@ def _after_every_round(
 
     Parameters
     ----------
-    name : str
-        Of the theorem on one round.
     variables, known, played : str
         What it is for, what it supposes, and the value that is expected after a round.
     value : str
@@ -412,7 +405,7 @@ def _after_every_round(
         else ""
     )
     yield (
-        f"Theorem {name}_after_every_round :\n"
+        f"Theorem {_NAME}_after_every_round :\n"
         f"  forall (V : space) {variables} (iterates : nat -> law V),\n{known}"
         "  (forall r, probabilities (iterates r)) ->\n"
         f"  tower iterates {value} (fun x =>\n  {played}) ->\n"
@@ -425,8 +418,8 @@ def _after_every_round(
     else:
         lemma = "all_rounds_gain iterates _ _" if gain else "all_rounds iterates"
         yield f"  rewrite <- {geometric}.\n  refine ({lemma} _ _ _ _ _ W T _ r); [lra|intros x]."
-    yield f"  assert (H := {name} {applied}). lra."
-    yield f"Qed.\n\nPrint Assumptions {name}_after_every_round.\n"
+    yield f"  assert (H := {_NAME} {applied}). lra."
+    yield f"Qed.\n\nPrint Assumptions {_NAME}_after_every_round.\n"
 
 
 def _names(*parts: str) -> str:
@@ -465,15 +458,13 @@ def _proof_of(said: _Statement, proof: Proof, random: str, met: str) -> Iterator
 # mean square of one, and the mean product of two. ``rocq/Averaging.v`` holds the checker.
 
 
-def averaging_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
+def averaging_theorem(proof: Proof) -> str:
     """Return a file for Rocq whose theorems are what a proof of weighted averaging claims.
 
     Parameters
     ----------
     proof : Proof
         Checked before, of clients that come independently.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -499,7 +490,7 @@ def averaging_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
             head,
             *_averaging_claim(proof),
             _averaging_certificate(proof),
-            *_averaging_said(proof, name),
+            *_averaging_said(proof),
         )
     )
 
@@ -578,7 +569,7 @@ def _reals(values: Sequence[Fraction]) -> str:
     return listed(map(real, values))
 
 
-def _averaging_said(proof: Proof, name: str) -> Iterator[str]:
+def _averaging_said(proof: Proof) -> Iterator[str]:
     """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
     lr = proof.client_lr[0]
     bound = {part: real(value) for part, value in proof.bound_at(lr).items()}
@@ -609,7 +600,7 @@ def _averaging_said(proof: Proof, name: str) -> Iterator[str]:
     rate, floor = bound["rate"], f"{bound['heterogeneity']} * (d * d)"
     clients = "(F : nat -> nat -> V -> R) (G : nat -> nat -> V -> V)"
     yield (
-        f"Open Scope R_scope.\n\nTheorem {name} :\n  forall (V : space) {clients} (x xs : V) "
+        f"Open Scope R_scope.\n\nTheorem {_NAME} :\n  forall (V : space) {clients} (x xs : V) "
         f"(d : R)\n    (weights : law (nat -> nat -> R)),\n{known}  {played}\n"
         f"  <= {rate} * square (minus x xs){less}\n     + {floor}."
     )
@@ -620,7 +611,6 @@ def _averaging_said(proof: Proof, name: str) -> Iterator[str]:
     yield "  specialize (H V F G x xs d weights). unfold the_claim in H. averaging_in_numbers H."
     yield "  specialize (H A B C D). lra.\nQed.\n"
     yield from _after_every_round(
-        name,
         f"{clients} (xs : V) (d : R)\n    (weights : law (nat -> nat -> R))",
         known,
         played,
@@ -641,15 +631,13 @@ MOST_CLIENTS = 1_000  # Rocq counts them one by one
 _MEMORY = 1  # the place of the remembered gradients' mean, after x - x*
 
 
-def memory_theorem(proof: LyapunovProof, name: str = "bound_for_every_loss") -> str:
+def memory_theorem(proof: LyapunovProof) -> str:
     """Return a file for Rocq whose theorem is what a proof of a method with memory claims.
 
     Parameters
     ----------
     proof : LyapunovProof
         Checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -663,9 +651,7 @@ def memory_theorem(proof: LyapunovProof, name: str = "bound_for_every_loss") -> 
         }
     )
     head = _HEAD.replace("Descent Rounds", "Memory Rounds")
-    return "\n".join(
-        (head, _memory_claim(proof), _memory_certificate(proof), *_memory_said(proof, name))
-    )
+    return "\n".join((head, _memory_claim(proof), _memory_certificate(proof), *_memory_said(proof)))
 
 
 def _memory_claim(proof: LyapunovProof) -> str:
@@ -719,7 +705,7 @@ def _memory_in_units(proof: LyapunovProof, block: FractionRows) -> FractionRows:
     return [[units[i] * units[j] * block[i][j] for j in size] for i in size]
 
 
-def _memory_said(proof: LyapunovProof, name: str) -> Iterator[str]:
+def _memory_said(proof: LyapunovProof) -> Iterator[str]:
     """Yield the theorem in plain mathematics, and its proof."""
     n, bound = proof.n_clients, {part: real(value) for part, value in proof.bound.items()}
     first = (
@@ -735,7 +721,7 @@ def _memory_said(proof: LyapunovProof, name: str) -> Iterator[str]:
             f"        mean_loss {n} F (fst state) - mean_loss {n} F xs))"
         )
     yield (
-        f"Open Scope R_scope.\n\nTheorem {name} :\n"
+        f"Open Scope R_scope.\n\nTheorem {_NAME} :\n"
         "  forall (V : space) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R)\n"
         "    (memory : nat -> V) (draws : law (nat -> bool))"
         " (iterates : nat -> law (V * (nat -> V))),\n"
@@ -758,7 +744,7 @@ def _memory_said(proof: LyapunovProof, name: str) -> Iterator[str]:
     yield "  assert (H := one_memory the_claim the_certificate ltac:(vm_compute; reflexivity))."
     yield "  specialize (H V F G x xs d memory draws iterates). unfold the_claim in H."
     yield "  memory_in_numbers H. exact (H A B C D E I W T)."
-    yield f"Qed.\n\nPrint Assumptions {name}.\n"
+    yield f"Qed.\n\nPrint Assumptions {_NAME}.\n"
 
 
 # ------------------------------------------------------------ clients in bursts
@@ -768,15 +754,13 @@ def _memory_said(proof: LyapunovProof, name: str) -> Iterator[str]:
 MOST_IN_BURSTS, MOST_STEPS_IN_BURSTS = 20, 10
 
 
-def bursts_theorem(proof: CorrelatedProof, name: str = "bound_for_every_loss") -> str:
+def bursts_theorem(proof: CorrelatedProof) -> str:
     """Return a file for Rocq whose theorem is what a proof about clients in bursts claims.
 
     Parameters
     ----------
     proof : CorrelatedProof
         Checked before.
-    name : str
-        Of the theorem.
 
     Raises
     ------
@@ -786,9 +770,7 @@ def bursts_theorem(proof: CorrelatedProof, name: str = "bound_for_every_loss") -
     """
     refuse_rounds(proof, proof.noisy)
     head = _HEAD.replace("Descent Rounds", "Bursts")
-    return "\n".join(
-        (head, _bursts_claim(proof), _bursts_certificate(proof), *_bursts_said(proof, name))
-    )
+    return "\n".join((head, _bursts_claim(proof), _bursts_certificate(proof), *_bursts_said(proof)))
 
 
 def refuse_rounds(rounds: Any, noisy: bool) -> None:
@@ -940,7 +922,7 @@ def _composed(block: FractionRows, rows: Sequence[Fractions]) -> FractionRows:
     ]
 
 
-def _bursts_said(proof: CorrelatedProof, name: str) -> Iterator[str]:
+def _bursts_said(proof: CorrelatedProof) -> Iterator[str]:
     """Yield the theorem in plain mathematics, and its proof."""
     own = proof.groups[0]
     n, bound = own.n_clients, {part: real(value) for part, value in proof.bound.items()}
@@ -966,7 +948,7 @@ def _bursts_said(proof: CorrelatedProof, name: str) -> Iterator[str]:
         left = f"expectation\n    {run} {played} x T)\n    {value}"
         right = f"{rate} ^ T * {started}\n     + (1 - {rate} ^ T) / (1 - {rate}) * ({floor})"
     yield (
-        f"Open Scope R_scope.\n\nTheorem {name} :\n"
+        f"Open Scope R_scope.\n\nTheorem {_NAME} :\n"
         "  forall (V : space) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (h : R),\n"
         f"  (forall i, (i < {n})%nat -> "
         f"interpolable {real(proof.L)} {real(proof.mu)} (F i) (G i)) ->\n"
@@ -978,4 +960,4 @@ def _bursts_said(proof: CorrelatedProof, name: str) -> Iterator[str]:
     yield "  assert (H := one_in_bursts the_claim the_certificate ltac:(vm_compute; reflexivity))."
     yield "  specialize (H V F G x xs h). unfold the_claim in H. bursts_in_numbers H."
     yield "  exact (H A B C T P)."
-    yield f"Qed.\n\nPrint Assumptions {name}.\n"
+    yield f"Qed.\n\nPrint Assumptions {_NAME}.\n"

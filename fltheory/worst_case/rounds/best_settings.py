@@ -17,6 +17,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.validation import FloatArray
+from fltheory.worst_case.proof.proof_file import of_least_margin
 from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.certificate import Certificate, certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
@@ -167,39 +168,37 @@ def best_settings(
     local_steps: Sequence[int] = (1, 2, 5, 10),
     q: Sequence[Any] = (0, "1/4", "1/2", "3/4", 1),
 ) -> BestSettings:
-    """Find the step sizes, q and K of SAFARI for which the best bound is proved.
+    """Find the step sizes, q and K of SAFARI with the best proved bound.
 
-    Within a budget: the least bound on ``E||x_R - x*||^2`` after the R rounds that it pays for, in
-    the mean. Without one: the fastest rate per unit of cost, whatever its residual. For each q
-    and K the step sizes and the rate are found by a simplex search (Nelder and Mead), and the
-    bound is then proved in fractions; q = 1 is FedAvg, and q = 0 the server alone.
+    With a budget: the smallest bound on ``E||x_R - x*||^2`` after the R rounds that it pays for on
+    average. Without one: the fastest rate per unit of cost, whatever its residual. For each q and K
+    the step sizes and the rate are found by a simplex search (Nelder and Mead), and the bound is
+    then proved in fractions; q = 1 is FedAvg, and q = 0 the server alone.
 
     Parameters
     ----------
     client_class : ClientClass
     communication : number
-        What a round with clients costs, apart from what they compute; costs are in any unit.
+        The cost of a round with clients, apart from their computations; costs may be in any unit.
     local_step : number
-        What one local step of one client costs.
+        The cost of one local step of one client.
     server_sample : number
-        What a step of the server's own costs, which takes one gradient.
+        The cost of a server step, which takes one gradient.
     eligible, excluded, participants : int
         Clients who can be drawn and who cannot, and m.
     budget : number, optional
-        What all rounds may cost; in units of a round where all costs are one.
+        The total cost of all rounds, in the same unit.
     distance : number, optional
         ``||x_0 - x*||``, given with the budget.
     local_steps : sequence of int
         The K to try.
     q : sequence of number
-        Probabilities of a clients' round to try.
+        Probabilities of a client round to try.
 
     Raises
     ------
     ValueError
-        For arguments out of range.
-    ArithmeticError
-        If nothing is proved for any q and K.
+        If an argument is out of range. ArithmeticError If nothing is proved for any q and K.
 
     Examples
     --------
@@ -369,13 +368,9 @@ class _Search:
         return float(minimize_scalar(value, bounds=ends, method="bounded", options=options).x)
 
     def _proved(self, played: OneRound, rate: Fraction) -> SettingTried:
-        made = None
-        for margin in _MARGINS:
-            try:
-                made = certificate(best_bound_of(played, self.clients, rate), margin)
-                break
-            except ArithmeticError:
-                continue
+        made = of_least_margin(
+            lambda margin: certificate(best_bound_of(played, self.clients, rate), margin), _MARGINS
+        )
         return SettingTried(played, self.cost, self.rounds, self.distance, self.clients, made)
 
 
@@ -420,8 +415,8 @@ def least_floor_weights(
 
     if a_round.averaging != "weights":
         raise ValueError(
-            "a_round must average by weights for other weights of the same sum to be tried, got a "
-            "mean"
+            "a_round must average with weights, so that others with the same sum can be tried, "
+            "got a mean"
         )
     counts = np.array([own.n_clients for own in a_round.groups], dtype=np.float64)
     total = float(a_round.total_weight)

@@ -150,11 +150,6 @@ def best_bound_of(
     return Solver(a_round, clients, measure, first).best(speed)
 
 
-def least_residual_solution(a_round: Played, clients: AnyClass, rate: Fraction) -> Solution | None:
-    """Return the program's solution at a rate, None if there is none."""
-    return Solver(a_round, clients).least_residual(rate)
-
-
 class Solver:
     """A round's programs, and their results in the units that the user has.
 

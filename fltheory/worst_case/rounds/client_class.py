@@ -21,8 +21,8 @@ Heterogeneity: TypeAlias = Literal["optimum", "everywhere"]
 class ClientClass:
     """All clients with L-smooth, mu-strongly convex losses, in any dimension.
 
-    Numbers are taken as what was written: a `Fraction`, a whole number, text such as ``"0.1"`` or
-    ``"1/3"``, or a float, which stands for its shortest decimal.
+    Numbers are exact: a `Fraction`, a whole number, text such as ``"0.1"`` or ``"1/3"``, or a
+    float, which means its shortest decimal.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class ClientClass:
     heterogeneity : {"optimum", "everywhere"}
         How clients may differ. "optimum": ``1/N sum_i ||grad F_i(x*)||^2 <= dissimilarity^2``, and
         the program is then exact. "everywhere": ``||grad F_i(x) - grad F(x)|| <= dissimilarity``
-        for every client and x (SA-FL's sigma_G), of which the program uses the model and x* only,
-        so that it proves bounds but refutes none.
+        for every client and x (SA-FL's sigma_G), which the program uses only at the model and at
+        x*, so it can prove bounds but not refute them.
     dissimilarity : number
         sigma_* or sigma_G, above 0. Floors and residuals depend on it; rates and coefficients do
         not.
@@ -42,7 +42,7 @@ class ClientClass:
     Raises
     ------
     ValueError
-        For constants that are no fractions or out of range.
+        If a constant is not a fraction, or is out of range.
 
     Examples
     --------
@@ -92,8 +92,8 @@ class ClientClass:
 class SmoothClass:
     """All clients with L-smooth losses, convex or not, in any dimension.
 
-    ``||grad F_i(x) - grad F(x)|| <= dissimilarity`` for every client and x, of which the program
-    uses the model before a round only. Numbers are taken as by `ClientClass`.
+    ``||grad F_i(x) - grad F(x)|| <= dissimilarity`` for every client and x; the program uses this
+    only at the model before a round. Numbers are exact, as in `ClientClass`.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class SmoothClass:
     Raises
     ------
     ValueError
-        For constants that are no fractions or out of range.
+        If a constant is not a fraction, or is out of range.
 
     Examples
     --------

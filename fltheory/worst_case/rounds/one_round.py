@@ -115,7 +115,7 @@ class OneRound:
     client_lr, server_lr, assist_lr : Fraction
         Step of local SGD, factor on the averaged update, and the server's own step.
     q : Fraction
-        Probability of a clients' round; 1 for FedAvg.
+        Probability of a client round; 1 for FedAvg.
     """
 
     n_clients: int | None
@@ -465,7 +465,7 @@ class AveragingRound:
         if numbers > checker.MOST_NUMBERS:
             raise ValueError(
                 f"groups must have at most {checker.MOST_NUMBERS} different numbers of clients "
-                f"present to average over those, got {numbers}"
+                f"present to average over those present, got {numbers}"
             )
 
     @classmethod

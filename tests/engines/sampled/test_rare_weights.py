@@ -204,7 +204,7 @@ class Stale(FedAU):
 
 
 class TwoWays(FedAU):
-    """Says what bounds a server's round, too."""
+    """Says what bounds a server round, too."""
 
     def update_bounds(self, n_clients, round_index):
         (bounds,) = super().update_bounds(n_clients, round_index).values()

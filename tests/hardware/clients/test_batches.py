@@ -104,7 +104,7 @@ def test_stretches_make_up_the_whole() -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ([[0], []], "every client samples, got none for 1"),
+        ([[0], []], "every client at least one sample, got none for 1"),
         ([[0], [5]], "indices of samples, 0 to 4, got 5 for client 1"),
         ([[-1], [1]], "indices of samples, 0 to 4, got -1 for client 0"),
     ],

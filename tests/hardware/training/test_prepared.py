@@ -104,7 +104,10 @@ def test_labels_are_those_of_the_deal() -> None:
     [
         ({"algorithm": SAFARI, "server": {**SERVER, "samples": 10**6}}, "server.samples must be"),
         ({"model": {"name": "mlp"}}, "model.name must be one of 'logistic'"),
-        ({"data": {"training_fraction": 0.002}}, "partition must leave every client images"),
+        (
+            {"data": {"training_fraction": 0.002}},
+            "partition must give every client at least one image",
+        ),
     ],
 )
 def test_refusals(changes: dict[str, Any], message: str) -> None:

@@ -49,9 +49,7 @@ class GridLaw(ReadOnlyArrays):
         self, target: Population, training: Population, n: int, *, cells: int = 160
     ) -> None:
         if len({*target.targets, *training.targets}) > 1:
-            raise ValueError(
-                "target and training must have one and the same target in all their sources"
-            )
+            raise ValueError("target and training must have the same target in all their sources")
         validation.whole_number("n", n, at_least=1)
         validation.whole_number("cells", cells, at_least=2)
         self._sides = [_Walk(training, side, n, cells) for side in (-1, 1)]

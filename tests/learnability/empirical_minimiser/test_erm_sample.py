@@ -126,7 +126,7 @@ def test_nothing_beyond_the_support() -> None:
 
 def test_bad_input() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="must have one and the same target"):
+    with pytest.raises(ValueError, match="must have the same target"):
         sample_erm(P, of(uniform(0, 1), "1/3"), 5, 5, rng)
     with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
         sample_erm(P, P, 0, 5, rng)

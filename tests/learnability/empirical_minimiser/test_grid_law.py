@@ -59,7 +59,7 @@ def test_survival_falls_from_one() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(ValueError, match="must have one and the same target"):
+    with pytest.raises(ValueError, match="must have the same target"):
         GridLaw(P, of("1/3"), 10)
     with pytest.raises(ValueError, match="cells must be a whole number of at least 2, got 1"):
         GridLaw(P, P, 10, cells=1)

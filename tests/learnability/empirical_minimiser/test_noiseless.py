@@ -90,7 +90,7 @@ def test_bad_input() -> None:
     noisy = of(uniform(0, 1), scale=HALF)
     with pytest.raises(ValueError, match="must be without noise"):
         NoiselessLaw(P, [(noisy, 3)])
-    with pytest.raises(ValueError, match="must have one and the same target"):
+    with pytest.raises(ValueError, match="must have the same target"):
         NoiselessLaw(P, [(of(uniform(0, 1), target="1/3"), 3)])
     with pytest.raises(ValueError, match="draws must not be empty"):
         NoiselessLaw(P, [])

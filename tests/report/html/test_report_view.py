@@ -148,7 +148,7 @@ def test_hypotheses_at_a_witness_have_both_sides() -> None:
     """At the certified witness of Theorem 5, whose setting is in fractions."""
     view = reading("sa-fl/5").certificates[0]
     algorithm = json.loads(view.text)["setting"]["algorithm"]
-    few = next(check for check in view.checks if check.name == "few clients' rounds")
+    few = next(check for check in view.checks if check.name == "few client rounds")
     assert (few.mark, few.state) == ("✓", "met")
     assert few.sides.startswith(f"{float(Fraction(algorithm['q'])):.4g} ≤ ")
     assert " in round " in few.sides

@@ -108,7 +108,7 @@ def test_marks_stand_where_the_changes_are() -> None:
     assert "small client step: eta_c <= 1/(16*L*K)   [1]" in text
     assert "+ 4*q*eta_c*sigma**2/(mu*m)   [2]" in text
     assert "+ 4*q*sigma_G**2/mu**2   [3]" in text
-    assert "left out: few clients' rounds, q <= 1/(1 + " in text
+    assert "left out: few client rounds, q <= 1/(1 + " in text
     assert "coupled step sizes: eta_c*K*mu/2 = 2*eta_s*L*mu/(L + mu)\n" in text
     latex = corrected_latex(correction("sa-fl/5"))
     assert r"\changed{3}{\frac{4 q \sigma_{G}^{2}}{\mu^{2}}}" in latex

@@ -44,7 +44,7 @@ def text() -> str:
         "  five: UNSHOWN, it is neither proved nor refuted\n",
         "Used without a check\n  a lemma\n",
         "Symbols of the steps\n  x: a length\n",
-        "  hypothesis 'few clients' rounds': in 1/(L + mu) - etabar*(L + mu)**2/(4*L**2*mu**2): "
+        "  hypothesis 'few client rounds': in 1/(L + mu) - etabar*(L + mu)**2/(4*L**2*mu**2): "
         "1/(L + mu) has unit X^2/F, -etabar*(L + mu)**2/(4*L**2*mu**2) has unit X^4/F^2\n",
         "5 steps: 1 FOLLOWS, 1 DIFFERS, 2 FAILS, 1 UNSHOWN; unit flags: 1",
     ],

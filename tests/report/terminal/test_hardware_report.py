@@ -34,7 +34,7 @@ RUN = SimpleNamespace(
 
 
 def verdict(outcome=Outcome.HOLDS, holds=True, premise=True):
-    check = HypothesisCheck("few clients' rounds", "q <= 1", "(81)", holds, -0.5, 3)
+    check = HypothesisCheck("few client rounds", "q <= 1", "(81)", holds, -0.5, 3)
     item = SimpleNamespace(name="unbiased", holds=premise, detail="bias up to 2")
     bound = Bracket(2.0, 3.0)
     return HardwareVerdict("sa-fl/5", "derived", outcome, 1.0, 0.1, bound, 4.0, (check,), (item,))
@@ -55,7 +55,7 @@ def test_run_and_bound_beside_the_measured_error():
         "    sigma 0.1 .. 0.2, sigma_s 0.3 .. 0.4, sigma_G 0.5 .. 0.6",
         "  sa-fl/5 derived: HOLDS",
         "    measured 1 +- 0.1, bound 2 .. 3, computed with L = 4",
-        "    met: few clients' rounds, unbiased",
+        "    met: few client rounds, unbiased",
     ]
 
 
@@ -66,18 +66,18 @@ def test_run_and_bound_beside_the_measured_error():
             verdict(Outcome.INAPPLICABLE, holds=False, premise=False),
             [
                 "    met: none",
-                "    not met: few clients' rounds: margin -0.5 in round 3",
+                "    not met: few client rounds: margin -0.5 in round 3",
                 "    not met: unbiased: bias up to 2",
             ],
         ),
         (
             verdict(Outcome.UNDECIDED, holds=None),
-            ["    met: unbiased", "    too few runs to decide: few clients' rounds"],
+            ["    met: unbiased", "    too few runs to decide: few client rounds"],
         ),
         (
             verdict(Outcome.UNDECIDED),
             [
-                "    met: few clients' rounds, unbiased",
+                "    met: few client rounds, unbiased",
                 "    the intervals of the constants leave it open",
             ],
         ),

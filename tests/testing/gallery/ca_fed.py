@@ -11,50 +11,56 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 FAULTS = {
     "excluded train": Fault("excluded clients still train and count", r"exclu"),
     "renormalised": Fault(
-        "the weights of those kept are divided by their share of alpha",
+        "the weights of the clients kept are divided by their share of alpha",
         r"share of alpha|normali|sum to",
     ),
     "least correlated first": Fault(
         "clients are tried in ascending lambda", r"lambda|correlat|order"
     ),
     "no second pass": Fault(
-        "clients are tried in order of lambda only, not of availability as well",
+        "clients are tried only in order of lambda, and not also in order of availability",
         r"pass|availab|order",
     ),
     "most available first": Fault(
         "the second pass begins with the largest pi", r"order|availab|pass"
     ),
     "bias not squared": Fault(
-        "the bias term is kappa^2 (1 - S) Gamma, without the square", r"bias|squar"
+        "the bias term is kappa^2 (1 - S) Gamma, without the square of 1 - S", r"bias|squar"
     ),
-    "kappa not squared": Fault("kappa_bar weighs the bias without its square", r"kappa"),
+    "kappa not squared": Fault("the bias is multiplied by kappa_bar, not by its square", r"kappa"),
     "share not divided out": Fault(
-        "the losses of those kept are not divided by their share", r"renormali|share|divi"
+        "the losses of the clients kept are not divided by their share", r"renormali|share|divi"
     ),
     "sum to one": Fault(
-        "the weights alpha/pi of those kept are divided by their sum", r"normali|sum to|sum of"
+        "the weights alpha/pi of the clients kept are divided by their sum",
+        r"normali|sum to|sum of",
     ),
     "correlation without prior": Fault(
         "lambda_hat is computed from bare frequencies, without the prior of pi_hat",
         r"correlation.*prior",
     ),
-    "threshold ignored": Fault("any exclusion that lowers epsilon is made", r"threshold"),
-    "smoothing reversed": Fault("beta is the share of the old loss", r"smoothing|beta"),
-    "losses not smoothed": Fault("the present loss is used without smoothing", r"smooth"),
+    "threshold ignored": Fault(
+        "every exclusion that lowers epsilon is made, whatever the threshold", r"threshold"
+    ),
+    "smoothing reversed": Fault(
+        "beta is the weight of the old loss, not of the new one", r"smoothing|beta"
+    ),
+    "losses not smoothed": Fault("the current loss is used without smoothing", r"smooth"),
     "losses of the new model": Fault(
         "clients report their losses after the local steps", r"before|after|server's model"
     ),
     "least raw loss": Fault(
         "F_hat* is the least loss reported, not the least smoothed one", r"minim|smooth"
     ),
-    "no prior": Fault("pi_hat is the bare frequency", r"prior"),
-    "a round late": Fault("pi_hat does not count the present round", r"this round|current|round"),
+    "no prior": Fault("pi_hat is the bare frequency, without the prior", r"prior"),
+    "a round late": Fault("pi_hat does not count the current round", r"this round|current|round"),
     "multiplied": Fault("updates are multiplied by pi_hat", r"multipl|divi"),
     "largest gap of those kept": Fault(
-        "Gamma_hat is the largest gap over those kept", r"gap|Gamma"
+        "Gamma_hat is the largest gap over the clients kept", r"gap|Gamma"
     ),
     "exclusion a round late": Fault(
-        "the clients excluded are those of the round before, as exclusion comes after the round",
+        "the excluded clients are those chosen in the previous round, because exclusion comes "
+        "after training",
         r"round before|previous|a round late",
     ),
     "excluded for good": Fault(

@@ -10,7 +10,7 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 
 FAULTS = {
     "renewed after use": Fault(
-        "the weights alpha/r use r from before this round's choice",
+        "the weights alpha/r use the r before the update with this round's choice",
         r"before|after|old r|new r",
     ),
     "least urgent": Fault(
@@ -22,7 +22,7 @@ FAULTS = {
     ),
     "divided by size": Fault("the update is divided by the number of chosen clients", r"size|divi"),
     "with replacement": Fault(
-        "the most urgent client is drawn again and again until there are `size`",
+        "the most urgent client is drawn `size` times",
         r"replacement|twice|distinct",
         "litian96/fair_flearn#9",
     ),
@@ -50,7 +50,9 @@ FAULTS = {
     "r starts at one": Fault(
         "r starts at 1 for all clients, not at alpha", r"start|initial|begin|at first\b|first round"
     ),
-    "smoothing reversed": Fault("beta is the share of the old r", r"smoothing|beta"),
+    "smoothing reversed": Fault(
+        "beta is the weight of the old r, not of the new value", r"smoothing|beta"
+    ),
     "time stands still": Fault(
         "r does not decay in a round without participants",
         r"empty|nobody|no (client|participant)|without participants|decay",

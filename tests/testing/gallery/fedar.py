@@ -11,10 +11,10 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 
 FAULTS = {
     "a round older": Fault(
-        "ages are one too large: those just seen weigh more than 1", r"\bage|psi|inactiv"
+        "ages are one too large, so clients just seen have a weight above 1", r"\bage|psi|inactiv"
     ),
     "age starts at the round": Fault(
-        "psi is taken at the age of the round before", r"\bage|psi|inactiv"
+        "psi is taken at the age in the previous round", r"\bage|psi|inactiv"
     ),
     "N_t is N": Fault(
         "the sum is divided by the number of all clients, even those never seen", r"N_t|number of"
@@ -23,7 +23,7 @@ FAULTS = {
         "the sum is divided by the number of participants", r"N_t|number of"
     ),
     "cutoff excludes equal": Fault(
-        "tau < tau_max counts, tau = tau_max does not", r"cut.{0,5}off|tau_max"
+        "a client counts if tau < tau_max, but not if tau = tau_max", r"cut.{0,5}off|tau_max"
     ),
     "no cutoff": Fault("the cut-off is ignored", r"cut.{0,5}off|tau_max"),
     "counts beyond the cutoff": Fault(
@@ -31,7 +31,7 @@ FAULTS = {
         r"cut.{0,5}off|tau_max|N_t",
     ),
     "weights fall": Fault(
-        "stale updates weigh less, 1/(1 + growth tau)", r"psi|grow|\bage|decreas"
+        "stale updates get smaller weights, 1/(1 + growth tau)", r"psi|grow|\bage|decreas"
     ),
     "no largest": Fault("psi grows beyond its largest value", r"largest|cap"),
     "weights sum to one": Fault(

@@ -11,18 +11,18 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 
 FAULTS = {
     "this round included": Fault(
-        "omega is updated before it is used, so it includes the present round",
+        "omega is updated before it is used, so it includes the current round",
         r"this round|current round|before (it|the round|use)|rounds before|too early",
     ),
     "last interval": Fault(
-        "omega is the last interval and not the mean of all", r"last interval|mean|average"
+        "omega is the last interval, not the mean of all intervals", r"last interval|mean|average"
     ),
     "starts at zero": Fault(
         "omega is 0 until the first interval has ended",
         r"start|initial|begin|at first\b|first round",
     ),
     "start counts": Fault(
-        "the 1 that omega starts with counts as an interval in the mean",
+        "the initial value 1 of omega counts as an interval in the mean",
         r"first 1|start|initial|begin|at first\b|first round",
     ),
     "cutoff too late": Fault(
@@ -32,14 +32,14 @@ FAULTS = {
         "an interval ends one round before the cut-off", r"cut.{0,5}off|tau_max"
     ),
     "interval too short": Fault(
-        "an interval counts the rounds of absence, without the one of participation", r"interval"
+        "an interval counts the rounds of absence, but not the round of participation", r"interval"
     ),
     "clock starts late": Fault(
         "a client's first interval begins when it first appears, not at the start",
         r"first (appear|interval)|first comes",
     ),
     "capped on return": Fault(
-        "intervals are cut to K when the client returns, not ended after K rounds",
+        "an interval is shortened to K when the client returns, instead of ending after K rounds",
         r"cut.{0,5}off|tau_max",
     ),
     "no cutoff": Fault("the cut-off is ignored", r"cut.{0,5}off|tau_max"),
@@ -51,7 +51,7 @@ FAULTS = {
         "updates are divided by omega, as if it were a frequency", r"omega|inverse|divi"
     ),
     "time stands still": Fault(
-        "a round without participants does not lengthen intervals",
+        "a round without participants is not counted in the intervals",
         r"empty|nobody|no (client|participant)|without participants",
     ),
     "renormalised": Fault(

@@ -20,12 +20,12 @@ FAULTS = {
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "over everybody": Fault(
-        "the weights are shares of all clients' data, so that absent ones hold the model back",
+        "the weights are shares of the data of all clients, so absent clients hold the model back",
         r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to",
         "katsura-jp/fedavg.pytorch#1",
     ),
     "weighted twice": Fault(
-        "updates come weighted from the client and are weighted again",
+        "clients send weighted updates, which the server weights again",
         r"twice",
         "OpenMined/PySyft#3828",
     ),
@@ -39,7 +39,8 @@ FAULTS = {
         STEPS,
     ),
     "stale model": Fault(
-        "clients train from the model of the round before, as they fetch it after training",
+        "clients train from the previous round's model, because they fetch the new one only after "
+        "training",
         r"stale|previous round|old model|earlier (model|round)|last round|round before",
         "epfml/disco#1219",
     ),
@@ -49,25 +50,26 @@ FAULTS = {
         "alibaba/FederatedScope#664",
     ),
     "server step on the model": Fault(
-        "the server's step size multiplies the averaged model and not its change", r"server_lr"
+        "the server's step size multiplies the averaged model, not its change", r"server_lr"
     ),
-    "no server step": Fault("the server's step size does nothing", r"server_lr"),
+    "no server step": Fault("the server's step size is not used", r"server_lr"),
     "momentum across clients": Fault(
-        "one optimiser with momentum serves all clients and remembers the last one's gradients",
+        "all clients share one optimiser with momentum, which remembers the previous client's "
+        "gradients",
         r"momentum|optimi[sz]er",
         "alibaba/FederatedScope#450",
     ),
     "gradients at the start": Fault(
-        "all K gradients are taken at the round's model and added up",
+        "all K gradients are taken at the model at the start of the round, and added up",
         r"gradients? .*(same|server's|round's|start|at x\b)|y_k|one (large|big|long) step|moving",
     ),
     "empty round": Fault(
-        "in a round without participants an empty sum becomes the model",
+        "in a round without participants the model becomes an empty sum, 0",
         r"empty|nobody|no (client|participant)|without participants",
         "NVIDIA/NVFlare#5311",
     ),
     "sign": Fault(
-        "the pseudo-gradient is added as if it were the change",
+        "the pseudo-gradient is added as if it were the model's change",
         r"\bsign\b|direction|ascent|wrong way",
     ),
     "no data counts": Fault(
@@ -76,10 +78,10 @@ FAULTS = {
         "flwrlabs/flower#7645",
     ),
     "answers sorted": Fault(
-        "changes come back sorted by data size, the weights do not", r"order|another client|whose"
+        "changes are sorted by data size, but the weights are not", r"order|another client|whose"
     ),
     "one array for all": Fault(
-        "all local models are one array in memory, which ends up holding the last one",
+        "all local models are one array in memory, which ends up holding the last client's model",
         r"last|overwr|same array",
     ),
     "in place": Fault(
@@ -90,10 +92,10 @@ FAULTS = {
         "the server averages its changes over rounds, from 0: v <- v/2 + change/2", r"momentum"
     ),
     "step size decays": Fault(
-        "the local step size falls with the round, client_lr / t", r"client_lr|step size"
+        "the local step size falls from round to round, as client_lr / t", r"client_lr|step size"
     ),
     "lone client skipped": Fault(
-        "a round in which a single client answers is skipped: at least two are required",
+        "a round in which only one client answers is skipped, because at least two are required",
         r"single|alone|lone",
     ),
     "row off by one": Fault(

@@ -13,18 +13,22 @@ AGE = r"tau|\bage|echo|rounds? (away|since|missed)|since the last"
 FAULTS = {
     "no echo": Fault("every update counts once, however long the client was away", AGE),
     "rounds missed": Fault(
-        "an update counts t - tau - 1 times, for each round missed: a client that stays counts for "
-        "nothing",
+        "an update counts t - tau - 1 times, once per missed round, so a client that is never "
+        "absent counts for nothing",
         AGE,
     ),
     "one too many": Fault("an update counts t - tau + 1 times", AGE),
-    "tau at 0": Fault("tau starts at 0, not at -1: a first appearance counts one round less", AGE),
-    "tau not renewed": Fault("tau stays -1: an update counts for all rounds so far", AGE),
+    "tau at 0": Fault(
+        "tau starts at 0, not at -1, so a client's first update counts one time too few", AGE
+    ),
+    "tau not renewed": Fault(
+        "tau stays at -1, so an update counts once for every round so far", AGE
+    ),
     "rounds with somebody": Fault(
         "rounds in which nobody is present are not counted", r"empty|nobody"
     ),
     "echo in the step size": Fault(
-        "the local step size is multiplied by t - tau, not the update", r"step size|client_lr"
+        "t - tau multiplies the local step size instead of the update", r"step size|client_lr"
     ),
     "the server's model": Fault(
         "clients start from the server's latest model, although they were absent when it was sent",

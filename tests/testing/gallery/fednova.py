@@ -12,7 +12,9 @@ FAULTS = {
     "largest": Fault("tau_eff is the largest number of steps of any participant", r"tau_eff"),
     "unweighted": Fault("tau_eff is the plain mean of tau_i over the participants", r"tau_eff"),
     "of everybody": Fault("tau_eff counts absent clients, too", r"tau_eff"),
-    "no tau_eff": Fault("the normalised changes are averaged and tau_eff is forgotten", r"tau_eff"),
+    "no tau_eff": Fault(
+        "the normalised changes are averaged but not multiplied by tau_eff", r"tau_eff"
+    ),
     "not normalised": Fault(
         "changes are not divided by their numbers of steps: it is FedAvg",
         r"normali[sz]|divided by tau|FedAvg",
@@ -32,14 +34,15 @@ FAULTS = {
     ),
     "equal steps": Fault("every client makes the largest number of steps", r"steps|tau_i"),
     "tau_eff of the last round": Fault(
-        "tau_eff is that of the round before, because it is updated after the step",
+        "tau_eff is that of the previous round, because it is updated after the step",
         r"round before|stale|previous",
     ),
     "cut to a whole number": Fault(
-        "tau_eff is cut to a whole number of steps", r"whole number|round(ed)? (down|off)|cut"
+        "tau_eff is rounded down to a whole number of steps",
+        r"whole number|round(ed)? (down|off)|cut",
     ),
     "tau squared": Fault(
-        "changes are divided by tau_i at the client and at the server again",
+        "changes are divided by tau_i at the client and again at the server",
         r"normali[sz]|tau_i|twice",
     ),
 }

@@ -15,7 +15,7 @@ FAULTS = {
         "litian96/FedProx#22",
     ),
     "factor two": Fault(
-        "the term is mu (y - x)^2 without its half, so it pulls twice as hard",
+        "the term is mu (y - x)^2 without the factor 1/2, so it pulls twice as hard",
         r"factor|twice|half|mu/2|2 mu",
     ),
     "factor half": Fault(
@@ -27,26 +27,28 @@ FAULTS = {
         "flwrlabs/flower#2210",
     ),
     "own last model": Fault(
-        "a client is held near the model that it last sent, not near the server's",
+        "a client is pulled towards the model that it sent last, not towards the server's",
         r"own|server's model|round's model",
         "litian96/FedProx#25",
     ),
     "first model": Fault(
-        "clients are held near the very first model, which was copied once",
+        "clients are pulled towards the initial model, which was copied only once",
         r"first|initial|x0|server's model|round's model",
         "securefederatedai/openfederatedlearning#1634",
     ),
     "pushes away": Fault("the sign of the proximal term is wrong", r"sign"),
     "no term": Fault(
-        "the copy of the server's model is the model that trains, so that the term is always 0",
+        "the copy of the server's model is the same object as the local model, so the term is "
+        "always 0",
         r"no proximal|without|missing|ignored|left out|always (0|zero)|never",
         "KarhouTam/FL-bench#165",
     ),
     "last step": Fault(
-        "the term acts in the last local step only", r"every|each|once|one step|proximal term"
+        "the term acts only in the last local step", r"every|each|once|one step|proximal term"
     ),
     "anchor moves": Fault(
-        "the term pulls to the local model of the step before, not to the round's",
+        "the term pulls towards the previous local model, not towards the model at the start of "
+        "the round",
         r"step before|local model",
     ),
     "plain mean": Fault(

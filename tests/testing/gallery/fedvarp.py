@@ -11,7 +11,8 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 NUMBER = r"by N\b|by all|number of (clients|participants)|\|S\||those present|divi|all clients"
 FAULTS = {
     "renewed before use": Fault(
-        "memory is overwritten before the surprise is taken, which is then zero",
+        "the memory is overwritten before the surprise (update minus memory) is computed, so the "
+        "surprise is zero",
         r"before|surprise|too early|old memory",
     ),
     "mean of those present": Fault(
@@ -39,14 +40,14 @@ FAULTS = {
         NUMBER,
     ),
     "server step remembered": Fault(
-        "updates are kept after the server's step size has been multiplied in", r"server_lr"
+        "updates are stored after multiplication by the server's step size", r"server_lr"
     ),
     "by size": Fault(
         "the surprise is weighted by the clients' data",
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "empty round": Fault(
-        "a round without participants makes a step along the memory",
+        "a round without participants still makes a step along the memory's mean",
         r"empty|nobody|no (client|participant)|without participants",
     ),
     "mean of the absent": Fault(

@@ -12,7 +12,7 @@ IS_FAULTS = {
     "multiplied": Fault("updates are multiplied by p, not divided by it", r"multipl|divi"),
     "squared": Fault("updates are divided by p^2", r"squar|twice|p\^2"),
     "renormalised": Fault(
-        "the weights are divided by their sum over the clients that answered", r"normali|sum to"
+        "the weights are divided by their sum over those present", r"normali|sum to"
     ),
     "over those present": Fault(
         "the sum is divided by the number of participants, not by N",

@@ -18,7 +18,7 @@ FAULTS = {
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "present only": Fault(
-        "absent clients' entries are left out of the sum",
+        "the entries of absent clients are left out of the sum",
         r"absen|away|miss(ed|es)|return|forg|reset|keep|kept|latest|table|memory",
     ),
     "does not wait": Fault("the model moves before all clients have appeared", r"wait|appeared"),
@@ -54,7 +54,9 @@ FAULTS = {
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "waiting forgotten": Fault(
-        "entries of the waiting time are dropped when the last client appears", r"wait"
+        "updates from the rounds in which the server waits are dropped when the last client "
+        "appears",
+        r"wait",
     ),
 }
 

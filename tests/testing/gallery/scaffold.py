@@ -25,7 +25,7 @@ FAULTS = {
         "Xtra-Computing/NIID-Bench#8",
     ),
     "c at the model": Fault(
-        "the server's control starts as a copy of the model, those of the clients at zero",
+        "the server's control starts as a copy of the model, the clients' controls start at zero",
         r"start|initial|begin|at first\b|first round",
         "Xtra-Computing/NIID-Bench#8",
     ),
@@ -35,7 +35,9 @@ FAULTS = {
         "TsingZ0/PFLlib#160",
     ),
     "sign": Fault(
-        "local steps follow g + c_i - c", r"\bsign\b|c - c_i|c_i - c", "fedbiomed/fedbiomed#734"
+        "local steps follow g + c_i - c, not g - c_i + c",
+        r"\bsign\b|c - c_i|c_i - c",
+        "fedbiomed/fedbiomed#734",
     ),
     "no K": Fault(
         "c_i^+ of option II lacks the division by K",
@@ -52,7 +54,7 @@ FAULTS = {
         r"y_K|at x\b|after the local steps",
     ),
     "renewed in between": Fault(
-        "c is updated after every client, so clients later in the round see a different one",
+        "c is updated after every client, so later clients in the round use a different c",
         r"between|during the round|within (a|the) round|one after another|after each client",
     ),
     "renewed before use": Fault(
@@ -68,11 +70,11 @@ FAULTS = {
     ),
     "sign of c in c_i": Fault("c_i^+ of option II is c_i + c + ...", r"- c\b|sign|minus c|c_i\^\+"),
     "corrected once": Fault(
-        "the correction acts in the first local step alone",
+        "the correction acts only in the first local step",
         r"(every|each|first) (local )?step|once",
     ),
     "c stays zero": Fault("the server never updates c", r"never|stays|not (updated|renewed)"),
-    "server step on c": Fault("the server's step size scales the change of c, too", r"server_lr"),
+    "server step on c": Fault("the server's step size also scales the change of c", r"server_lr"),
     "server step on c_i": Fault(
         "the client stores its control multiplied by the server's step size", r"server_lr"
     ),
@@ -81,13 +83,15 @@ FAULTS = {
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "c of the last answer": Fault(
-        "the server's control takes the change of the last client alone", r"last"
+        "the server's control takes only the change of the last client", r"last"
     ),
     "mean over N": Fault(
         "the model's change is divided by all clients, not by those present",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
-    "other option": Fault("option II is computed where I was requested, and vice versa", r"option"),
+    "other option": Fault(
+        "option II is used where option I was requested, and vice versa", r"option"
+    ),
 }
 
 

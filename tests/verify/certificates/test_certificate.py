@@ -101,7 +101,7 @@ ALWAYS_THERE = {
         (("version",), 2, "version: must be 3"),
         (("truth",), "1/9", "truth: must be at most the quantity"),
         (("bound",), "-1", "bound: must be at least the statement's"),
-        (("setting", "algorithm", "q"), "9/10", "conditions.few clients' rounds: not met"),
+        (("setting", "algorithm", "q"), "9/10", "conditions.few client rounds: not met"),
         (("setting", "rounds"), "1", "setting.rounds: must be a whole number, got '1'"),
         (("setting",), None, "setting: must be an object with fields, got None"),
         (("statement", "bound"), "-1", "statement.bound: differs from the registered statement's"),
@@ -150,13 +150,13 @@ def test_what_is_not_json_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_certified_that_does_not_refute() -> None:
-    with pytest.raises(ValueError, match=r"conditions\.coupled step sizes: not met|must break"):
+    with pytest.raises(ValueError, match=r"conditions\.coupled step sizes: not met|must violate"):
         certificate(THEOREM, GROUPS)
     landing = replace(ONE_ROUND, q=Fraction(1, 10), x0=(Fraction(0),))
-    with pytest.raises(ValueError, match=r"not met|must break the bound"):
+    with pytest.raises(ValueError, match=r"not met|must violate the bound"):
         certificate(THEOREM, landing)
     small = replace(ONE_ROUND, client_lr=Fraction(1, 50000), assist_lr=Fraction(1, 100000))
-    with pytest.raises(ValueError, match=r"not met|must break the bound"):
+    with pytest.raises(ValueError, match=r"not met|must violate the bound"):
         certificate(THEOREM, small)
 
 
@@ -276,7 +276,7 @@ def replace_participation(setting: Setting, participation: Trace) -> Setting:
 
 def test_a_setting_that_barely_refutes_is_not_certified() -> None:
     run = Setting(FedAvg(0.1, 2), CLIENTS, UniformSubset(2, 1), 2, [2.0])
-    with pytest.raises(ValueError, match="must break the bound by more than rounding"):
+    with pytest.raises(ValueError, match="must violate the bound by more than rounding"):
         certificate(replace(MINE, bound=D**2 * 10), run)
 
 

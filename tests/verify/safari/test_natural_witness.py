@@ -41,8 +41,10 @@ def test_theorem_5_falls_by_the_unit_of_its_condition_alone(budget: int, applica
         check(FAULTS["sa-fl/5"].build(**one.fault.changes), setting).outcome is Outcome.INAPPLICABLE
     )
     assert holds_on_every_path(theorems.get("sa-fl/5"), one.witness)
-    assert "on every path of the coins" in one.line
-    assert f"none refuted; {budget} settings tried of 4 to 10 clients" in by_source["(80)"].line
+    assert "on every path of the coin tosses" in one.line
+    assert (
+        f"none refuted it; {budget} settings tried, with 4 to 10 clients" in by_source["(80)"].line
+    )
 
 
 def test_a_condition_met_by_accident_witnesses_nothing() -> None:

@@ -28,7 +28,7 @@ NATURAL = Setting(FedAvg(0.1, 5), PROBLEM, Bernoulli([0.5, 0.3]), 100, [3.0])
         ({"problem": QuadraticProblem([[1.0]], [[-1.0], [1.0]])}, ("no gradient noise",)),
         (
             {"problem": QuadraticProblem([[1.0]], [[1.0], [1.0]], sigma=1.0)},
-            ("clients that are all alike",),
+            ("clients that are all identical",),
         ),
         (
             {"problem": QuadraticProblem([[500.0]], [[-1.0], [1.0]], sigma=1.0)},

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from docs.scripts.power import Plan, judged, keys, mutated_theorems
+from docs.scripts.power import PowerPlan, judged, keys, mutated_theorems
 
 
 @pytest.mark.parametrize("every", [120, pytest.param(20, marks=pytest.mark.soundness)])
 def test_the_search_finds_planted_faults(every: int) -> None:
-    plan = Plan(budget=2000, every=every)
+    plan = PowerPlan(budget=2000, every=every)
     chosen = keys(mutated_theorems(), plan)
     results = [judged(key, plan) for key in chosen]
     assert len(results) == len(chosen) >= 300 // every

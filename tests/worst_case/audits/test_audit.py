@@ -47,7 +47,7 @@ def test_with_an_excluded_client_the_inequality_needs_a_small_q(q: str, one_roun
     found = worst_case.audit(DERIVED, EVERYWHERE, replace(TEN, q=q))
     assert found.one_round.outcome.name == one_round
     assert found.failed == ()
-    assert found.hypotheses["few clients' rounds"] is None
+    assert found.hypotheses["few client rounds"] is None
     if found.one_round.certificate is not None:
         found.one_round.certificate.verify()
         assert found.residual_ratio >= 1
@@ -78,7 +78,7 @@ def test_the_condition_on_q_decides_the_derived_theorem(
     proof.verify()
     assert found.given_residual is not None
     assert found.given_residual < found.paper.residual
-    assert "for every client loss, for runs that meet 'few clients' rounds'" in audit_text(found)
+    assert "for every client loss, for runs that meet 'few client rounds'" in audit_text(found)
     check_what_is_supposed(proof, np.random.default_rng(0))
 
 

@@ -201,7 +201,7 @@ def test_what_a_formula_is_made_of() -> None:
         (
             {"read_as": {mu: symbol("mu", number="Gamma")}},
             TEN,
-            "rate of my/1 must be a fraction at the round's numbers to be proved, got",
+            "rate of my/1 must be a fraction for the round's numbers to be proved, got",
         ),
         (
             {"bound": sp.exp(-eta * mu * R) * D_0**2 + FLOOR},

@@ -288,7 +288,10 @@ def test_it_is_read_and_checked_as_a_program_of_its_own(tmp_path: Path) -> None:
     ("more", "message"),
     [
         ({}, "rounds and start_distance must be given for steps that change"),
-        ({"rounds": 9, "start_distance": 1, "rate": "0.9"}, "without a rate"),
+        (
+            {"rounds": 9, "start_distance": 1, "rate": "0.9"},
+            "rate, best_weights and rich must be left out",
+        ),
         ({"rounds": 9, "start_distance": 1, "measure": "loss"}, "must be 'distance' or 'last'"),
         ({"rounds": 1000, "start_distance": 1}, "must be at most 666 with 3 numbers of clients"),
     ],

@@ -275,7 +275,7 @@ def test_a_round_out_of_range_is_refused(make: Any, message: str) -> None:
 
 
 def test_a_mean_has_no_weights_to_choose() -> None:
-    with pytest.raises(ValueError, match="a_round must average by weights"):
+    with pytest.raises(ValueError, match="a_round must average with weights"):
         least_floor_weights(ROUNDS[-1], CLIENTS)
 
 

@@ -209,7 +209,7 @@ def test_the_claim_is_theorem_4_to_the_letter() -> None:
 def test_without_excluded_clients_theorem_4_needs_no_condition_on_q(theorem: Any, q: Any) -> None:
     found = audit(theorem, SmoothClass(1, 1, 1), replace(PLAYED, q=q))
     assert found.all_rounds.outcome is ClassOutcome.PROVED
-    assert found.hypotheses["few clients' rounds"] is None
+    assert found.hypotheses["few client rounds"] is None
     assert found.unconditional is not None
     assert found.unconditional.outcome is ClassOutcome.PROVED
     assert found.all_rounds.certificate is not None

@@ -86,9 +86,9 @@ def refused(what: str) -> NotAffineError:
 def _one_entry() -> NotAffineError:
     return noted(
         NotAffineError(
-            "the algorithm's round must be affine in its state and treat all replicas alike, but "
-            "it converts a single entry to a number: write it with functions of arrays, such as "
-            "where"
+            "the algorithm's round must be affine in its state and treat all replicas in the "
+            "same way, but it converts a single entry to a number: write it with functions of "
+            "arrays, such as where"
         )
     )
 
@@ -222,7 +222,7 @@ class AffineArray(Compared):
 
     def __init__(self, space: Space, values: Entries) -> None:
         self.space = space
-        self.values = values
+        self.values = space.arithmetic.made(values)
 
     def copy(self) -> AffineArray:
         """Return the same forms in other memory."""
@@ -295,7 +295,7 @@ class AffineArray(Compared):
         """Return constants as an array of NumPy's; what depends on the model is refused."""
         known = self.known(f"a cast to {dtype}")
         if not self.space.arithmetic.exact:
-            return known.astype(dtype)
+            return self.space.arithmetic.decided(known.astype(dtype))
         if dtype.kind not in "iub":
             raise InexactRoundError(f"a cast to {dtype} would round an exact number")
         return np.frompyfunc(lambda item: int(ExactNumber(item)), 1, 1)(known).astype(dtype)
@@ -421,7 +421,7 @@ class AffineArray(Compared):
             return NotImplemented
         left, right = mine, theirs.known("a comparison")
         if not self.space.arithmetic.exact:
-            return relation(left, right)
+            return self.space.arithmetic.decided(relation(left, right))
         left, right = np.broadcast_arrays(left, right)
         answers = [
             decided(a, b, relation, contrary) for a, b in zip(left.flat, right.flat, strict=True)
@@ -750,7 +750,7 @@ class Namespace:
         if descending:
             values = -values
         if not self._space.arithmetic.exact:
-            return np.argsort(values, axis=axis, kind="stable")
+            return self._space.arithmetic.decided(np.argsort(values, axis=axis, kind="stable"))
         ranks: Any = np.frompyfunc(ExactNumber, 1, 1)(values)
         return np.argsort(ranks, axis=axis, kind="stable")
 

@@ -44,12 +44,12 @@ _LOCAL: Mapping[str, Callable[[Play, int, FloatArray, Steps], FloatArray]] = {
         go(x, gradient=lambda step, y: go.client.gradient(x)) - x
     ),
     f"{_STALE}": lambda p, k, x, go: go(p.x_before) - p.x_before,
-    f"{_STALE}, their change from the latest": lambda p, k, x, go: go(p.x_before) - x,
+    f"{_STALE}, but their change is relative to the latest": lambda p, k, x, go: go(p.x_before) - x,
     "local steps start from x0 in every round": lambda p, k, x, go: go(p.x0[0]) - x,
     "local steps start from the client's own last model": lambda p, k, x, go: _begun(
         p, k, x, go, p.kept.get(k, x)
     ),
-    "the model is not reset between clients: each starts where the one before ended": (
+    "the model is not reset between clients: each one starts where the previous one ended": (
         lambda p, k, x, go: _begun(p, k, x, go, p.kept.get(("end", p.t), x))
     ),
     "zero_grad is missing: gradients add up over the local steps": lambda p, k, x, go: _along(
@@ -123,13 +123,12 @@ _TRACE: Mapping[str, Change] = {
         _first_of(trace[:, ::-1], 1)[:, ::-1]
     ),
     "only the first ten of those present are used": lambda p, trace: _first_of(trace, 10),
-    "everybody takes part in a round without participants": lambda p, trace: (
+    "in a round without participants everybody takes part": lambda p, trace: (
         trace | ~trace.any(axis=1, keepdims=True)
     ),
-    "a round with a single client of several is skipped: a minimum of two": lambda p, trace: (
-        trace & ((trace.sum(axis=1) != 1) | (trace.shape[1] == 1))[:, None]
-    ),
-    "rounds with less than half of the clients are skipped": lambda p, trace: (
+    "a round with a single participant is skipped, although there are more clients: a minimum "
+    "of two": lambda p, trace: trace & ((trace.sum(axis=1) != 1) | (trace.shape[1] == 1))[:, None],
+    "rounds with fewer than half of the clients are skipped": lambda p, trace: (
         trace & (2 * trace.sum(axis=1) >= trace.shape[1])[:, None]
     ),
 }

@@ -79,7 +79,7 @@ _KEPT: Mapping[str, Kept] = {
         old.any(axis=1, keepdims=True), old, new
     ),
     "all clients share one entry: the same array in memory": _one_entry,
-    "entries have server_lr in them: it counts twice": lambda p, old, new: np.where(
+    "entries include server_lr, so it counts twice": lambda p, old, new: np.where(
         there(p, new), p.given["server_lr"] * new, old
     ),
 }
@@ -101,7 +101,7 @@ _MEAN: Mapping[str, Change] = {
     "is left out": lambda p, y, mean: 0 * mean,
     "has the wrong sign": lambda p, y, mean: -mean,
     "is weighted by data size": lambda p, y, mean: p.sizes @ y / over(p.sizes.sum()),
-    "leaves out those present: it is over absent clients": lambda p, y, mean: (
+    "leaves out those present: it is over absent clients only": lambda p, y, mean: (
         y[~p.here].sum(axis=0) / p.n
     ),
     "leaves out the absent: they are forgotten": lambda p, y, mean: y[p.here].sum(axis=0) / p.n,
@@ -113,7 +113,7 @@ def of_memory(one: Specification) -> list[Slip]:
     found = [keeping(one, says, kept) for says, kept in _KEPT.items()]
     if one.name == "fedar":
         return found
-    starts = "what is kept of a client starts at the model's weights instead of 0"
+    starts = "what is stored about a client starts at the model's weights instead of 0"
     found += slips("mean", _MEAN, "the memory's mean {}")
     return [*found, Slip(starts, first=lambda p, state: {one.memory: p.x0 + 0 * state[one.memory]})]
 
@@ -128,7 +128,7 @@ def _placed(play: Play, k: int) -> Any:
 
 
 BY_PLACE = Slip(
-    "what is known or kept of a client is looked up by its position in the round: it gets "
+    "what is known or stored about a client is looked up by its position in the round: it gets "
     "another client's",
     trace=_packed,
     local=lambda play, k, x, go: replace(go, client=_placed(play, k))(x) - x,
@@ -226,7 +226,7 @@ _STANDS_IF_EMPTY: Mapping[str, Change] = {
     ),
 }
 _START: Mapping[str, Change] = {
-    "the other start: it waits where it should not, or does not where it should": (
+    "the other start: it waits although it should not, or does not wait although it should": (
         lambda p, given: {"start": "zero" if _waits(p) else "wait"}
     ),
     "start is ignored: it always waits until all have appeared": lambda p, given: {"start": "wait"},

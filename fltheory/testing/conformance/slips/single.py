@@ -126,7 +126,9 @@ _C: Mapping[str, Callable[[Play, FloatArray, FloatArray, FloatArray], FloatArray
     "is the mean of the new c_i of those present": lambda p, c, d, n: n.mean(0),
     "is never renewed": lambda p, c, d, n: c,
     "takes the last client's change only": lambda p, c, d, n: c + d[-1] / p.n,
-    "adds changes times |S|/N, not divided by N": lambda p, c, d, n: c + d.sum(0) * len(n) / p.n,
+    "adds changes multiplied by |S|/N instead of divided by N": lambda p, c, d, n: (
+        c + d.sum(0) * len(n) / p.n
+    ),
     "is multiplied by |S|/N once more": lambda p, c, d, n: c + d.sum(0) * len(n) / p.n**2,
     "takes changes weighted by data size": lambda p, c, d, n: (
         c + p.sizes[p.who] @ d / over(p.sizes.sum())
@@ -154,14 +156,14 @@ _RENEWAL: Mapping[str, Callable[..., Any]] = {
     "divides by server_lr, too": lambda p, own, c, way: own - c + way / p.given["server_lr"],
 }
 _C_I: Mapping[str, Callable[..., Any]] = {
-    "is set to 0 in a round in which it is absent: it begins with 0 when it returns": (
+    "is set to 0 when the client is absent, so it starts at 0 when the client returns": (
         lambda p, old, new, c: np.where(p.here[:, None], new, 0.0)
     ),
     "is set to the server's while it is absent": lambda p, old, new, c: np.where(
         p.here[:, None], new, c
     ),
     "is never renewed": lambda p, old, new, c: 0 * new,
-    "is kept with server_lr in it": lambda p, old, new, c: np.where(
+    "is stored multiplied by server_lr": lambda p, old, new, c: np.where(
         p.here[:, None], p.given["server_lr"] * new, new
     ),
     "is everybody's": lambda p, old, new, c: np.tile(new[p.who[-1]], (p.n, 1)) if p.who else new,
@@ -313,13 +315,13 @@ _INTERVALS: Mapping[str, Mapping[str, Any]] = {
     "omega starts at 0 instead of 1": {"first": 0.0},
     "omega is the last interval, not their mean": {"mean": lambda ended: ended[-1]},
     "omega is the median of the intervals, not their mean": {"mean": np.median},
-    "the first 1 of omega counts as an interval of its own": {"begun": (1.0,)},
+    "omega's initial 1 counts as an interval": {"begun": (1.0,)},
     "an interval that reaches the cut-off is not counted": {"uncounted": True},
     "an interval that reaches the cut-off is counted, and continues": {"unbroken": True},
     "an empty round does not lengthen intervals": {"empty": True},
 }
 _OMEGA: Mapping[str, Callable[[Play, FloatArray], FloatArray]] = {
-    "omega counts the interval that ends in this round already": lambda p, omega: (
+    "omega already counts the interval that ends in this round": lambda p, omega: (
         (p.state["ended"][0] + p.state["lasted"][0] + 1) / (p.state["intervals"][0] + 1)
     ),
     "omega is that of the round before: one round late": lambda p, omega: p.before(
@@ -481,7 +483,7 @@ def f3ast(one: Specification) -> list[Slip]:
     """Return what goes wrong in the rates and in the choice."""
     merits = {says: _by_merit(merit) for says, merit in _MERIT.items()}
     starts = {says: _begun_at(rate) for says, rate in _RATES.items()}
-    again = "clients are drawn with replacement: the most urgent one is taken size times"
+    again = "clients are drawn with replacement, so the most urgent one is taken `size` times"
     return [
         *slips("method._chosen", merits, "clients are chosen {}"),
         *slips("method._chosen", _CHOSEN),
@@ -779,7 +781,7 @@ def fedawe(one: Specification) -> list[Slip]:
         *(_echo(f"the echo {says}", of) for says, of in _SINCE.items()),
         replace(
             _echo(
-                "the local step size is multiplied by the rounds since the last, not the update",
+                "the rounds since the last multiply the local step size, not the update",
                 lambda p, since: 1.0 + 0 * since,
             ),
             local=lambda p, k, x, go: go(x, lr=go.lr * p.kept["counted"][k]) - x,

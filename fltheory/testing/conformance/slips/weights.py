@@ -98,7 +98,7 @@ def _of_data(play: Play) -> FloatArray:
     return play.here * play.sizes / over(float(play.sizes.sum()))
 
 
-_SHARES_OF_ALL = "weights are shares among all clients: absent ones hold the model back"
+_SHARES_OF_ALL = "weights are shares among all clients, so absent ones hold the model back"
 _DIVISORS: Mapping[str, Mapping[str, Weigh]] = {
     "present": {
         "divides by all N clients, not by those present": lambda p, raw, total: raw / p.n,
@@ -130,7 +130,7 @@ _DIVISORS: Mapping[str, Mapping[str, Weigh]] = {
 
 _ANY: Mapping[str, Weigh] = {
     "weights are applied twice": lambda p, raw, total: (raw / over(total)) ** 2,
-    "averages in pairs, one client after another: the last counts most": _pairwise,
+    "averages pairwise, one client after another, so the last one counts most": _pairwise,
 }
 _OTHERS = "changes and weights are in different orders: a client gets another's weight"
 _BY_SIZE: Mapping[str, Weigh] = {
@@ -194,7 +194,7 @@ def inverse(one: Specification, fact: str) -> list[Slip]:
 
 _KNOWN: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "a client gets the availability of the client before: off by one": lambda p: np.roll(p, 1),
-    "availabilities are made to sum to one, as if they were chances of being drawn": shares,
+    "availabilities are made to sum to one, as if they were probabilities of being drawn": shares,
     "changes are divided by 1 - p, the probability of absence": lambda p: np.maximum(1 - p, 1e-3),
     "the mean availability stands for each client's own": lambda p: np.full(p.size, p.mean()),
 }

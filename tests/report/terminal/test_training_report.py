@@ -58,9 +58,9 @@ def test_mean_and_deviation_over_seeds_beside_the_papers() -> None:
 def test_summary() -> None:
     """Gaps: 10 - 50, 15 - 60.5 and 5 - 20; the dash of the paper has none."""
     text = training_summary(measured())
-    assert text.startswith("Test accuracy (%) after the last round; mean ± standard deviation")
-    assert "over seeds 0, 1, the paper's in brackets." in text
-    assert text.endswith("Ours less the paper's: -33.50 on average, from -45.50 to -15.00.")
+    assert text.startswith("Every cell has the test accuracy (%) after the last round, as mean ± ")
+    assert "standard deviation over seeds 0, 1, with the paper's value in brackets." in text
+    assert text.endswith("minus the paper's are -33.50 on average, and between -45.50 and -15.00.")
     alone = measured(rows=[{"label": "FedAvg"}])
     assert "paper" not in training_summary(alone)
     assert lines(alone)[0][1] == "10.00 ± 7.07"
@@ -73,7 +73,7 @@ def test_page() -> None:
     assert "- Something is open." in page
     assert "## Paper, Table 0: FedAvg and SAFARI" in page
     assert "| FedAvg | 10.00 ± 7.07 (50) | 15.00 ± 7.07 (60.5 ± 1.0) |" in page
-    assert "The same runs, highest test accuracy (%) of a run:" in page
+    assert "For the same runs, the highest test accuracy (%) of a run:" in page
     assert "| FedAvg | 40.00 ± 7.07 (50) | 45.00 ± 7.07 (60.5 ± 1.0) |" in page
 
 
@@ -82,5 +82,5 @@ def test_columns_with_figures_of_their_own() -> None:
     results = measured(columns=columns, rows=[{"label": "FedAvg", "paper": [41, 0]}])
     assert lines(results)[0] == ["FedAvg", "40.00 ± 7.07 (41)", "0.00 ± 0.00 (0)"]
     page = training_page([results], "fltheory train x.toml")
-    assert "The same runs" not in page
-    assert "Highest test accuracy (%) of a run; standard deviation of the test accuracy" in page
+    assert "the same runs" not in page
+    assert "The cells have the highest test accuracy (%) of a run; the standard dev" in page

@@ -1,0 +1,104 @@
+"""What a round loses to rounding by itself, beyond what is stated for any round.
+
+Bounds on what is lost in reading a map suppose that numbers met on the way are about as large as
+those of the map, and of the state. In a round of somebody's own they need not be: with beta just
+below one, ``1 - beta`` has few right digits, and ``g x - (g - 1) x`` is off by units of g. So a
+round is run again with its hyper-parameters, and what every operation makes, a little off. What
+that does to its maps, in proportion, is what rounding does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from fltheory.algorithms.contract import Algorithm, State
+from fltheory.engines.affine.numbers import Shaken, with_parameters
+from fltheory.engines.affine.probe import CLIENTS_AS_ONE, UNIT_ROUNDOFF, reading_errors
+from fltheory.engines.affine.state_layout import balanced_units
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, ReadRound, read_round
+from fltheory.participation.base import Masks
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+
+class Losses(NamedTuple):
+    """How many times as much as is stated a round loses, at least one each."""
+
+    slope: float
+    offset: float
+    noise: float
+
+
+NO_MORE = Losses(1.0, 1.0, 1.0)
+
+# Several, as the ways in which two numbers are off may cancel.
+_SEEDS = (0x3C6EF372FE94F, 0x9B05688C2B3E6, 0x1F83D9ABFB41B, 0x5BE0CD19137E2)
+# Numbers are off by half of the largest shake on average, and maps by a root of how many there are.
+_ROOM = 16.0
+
+
+def losses(
+    algorithm: Algorithm,
+    branch: str,
+    problem: QuadraticProblem,
+    who: Masks,
+    known: State,
+    random: Mapping[str, tuple[int, ...]],
+) -> Losses:
+    """Return what a round loses, beside what `reading_errors` states.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    branch : str
+    problem : QuadraticProblem
+    who : array of bool, (rows, N)
+    known, random
+        As those of `read_round`.
+    """
+    width = sum(prod(shape) for shape in random.values())
+    origin = np.concatenate([problem.x_star, np.zeros(width - problem.dim)])
+
+    def read(arithmetic: Shaken) -> tuple[ReadRound, ClientNumbers]:
+        own, numbers = with_parameters(algorithm, arithmetic), ClientNumbers(problem, arithmetic)
+        return read_round(own, branch, numbers, who, known, random, origin), numbers
+
+    as_it_is, *shaken = Shaken(share=0.0), *(Shaken(seed=seed) for seed in _SEEDS)
+    with np.errstate(all="ignore"):
+        try:
+            plain, numbers = read(as_it_is)
+            read_again = [(one, read(one)[0]) for one in shaken]
+        except Exception:
+            # Somebody's own code, with participants or numbers that it may not be written for.
+            return NO_MORE
+        # What decides a tie the other way is another round.
+        others = [made for one, made in read_again if one.decisions == as_it_is.decisions]
+        if not others:
+            return NO_MORE
+        units = balanced_units(plain.slopes[0], random)
+        turned = units / units[:, None]
+        moved = [
+            (
+                np.linalg.norm((one.slopes - plain.slopes) * turned, axis=(1, 2)),
+                np.linalg.norm((one.offsets - plain.offsets) / units, axis=1),
+                _trace_norms((one.noises - plain.noises) / (units * units[:, None])),
+            )
+            for one in others
+        ]
+        several = max(1.0, problem.n_clients / CLIENTS_AS_ONE)
+        slopes, offsets = plain.slopes * turned, plain.offsets / units
+        stated = reading_errors(slopes, offsets, origin / units, numbers, several).T
+        stated[2] *= (plain.noises.diagonal(axis1=1, axis2=2) / units**2).sum(axis=1)
+        lost = _ROOM * UNIT_ROUNDOFF / Shaken.largest * np.sqrt(np.mean(np.square(moved), axis=0))
+        told = np.divide(lost, stated, out=np.ones_like(lost), where=stated > 0)
+        return Losses(*np.fmax(told, 1.0).max(axis=1).tolist())
+
+
+def _trace_norms(matrices: FloatArray) -> FloatArray:
+    """Return the sums of the sizes of symmetric matrices' eigenvalues."""
+    finite = np.where(np.isfinite(matrices), matrices, 0.0)
+    return np.asarray(np.abs(np.linalg.eigvalsh(finite)).sum(axis=-1))
