@@ -478,7 +478,10 @@ class _RealRounds:
         """Return what shows that a round is not the same twice, wherever entries stand."""
         for again, how in (
             (state, "when it is run again"),
-            (dict(reversed(state.items())), "with the state's entries in another order"),
+            (
+                {name: state[name] for name in reversed(list(state))},
+                "with the state's entries in another order",
+            ),
         ):
             after = self._round(now, again, who)
             for name, array in first.items():
