@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,15 @@ def as_fraction(value: Any) -> Fraction:
         return Fraction(int(value.p), int(value.q))
     try:
         if isinstance(value, float | np.floating):
-            return Fraction(repr(float(value)))
+            return _shortest_decimal(float(value))
         return Fraction(operator.index(value))
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"value must be a finite number, got {value!r}") from error
+
+
+@lru_cache(maxsize=4096)
+def _shortest_decimal(value: float) -> Fraction:
+    return Fraction(repr(value))  # which reads a text: slow, and settings' numbers recur
 
 
 def complement(value: Any) -> Any:

@@ -5,7 +5,7 @@
 Without a file: those kept in ``rocq/proofs``, and refutations kept in ``verification``. A
 certificate is exported first, and what its theorem says is read back and compared. The library is
 compiled, then each theorem; the axioms that Rocq prints must be those of its real numbers and
-nothing else. Then ``coqchk`` checks the library again.
+nothing else. Then ``coqchk`` checks the library again, but not Rocq's own.
 Status 1 if anything is not as it must be; without Rocq nothing is checked, and that is said.
 """
 
@@ -246,7 +246,8 @@ def check_context(printed: str) -> None:
 
 def _check_again(folder: Path) -> None:
     begun = time.monotonic()
-    files = [f"fltheory.{name}" for name in LIBRARY]
+    # Rocq's standard library comes compiled, and takes ten times as long as this one.
+    files = [word for name in LIBRARY for word in ("-norec", f"fltheory.{name}")]
     check_context(_run("coqchk", "-silent", "-o", "-Q", ".", "fltheory", *files, folder=folder))
     print(f"library checked again by coqchk in {time.monotonic() - begun:.0f} s")
 

@@ -67,6 +67,10 @@ class DirectionClaim(RateClaim):
         """Return nothing: a limit of the truth does not tell its direction."""
         return
 
+    def _first_judged(self, grid: Sequence[int]) -> int:
+        """Every step counts."""
+        return 0
+
     def _trial_in_vain(self, excess_of_bound: float) -> None:
         """Whatever the bound does, the truth may go the other way."""
         return

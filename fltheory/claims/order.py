@@ -36,7 +36,7 @@ from fltheory.claims.statement import Inequality, Statement, lost_in, of_runs
 from fltheory.engines import Setting, stationary
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.enclosed_check import AFFORDABLE, enclosed_on, enclosed_run
-from fltheory.evidence.evaluation import constants_of, evaluate, theorem_values
+from fltheory.evidence.evaluation import constants_of, evaluate, theorem_values, values_in
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import (
     SLOPE_IS_MET,
@@ -295,6 +295,11 @@ class RateClaim(Statement):
             return Trial.unmet(checks)
         known = self.known_along(axis, settings, slope(grid, orders))
         of_run = {item.symbol for item in theorem.round_symbols}
+        if not any(of_run & item.condition.free_symbols for item in theorem.hypotheses):
+            # Of runs before these not even hypotheses are left to be looked at.
+            first = self._first_judged(grid)
+            grid, settings = grid[first:], settings[first:]
+            orders, values = orders[first:], values[first:]
         if known is None and not of_run & theorem.bound.free_symbols:
             # No run needs to be followed where the bound shows that it would be in vain.
             bounds = [float(evaluate(theorem.bound, one)) for one in values]
@@ -307,6 +312,10 @@ class RateClaim(Statement):
             if not all(check.holds for check in comparisons[-1].hypotheses):
                 return Trial.unmet(comparisons[-1].hypotheses)
         return self._trial_of(axis_reading(axis, grid, comparisons, orders, known))
+
+    def _first_judged(self, grid: Sequence[int]) -> int:
+        """Return from which value on the truth is judged: slopes are those of the last decade."""
+        return next(place for place, value in enumerate(grid) if 10 * value >= grid[-1])
 
     def _trial_in_vain(self, excess_of_bound: float) -> Trial | None:
         """Return the trial where the bound decays slower than claimed; None where it does not."""
@@ -417,7 +426,7 @@ def _read_axis(
     grid, settings = claim.values(axis, setting), claim.settings_along(axis, setting)
     theorem = claim.theorem_on(axis)
     # Before any run: what claims nothing is told whatever its hypotheses are.
-    orders = claim.orders_along(axis, [theorem.constants(one) for one in settings])
+    orders = claim.orders_along(axis, [values_in(theorem, [axis.order], one) for one in settings])
     known = claim.known_along(axis, settings, slope(grid, orders))
     try:
         if known is not None and known.in_floats:

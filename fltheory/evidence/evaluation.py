@@ -135,6 +135,23 @@ def theorem_values(
     return values
 
 
+def values_in(
+    statement: WithConstants, formulas: Sequence[sp.Basic], setting: Any
+) -> dict[sp.Symbol, float]:
+    """Return the values of the symbols in some formulas: others may take long to work out."""
+    asked = {symbol for formula in formulas for symbol in formula.free_symbols}
+    for symbol, expression in reversed(list(statement.definitions.items())):
+        asked |= expression.free_symbols if symbol in asked else set()
+    every = statement.constants
+    numbers = tuple((symbol, number) for symbol, number in every.numbers if symbol in asked)
+    values = NumbersOfSymbols(numbers, every.domain)(setting)
+    check_constants(statement, values)
+    for symbol, expression in statement.definitions.items():
+        if symbol in asked:
+            values[symbol] = float(evaluate(expression, values))
+    return values
+
+
 def check_hypothesis(
     hypothesis: Hypothesis,
     values: Mapping[sp.Symbol, float],
@@ -149,7 +166,7 @@ def check_hypothesis(
     out the same at all their corners and in the middle, which a pole between them may set apart.
     """
     if not hypothesis.is_known:
-        return _left_open(hypothesis)
+        return HypothesisCheck.of(hypothesis, None, math.nan)
     used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
     intervals = [_interval(symbol, truth) for symbol in used]
     middle = [reduced_value(symbol, truth) for symbol in used]
@@ -167,20 +184,9 @@ def check_point_hypothesis(
 ) -> HypothesisCheck:
     """Evaluate a hypothesis whose symbols do not depend on a trajectory."""
     if not hypothesis.is_known:
-        return _left_open(hypothesis)
+        return HypothesisCheck.of(hypothesis, None, math.nan)
     sides = _sides(hypothesis, values)
     return _decided(hypothesis, (), _margin(hypothesis, *sides)[None], sides)
-
-
-def _left_open(hypothesis: Hypothesis) -> HypothesisCheck:
-    return HypothesisCheck(
-        name=hypothesis.name,
-        condition=hypothesis.text,
-        source=hypothesis.source,
-        holds=None,
-        margin=float("nan"),
-        relation=hypothesis.relation,
-    )
 
 
 def reduced_value(symbol: RoundSymbol, truth: Truth) -> FloatArray:
@@ -243,14 +249,5 @@ def _decided(
     worst = int(np.argmax(undefined)) if undefined.any() else int(np.argmin(centre))
     left, right = (float(np.broadcast_to(side, centre.shape)[worst]) for side in sides)
     every = [symbol for symbol in used if symbol.reduction == "every"]
-    return HypothesisCheck(
-        name=hypothesis.name,
-        condition=hypothesis.text,
-        source=hypothesis.source,
-        holds=holds,
-        margin=float(centre[worst]),
-        at_round=every[0].rounds.first + worst if every else None,
-        left=left,
-        right=right,
-        relation=hypothesis.relation,
-    )
+    at_round = every[0].rounds.first + worst if every else None
+    return HypothesisCheck.of(hypothesis, holds, float(centre[worst]), at_round, (left, right))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 2 * 1024**3
-"""The largest file that is read, once it is unpacked."""
+"""The most bytes that a log may have after unpacking."""
 
 MOST_LINES = 30_000_000
 """The most lines that are read: pandas takes 20 seconds, and 3 GB of memory, for so many."""

@@ -6,11 +6,13 @@ import math
 from dataclasses import replace
 
 import pytest
+import sympy as sp
 
 from fltheory import theorems
 from fltheory.claims.comparison import Trial, ratio_of
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import HypothesisCheck, Outcome
+from fltheory.theorems import Hypothesis, RoundRange, RoundSymbol, Theorem
 from tests.theorems import own
 
 
@@ -45,6 +47,25 @@ def test_an_order_is_refuted_by_a_trial_where_its_verdict_refutes_it(step: float
         assert trial.refutes == (verdict.outcome is Outcome.REFUTED)
         assert trial.refutes <= trial.applies
         assert (verdict.outcome is Outcome.INAPPLICABLE) <= (not trial.applies)
+
+
+def test_runs_before_the_last_decade_are_followed_only_for_their_hypotheses(monkeypatch) -> None:
+    """After three rounds the squared distance is 1/64: too far, and it is no slope that tells."""
+    followed: list[int] = []
+    compared = Theorem.compared
+
+    def noted(theorem, setting, *of):
+        followed.append(setting.rounds)
+        return compared(theorem, setting, *of)
+
+    monkeypatch.setattr(Theorem, "compared", noted)
+    claim, setting = own.TRUE_ORDER, own.FAMILY.setting(step=0.5, distance=1.0)
+    assert claim.trial(setting, Sampling()).applies
+    assert followed == [300, 3000]
+    end = RoundSymbol(sp.Symbol("E"), "squared_distance", "last", RoundRange(0, 0), "||x_R||^2")
+    near = Hypothesis("near", end.symbol < 0.001, "here")
+    theorem = replace(claim.theorem, round_symbols=(end,), hypotheses=(near,))
+    assert not replace(claim, theorem=theorem).trial(setting, Sampling()).applies
 
 
 def test_an_order_that_its_bound_does_not_have_is_not_tried() -> None:

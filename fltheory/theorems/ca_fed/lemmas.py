@@ -26,6 +26,7 @@ from fltheory.engines.enclosure.exact_setting import (
     exact_numbers,
     largest_weighted_square,
     product,
+    widened,
 )
 from fltheory.engines.observables import Observable, PresentExcessLoss
 from fltheory.engines.setting import without_idle_projection
@@ -136,9 +137,7 @@ def _moments(of: ProjectedAveraging, masks: Any, start: Any, onward: Any) -> Ite
             moved[:d, :d] = moved[:d, :d] + one[d, d] * _of_those(noises, there)
             after.append(moved)
         reached = product(onward.T, np.array(after).reshape(len(masks), -1))
-        moment = reached.reshape(moment.shape)
-        if is_exact(moment) and t > _FRACTIONS_KEPT:
-            moment = np.vectorize(lambda value: value.widened(), otypes=[object])(moment)
+        moment = widened(reached.reshape(moment.shape), t, _FRACTIONS_KEPT)
 
 
 def _of_those(each: Any, there: Any) -> Any:

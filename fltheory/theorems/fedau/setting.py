@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
-@lru_cache
+@cached_by_content(128)
 def _weight_errors(participation: Process, cutoff: float, rounds: int) -> WeightError:
     """Keep the last ones, as several statements, and readings of them, ask for the same."""
     return weight_error_under(participation, cutoff, rounds)

@@ -1,10 +1,12 @@
 """SA-FL: Theorems 2 and 3, Remark 2, Lemmas 1 and 2 and the paper's example, on thresholds.
 
-Conventions ----------- "With probability at least 1 - delta, for any delta" is read off the
-expectation: a bound that depends on delta through a power of log(1/delta) bounds it in the same
-order. Among several empirical minimisers the one with the largest excess error on P counts.
-Constants that O(.) hides may not grow with n; logarithms may, and an excess of the slope over the
-claimed one of 0.05 is let pass.
+Conventions
+-----------
+"With probability at least 1 - delta, for any delta" is read off the expectation: a bound that
+depends on delta through a power of log(1/delta) bounds it in the same order. Among several
+empirical minimisers the one with the largest excess error on P counts. Constants that O(.) hides
+may not grow with n; logarithms may, and an excess of the slope over the claimed one of 0.05 is let
+pass.
 
 Assumption 2 with beta = 0 holds for all P and Q, with alpha = 1 and 0^0 = 1; Theorem 2 then says
 that an error is at most a constant. So beta > 0 is asked for.

@@ -23,7 +23,7 @@ import sympy as sp
 from fltheory.claims.comparison import Trial
 from fltheory.claims.statement import Basis, Statement
 from fltheory.engines import Setting
-from fltheory.evidence.evaluation import evaluate, theorem_values
+from fltheory.evidence.evaluation import evaluate, values_in
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Verdict
 from fltheory.grammar.assertion import Relation
@@ -358,7 +358,7 @@ def _equations(basis: Basis) -> Iterator[sp.Rel]:
 
 def _log_quotient(basis: Basis, equation: sp.Rel, setting: AnySetting) -> float:
     """Return log(left/right); NaN where one of them is not positive."""
-    values = theorem_values(basis, basis.constants(setting))
+    values = values_in(basis, [equation], setting)
     left, right = float(evaluate(equation.lhs, values)), float(evaluate(equation.rhs, values))
     return math.log(left / right) if left > 0 and right > 0 else math.nan
 

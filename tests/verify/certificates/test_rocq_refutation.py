@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from fltheory.verify import read_certificate
 from fltheory.verify.certificates.certificate_checker import CertificateError, check_certificate
 from fltheory.verify.certificates.rocq_refutation import rocq_refutation
 from fltheory.worst_case.proof.rocq_words import NotExportedError
@@ -90,7 +89,7 @@ def test_what_the_library_does_not_know_is_named() -> None:
     reasons = {}
     for file in OTHERS:
         with pytest.raises(ValueError, match="that Rocq's library knows") as refusal:
-            rocq_refutation(read_certificate(file).document)
+            rocq_refutation(_document(file))
         reasons[file.stem] = str(refusal.value).partition("got one with ")[2]
         assert "\n" not in reasons[file.stem]
     assert reasons["ca-fed-2-any-start"] == "the algorithm AveragedIterate"

@@ -265,11 +265,14 @@ class _Phase(_Proof):
 
 def add(to: Matrix, factor: Fraction, left: Row, right: Row) -> None:
     """Add the symmetric part of a product."""
+    if not factor:
+        return
+    others = [(j, b) for j, b in enumerate(right) if b]
     for i, a in enumerate(left):
-        for j, b in enumerate(right):
-            if a and b:
-                to[i][j] += factor * a * b / 2
-                to[j][i] += factor * a * b / 2
+        half = factor * a / 2
+        for j, b in others if a else ():
+            to[i][j] += half * b
+            to[j][i] += half * b
 
 
 def semidefinite(matrix: Matrix) -> bool:
@@ -282,8 +285,10 @@ def semidefinite(matrix: Matrix) -> bool:
         if pivot == 0:
             rows = [row[1:] for row in rows[1:]]
             continue
+        first, *others = rows
+        factors = [row[0] / pivot for row in others]
         rows = [
-            [rows[i][j] - rows[i][0] * rows[0][j] / pivot for j in range(1, len(rows))]
-            for i in range(1, len(rows))
+            [a - factor * b for a, b in zip(row[1:], first[1:], strict=True)] if factor else row[1:]
+            for row, factor in zip(others, factors, strict=True)
         ]
     return True

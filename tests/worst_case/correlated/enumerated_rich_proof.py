@@ -31,8 +31,11 @@ def is_proved(text: str) -> bool:
         return False
     proof = _Proof(document, looks=2)
     places = range(len(proof.sets))
-    slacks = [proof.round_slack(S) for S in places] + [proof.end_slack(S) for S in places]
-    return all(map(semidefinite, [*slacks, proof.start_slack()]))
+    return (
+        semidefinite(proof.start_slack())
+        and all(semidefinite(proof.end_slack(S)) for S in places)
+        and all(semidefinite(proof.round_slack(S)) for S in places)
+    )
 
 
 def _minus(left: Row, right: Row, factor: Fraction = Fraction(1)) -> Row:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ ROUNDS: dict[str, tuple[AveragingRound, dict[str, Any]]] = {
 }
 
 
+@cache
 def _made(name: str) -> RichCertificate:
     played, asked = ROUNDS[name]
     bound = richer_bound(best_correlated_bound(played, STEEP, **asked))
