@@ -248,6 +248,13 @@ def test_a_changed_step_changes_the_truth() -> None:
     assert (second.truth, second.outcome) == (pytest.approx(0.81), Outcome.REFUTED)
 
 
+@pytest.mark.parametrize("name", ["StartsHalfway", "StartsElsewhere"])
+def test_errors_are_from_the_optimum_wherever_a_run_starts(name: str) -> None:
+    """Fails if moments are centred at what ``init`` makes of x*."""
+    kind = KINDS[name]
+    assert [fault(kind, where, "exact") for where in kind.on] == [""] * len(kind.on)
+
+
 FUNCTIONS_OF_CONSTANTS: dict[str, Callable[[float], Any]] = {
     "hypot": lambda step: np.hypot(step, 1.0),
     "arctan2": lambda step: np.arctan2(step, 1.0),
