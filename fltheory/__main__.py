@@ -1,4 +1,4 @@
-"""What the command ``fltheory`` and ``python -m fltheory`` run."""
+"""The entry point of the command ``fltheory`` and of ``python -m fltheory``."""
 
 from __future__ import annotations
 

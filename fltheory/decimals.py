@@ -1,4 +1,4 @@
-"""What a number that somebody wrote down stands for, and numbers in sentences."""
+"""The exact value of a number as written, and numbers in sentences."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def weight_errors(
     ----------
     p : float, array, (n,), or AvailabilityLog
         Participation probabilities, in (0, 1], of rounds that are independent; or a log, whose
-        own first T rounds are followed, for all who are there in some round of it.
+        own first T rounds are followed, for all clients present in some round of it.
     rounds : int
         T.
     cutoffs : array, (k,)

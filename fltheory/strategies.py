@@ -88,7 +88,7 @@ def bernoullis(n_clients: int, *, least: float = 0.01) -> st.SearchStrategy[Bern
 
 @st.composite
 def cycles(draw: st.DrawFn, n_clients: int, *, longest_period: int = 8) -> Cyclic:
-    """Draw clients that are there for some rounds of a period and away for the rest."""
+    """Draw clients that are present for some rounds of a period and away for the rest."""
     periods = draw(st.lists(st.integers(1, longest_period), min_size=n_clients, max_size=n_clients))
     return Cyclic(
         periods,

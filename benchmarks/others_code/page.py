@@ -30,7 +30,7 @@ DIFFERS = {
         "variant: clients count equally",
         "fedlab-fednova",
     ),
-    ("flgo", "mifa, c = 0"): ("variant: the mean of those heard", "flgo-mifa-with-c-0"),
+    ("flgo", "mifa, c = 0"): ("variant: the mean of clients heard from", "flgo-mifa-with-c-0"),
     ("pfl", "SCAFFOLD"): ("differs", "pfl-scaffold"),
     ("pfl", "SCAFFOLD, gradient as control variate"): ("differs", "pfl-scaffold"),
     ("nvflare", "Scaffold"): ("differs where not all take part", "nvflare-scaffold"),

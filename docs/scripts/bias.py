@@ -62,7 +62,7 @@ LR, STEPS, AT_MOST = 0.05, 4, 2
 
 
 class BiasEvidence(Enum):
-    """What a bias rests on."""
+    """The basis of a bias."""
 
     EXACT = "exact"
     PATHS = "paths"
@@ -261,7 +261,7 @@ def _tasks() -> Iterator[
 ]:
     p = np.array(AVAILABILITY)
     of_size: dict[str, dict[str, Participation]] = {
-        "FedAvg, at most 2 of those there": {
+        "FedAvg, at most 2 of those present": {
             "everybody": AtMost(np.ones(p.size), AT_MOST),
             "Bernoulli": AtMost(p, AT_MOST),
         },
@@ -403,7 +403,11 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
     )
     fedavg, capped, waited = (
         rows[name]["Bernoulli", "equal"]
-        for name in ("FedAvg", "FedAvg, at most 2 of those there", "FedAvg, 2 that are waited for")
+        for name in (
+            "FedAvg",
+            "FedAvg, at most 2 of those present",
+            "FedAvg, 2 that are waited for",
+        )
     )
     yield (
         f"- Under Bernoulli participation FedAvg's bias is {fedavg.size:.4f} with all clients "

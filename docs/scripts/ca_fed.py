@@ -179,7 +179,7 @@ class LogisticClients(Clients):
 
 @dataclass(frozen=True)
 class SyntheticPlan:
-    """What is run for a seed: sizes, and the learning rates to choose from.
+    """The runs for a seed: sizes, and the learning rates to choose from.
 
     A seed draws a data set and who is how available; the paper's three runs then differ in
     who is present and in the batches. The grids are the paper's.
@@ -291,7 +291,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class MeasuredMethod:
-    """What one method reached on one seed, with learning rates chosen in each way.
+    """The results of one method on one seed, with learning rates chosen in each way.
 
     Attributes
     ----------
@@ -313,7 +313,7 @@ class MeasuredMethod:
 
     @property
     def key(self) -> Key:
-        """What tells it from others of the same plan."""
+        """The key that tells it from others of the same plan."""
         return self.seed, self.method
 
 
@@ -444,7 +444,7 @@ def logged_points(rounds: int) -> list[int]:
 
 
 def figures(curves: FloatArray) -> Figures:
-    """Return what Table I says of accuracies (rounds + 1, runs), averaged over runs.
+    """Return Table I's figures for accuracies (rounds + 1, runs), averaged over runs.
 
     The first are those before training, which are logged, and count in no other figure.
     """

@@ -116,7 +116,7 @@ def verdicts_of(identifiers: Sequence[str]) -> list[PageWork]:
 
 
 class Results:
-    """What was worked out, by kind and statement."""
+    """The results, by kind and statement."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = {(row.kind, row.statement): row for row in rows if row.kind != VERDICT}

@@ -81,7 +81,7 @@ class PowerPlan:
     seed : int
         Of the search that is measured; the second one takes the next seed.
     every : int
-        Takes one mutant of so many.
+        Takes one in ``every`` mutants.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class PowerPlan:
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of a mutant.
+    """The fate of a mutant.
 
     Attributes
     ----------

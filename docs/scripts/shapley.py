@@ -162,7 +162,7 @@ SCENARIOS: Mapping[str, StalePlan] = {
 
 @dataclass(frozen=True, eq=False)
 class Contribution(ReadOnlyArrays):
-    """What the updates of round T contribute where the last client has stopped.
+    """The contributions of the updates of round T if the last client has stopped.
 
     Attributes
     ----------

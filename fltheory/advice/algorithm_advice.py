@@ -1,4 +1,4 @@
-"""What to expect of one algorithm, with clients that come and go as in a log, and what it needs."""
+"""The errors of one algorithm if clients come and go as in a log, and the algorithm's needs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _COUNTED = 3
 
 @dataclass(frozen=True)
 class Needs:
-    """What somebody has to provide.
+    """The needs of an algorithm that somebody has to provide for.
 
     Attributes
     ----------
     vectors, numbers : int
         Kept of each client: vectors as long as the model, and single numbers.
     facts : tuple of str
-        What must be known of clients beforehand, e.g. ``availability``.
+        What must be known about clients beforehand, e.g. ``availability``.
     server_data : bool
         Whether the server needs data like all clients'.
     """

@@ -32,7 +32,7 @@ _ARRAYS = ("weights", "errors")
 
 
 class Kept:
-    """What has been found for one log and its assumptions, in a file or only in memory.
+    """The results for one log and its assumptions, in a file or only in memory.
 
     Parameters
     ----------

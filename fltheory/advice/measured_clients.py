@@ -31,7 +31,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MeasuredClients:
-    """What gradients say of clients, in their own units and in those of the advice.
+    """What gradients say about clients, in their own units and in those of the advice.
 
     Attributes
     ----------

@@ -44,8 +44,8 @@ def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
     """Return the two best that can be trained under the log, and plain FedAvg.
 
     What was advised comes first, then others by their error. Those with a server's data are not
-    among them, nor, if clients are never there, those that training tells availabilities, by which
-    they divide.
+    among them, nor, if some clients are never seen, those that training tells availabilities, by
+    which they divide.
     """
     by_error = sorted(advice.algorithms, key=lambda found: found.error)
     wanted = dict.fromkeys((advice.best, advice.fallback, *by_error))

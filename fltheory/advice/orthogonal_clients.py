@@ -90,7 +90,7 @@ class OrthogonalClients:
         return np.asarray(x[:, -NOISES:] ** 2)
 
     def moves(self, steps: int, lr: float) -> FloatArray:
-        """Return each client's share of the way to its optimum in so many steps."""
+        """Return the share of the way to its optimum that each client goes in ``steps`` steps."""
         return np.asarray(1 - (1 - lr * self._curvatures) ** steps)
 
     def local_sgd(

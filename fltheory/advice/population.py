@@ -108,9 +108,10 @@ class ClientPopulation(ReadOnlyArrays):
 
     Notes
     -----
-    Rounds are followed with so many groups of clients at most: those ever there in the order of
-    availability, cut into groups of nearly equal numbers, each represented by its middle client
-    and counted as much as all of it. Limits in closed form are those of all clients.
+    Rounds are followed with at most ``most_groups`` groups of clients: clients seen at least once
+    are sorted by availability and cut into groups of nearly equal size; each group is represented
+    by its middle client, which counts for all of it. Limits in closed form are those of all
+    clients.
     """
 
     log: AvailabilityLog
@@ -124,7 +125,7 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def ever(self) -> ClientIndices:
-        """Clients that are ever there."""
+        """Clients seen at least once."""
         return np.flatnonzero(self.log.rounds_present)
 
     @cached_property
@@ -150,24 +151,24 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def chains(self) -> MarkovOnOff:
-        """The process fitted to the log: a chain for each of those ever there."""
+        """The process fitted to the log: a chain for each client seen at least once."""
         fitted = fit_on_off(self.log)
         return MarkovOnOff(fitted.availability[self.ever], fitted.correlation[self.ever])
 
     def among_all(self, of_those_ever_there: FloatArray) -> FloatArray:
-        """Return weights (N,) in proportion to pulls of those ever there."""
+        """Return weights (N,) in proportion to the pulls of clients seen at least once."""
         weights = np.zeros(self.log.n_clients)
         weights[self.ever] = of_those_ever_there / of_those_ever_there.sum()
         return weights
 
     @cached_property
     def emphasis(self) -> FloatArray:
-        """What the loss of each of those ever there is multiplied by, with mean one."""
+        """The factor on the loss of each client seen at least once; the mean is one."""
         importance = self.importance[self.ever]
         return importance / importance.mean() if self.weighted else np.ones(importance.size)
 
     def moves(self, steps: int, lr: float) -> FloatArray:
-        """Return the share of its way that each of those ever there goes."""
+        """Return the share of its way that each client seen at least once goes."""
         return np.asarray(1 - (1 - lr * self.emphasis * self.curvatures[self.ever]) ** steps)
 
     def group_moves(self, steps: int, lr: float) -> FloatArray:
@@ -184,7 +185,7 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def groups(self) -> list[ClientIndices]:
-        """Members of each group that is ever there, places among those ever there."""
+        """Members of each group, as places among the clients seen at least once."""
         order = np.argsort(self.chains.availability, kind="stable")
         # Algorithms that know no sizes count groups alike: they must be, so of 201 clients there
         # are 101 groups of two or one, not 199 of one and a pair.
@@ -237,18 +238,18 @@ class ClientPopulation(ReadOnlyArrays):
 
     @property
     def thinning(self) -> float:
-        """Groups over clients ever there: what gradients' noise is multiplied by."""
+        """Groups per client seen at least once: the factor on gradient noise."""
         return self.shown.size / self.ever.size
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """What algorithms may be told of all those ever there."""
+        """The facts that algorithms may be told about all clients seen at least once."""
         importance = self.importance[self.ever]
         return _facts(importance, self.chains)
 
     @cached_property
     def group_facts(self) -> Mapping[str, Any]:
-        """What they may be told of the groups."""
+        """The facts that they may be told about the groups."""
         importance = np.array([self.importance[self.ever[part]].sum() for part in self.groups])
         return _facts(importance, self.group_chains)
 

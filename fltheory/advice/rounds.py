@@ -33,7 +33,7 @@ class OnTheLog(ReadOnlyArrays):
     Attributes
     ----------
     errors : array, (rounds,)
-        Root-mean-square distance from the optimum after so many rounds, over the runs, directions
+        Root-mean-square distance from the optimum after each round, over the runs, directions
         of optima and start, and gradients' noise.
     weights : array, (G,)
         The mean model late in a run, as weights of the groups' optima.
@@ -84,7 +84,7 @@ class _Runs(PlayedLog):
 class LogRounds:
     """An algorithm's rounds along the record, as often as it has quarters, each time from another.
 
-    So what is late in a run is known of every round of the record, also of clients that have not
+    So what is late in a run is known for every round of the record, also for clients that have not
     come yet. Where availability drifts, all runs begin where the record does.
 
     Parameters

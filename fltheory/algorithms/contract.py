@@ -24,7 +24,7 @@ EVERY_ROUND_CLIENTS = ((CLIENTS, 1.0),)
 
 
 class Clients(Protocol):
-    """What an algorithm talks to, and what a backend implements.
+    """The clients that an algorithm talks to; a backend implements them.
 
     ``x`` is (replicas, dim); ``who`` a boolean mask (replicas, n_clients), True where a
     client takes part; ``correction`` (replicas, n_clients, dim) is added to every
@@ -172,7 +172,7 @@ class KnownLimit(Protocol):
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Return the mean pull of each client in a round, (N,); 0 for one never there.
+        """Return the mean pull of each client in a round, (N,); 0 for one that is never present.
 
         The model ends, on average, at the mean of the clients' optima with weights in proportion
         to these: exactly where who comes tells nothing of where the model is, as if rounds are

@@ -42,7 +42,7 @@ from fltheory.algorithms.wrapped import (
 
 STEPS = ("client_lr", "assist_lr", "local_steps")
 FACTS = ("target_weights", "aggregation_weights", "availability", "correlation")
-"""What an algorithm may know of its clients."""
+"""The facts that an algorithm may know about its clients."""
 
 
 def _no_options(n_clients: int) -> Mapping[str, Any]:
@@ -98,7 +98,7 @@ class Listed:
 
     @property
     def facts_required(self) -> tuple[str, ...]:
-        """What it cannot do without knowing of how clients come and go."""
+        """The facts about how clients come and go that it cannot do without."""
         parameters = self.__signature__.parameters
         coming = ("availability", "correlation")
         return tuple(
@@ -189,7 +189,7 @@ PARTS: tuple[Callable[..., Any], ...] = (
     ServerMomentum,
     WarmStarted,
 )
-"""What algorithms are wrapped in or made of."""
+"""The classes that algorithms are wrapped in or made of."""
 
 
 def listed(name: str) -> Listed:

@@ -1,4 +1,4 @@
-"""What changes another algorithm: schedules, projections, averages, momentum, a warm start."""
+"""Changes to another algorithm: schedules, projections, averages, momentum, a warm start."""
 
 from __future__ import annotations
 

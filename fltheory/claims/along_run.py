@@ -77,7 +77,7 @@ class Theorem(Inequality):
     hypotheses : tuple of Hypothesis
     domain : callable
         The setting in the paper's terms, by default as it is; raises ValueError for one that the
-        theorem does not speak of at all.
+        theorem is not about at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
     round_symbols : tuple of RoundSymbol

@@ -101,7 +101,7 @@ class LearningClaim(PointClaim):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """What it asserts."""
+        """Its assertions."""
         return tuple(replace(one, relation=self.relation) for one in super().assertions)
 
     def spoken_of(self, setting: Any) -> LearningSetting:

@@ -141,7 +141,7 @@ class Trial:
         How far the claim is from being broken, above 1 where it is; NaN where it does not apply.
     refutes : bool
     remark : str
-        What else there is to say of it, in a few words.
+        What else there is to say about it, in a few words.
     """
 
     score: float

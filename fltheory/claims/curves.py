@@ -1,4 +1,4 @@
-"""What a figure shows: bound, truth and sample of a statement over one variable.
+"""Curves for figures: bound, truth and sample of a statement over one variable.
 
 Samples are means with simultaneous intervals, beside the truth that was judged.
 """
@@ -144,7 +144,7 @@ class BoundCurve(ReadOnlyArrays):
 
     @property
     def judged(self) -> FloatArray:
-        """What is compared with the bound: the truth where it is computed, else the sample."""
+        """The side compared with the bound: the truth if it is computed, otherwise the sample."""
         known = self.truth if self.is_computed else self.sampled
         assert known is not None
         return known
@@ -309,7 +309,7 @@ class Drawing:
     def run_of(
         self, theorem: _AboutARun, setting: Setting, rounds: int | None = None
     ) -> Truth | None:
-        """Return a sample of a run to be shown, of so many rounds, if one is asked for."""
+        """Return a sample of a run of ``rounds`` rounds to be shown, if one is asked for."""
         if not self.draws:
             return None
         return sampled_run(theorem, setting, self.draws, self.sampling.seed, rounds)

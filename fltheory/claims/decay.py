@@ -114,7 +114,7 @@ class DecayClaim(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """What it asserts."""
+        """Its assertions."""
         left = self.quantity.text, self.quantity.latex
         return (Assertion(*left, Relation.OF_ORDER, self.order, self.variable),)
 

@@ -92,7 +92,7 @@ def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, flo
     """Tell whether a claimed order tends to zero as its variable grows, all else as it is.
 
     False, too, where SymPy cannot find its limit, as of some maxima and cases: nothing is then
-    known of it, and slopes decide.
+    known about it, and slopes decide.
     """
     known: dict[Any, Any] = {
         symbol: value
@@ -107,7 +107,7 @@ def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, flo
 
 _MOST_ROUNDS_AT_A_POINT = 500
 _WORK_A_VALUE = AFFORDABLE / 40
-"""What a run may cost to be enclosed at one value of a variable, of which there are up to ten."""
+"""The most that a run may cost to be enclosed at one of up to ten values of a variable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ class RateClaim(Statement):
             regimes=regimes_of(Regime),
         )
         if not self.axes:
-            raise ValueError(f"axes of the claim {self.id!r} must be at least one, got none")
+            raise ValueError(f"the claim {self.id!r} must have at least one axis, got no axes")
         theorem = self.theorem.with_symbols_of(self._formulas_of_axes())
         object.__setattr__(self, "theorem", theorem)
 
@@ -196,12 +196,12 @@ class RateClaim(Statement):
 
     @property
     def basis(self) -> Inequality:
-        """What its symbols and hypotheses belong to: the theorem that it rests on."""
+        """The owner of its symbols and hypotheses: the theorem that it rests on."""
         return self.theorem
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """What it asserts, in each of its variables."""
+        """Its assertions, one for each of its variables."""
         left = self.theorem.quantity.text, self.theorem.quantity.latex
         return tuple(
             Assertion(*left, self._relation, axis.order, axis.variable, axis.hypotheses)

@@ -37,7 +37,7 @@ class KnownDecay:
     exponent : float
         Of the variable; zero where the quantity stays above a positive number.
     why : str
-        The reason, in a few words, as said of the truth.
+        The reason, in a few words about the truth.
     in_floats : bool
         Whether it was computed, in floats; what is proved by hand is not.
     """
@@ -128,7 +128,7 @@ class RateAxis:
 
 @dataclass(frozen=True)
 class AxisReading:
-    """What one axis of a claimed order shows over three decades.
+    """The findings on one axis of a claimed order, over three decades.
 
     ``known`` is a known lower bound on the truth, if it decays too slowly for the claimed order;
     None if no such bound is known. ``slopes`` are enclosed if all the numbers that they are read
@@ -153,7 +153,7 @@ class AxisReading:
 
     @property
     def outcome(self) -> Outcome:
-        """Judge what is known of the truth, or its slope; hypotheses must be met at every value."""
+        """Judge a known lower bound, or the slope; hypotheses must be met at every value."""
         settled = unmet(self.hypotheses)
         if settled is not None:
             return settled

@@ -74,7 +74,7 @@ class Statement(ABC):
     family : Family, optional
         Settings in which to search for a refutation, and over which to map the statement.
     search_space : SearchSpace, optional
-        Settings with a search of their own, where it speaks of those.
+        Settings with a search of their own, if it is about those.
     repair : Repair, optional
         For a repaired reading: the changes that make it.
     own_run : OwnRun, optional
@@ -112,12 +112,12 @@ class Statement(ABC):
     @property
     @abstractmethod
     def basis(self) -> Basis:
-        """What its symbols and hypotheses belong to: itself, or the theorem that it rests on."""
+        """The owner of its symbols and hypotheses: itself, or the theorem that it rests on."""
 
     @property
     @abstractmethod
     def assertions(self) -> tuple[Assertion, ...]:
-        """What it asserts: left side, relation and right side."""
+        """Its assertions, each with left side, relation and right side."""
 
     @property
     def conditions(self) -> tuple[Hypothesis, ...]:
@@ -132,7 +132,7 @@ class Statement(ABC):
         Raises
         ------
         ValueError
-            If it does not speak of such a setting at all.
+            If it is not about such a setting at all.
         """
 
     def verdict_and_curve(
@@ -170,7 +170,7 @@ class Statement(ABC):
         Raises
         ------
         ValueError
-            If it does not speak of such a setting at all, or none can refute it.
+            If it is not about such a setting at all, or none can refute it.
         """
         raise ValueError(f"theorem must be of a kind that is searched, got {self.name}")
 
@@ -190,7 +190,7 @@ class Statement(ABC):
 
     @property
     def bound_on_run(self) -> tuple[BoundedQuantity, sp.Expr] | None:
-        """What of a run is at most which expression, definitions put in; None for other claims."""
+        """The quantity of a run and its bound, definitions substituted; None for other claims."""
         return None
 
     def fields_of_run(self) -> frozenset[str]:
@@ -228,7 +228,7 @@ class Basis(Statement):
     hypotheses : tuple of Hypothesis
     domain : callable
         The setting in the paper's terms, by default as it is; raises ValueError for one that the
-        statement does not speak of at all.
+        statement is not about at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
     symbols : tuple of Symbol
@@ -266,7 +266,7 @@ class Basis(Statement):
 
     @cached_property
     def meanings(self) -> Mapping[sp.Symbol, str]:
-        """What each symbol stands for."""
+        """The meaning of each symbol."""
         return {one: as_.meaning for one, as_ in self._said if as_.meaning}
 
     @cached_property
@@ -290,7 +290,7 @@ class Basis(Statement):
 
     @property
     def basis(self) -> Self:
-        """What its symbols and hypotheses belong to: itself."""
+        """The owner of its symbols and hypotheses: itself."""
         return self
 
     def with_symbols_of(self, formulas: Sequence[sp.Basic]) -> Self:
@@ -312,7 +312,7 @@ class Basis(Statement):
         Raises
         ------
         ValueError
-            If the statement does not speak of such a setting.
+            If the statement is not about such a setting.
         """
         values = theorem_values(self, constants_of(self.constants, setting))
         of_run = {item.symbol for item in self.round_symbols}
@@ -349,7 +349,7 @@ class Inequality(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """What it asserts: its quantity is at most its bound."""
+        """Its one assertion: its quantity is at most its bound."""
         quantity = self.quantity
         return (Assertion(quantity.text, quantity.latex, Relation.AT_MOST, self.bound),)
 
@@ -378,7 +378,7 @@ class Inequality(Basis):
         return super().for_certificate() if self.why_not_certified else self
 
     def spoken_of(self, setting: Any) -> Any:
-        """Return the setting; ValueError for one of another kind than it speaks of."""
+        """Return the setting; ValueError for one of a kind that it is not about."""
         return of_runs(self, setting)
 
     @abstractmethod

@@ -161,7 +161,7 @@ def written_in(module: str, name: str) -> Derivation:
 
 
 class StepOutcome(Enum):
-    """What a check of one step found."""
+    """The outcome of a check of one step."""
 
     FOLLOWS = "it follows, checked symbolically"
     DIFFERS = "the two sides are not equal"

@@ -113,7 +113,7 @@ class RandomRoundError(NotAffineError):
 
 @dataclass(frozen=True)
 class Findings:
-    """What real rounds of a setting showed, none of them having been refused.
+    """The findings on real rounds of a setting, none of which was refused.
 
     Attributes
     ----------

@@ -176,7 +176,7 @@ _FIELDS = ("squared_distance", "squared_gradient", "excess_loss", "participant_e
 
 
 class _Measuring:
-    """What has been measured so far."""
+    """The measurements so far."""
 
     def __init__(
         self,

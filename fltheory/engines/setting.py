@@ -23,7 +23,7 @@ from fltheory.validation import FloatArray, shown
 
 @dataclass(frozen=True, eq=False)
 class Setting(ReadOnlyArrays):
-    """What an engine runs and a theorem is checked on.
+    """A setting: an engine runs it, and a theorem is checked on it.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _check_part(name: str, value: Any, needed: str) -> None:
 
 
 def check_clients(problem: Problem, participation: Participation) -> None:
-    """Raise ValueError unless problem and participation speak of equally many clients."""
+    """Raise ValueError unless problem and participation have the same number of clients."""
     if participation.n_clients != problem.n_clients:
         raise ValueError(
             f"participation must be over the problem's {problem.n_clients} clients, "

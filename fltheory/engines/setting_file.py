@@ -57,7 +57,7 @@ from fltheory.files.whole_file import write_whole
 from fltheory.participation import Participation
 
 SETTING_KEYS = ("rounds", "x0", "problem", "algorithm", "participation")
-"""What the file of a setting has: its rounds, its start, and its parts."""
+"""The keys of a setting's file: its rounds, its start and its parts."""
 
 _REFUTES = "refutes"
 _CLIENTS = "clients"
@@ -67,7 +67,7 @@ _FRACTION = re.compile(r"[-+]?\d+(\.\d*)?/\d+|[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Refutes:
-    """What a setting that is kept as a witness refutes.
+    """The statement that a setting kept as a witness refutes.
 
     Attributes
     ----------

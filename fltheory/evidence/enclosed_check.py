@@ -154,7 +154,7 @@ class _AtPoint(_Inequality, Protocol):
 
 
 class _LeftSide(Protocol):
-    """What an inequality bounds, and the run, if any, that its hypotheses speak of."""
+    """The bounded side of an inequality, and the run, if any, that its hypotheses are about."""
 
     @property
     def trajectory(self) -> Trajectory | None: ...
@@ -206,7 +206,7 @@ def _at_most(value: Value, bound: Value) -> bool | None:
 
 
 def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-    """Return both sides of an inequality along a run, which may cost so many units of `Work`.
+    """Return both sides of an inequality along a run, within a limit on units of `Work`.
 
     Raises
     ------
@@ -426,7 +426,7 @@ def _quantity(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) 
 def reduced_ball(
     trajectory: Trajectory, field: str, reduction: Reduction, rounds: RoundRange
 ) -> Value:
-    """Reduce what is known of rounds 0 to R to one ball; not for ``every``."""
+    """Reduce what is known about rounds 0 to R to one ball; not for ``every``."""
     centres, radii = rounds_and_errors(trajectory, field, rounds)
     if reduction == "last":
         return ball(float(centres[-1]), float(radii[-1]))

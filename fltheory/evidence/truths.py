@@ -329,7 +329,7 @@ def _sampled(
     *,
     given_path: bool,
 ) -> Truth:
-    """Attach what is known of the range of each quantity, whatever a run is like."""
+    """Attach the known range of each quantity, which holds for any run."""
     found = Truth(run, Grade.STATISTICAL, sampling)
     limits = ranges(in_float64(setting), observe, left_open=found.left_open, given_path=given_path)
     return replace(found, ranges=limits)

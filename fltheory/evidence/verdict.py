@@ -36,7 +36,7 @@ class Outcome(Enum):
 
 
 class Scope(Enum):
-    """What a verdict speaks of; the value is how files and tables say it."""
+    """The scope of a verdict; the value is how files and tables say it."""
 
     ONE_SETTING = "one setting"
     CLASS = "every loss of the class"
@@ -192,7 +192,7 @@ class Verdict:
 
     @property
     def scope(self) -> Scope:
-        """What it is about: its setting. Verdicts on whole classes come from `worst_case`."""
+        """The scope: its setting. Verdicts on whole classes come from `worst_case`."""
         return Scope.ONE_SETTING
 
     @property

@@ -162,7 +162,7 @@ def _parsed(kind: str, path: Path | str, parse: Callable[[str], Any], text: str)
 
 
 def levels(document: Any, most: int) -> int:
-    """Return how deep lists and tables are nested, up to so many levels.
+    """Return how deep lists and tables are nested, up to a number of levels.
 
     Examples
     --------

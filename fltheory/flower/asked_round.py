@@ -22,7 +22,7 @@ ServerGradient = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class ClientTask:
-    """What one client is asked.
+    """The question that one client is asked.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ClientTask:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of clients at one point of a round.
+    """The questions that clients are asked at one point of a round.
 
     Attributes
     ----------

@@ -269,7 +269,7 @@ class _Nodes(SimpleClientManager):
     """The nodes that are connected; more do not come."""
 
     def wait_for(self, num_clients: int, timeout: int = 0) -> bool:
-        """Return True where there are so many; nobody waits."""
+        """Return True if ``num_clients`` nodes are connected; nobody waits."""
         if self.num_available() < num_clients:
             _refuse_waiting(num_clients, self.num_available())
         return True

@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Any)
 
 
 class StatementKind(StrEnum):
-    """What a sentence is in its paper; the value is the word that a reader sees.
+    """The rank of a sentence in its paper; the value is the word that a reader sees.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class Refutation:
 
     @property
     def fixed_by(self) -> str:
-        """What mends it, in a few words, and in which reading."""
+        """The change that mends it, in a few words, and the reading that has it."""
         return f"{self.change} (the {self.reading} reading)" if self.reading else self.change
 
 

@@ -1,4 +1,4 @@
-"""Symbols of a paper: each is declared in one line, with all that is known of it.
+"""Symbols of a paper: each is declared in one line, with all that is known about it.
 
 ``L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)`` is SymPy's symbol L
 that also knows what it stands for, its unit, and its value on a setting. A statement needs no
@@ -26,7 +26,7 @@ _PLACES = count()
 class Symbol(sp.Symbol):
     """SymPy's symbol with a meaning, a unit and a number; `symbol` makes it.
 
-    Two papers' L are two symbols, though SymPy would have them be one: what is known of a symbol
+    Two papers' L are two symbols, though SymPy would have them be one: what is known about a symbol
     belongs to what it is. The class has SymPy's own name, by which SymPy sorts symbols among other
     expressions, so that formulas are written in the same order as with plain symbols.
     """
@@ -154,7 +154,7 @@ def declared_in(formulas: Iterable[sp.Basic]) -> tuple[Symbol, ...]:
 
 
 def whole_setting(setting: Any) -> Any:
-    """Return the setting as it is: the ``domain`` of what speaks of every setting."""
+    """Return the setting as it is: the ``domain`` of a statement about every setting."""
     return setting
 
 
@@ -167,7 +167,7 @@ class NumbersOfSymbols:
     numbers : tuple of pairs
         Symbols and what each is of a setting.
     domain : callable
-        The setting in the paper's terms; raises ValueError for one that it does not speak of.
+        The setting in the paper's terms; raises ValueError for one that it is not about.
     """
 
     numbers: tuple[tuple[sp.Symbol, Number], ...] = ()

@@ -113,7 +113,7 @@ WAYS = ("auto", "closed form", "vmap", "one by one")
 
 
 class BatchLosses(Protocol):
-    """What local SGD asks of a model and its loss."""
+    """The contract of a model and its loss for local SGD."""
 
     def losses(self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Return each row's loss, (rows,)."""

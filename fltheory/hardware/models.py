@@ -167,4 +167,4 @@ _BUILDERS: dict[str, Callable[[ImageShape, int], nn.Module]] = {
 }
 _LEAST_SIDE = {"logistic": 1, "cnn": 1, "fedau-cnn": 4, "lenet5": 16, "resnet18": 2}
 NAMES = tuple(_BUILDERS)
-"""What `build` knows."""
+"""The models that `build` knows."""

@@ -5,11 +5,11 @@ The worst one that is, on either side, reaches up to the nearest sample (or beyo
 is none). So its excess error on P is above e with probability ``L + R - LR``: that no sample falls
 within the reach of e on the left, on the right, on both. It is a sum of three products of powers,
 one factor for each of the distributions that samples come from, be they independent draws from Q
-or so many from each.
+or a fixed number from each.
 
-*Drawn without noise*, only the samples next to the target count. Of so many samples from a
-distribution a binomial number falls on either side of t*, and the one next to t* is an order
-statistic, drawn by inversion; so any number of samples costs the same.
+*Drawn without noise*, only the samples next to the target count. Of n samples from a distribution,
+a binomial number falls on either side of t*, and the one next to t* is an order statistic, drawn by
+inversion; so any number of samples costs the same.
 
 *Drawn with noise*, outward from the target: seen from t*, the samples on one side come in order of
 distance, and the empirical risk of a threshold moved past them is a walk: up where the label was
@@ -305,7 +305,7 @@ def sample_erm(
     *,
     tag: float = 0.0,
 ) -> ErmSample:
-    """Draw n samples of Q and minimise the empirical risk, so many times.
+    """Draw n samples of Q and minimise the empirical risk, once per replica.
 
     Among all minimisers the one with the largest excess error on P is taken.
 
@@ -500,7 +500,7 @@ _LARGEST_BATCH = 1 << 20
 
 @dataclass(frozen=True)
 class ServerAssisted(ReadOnlyArrays):
-    """What SA-FL and the server alone arrive at, one entry per replica.
+    """The errors of SA-FL and of the server alone, one entry per replica.
 
     Attributes
     ----------
@@ -528,7 +528,7 @@ def sample_server_assisted(
     *,
     target: Population | None = None,
 ) -> ServerAssisted:
-    """Draw the server's samples from P, or P', and the clients' from D, so many times.
+    """Draw the server's samples from P, or P', and the clients' from D, once per replica.
 
     Parameters
     ----------

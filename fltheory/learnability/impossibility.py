@@ -80,7 +80,7 @@ class Impossibility:
         return self.rare_probability * self.hidden_probability / 2
 
     def minimax_failure_with_server(self, n_server: int) -> float:
-        """Return `minimax_probability` if the server has so many samples of P.
+        """Return `minimax_probability` if the server has ``n_server`` samples of P.
 
         Raises
         ------

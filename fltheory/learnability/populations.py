@@ -105,7 +105,7 @@ def rational(name: str, value: Rational) -> Fraction:
 
 
 def check_weights(name: str, weights: Sequence[Fraction], count: int) -> None:
-    """Raise ValueError unless these are so many probabilities with sum 1."""
+    """Raise ValueError unless these are ``count`` probabilities with sum 1."""
     if len(weights) != count or min(weights) < 0 or sum(weights) != 1:
         shown = [str(weight) for weight in weights]
         raise ValueError(f"{name} must be {count} numbers of at least 0 with sum 1, got {shown}")
@@ -306,7 +306,7 @@ class Population:
 
     @cached_property
     def least(self) -> Number:
-        """What h* loses against the sources' own best hypotheses, taken together."""
+        """The total excess error of h* over the sources' own best hypotheses."""
         return self._sum_of_excesses(self.best)
 
     def _sum_of_excesses(self, place: Fraction) -> Number:

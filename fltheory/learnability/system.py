@@ -1,4 +1,4 @@
-"""What statements on PAC learnability are checked on."""
+"""Settings on which statements about PAC learnability are checked."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ class ServerOf:
 
 @dataclass(frozen=True)
 class ClientsPerServer:
-    """The split where a size is n_T, and n_S so many times as large."""
+    """The split where a size is n_T, and n_S is ``ratio`` times as large."""
 
     ratio: int
 

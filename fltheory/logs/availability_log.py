@@ -194,7 +194,7 @@ def _names(clients: Sequence[str]) -> tuple[str, ...]:
                 f"them, got {name!a}"
             )
     if not names:
-        raise ValueError("clients must be at least one name, got none")
+        raise ValueError("clients must contain at least one name, got none")
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise ValueError(f"clients must have different names, got {twice!r} twice")

@@ -1,4 +1,4 @@
-"""What a log says of its clients: how often, how long, together with whom, and when."""
+"""What a log says about its clients: how often, how long, with whom and when they come."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHARE_THAT_MATTERS = 0.05
 
 @dataclass(frozen=True, eq=False)
 class LogDescription(ReadOnlyArrays):
-    """What `describe` finds; intervals miss with probability 0.05.
+    """The results of `describe`; intervals miss with probability 0.05.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class LogDescription(ReadOnlyArrays):
     marginals : array, (N, 3)
         Share of rounds of each client, with an interval: Student's from 20 batches of successive
         rounds, which are nearly independent where memory is shorter than a batch. Clopper-Pearson,
-        as if rounds were independent, for those never or always there.
+        as if rounds were independent, for clients never or always present.
     stays, gaps : array
         Quantiles 0.1, 0.5, 0.9 and 1 of the lengths of stays, and of absences between them, that
         begin and end within the log; NaN without any.
@@ -95,7 +95,7 @@ class LogDescription(ReadOnlyArrays):
 
     @property
     def never_there(self) -> tuple[str, ...]:
-        """Names of the clients that were never there."""
+        """Names of the clients never seen."""
         away = np.flatnonzero(self.log.rounds_present == 0)
         return tuple(self.log.clients[index] for index in away)
 

@@ -65,7 +65,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _Clock:
-    """How times become rounds: what was said of it, None where it follows from the log."""
+    """How times become rounds: as given, or None if it follows from the log."""
 
     start: float | None
     rounds: int | None
@@ -234,7 +234,7 @@ def _table(
 
 
 def _said(path: Path, front: bytes) -> dict[str, str]:
-    """Return what the lines in front of a header say of rounds, by name."""
+    """Return what the lines in front of a header say about rounds, by name."""
     said = dict[str, str]()
     for found in _SAID.findall(front):
         written, value = (part.strip().decode("utf-8", "replace") for part in found)
@@ -397,7 +397,7 @@ def _header(path: Path, line: bytes, separator: str) -> list[str]:
 def _clock(
     said: dict[str, str], round_length: float | None, start: float | None, rounds: int | None
 ) -> _Clock:
-    """Return what is known of rounds: from the arguments, else from the lines in front."""
+    """Return what is known about rounds: from the arguments, else from the lines in front."""
     if round_length is None:
         round_length = _number_said(said, "round_length")
     if start is None:

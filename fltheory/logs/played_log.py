@@ -22,7 +22,7 @@ _BLOCK = 1024  # rounds that are a matrix in memory at once
 class PlayedLog(Process):
     """The rounds of a log in their order; nothing of them is random.
 
-    Unlike a `Trace` it may have clients that are never there, has an end, and is no matrix in
+    Unlike a `Trace`, it may have clients that are never present, has an end, and is no matrix in
     memory. Its probabilities are shares of all rounds of the log, wherever it begins.
 
     Parameters
@@ -75,7 +75,7 @@ class PlayedLog(Process):
 
     @property
     def n_clients(self) -> int:
-        """N, all clients, also those never there."""
+        """N, all clients, including those never seen."""
         return self.log.n_clients
 
     @property

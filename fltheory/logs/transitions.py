@@ -23,7 +23,7 @@ def fit_on_off(log: AvailabilityLog) -> MarkovOnOff:
     """Fit an independent two-state chain to every client, as `Trace.as_on_off` does.
 
     The record is taken to begin again after its end, so that as many transitions lead to a state
-    as from it, and the fitted availability is the share of rounds. Clients never there, or
+    as from it, and the fitted availability is the share of rounds. Clients never present, or
     always, stay so. One that comes and goes in turn, whose chain would be periodic, gets a second
     eigenvalue just above -1.
 

@@ -31,7 +31,7 @@ from fltheory.validation import FloatArray
 
 
 class SettingView(ReadOnlyArrays):
-    """What the numbers of a setting are made of, each worked out when it is first asked for.
+    """The parts of a setting's numbers, each computed when it is first asked for.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
     "weight_multiplier": ("theta* of CA-Fed's (26)", _weight_multiplier),
     "harmonic_sum": ("1 + 1/2 + ... + 1/(rounds - 1)", _harmonic_sum),
 }
-"""What each name means, and how it is worked out."""
+"""The meaning of each name, and the function that computes it."""
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "sqrt": root,

@@ -252,7 +252,7 @@ def endless_sums(steps: StepSizes, mixing: Mixing, loss_change: Any) -> StepSums
     Raises
     ------
     ValueError
-        For a chain so slow that J_t is not small against t after so many rounds.
+        For a chain so slow that J_t is not small against t even at the last of these terms.
     """
     if not _falls(steps):
         return StepSums(math.inf, math.inf)

@@ -1,4 +1,4 @@
-"""What the engines ask of a participation process, and sets of clients enumerated as masks (N,)."""
+"""The contract of a participation process, and sets of clients enumerated as masks (N,)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transition matrix says of its chain: irreducibility, period, stationary law, mixing."""
+"""The structure of a chain from its matrix: irreducibility, period, stationary law, mixing."""
 
 from __future__ import annotations
 

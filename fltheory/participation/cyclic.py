@@ -1,4 +1,4 @@
-"""Rounds in a loop, and clients that are there for some rounds, away for some, and there again."""
+"""Rounds in a loop, and clients that are present for some rounds and away for the others."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class Cyclic(Loop):
 def fedau_cycles(availability: ArrayLike, period: int, rng: np.random.Generator) -> Cyclic:
     """Draw the cycles of FedAU's experiments.
 
-    A client is there for ``max(1, round(period p))`` rounds of each period. It begins in its
+    A client is present for ``max(1, round(period p))`` rounds of each period. It begins in its
     inactive part, at a place drawn uniformly, so the start is not stationary.
 
     Parameters

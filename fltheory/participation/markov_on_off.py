@@ -187,7 +187,7 @@ class MarkovOnOff(IndependentClients):
         return 1
 
     def _state_masks(self) -> Masks:
-        """Return who is there in each state, (M, N)."""
+        """Return which clients are present in each state, (M, N)."""
         moving = np.isin(np.arange(self.n_clients), self._moves)
         return np.array(list(between(self.availability == 1, moving)))
 

@@ -387,7 +387,7 @@ def same_number(masks: Masks) -> int | None:
 
 
 class _Stranger(Process):
-    """What a process of somebody else's says, and the contract's defaults for what it does not."""
+    """Someone else's process: what it states, and the contract's defaults for the rest."""
 
     def __init__(self, process: Participation) -> None:
         self.process = process
@@ -403,7 +403,7 @@ class _Stranger(Process):
 
     @property
     def n_states(self) -> int | None:
-        """What it says, if anything: no law is known otherwise."""
+        """The number that it states, if any: no law is known otherwise."""
         return getattr(self.process, "n_states", None)
 
     def in_numbers(self, made: Callable[[Any], NDArray[Any]]) -> Any:

@@ -1,4 +1,4 @@
-"""Subsets of those available: FedAvg(S) that takes at most so many, or waits for all of them."""
+"""Subsets of those available: FedAvg(S) that takes at most S of them, or waits for S."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engines and theorems ask of a problem."""
+"""The contract of a problem, as engines and theorems use it."""
 
 from __future__ import annotations
 

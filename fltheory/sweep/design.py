@@ -1,4 +1,4 @@
-"""What a sweep goes over, as TOML: a setting, statements, and values for parts of the setting.
+"""The design of a sweep, as TOML: a setting, statements, and values for its parts.
 
 The file is that of a setting (`fltheory.engines.setting_file`) with three more tables::
 
@@ -12,7 +12,7 @@ The file is that of a setting (`fltheory.engines.setting_file`) with three more 
     algorithm.client_lr = [0.1, 0.01]
     "participation.size, algorithm.local_steps" = [[1, 10], [5, 2]]   # values that go together
 
-    [random]                                    # with every combination, so many random draws
+    [random]                                    # with every combination, `count` random draws
     count = 20
     seed = 1
     algorithm.q = {from = 0.0, to = 1.0}         # 0 and 1 without points: whole numbers
@@ -240,7 +240,7 @@ def design_of(document: Mapping[str, Any]) -> Design:
             validation.whole_number(name, value, at_least=_LEAST[name])
     _check_places(design)
     if design.n_cells > _MOST:
-        raise ValueError(f"cells must be at most {_MOST}, got {design.n_cells}")
+        raise ValueError(f"the number of cells must be at most {_MOST}, got {design.n_cells}")
     return design
 
 

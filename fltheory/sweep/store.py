@@ -17,7 +17,7 @@ from fltheory.sweep.cell import Row
 from fltheory.validation import shown
 
 APPLICATION = 0x666C7477
-"""What an SQLite file of this package has as its application id."""
+"""The application id of this package's SQLite files."""
 
 FORMAT = 2
 """The version of the table, which an SQLite file has as its user version."""

@@ -43,7 +43,7 @@ _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """What a row must meet: a column, a sign, and a number or a text."""
+    """A condition on a row: a column, a sign, and a number or a text."""
 
     column: str
     sign: str

@@ -41,7 +41,7 @@ Recorder: TypeAlias = "Callable[[Statement, str], Verdict]"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run was asked to do.
+    """The options of a run.
 
     Attributes
     ----------
@@ -374,7 +374,7 @@ def pytest_report_teststatus(
 
 
 class _Report:
-    """What the run as a whole says, and records, once all its processes are done."""
+    """The summary and record of the whole run, once all its processes are done."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._plan = config.stash[_PLAN]

@@ -439,7 +439,7 @@ def _needed_curvature(setting: Setting) -> tuple[float, float]:
     """Return the least c for (63) on the setting's clients, over all x, y and z.
 
     With u = z - y, v = z - x and curvature a the gap is ``(a/2 - mu/4) u^2 - a u v + c v^2`` along
-    each eigenvector, nonnegative for all u and v exactly if ``c >= a^2/(2a - mu)``.
+    each eigenvector, nonnegative for all u and v if and only if ``c >= a^2/(2a - mu)``.
     """
     run = _run_of(setting)
     curvatures = run.curvatures

@@ -163,7 +163,7 @@ def curve(
     drawing = Drawing(sampling, replicas, variable, points, sampled_rounds, parts)
     if isinstance(shown, Mapping):
         if not shown:
-            raise ValueError("shown must have at least one case, got none")
+            raise ValueError("shown must contain at least one case, got none")
         places = np.arange(float(len(shown)))
         cases = statement.curve_over(list(shown.values()), places, replace(drawing, variable=""))
         return replace(cases, labels=tuple(shown))

@@ -36,13 +36,13 @@ _SHARES = np.linspace(0.0, 1.0, 9)[1:-1]
 
 @dataclass(frozen=True)
 class Answer:
-    """What one statement says of a setting.
+    """One statement's answer about a setting.
 
     Attributes
     ----------
     statement : Statement
     verdict : Verdict or None
-        None where it does not speak of the setting.
+        None if it is not about the setting.
     reason : str
         Why it does not.
     """
@@ -65,7 +65,7 @@ class SideBySide:
     Attributes
     ----------
     answers : tuple of Answer
-        Those that speak of the setting: first what holds, the tightest bound first, then what is
+        Those about the setting: first what holds, the tightest bound first, then what is
         refuted, undecided and inapplicable.
     silent : tuple of Answer
         Those that do not.
@@ -153,7 +153,7 @@ def _answer(statement: Statement, setting: Setting, sampling: Sampling) -> Answe
 
 
 def by_reason(silent: Sequence[Answer]) -> Mapping[str, list[str]]:
-    """Return the names of statements that do not speak of a setting, by the reason why not."""
+    """Return the names of statements that are not about a setting, by the reason why not."""
     found: dict[str, list[str]] = {}
     for answer in silent:
         # What was got instead is the setting's, which the reader has.
@@ -170,7 +170,7 @@ def _place(answer: Answer) -> tuple[int, float, str]:
 
 @dataclass(frozen=True)
 class Provable:
-    """What is proved of ``E||x_R - x*||^2`` for every client loss like a setting's.
+    """Proved bounds on ``E||x_R - x*||^2`` for every client loss like a setting's.
 
     Attributes
     ----------
@@ -187,12 +187,12 @@ class Provable:
     why_not: str = ""
 
     def after(self, rounds: int) -> float:
-        """Return the least bound after so many rounds; infinite if none is proved."""
+        """Return the least bound after ``rounds`` rounds; infinite if none is proved."""
         return min((one.after(rounds, self.distance) for one in self.bounds), default=math.inf)
 
 
 def provable(setting: Setting) -> Provable:
-    """Find what is proved of a setting's rounds for every client loss with its constants.
+    """Find proved bounds on a setting's rounds for every client loss with its constants.
 
     One after another they are bounded at rates between the least one and that of the least floor.
     """
@@ -273,7 +273,7 @@ class OwnBound(ReadOnlyArrays):
     rounds : array, (n,)
         Numbers of averages.
     truth, bound : array, (n,)
-        In the measure, of the models that the theorem speaks of.
+        In the measure, of the models that the theorem is about.
     provable : array, (n,)
         The same, as far as it is proved for every client loss; infinite where it is not.
     why_not_provable : str
@@ -309,7 +309,7 @@ class OwnBound(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class GivenRun(ReadOnlyArrays):
-    """What is proved of the last models of the setting's own algorithm, at the steps it has.
+    """Proved bounds on the last models of the setting's own algorithm, at its own steps.
 
     Attributes
     ----------
@@ -436,7 +436,7 @@ class _DoesNotApplyError(ValueError):
 
 @dataclass(frozen=True)
 class _Contest:
-    """What all theorems are asked: over which rounds, and in which measure."""
+    """The question put to all theorems: over which rounds, and in which measure."""
 
     setting: Setting
     measure: OneMeasure
@@ -520,7 +520,7 @@ class _Contest:
 
 
 def _reduced(proved: Provable, quantity: BoundedQuantity, run: Setting) -> float:
-    """Return what is proved of a quantity of a run: the same reduction of what is of each round."""
+    """Return the bound proved for a quantity of a run: the same reduction of each round's."""
     if not proved.bounds:
         return math.inf
     each = np.array([proved.after(count) for count in range(run.rounds + 1)])

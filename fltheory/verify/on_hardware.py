@@ -29,7 +29,7 @@ _LARGEST_L = 1e9
 
 @dataclass(frozen=True)
 class HardwareVerdict:
-    """What one reading of a theorem is worth on a measured run.
+    """The verdict on one reading of a theorem on a measured run.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class HardwareVerdict:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What does not hold, a line each."""
+        """One line for each thing that does not hold."""
         failed = [check.failure for check in self.hypotheses if check.holds is False]
         return (
             *failed,
@@ -99,7 +99,7 @@ def check_on_hardware(
     Raises
     ------
     ValueError
-        If the statement speaks of something that is not measured, or not of such runs at all.
+        If the statement is about something that is not measured, or not about such runs at all.
     """
     theorem = _measurable(statement)
     sampling = Sampling(run.measured.trajectory.replicas or 0, 0, error_probability)

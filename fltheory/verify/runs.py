@@ -30,7 +30,7 @@ CellKey: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Record:
-    """What files keep of a verdict, or of other work, in text and numbers: baselines and stores.
+    """The text and numbers of a verdict, or of other work, that baselines and stores keep.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Cell:
 
     @property
     def record(self) -> Record:
-        """What files keep of it."""
+        """The part of it that files keep."""
         return record_of(self.verdict)
 
     @property

@@ -27,7 +27,7 @@ def _within(least: float, value: float) -> bool:
 
 @dataclass(frozen=True)
 class Training:
-    """What CA-Fed's bound needs besides availability, in relative units.
+    """The numbers that CA-Fed's bound needs besides availability, in relative units.
 
     The unit of length is ``||w_0 - w*||`` and that of curvature L, so losses are in units of ``L
     ||w_0 - w*||^2``. Steps are constant, the longest that Lemma 2 allows if weights sum to one:
@@ -107,16 +107,16 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class ClientWeights(ReadOnlyArrays):
-    """What each client gets, and the problem of those that are ever there.
+    """The weight of each client, and the problem solved for clients seen at least once.
 
     Attributes
     ----------
     clients : tuple of str, (N,)
     availability, target_weights, weights, importance : arrays, (N,)
-        pi; alpha, that sums to one over all clients; q, and p, which are 0 for those never there.
+        pi; alpha, that sums to one over all clients; q, and p, which are 0 for clients never seen.
     problem : TradeOff
     solution : OptimalWeights
-        Both of those ever there, whose targets are divided by their sum.
+        Both for clients seen at least once, whose targets are divided by their sum.
     """
 
     clients: tuple[str, ...]
@@ -129,12 +129,12 @@ class ClientWeights(ReadOnlyArrays):
 
     @property
     def never_there(self) -> tuple[str, ...]:
-        """Clients that no weight can bring in."""
+        """Clients that are never seen, so that no weight can bring them in."""
         return tuple(n for n, pi in zip(self.clients, self.availability, strict=True) if pi == 0)
 
     @property
     def lost_target(self) -> float:
-        """The share of the target that the clients never there have."""
+        """The share of the target that belongs to clients never seen."""
         return float(self.target_weights[self.availability == 0].sum())
 
     def as_csv(self) -> str:

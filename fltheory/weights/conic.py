@@ -178,7 +178,7 @@ def _inside(problem: TradeOff, p: FloatArray) -> FloatArray:
 
 
 def _solution(program: cp.Problem, variable: cp.Variable) -> FloatArray | None:
-    """Return what the solver gives for a variable, whatever it says of it."""
+    """Return the solver's value for a variable, whatever status it reports."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         # Asked for less it may give a point where it gave up before.

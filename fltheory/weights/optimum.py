@@ -87,11 +87,12 @@ def optimal(
 
     Two other objectives: fast *convergence* alone (Appendix D), in closed form, ``q_k = (lambda*
     pi_k - theta*)+ / a_k``, equation (27), where clients may get no weight at all. The paper calls
-    both multipliers positive. theta* is positive exactly if ``b > 1/2 q'Aq``. Otherwise no client
-    is left out and, if ``a`` is in proportion to pi as in Theorem 2, the *less* available clients
-    get the larger weights, contrary to guideline A. And the bias in *total variation*, ``bias *
-    d_TV(alpha, p)^2``: the bound of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t
-    eta_t`` held fixed as if Gamma' did not depend on q; convex in p, solved by cvxpy.
+    both multipliers positive. theta* is positive if and only if ``b > 1/2 q'Aq``. Otherwise no
+    client is left out and, if ``a`` is in proportion to pi as in Theorem 2, the *less* available
+    clients get the larger weights, contrary to guideline A. And the bias in *total variation*,
+    ``bias * d_TV(alpha, p)^2``: the bound of Theorem 3, equation (13), with
+    ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held fixed as if Gamma' did not depend on q; convex in
+    p, solved by cvxpy.
 
     Parameters
     ----------

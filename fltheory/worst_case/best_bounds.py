@@ -1,7 +1,7 @@
 """The best bound on an algorithm's rounds that can be proved for a class of clients, and its proof.
 
 What can be proved depends on the kind of a round: one of FedAvg or SAFARI with participants drawn
-uniformly, weighted averaging over those who are there, or a method with memory.
+uniformly, weighted averaging over the clients present, or a method with memory.
 """
 
 from __future__ import annotations

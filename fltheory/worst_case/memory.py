@@ -434,7 +434,7 @@ class LyapunovCertificate(ProofFile[LyapunovProof]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What it shows: the bound for all rounds, the class and the method."""
+        """Its content: the bound for all rounds, the class and the method."""
         proof = self.proof
         bound = {name: text_from_above(value) for name, value in proof.bound.items()}
         drawn = f"{proof.participants} of {proof.n_clients} clients drawn uniformly"
@@ -473,7 +473,7 @@ class LyapunovCertificate(ProofFile[LyapunovProof]):
 
 @dataclass(frozen=True)
 class LyapunovBound:
-    """What was found of a method with memory.
+    """The bound found for a method with memory.
 
     Attributes
     ----------
@@ -502,12 +502,12 @@ class LyapunovBound:
 
     @property
     def start(self) -> Fraction | None:
-        """What V is at first, at most, over ``||x_0 - x*||^2``."""
+        """The coefficient of ``||x_0 - x*||^2`` in a bound on V at the start."""
         return self._coefficient("start")
 
     @property
     def heterogeneity(self) -> Fraction | None:
-        """What V is at first, at most, over the mean of ``||grad F_i(x*)||^2``."""
+        """The coefficient of the mean of ``||grad F_i(x*)||^2`` in a bound on V at the start."""
         return self._coefficient("heterogeneity")
 
     def _coefficient(self, name: str) -> Fraction | None:
@@ -845,7 +845,7 @@ def _certificate_text(
     heterogeneity: Fraction,
     bits: int,
 ) -> str:
-    """Return a certificate's JSON, its numbers rounded to so many bits after the point."""
+    """Return a certificate's JSON, its numbers rounded to ``bits`` bits after the point."""
     a_round, clients = program.round, program.clients
     unit = Fraction(1, 2**bits)
     rounded = [round(float(value) / unit) * unit for value in solution.function]

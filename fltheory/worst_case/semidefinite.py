@@ -1,6 +1,6 @@
 """Semidefinite programs by Clarabel.
 
-What a solver says of itself is not believed: a bound counts once the checker has accepted its
+A solver's own report is not believed: a bound counts once the checker has accepted its
 multipliers in fractions, and a solver that fails proves nothing either way.
 """
 

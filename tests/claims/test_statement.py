@@ -200,7 +200,7 @@ def test_bad_theorems(changed: dict[str, Any], message: str) -> None:
     [
         ("sa-fl/corollary-1", {"axes": ()}, "axes .*sa-fl/corollary-1.* at least one, got none"),
         ("sa-fl/corollary-1", {"theorem": None}, "theorem .* must be Inequality, got"),
-        ("fedar/weight", {"axes": ()}, "axes of the claim 'fedar/weight' must be at least one"),
+        ("fedar/weight", {"axes": ()}, "the claim 'fedar/weight' must have at least one axis"),
         ("ca-fed/1", {"quantity": own.TRUE.quantity}, "quantity .* must be PointQuantity, got"),
         ("pac/1", {"relation": "=<"}, "relation .* must be Relation, got '=<'"),
         ("pac/2", {"variable": "n"}, "variable of the claim 'pac/2' must be a SymPy symbol"),

@@ -41,7 +41,7 @@ def test_stays_may_come_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"clients": ()}, "clients must be at least one name, got none"),
+        ({"clients": ()}, "clients must contain at least one name, got none"),
         ({"clients": ("a", "a")}, "different names, got 'a' twice"),
         ({"clients": ("a", " b")}, "no spaces around them, got ' b'"),
         ({"clients": ("a", "b\nc")}, r"one-line names .*, got 'b\\nc'"),

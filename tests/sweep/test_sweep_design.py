@@ -88,7 +88,7 @@ def test_a_setting_shares_its_statements_and_a_cell_is_known_by_its_content() ->
         ({"random": {"x0": [1]}}, "random must have count"),
         ({"random": {"count": 5}}, "random must say what is drawn"),
         ({"random": {"count": True, "x0": [1]}}, "count of random must be"),
-        ({"random": {"count": 10**8, "x0": [1]}}, "cells must be at most"),
+        ({"random": {"count": 10**8, "x0": [1]}}, "the number of cells must be at most"),
         ({"random": {"count": 10**9, "x0": [1]}}, "count of random must be a whole number of at"),
         ({"seed": "a"}, "seed must be"),
         ({"grid": {"rounds": [1], "seed": [0, -1]}}, "seed must be"),

@@ -1,1 +1,1 @@
-"""What several algorithms share: averages, memories, weights, step sizes, constants of clients."""
+"""Code that several algorithms share: averages, memories, weights, step sizes, constants."""

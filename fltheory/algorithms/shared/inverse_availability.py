@@ -1,4 +1,4 @@
-"""What algorithms share that weigh a client by its importance over its availability."""
+"""Shared code of algorithms that weight a client by its importance over its availability."""
 
 from __future__ import annotations
 

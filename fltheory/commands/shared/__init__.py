@@ -1,1 +1,1 @@
-"""What commands share: options, places of files, the console, resumption, how a command ends."""
+"""Code that commands share: options, places of files, the console, resumption, exit status."""

@@ -47,7 +47,7 @@ def resumable(kept: Callable[[], str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ResultFile(Generic[Plan, Result]):
-    """What a command keeps as it goes: JSON, a plan and what it has given so far.
+    """The results that a command keeps as it goes: JSON, a plan and its results so far.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class ResultFile(Generic[Plan, Result]):
         begins : str
             What progress says before the first result.
         about : callable
-            What it says of a result.
+            What it says about a result.
 
         Raises
         ------

@@ -12,7 +12,7 @@ import typer
 
 @dataclass(frozen=True)
 class FileUse:
-    """What a command does with the file that a parameter names.
+    """The use that a command makes of the file that a parameter names.
 
     Every parameter that names a file has one beside its type, so that no command writes over what
     it reads: `with_inputs_kept` compares them before the command runs.

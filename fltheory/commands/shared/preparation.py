@@ -1,4 +1,4 @@
-"""What comes before any command: loading the user's theorems, and what it is about.
+"""Preparation of any command: loading the user's theorems, and finding what it is about.
 
 That is which statements, or which log with which sizes of its clients.
 """

@@ -427,7 +427,7 @@ class Rational(_AsMade):
 
 @dataclass(frozen=True)
 class Balls(_AsMade):
-    """Balls with midpoints of so many bits, as Arb's ``arb``."""
+    """Balls whose midpoints have a given number of bits, as Arb's ``arb``."""
 
     bits: int
     name: str = "enclosed"
@@ -452,7 +452,7 @@ class Balls(_AsMade):
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Compute with so many bits; other threads wait, as FLINT's precision is the process's."""
+        """Compute with some number of bits; other threads wait: the process has one precision."""
         with _PRECISION:
             before = ctx.prec
             ctx.prec = self.bits

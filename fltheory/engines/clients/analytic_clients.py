@@ -69,7 +69,7 @@ class Silence:
 
 
 class AnalyticClients(Clients):
-    """What clients answer alike, however they take their steps.
+    """The answers that all clients give in the same way, however they take their steps.
 
     Parameters
     ----------

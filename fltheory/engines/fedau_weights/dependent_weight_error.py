@@ -163,7 +163,7 @@ _NOTHING: _Row = (0, np.zeros(0))
 
 
 def _row_before(rows: deque[_Row], rounds: int) -> _Row:
-    """Return the row of so many rounds before the coming one."""
+    """Return the row for a number of rounds before the coming one."""
     return rows[-rounds] if len(rows) >= rounds else _NOTHING
 
 

@@ -86,7 +86,7 @@ class Pools:
         self._starts = torch.tensor(np.cumsum(sizes) - sizes, device=device)
 
     def steps_of_epochs(self, epochs: int, batch_size: int | None) -> int:
-        """Return how many steps the client with most samples needs for so many passes."""
+        """Return how many steps the client with most samples needs for a number of passes."""
         size = max(self.host_sizes)
         return epochs * -(-size // (batch_size or size))
 

@@ -18,7 +18,7 @@ _READERS: dict[str, Callable[..., ImageData]] = {
     "cifar10": cifar10,
 }
 NAMES = ("digits", *_READERS)
-"""What `load` knows."""
+"""The data sets that `load` knows."""
 
 DATA_FOLDER = "FLTHEORY_DATA"
 """The environment variable that names the folder of all data sets."""

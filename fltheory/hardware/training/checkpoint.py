@@ -1,4 +1,4 @@
-"""What a run needs to go on after a break, in files that are there whole or not at all."""
+"""A run's state, kept to resume after a break, in files that are complete or absent."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")
 
 @dataclass(frozen=True)
 class ExperimentCell:
-    """What stands at one place of the table.
+    """The entry at one place of the table.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What an experiment may ask for by name: algorithms, partitions of the images, participation."""
+"""The parts that an experiment may name: algorithms, partitions of images, participation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def circumstances(
     rounds: int,
     participation: Participation,
 ) -> dict[str, Any]:
-    """Return what methods are told, by name: steps, ``rounds``, and what is known of clients.
+    """Return what methods are told, by name: steps, ``rounds``, and what is known about clients.
 
     Oracles are told who is how available, under Markov's participation, or a log, also each
     client's second eigenvalue; all clients weigh alike. ``assist_lr`` is None where there is no
@@ -71,7 +71,7 @@ class NamedMethod:
     """An algorithm by name with options of its own; step sizes and steps come from outside.
 
     The names are those of `fltheory.algorithms.table`; ``average all`` is FedAvg with weights 1/N
-    whoever is there. Those that may know the availability know it here (CA-Fed the correlation
+    whoever is present. Those that may know the availability know it here (CA-Fed the correlation
     too), and all clients weigh alike. F3AST's ``smoothing`` is 1/rounds unless it is given.
     """
 
@@ -249,7 +249,7 @@ class Uniform(Presence):
 class UniformAvailability(Presence):
     """Independent clients, each available with a probability uniform in [least, 1]: FedAR's.
 
-    With ``most``, so many of those available are drawn: its FedAvg (S = 50).
+    With ``most``, that number of the available clients is drawn: its FedAvg (S = 50).
     """
 
     least: float

@@ -80,7 +80,7 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class Prepared(ReadOnlyArrays):
-    """What a run needs.
+    """The parts of a run, prepared.
 
     Attributes
     ----------

@@ -220,7 +220,7 @@ _CHUNK = 1000
 
 @dataclass(frozen=True, eq=False)
 class Curve(ReadOnlyArrays):
-    """What was measured on the test images.
+    """The measurements on the test images.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a run trains: the tables of an experiment file as checked objects."""
+"""The settings of a run: the tables of an experiment file as checked objects."""
 
 from __future__ import annotations
 

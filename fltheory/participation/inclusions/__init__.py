@@ -1,1 +1,1 @@
-"""Who is there with whom: sets of clients, pairs, and the moments of weighted shares."""
+"""Clients present together: sets of clients, pairs, and the moments of weighted shares."""

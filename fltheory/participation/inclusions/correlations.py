@@ -143,7 +143,7 @@ def of_uniform_subset(eligible: ClientIndices, n_clients: int, size: int, h: flo
 def of_available(
     availability: FloatArray, weight: FloatArray, most: int | None = None
 ) -> Inclusions:
-    """Return the inclusions of clients who are there independently.
+    """Return the inclusions of clients who are present independently.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def of_available(
     weight : array, (N + 1,)
         By the number who take part.
     most : int, optional
-        Where more are there, so many of them take part, drawn uniformly; all do by default.
+        If more are present, this number of them takes part, drawn uniformly; by default all do.
     """
     if most is None and (weight[1:] == weight[-1]).all():
         return _uncorrelated(LikeClients.of(availability), float(weight[-1]))
@@ -185,7 +185,7 @@ def _uncorrelated(like: LikeClients, h: float) -> Inclusions:
 def _by_number(like: LikeClients, weight: FloatArray, most: int) -> Inclusions:
     """Average over the numbers there; by group, all terms positive.
 
-    With k there, d = min(k, S) of them take part: a client who is there does with chance d/k,
+    With k present, d = min(k, S) of them take part: a client who is present does with chance d/k,
     two with ``d (d - 1) / (k (k - 1))``, one without the other with ``d (k - d) / (k (k - 1))``.
     """
     p, sizes, n_clients = like.availability, like.sizes, like.group.size

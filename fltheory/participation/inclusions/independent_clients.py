@@ -1,4 +1,4 @@
-"""Clients that are there independently of one another: who, which pairs, how many, whose share."""
+"""Clients present independently of one another: who, which pairs, how many, whose share."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from fltheory.validation import ClientIndices, FloatArray
 
 
 class IndependentClients(Process):
-    """What is alike of processes in whose every round clients are there independently.
+    """The common part of processes in which clients are present independently in every round.
 
     Attributes
     ----------
     availability : array, (N,)
-        The probability that a client is there, in the long run.
+        The probability that a client is present, in the long run.
     """
 
     availability: FloatArray
@@ -97,7 +97,7 @@ def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:
 def chances_of_sets(chances: Sequence[Fraction]) -> list[tuple[int, Fraction]]:
     """Return every set that is possible, by its number in the order of `between`, and how probable.
 
-    For clients who are there independently, each with its chance.
+    For clients who are present independently, each with its chance.
     """
     found = [(0, Fraction(1))]
     for p in chances:
@@ -111,7 +111,7 @@ def chances_of_sets(chances: Sequence[Fraction]) -> list[tuple[int, Fraction]]:
 
 
 def pairs_present(availability: FloatArray) -> FloatArray:
-    """Return the chances (N, N) that two clients are there together."""
+    """Return the probabilities (N, N) that two clients are present together."""
     together = np.outer(availability, availability)
     np.fill_diagonal(together, availability)
     return together
@@ -147,7 +147,7 @@ def mean_shares(availability: ArrayLike, weights: ArrayLike = 1.0) -> FloatArray
 
     As ``1/x`` is the integral of ``exp(-t x)``, the share is an integral over t of a product of
     one factor a client, all of them positive. It takes time in proportion to N. The shares add up
-    to the probability that anybody is there.
+    to the probability that anybody is present.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Clients that are there independently, those of equal availability taken together.
+"""Clients that are present independently, those of equal availability taken together.
 
 Clients of one group are exchangeable: what a number of clients implies for one of them, or for
 two, it implies for any of their groups. So expectations over the number of the *other* clients
@@ -74,7 +74,7 @@ def _binomial(trials: int, p: float) -> _CountLaw:
 
 @dataclass(frozen=True, eq=False)
 class LikeClients(ReadOnlyArrays):
-    """Groups of clients who are there independently, with one probability per group.
+    """Groups of clients who are present independently, with one probability per group.
 
     Attributes
     ----------

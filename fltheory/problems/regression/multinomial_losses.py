@@ -29,7 +29,7 @@ _ROWS = 2048
 
 @dataclass(frozen=True)
 class ClientSums(ReadOnlyArrays):
-    """What one pass over all data says of k points.
+    """The results of one pass over all data at k points.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class ClientSums(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class MultinomialLosses(SampleProblem):
-    """The losses of a `MultinomialProblem`, whatever is known of their minimiser."""
+    """The losses of a `MultinomialProblem`, with or without a known minimiser."""
 
     samples: NDArray[np.floating]
     labels: NDArray[np.intp]

@@ -1,4 +1,4 @@
-"""What figures have in common: axes, labels, scales, styles legible in grey, and their files.
+"""Common code of figures: axes, labels, scales, styles legible in grey, and their files.
 
 Lines differ in style and marker as well as in colour (Okabe and Ito's), so that figures are
 legible in grey and to the colour-blind.

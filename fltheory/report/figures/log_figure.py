@@ -86,5 +86,5 @@ def _stays(axes: Axes, found: LogDescription) -> None:
 
 
 def _some(count: int, most: int) -> NDArray[np.int64]:
-    """Return at most so many of 0 .. count - 1, at equal distances."""
+    """Return at most a number of 0 .. count - 1, at equal distances."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))

@@ -81,7 +81,7 @@ def html_report(
     certificates : sequence of CertificateView
         Of refutations, see `certificates_in`; those of other statements are left out.
     made_by : MadeBy
-        What is said of versions, seed and sampling.
+        Lines about versions, seed and sampling.
     kept : sequence of KeptView
         Witnesses kept as settings, see `kept_in`.
     beside : sequence of BesideView

@@ -1,4 +1,4 @@
-"""What the report shows, worked out from statements, cells and certificates alone.
+"""The content of the report, computed from statements, cells and certificates alone.
 
 Any kind of statement can be shown: what it has (quantity, bound, hypotheses, axes, symbols) is
 shown, and what it lacks is left out.
@@ -91,7 +91,7 @@ class RegimeView:
 
     @property
     def ratio_value(self) -> str:
-        """What the column of ratios is sorted by; nothing where there is no ratio."""
+        """The sort key of the column of ratios; empty if there is no ratio."""
         verdict = self.cell.verdict
         if math.isnan(verdict.ratio) or (math.isinf(verdict.bound) and not verdict.is_rate):
             return ""
@@ -99,7 +99,7 @@ class RegimeView:
 
     @property
     def remark(self) -> str:
-        """What failed, or what an order shows, or both sides where refuted."""
+        """A remark: the failed hypothesis, the slopes of an order, or both sides if refuted."""
         return remark(self.cell.verdict)
 
     @property
@@ -194,7 +194,7 @@ class ReadingView:
 
     @property
     def about(self) -> str:
-        """What the reading is, in words."""
+        """The reading, explained in words."""
         return _READINGS.get(self.statement.reading, "")
 
     @property
@@ -204,7 +204,7 @@ class ReadingView:
 
     @cached_property
     def claims(self) -> tuple[Line, ...]:
-        """What is claimed: a bound, or an order for each variable."""
+        """The claims: a bound, or an order for each variable."""
         return tuple(
             Line("" if one.variable is None else f"in {one.variable}", typeset_assertion(one))
             for one in self.statement.assertions
@@ -388,7 +388,7 @@ class KeptView:
 
 @dataclass(frozen=True)
 class BesideView:
-    """What stands beside the verdicts: a search, a map, or a proof that was checked.
+    """A supplement to the verdicts: a search, a map, or a proof that was checked.
 
     Attributes
     ----------
@@ -435,7 +435,7 @@ class TheoremView:
 
     @property
     def title(self) -> str:
-        """What it says in a line."""
+        """Its summary in one line."""
         return self.readings[0].statement.title
 
     @property

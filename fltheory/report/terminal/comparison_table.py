@@ -13,7 +13,7 @@ from fltheory.verify.comparison import MEASURED, Answer, OwnSteps, SideBySide, b
 
 
 def comparison_table(found: SideBySide) -> Table:
-    """Lay out one row a statement that speaks of the setting, the tightest bound first."""
+    """Lay out one row per statement about the setting, the tightest bound first."""
     table = Table(title="Side by side", title_justify="left", expand=False)
     for heading in ("theorem", "reading", "verdict"):
         table.add_column(heading, no_wrap=True)
@@ -94,7 +94,7 @@ def _known(value: float) -> str:
 
 
 def own_steps_notes(found: OwnSteps) -> Iterator[str]:
-    """Yield what is proved of the setting's own run, and why other theorems do not apply."""
+    """Yield the bound proved for the setting's own run, and why other theorems do not apply."""
     given = found.given
     if given.why_not_provable:
         yield f"no bound is provable for the setting's own algorithm: {given.why_not_provable}"

@@ -1,4 +1,4 @@
-"""What a proof for every client loss says, and an audit of a theorem, in a few lines."""
+"""Text for a proof for every client loss, and for an audit of a theorem, in a few lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a certificate and a kept witness say, and what a repair survived."""
+"""Text for a certificate, for a kept witness, and for what a repair survived."""
 
 from __future__ import annotations
 

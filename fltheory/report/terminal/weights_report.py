@@ -130,7 +130,7 @@ def weights_figure(
     problem : TradeOff
     found : OptimalWeights
     curve : BoundCurve, optional
-        What a statement on the error says of these weights and others, its bound, truth and
+        What a statement about the error says about these weights and others, its bound, truth and
         sample: from `fltheory.verify.curve`. It is drawn beside the weights, and
         the title names its verdict.
     beside : bool

@@ -159,7 +159,7 @@ class Failure:
 
     @property
     def kind(self) -> str:
-        """What the call did wrong, in a word or two; nothing where models differ."""
+        """The fault of the call, in a word or two; empty where models differ."""
         return "" if self.misconduct is None else self.misconduct.kind
 
 

@@ -76,7 +76,7 @@ _SHOWN = 24
 
 @dataclass(frozen=True, eq=False)
 class Case(ReadOnlyArrays):
-    """What ``run`` is given.
+    """The arguments of ``run``.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Case(ReadOnlyArrays):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What is given to ``run`` by name."""
+        """The keyword arguments of ``run``."""
         return {
             "client_lr": self.client_lr,
             "local_steps": self.local_steps,
@@ -146,7 +146,7 @@ class Case(ReadOnlyArrays):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells cases apart."""
+        """The key that tells cases apart."""
         clients = tuple(
             (c.hessian.tobytes(), c.optimum.tobytes(), c.n_samples, np.asarray(c.slope).tobytes())
             for c in self.clients

@@ -1,4 +1,4 @@
-"""What is likely wrong: the usual slip that gives the very models that came, or else hints.
+"""The likely fault: the usual slip that gives the very models returned, or else hints.
 
 A hint is never guessed from a law that fails. It is a sentence on what ``run`` did on cases made
 for the purpose, and on what usually does that.

@@ -48,7 +48,7 @@ class GuardedRun:
     known : dict
         Cases and their models, by `Case.key`: a case is run once.
     asked_absent : int
-        Gradients that were asked of clients while they were never present: information.
+        Gradients requested from clients while they were never present: information.
     coarse : str
         The kind of numbers that models are, where it is less than double precision.
     """

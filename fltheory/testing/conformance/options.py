@@ -1,4 +1,4 @@
-"""Options of algorithms by name: what each is, how it is drawn, what it says of the clients."""
+"""Options of algorithms by name: what each is, how it is drawn, what it says about the clients."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Option:
         return value
 
     def n_clients(self, value: Any) -> int | None:
-        """Return how many clients it speaks of; None for any number."""
+        """Return how many clients it is about; None for any number."""
         return None
 
     def fewest(self, value: Any) -> int:
@@ -227,4 +227,4 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "assist_lr": Number("the step size of the server's own step", _one(0.05, 0.3)),
 }
-"""What is given to ``run`` by name, besides the number of local steps."""
+"""The keyword arguments of ``run`` besides the number of local steps."""

@@ -27,7 +27,7 @@ Change: TypeAlias = Callable[..., Any]
 class Slip:
     """One part of an algorithm done wrongly. What is None is left as it is.
 
-    Every change gets the `Play` first: what is known of the run so far.
+    Every change gets the `Play` first: what is known about the run so far.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the suite found: a finding for each law, and the report of them all."""
+"""The suite's findings, one for each law, and the report of them all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fltheory.validation import FloatArray
 
 
 class LawOutcome(Enum):
-    """What came of a law."""
+    """The outcome of a law."""
 
     PASSED = "passed"
     FAILED = "FAILED"
@@ -29,7 +29,7 @@ class LawOutcome(Enum):
 
 @dataclass(frozen=True)
 class LawFinding:
-    """What came of one law.
+    """The finding on one law.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class LawFinding:
 
 @dataclass(frozen=True)
 class ConformanceReport:
-    """What the suite found about an implementation.
+    """The suite's findings about an implementation.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class ConformanceReport:
 
     @property
     def failures(self) -> tuple[LawFinding, ...]:
-        """What is not as it should be: failures, and declared ones that pass."""
+        """The unexpected findings: failures, and declared failures that pass."""
         return tuple(one for one in self.findings if not one.outcome.good)
 
     @property

@@ -90,7 +90,7 @@ class Specification:
 
     @cached_property
     def options(self) -> dict[str, Option]:
-        """What ``run`` is given besides step sizes, by name.
+        """The arguments that ``run`` is given besides step sizes, by name.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Specification:
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """What an option is that is not given."""
+        """The defaults of options that are not given."""
         found = {n: p.default for n, p in self._parameters.items() if n in self.options}
         return {n: value for n, value in found.items() if value is not Parameter.empty}
 
@@ -127,7 +127,7 @@ class Specification:
 
     @property
     def steps(self) -> Option:
-        """What ``local_steps`` may be."""
+        """The kinds of ``local_steps`` that are allowed."""
         return StepsPerClient() if self.sized_steps else Whole()
 
     def optional(self, name: str) -> bool:

@@ -87,7 +87,7 @@ def clients_in_the_plane(
 
 
 def check_affordable(start: Any, steps: int, n_clients: int) -> None:
-    """Raise NotEnclosedError where so many steps of all models in balls cost too much."""
+    """Raise NotEnclosedError if the steps of all models in balls would cost too much."""
     if is_exact(start):
         Work(AFFORDABLE).foresee(steps * (n_clients * len(start)) ** 3)
 
@@ -145,7 +145,7 @@ class ClientModels(QuadraticModels):
         return [self._start]
 
     def moment(self, step: int) -> Any:
-        """``E z z'`` after so many steps, (N d + 1, N d + 1)."""
+        """``E z z'`` after a number of steps, (N d + 1, N d + 1)."""
         method = local_sgd(self.setting)
         for t in range(len(self._moments), step + 1):
             after = self._stepped(self._moments[-1], method.step_sizes.at(t))

@@ -35,7 +35,7 @@ from fltheory.problems.base import gradients_at
 
 
 def _of_fedprox(setting: Setting) -> Setting:
-    """Return the setting; ValueError for one that the theorem does not speak of."""
+    """Return the setting; ValueError for one that the theorem is not about."""
     method, alpha = setting.algorithm, setting.problem.alpha
     if not isinstance(method, FedProx):
         raise ValueError(f"algorithm must be FedProx for its theorem, got {method!r}")

@@ -44,7 +44,7 @@ _PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
 
 
 def _of_proxskip(setting: Setting) -> Setting:
-    """Return the setting; ValueError for one that the theorems do not speak of."""
+    """Return the setting; ValueError for one that the theorems are not about."""
     if not isinstance(setting.algorithm, ProxSkip):
         raise ValueError(f"algorithm must be ProxSkip for its theorems, got {setting.algorithm!r}")
     problem, alpha = setting.problem, setting.problem.alpha

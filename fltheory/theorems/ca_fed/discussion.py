@@ -1,4 +1,4 @@
-"""CA-Fed: what Section III says of chains, and Section VI of the choice of clients."""
+"""CA-Fed: what Section III says about chains, and Section VI about the choice of clients."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def of_iterates(setting: Setting) -> Setting:
 
 
 def _places(of: ProjectedAveraging) -> tuple[Any, Any, Any]:
-    """Return who is there in each state, its first law, and how states follow one another."""
+    """Return who is present in each state, its first law, and how states follow one another."""
     law = of.participation.law()
     numbers = exact_numbers if is_exact(of.x0) else _floats
     states = range(of.participation.n_states or 0)

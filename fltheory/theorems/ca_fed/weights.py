@@ -1,4 +1,4 @@
-"""CA-Fed: what Section III-D and Appendices D and E say of the aggregation weights."""
+"""CA-Fed: what Section III-D and Appendices D and E say about the aggregation weights."""
 
 from __future__ import annotations
 
@@ -278,9 +278,9 @@ APPENDIX_E = PointClaim(
     symbols=_LETTERS,
     regimes=regimes.APPENDIX_E,
     note=(
-        "Checked to the letter, on sum q = Q. The quantity is at most 2 exactly if the Hessian of "
-        "chi^2, restricted to sum q = Q, has no direction of negative curvature at the setting's "
-        "weights."
+        "Checked to the letter, on sum q = Q. The quantity is at most 2 if and only if the Hessian "
+        "of chi^2, restricted to sum q = Q, has no direction of negative curvature at the "
+        "setting's weights."
     ),
     kind=StatementKind.REMARK,
 )
@@ -309,7 +309,7 @@ APPENDIX_E_DERIVED = replace(
     bound=sp.Integer(1),
     note=(
         "As a function of p, the sum has one summand per p_k, whose second derivative is 2 "
-        "alpha_k^2/p_k^3. The quantity is at most 1 exactly if none of these derivatives is "
+        "alpha_k^2/p_k^3. The quantity is at most 1 if and only if none of these derivatives is "
         "negative. So chi^2 is convex in p for any number of clients, and (III-C) still has a "
         "single minimum. As a function of q, chi^2 is convex for two clients (the reading 'two "
         "clients'), but not everywhere for three or more."
@@ -340,9 +340,9 @@ SUMMANDS = replace(
     note=(
         "Checked to the letter: (f_k o g_k)(q) = (p_k - alpha_k)^2/p_k, on sum q = Q, 'by direct "
         "inspection'. Let v be a step with sum v = 0, z = v_k/q_k and y = pi'v/pi'q. The quantity "
-        "is at most 1 exactly if no summand has negative curvature at the setting's weights. With "
-        "three or more clients this is true only if p_k = alpha_k, because the discriminant is "
-        "(b_k - p_k)^2."
+        "is at most 1 if and only if no summand has negative curvature at the setting's weights. "
+        "With three or more clients this is true only if p_k = alpha_k, because the discriminant "
+        "is (b_k - p_k)^2."
     ),
 )
 
@@ -357,7 +357,7 @@ SUMMANDS_DERIVED = replace(
         certified="share_curvature",
     ),
     note=(
-        "The quantity is at most 1 exactly if no f_k has negative curvature. As a function of "
+        "The quantity is at most 1 if and only if no f_k has negative curvature. As a function of "
         "p_k, f_k'' = 2 alpha_k^2/p_k^3, so every f_k is convex everywhere, and so is their sum. "
         "The weights q enter only through p_k = pi_k q_k/(pi'q), so (III-C) still has a single "
         "minimum."

@@ -1,4 +1,4 @@
-"""What FedAU's statements need of a setting, in the paper's words."""
+"""The parts of a setting that FedAU's statements need, in the paper's words."""
 
 from __future__ import annotations
 

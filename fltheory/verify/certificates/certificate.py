@@ -138,7 +138,7 @@ def _algorithm_text(algorithm: Algorithm | Schedule) -> Document:
 
 
 def _participation_text(participation: Participation) -> Document:
-    """Return the fields that the checker knows of a process, as it wants them."""
+    """Return the fields that the checker knows about a process, as it wants them."""
     kind = type(participation)
     if getattr(processes, kind.__name__, None) is not kind or kind.__name__ not in PARTICIPATIONS:
         raise ValueError(

@@ -412,7 +412,7 @@ def _sampled(offsets: Sequence[float], size: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Assessment(ReadOnlyArrays):
-    """What a theorem says of each instance of a batch.
+    """A theorem's sides on each instance of a batch.
 
     Attributes
     ----------

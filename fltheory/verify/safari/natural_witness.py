@@ -88,7 +88,7 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
 
 @dataclass(frozen=True)
 class NaturalWitness:
-    """What the search found for one fault.
+    """The result of the search for one fault.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class NaturalWitness:
 
     @property
     def outcome(self) -> str:
-        """What was found, in a few words."""
+        """The result, in a few words."""
         if self.witness is None:
             return f"no witness among the {self.applicable} settings that met every hypothesis"
         read = "on every path of the coin tosses" if self.on_every_path else "in expectation"
@@ -123,7 +123,7 @@ class NaturalWitness:
 
     @property
     def line(self) -> str:
-        """What was found, and where it was looked for, in a line."""
+        """The result, and where it was looked for, in one line."""
         return f"{self.outcome}; {self.tried} settings tried, with {NATURAL}"
 
 

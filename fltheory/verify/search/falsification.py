@@ -28,7 +28,7 @@ DEFAULT_BUDGET_IN_FAMILY = 500
 
 @dataclass(frozen=True)
 class Falsification:
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Falsification:
         For each known fault of a printed statement about SAFARI that is refuted: a witness of
         several clients, many rounds and moderate numbers, or how hard it was looked for.
     applicable_means, ratio_means : str
-        What else is asked of settings for this kind of claim, and what its ratio is.
+        What else settings must meet for this kind of claim, and what its ratio is.
     """
 
     theorem: str

@@ -1,4 +1,4 @@
-"""What every search does: try settings until its budget is spent, and make a refutation simple."""
+"""The loop of every search: try settings within the budget, and simplify a refutation."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class SettingNumber:
 
     @property
     def place(self) -> Place:
-        """What tells it from others, however many paths lead to it."""
+        """The key that tells it from others, however many paths lead to it."""
         return id(self.part), self.name
 
 
@@ -334,7 +334,7 @@ def with_equations_met(basis: Basis, setting: _S, rng: np.random.Generator) -> _
     Raises
     ------
     ValueError
-        If the statement does not speak of such a setting.
+        If the statement is not about such a setting.
     """
     for equation in _equations(basis):
         logarithm = _log_quotient(basis, equation, setting)
@@ -495,7 +495,7 @@ class SettingSearch(Search[FoundSetting]):
         Raises
         ------
         ValueError
-            At the end, if the statement could be evaluated nowhere: what it said of the first.
+            At the end, if the statement could be evaluated nowhere: what it said about the first.
         """
         for origin, setting in list(self._starts.items())[: self._budget]:
             self._take(_tried(self._statement, origin, setting))
@@ -510,7 +510,7 @@ class SettingSearch(Search[FoundSetting]):
         self._take(self._changed())
 
     def _changed(self) -> FoundSetting | None:
-        """Return a change that the statement speaks of, if one is soon found."""
+        """Return a change that the statement is about, if one is soon found."""
         for _ in range(_ATTEMPTS):
             origin, setting = self._parent()
             try:
@@ -574,7 +574,7 @@ def _effort(tried: FoundSetting) -> tuple[float, ...]:
 
 
 def _tried(statement: Statement, origin: str, setting: AnySetting) -> FoundSetting | None:
-    """Return None where the statement does not speak of such a setting, or has no number."""
+    """Return None if the statement is not about such a setting, or has no number."""
     try:
         with np.errstate(all="ignore"):
             return FoundSetting(origin, setting, statement.trial(setting, _SAMPLING))

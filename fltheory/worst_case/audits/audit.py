@@ -46,7 +46,7 @@ from fltheory.worst_case.rounds.slack import Form, Slack, slack_of
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """What was found of one inequality.
+    """The outcome for one inequality.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class AuditFinding:
 
     @property
     def given(self) -> bool:
-        """Whether it is proved of runs that meet the theorem's hypothesis on them."""
+        """Whether it is proved for runs that meet the theorem's hypothesis about runs."""
         return self.certificate is not None and bool(self.certificate.proof.given)
 
 
@@ -85,7 +85,7 @@ class Audit:
     hypotheses : mapping of str to bool or None
         By name: whether each of the theorem's holds here; None where a trajectory decides.
     supposed : Given or None
-        What the theorem supposes of a run, where proofs can use it.
+        What the theorem assumes about a run, if proofs can use it.
     same_speed : Bound or None
         The least residual at the theorem's rate or decrease; None if none is found.
     given_residual : float or None
@@ -351,7 +351,7 @@ def _all_rounds(
 ) -> AuditFinding:
     """Prove the bound for all R by an inequality on one round that implies it, or refute it.
 
-    First whatever the run, then of runs that meet what the theorem supposes of them.
+    First for any run, then for runs that meet what the theorem assumes about them.
     """
     form = form_of(theorem)
     for given in (None, supposed) if supposed is not None else (None,):

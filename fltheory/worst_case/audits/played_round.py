@@ -170,7 +170,7 @@ def _check_steps(local_steps: int) -> None:
 
 
 def _server_steps(theorem: Theorem) -> bool:
-    """Whether a statement speaks of rounds of the server's own."""
+    """Whether a statement is about rounds of the server's own."""
     names = {str(s) for formula in formulas_of(theorem).values() for s in formula.free_symbols}
     return not names.isdisjoint(("q", "assist_lr"))
 

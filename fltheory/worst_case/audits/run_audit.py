@@ -52,7 +52,7 @@ _NEAREST = 0.999
 
 @dataclass(frozen=True)
 class ProvedBound:
-    """What is proved of a run for every client loss of a class.
+    """A bound on a run, proved for every client loss of a class.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class ProvedBound:
 
 @dataclass(frozen=True)
 class RunAudit:
-    """What a paper, a proof and the truth say of a run.
+    """A run's error: the paper's bound, the proved bound and the truth.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ def audit_run(
     theorem : str
         An id in `RUN_AUDITS`.
     setting : Setting, optional
-        One that the theorem speaks of.
+        One that the theorem is about.
     regime : str, optional
         A regime's name, in place of a setting; the row's by default.
     rich : bool
@@ -415,7 +415,7 @@ def _mean_model(biased: bool, rich: bool, setting: Setting) -> ProvedBound:
 
 
 def _of_own(statement: Statement, setting: Setting) -> Printed:
-    """Return Theorem 1 with what Theorem 2 says of F_B."""
+    """Return Theorem 1 with what Theorem 2 says about F_B."""
     verdict, paper, _ = _printed(get("ca-fed/2", "derived"), setting)
     constants: dict[Any, Any] = {**THEOREM_1.constants(setting), excess_B: paper}
     printed = THEOREM_1.bound.subs(list(THEOREM_1.definitions.items())).subs(constants)

@@ -151,7 +151,7 @@ def holds(
 def given_in(
     theorem: Theorem, clients: AnyClass, a_round: OneRound, reductions: AbstractSet[str]
 ) -> Given | None:
-    """Return what a theorem supposes of a run, if it is linear in what a round's program sees.
+    """Return what a theorem assumes about a run, if it is linear in what a round's program sees.
 
     Reduced over rounds in one of these ways, so that the inequality of a round may use it.
     """
@@ -276,7 +276,7 @@ class TheoremForm(ABC):
         return bool(levels == {_LEVELS["noise"]})
 
     def check(self, theorem: Statement, clients: AnyClass) -> None:
-        """Check that a theorem's bound can be asked of a class of clients.
+        """Check that a theorem's bound can be stated for a class of clients.
 
         Raises
         ------

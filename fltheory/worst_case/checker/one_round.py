@@ -176,7 +176,7 @@ class Independent:
     Attributes
     ----------
     averaging : str
-        "weights", or "present": the mean over those there, and the model stays if nobody is.
+        "weights", or "present": the mean over those present, and the model stays if nobody is.
     groups : list of ReadGroup
     """
 

@@ -54,7 +54,7 @@ _NEARLY_ONE = 0.99
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """The bound that is asked for.
 
     Attributes
     ----------
@@ -137,17 +137,17 @@ class CorrelatedBound:
 
     @property
     def residual(self) -> float:
-        """What is added in every round, at the class's dissimilarity and noise."""
+        """The term added in every round, at the class's dissimilarity and noise."""
         squares = float(self.client_class.dissimilarity**2), float(self.client_class.sigma**2)
         return self.heterogeneity * squares[0] + self.noise * squares[1]
 
     @property
     def floor(self) -> float:
-        """What is left after infinitely many rounds."""
+        """The limit of the bound after infinitely many rounds."""
         return self.residual / (1.0 if self.rate is None else 1 - float(self.rate))
 
     def after(self, rounds: int, distance: float) -> float:
-        """Bound what is measured after so many rounds, from ``distance = ||x_0 - x*||``."""
+        """Bound the measured quantity after ``rounds`` rounds, from ``distance = ||x_0 - x*||``."""
         rounds = validation.whole_number("rounds", rounds, at_least=1)
         first = self.start * validation.nonnegative("distance", distance) ** 2
         first += self.start_heterogeneity * float(self.client_class.dissimilarity**2)
@@ -199,8 +199,8 @@ def best_correlated_bound(
     rate : number, optional
         The rate of a bound on every round's ``E||x_t - x*||^2``; by default means are bounded.
     rounds : int, optional
-        The bound after so many rounds from ``distance = ||x_0 - x*||`` is least; by default the
-        floor.
+        Minimise the bound after this number of rounds from ``distance = ||x_0 - x*||``; by default,
+        minimise the floor.
     distance : number
 
     Raises
@@ -260,10 +260,10 @@ def best_step(
     local_steps: Sequence[int] = (1,),
     measure: Measured = "distance",
 ) -> CorrelatedBound:
-    """Return the bound of the step and K for which the proved bound after so many rounds is least.
+    """Return the bound at the step and K that minimise the proved bound after ``rounds`` rounds.
 
-    The step is searched on a logarithmic scale, to three digits: what is returned can be proved for
-    what it says; that no other step is better is a local search's finding.
+    The step is searched on a logarithmic scale, to three digits: the bound that is returned can be
+    proved; that no other step is better is a local search's finding.
 
     Parameters
     ----------
@@ -440,7 +440,7 @@ def _widest(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedS
 
 
 def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
-    """Return a certificate's JSON, numbers rounded to so many bits after the point."""
+    """Return a certificate's JSON, numbers rounded to ``bits`` bits after the point."""
     a_round, clients = request.round, request.client_class
     units = dict(units_of(request, unit))
     # Without a rate, F(x) - F* may be what function values add up to.
@@ -569,7 +569,7 @@ class RoundsCertificate(ProofFile[R]):
 
     @property
     def floor(self) -> Fraction:
-        """What is left after infinitely many rounds, over ``sum alpha_i ||grad F_i(x*)||^2``."""
+        """The limit of the bound after many rounds, over ``sum alpha_i ||grad F_i(x*)||^2``."""
         proof = self.proof
         over = 1 - proof.bound["rate"] if proof.measure == "rate" else 1
         return proof.bound["heterogeneity"] / over
@@ -577,7 +577,7 @@ class RoundsCertificate(ProofFile[R]):
     def mean_after(
         self, rounds: int, square: Fraction, dissimilarity: Fraction, noise: Fraction
     ) -> Fraction:
-        """Bound the mean over so many rounds, by squares of the start's distance and the rest."""
+        """Bound the mean over ``rounds`` rounds, from squared start distance and the rest."""
         bound = self.proof.bound
         first = bound["start"] * square + bound["start_heterogeneity"] * dissimilarity
         first += bound["start_noise"] * noise
@@ -585,7 +585,7 @@ class RoundsCertificate(ProofFile[R]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What it shows: the claim, the class, the round and who is present."""
+        """Its content: the claim, the class, the round and who is present."""
         proof = self.proof
         bound = {name: f"{float(value):.6g}" for name, value in proof.bound.items()}
         noise = (f" + {bound['start_noise']} sigma^2", f" + {bound['noise']} sigma^2")

@@ -1,7 +1,7 @@
 """The averaging of a log's clients whose proved bound is least: weights, K and the step.
 
 Clients are fitted as one or two groups of on-off chains that are alike in each. What is best is
-searched with a few clients of each group; what is found is then proved of all of them.
+searched with a few clients of each group; what is found is then proved for all of them.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class LogProof:
     rounds : int
         Of the log.
     square : Fraction
-        What the certificate says for so many rounds, of clients with the dissimilarity and noise
-        assumed.
+        The certificate's bound for this number of rounds, for clients with the dissimilarity and
+        noise assumed.
     condition : Fraction
         L/mu.
     shares : tuple of pairs of float
@@ -100,7 +100,7 @@ class LogProof:
 
     @property
     def sentence(self) -> str:
-        """What is proved, with which choices, and what it assumes, in a line."""
+        """The proved bound, the choices and the assumptions, in one line."""
         proof = self.proof
         who = [
             f"{own.n_clients} online for a share pi = {float(own.availability):g} of the "
@@ -180,7 +180,7 @@ def log_proof(
     Raises
     ------
     ValueError
-        With what is in the way: clients never there, or too many, or L/mu above 1e10.
+        Naming the obstacle: clients never seen, too many clients, or L/mu above 1e10.
     ArithmeticError
         If nothing is proved.
     """
@@ -219,7 +219,7 @@ def _certificate(
 def _square(
     made: CorrelatedCertificate | PhasesCertificate, clients: ClientClass, rounds: int
 ) -> Fraction:
-    """Return what a certificate says after so many rounds from a distance of 1."""
+    """Return a certificate's bound after ``rounds`` rounds from a distance of 1."""
     bound, h, sigma = made.proof.bound, clients.dissimilarity**2, clients.sigma**2
     if isinstance(made, PhasesCertificate):
         return bound["start"] + bound["heterogeneity"] * h + bound["noise"] * sigma
@@ -227,7 +227,7 @@ def _square(
 
 
 def _six_digits_above(value: float) -> Fraction:
-    """Return a short fraction that is at least a number: all that it allows is proved of."""
+    """Return a short fraction that is at least a number; the proof covers all that it allows."""
     whole = as_fraction(value)
     unit = Fraction(10) ** (math.floor(math.log10(value)) - 5) if value else Fraction(1)
     return math.ceil(whole / unit) * unit

@@ -125,7 +125,7 @@ class PhasedBound:
 
 @dataclass(frozen=True, eq=False)
 class SolvedPhases(ReadOnlyArrays):
-    """What the solver found, in a unit of gradients at x*, over L.
+    """The solver's result, in a unit of gradients at x*, over L.
 
     Attributes
     ----------
@@ -683,7 +683,7 @@ class PhasesCertificate(ProofFile[PhasesProof]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What it shows: the claim, its phases, and of which clients."""
+        """Its content: the claim, its phases, and the clients."""
         proof = self.proof
         bound = {name: f"{float(value):.6g}" for name, value in proof.bound.items()}
         noisy = proof.phases[0].proof.noisy

@@ -87,7 +87,7 @@ class DifferenceForm(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class CorrelatedSolution(ReadOnlyArrays):
-    """What the solver found, in the program's units.
+    """The solver's result, in the program's units.
 
     Attributes
     ----------

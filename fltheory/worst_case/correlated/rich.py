@@ -69,7 +69,7 @@ _APART = 0.1
 
 @dataclass(frozen=True, eq=False)
 class RichSolution(CorrelatedSolution):
-    """What the solver found, in the program's units; without noise.
+    """The solver's result, in the program's units; without noise.
 
     Attributes
     ----------
@@ -677,7 +677,7 @@ def rich_certificate(bound: RichBound, margin: float = 1e-6) -> RichCertificate:
 
 
 def _text(request: Request, unit: Fraction, found: RichSolution, bits: int) -> str:
-    """Return a certificate's JSON, numbers rounded to so many bits after the point."""
+    """Return a certificate's JSON, numbers rounded to ``bits`` bits after the point."""
     clients, units = request.client_class, dict(units_of(request, unit))
     # What a form is multiplied by: of z, of gradients less those at x*, of gradients at x*.
     sizes = {"z": Fraction(1), "delta": 1 / clients.L, "g": 1 / clients.L / unit}

@@ -33,7 +33,7 @@ _EVALUATIONS = 60
 
 @dataclass(frozen=True)
 class Costs:
-    """What a round costs, in any unit; numbers are taken as `ClientClass` takes them.
+    """The costs of a round, in any unit; numbers are taken as `ClientClass` takes them.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class SettingTried:
 
     @property
     def value(self) -> float:
-        """What is to be small: the error within the budget, or the rate per unit of cost."""
+        """The objective to minimise: the error within the budget, or the rate per unit of cost."""
         return self.rate_per_cost if self.rounds is None else self.error
 
 

@@ -80,7 +80,7 @@ class Bound:
 
     @property
     def residual(self) -> float:
-        """What is added in every round."""
+        """The term added in every round."""
         clients = self.client_class
         return (
             self.heterogeneity * float(clients.dissimilarity**2)
@@ -90,7 +90,7 @@ class Bound:
 
     @property
     def floor(self) -> float:
-        """What is left after infinitely many rounds; infinite if it need not stay bounded."""
+        """The limit of the bound after many rounds; infinite if it need not stay bounded."""
         return self.measure.floor(self.speed, self.residual)
 
     def after(self, rounds: int, start: float) -> float:

@@ -74,7 +74,7 @@ class Certificate(ProofFile[Proof]):
 
     @property
     def floor(self) -> Fraction:
-        """What is left of the distance after infinitely many rounds, over the dissimilarity^2.
+        """The limit of the squared distance after many rounds, over the dissimilarity^2.
 
         Of a proof for one step size and a rate below 1.
         """
@@ -83,7 +83,7 @@ class Certificate(ProofFile[Proof]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What it shows: the claim, the class, the round and who takes part."""
+        """Its content: the claim, the class, the round and who takes part."""
         proof = self.proof
         level = "sigma_*" if proof.heterogeneity == "optimum" else "sigma_G"
         after, before = ("E F(x+)", "F(x)") if proof.of_descent else ("E||x+ - x*||^2", "")
@@ -285,7 +285,7 @@ def rounded_box(
 
 
 def of_bits(bits: int) -> Rounding:
-    """Return what makes a float a fraction of so many bits after the point."""
+    """Return a function that rounds a float to a fraction with ``bits`` bits after the point."""
     unit = Fraction(1, 2**bits)
     return lambda value: round(value / unit) * unit
 

@@ -84,7 +84,7 @@ class Measure(ABC):
 
     @abstractmethod
     def after(self, speed: float, residual: float, rounds: int, start: float) -> float:
-        """Return the bound for so many rounds, from a `start`."""
+        """Return the bound after ``rounds`` rounds, from a `start`."""
 
     @abstractmethod
     def check(self, clients: AnyClass) -> None:
@@ -234,7 +234,7 @@ DESCENT: Measure = _Descent()
 
 @dataclass(frozen=True)
 class Given:
-    """What a theorem supposes of a run: that a sum of terms is not above zero, in the mean.
+    """A theorem's assumption about a run: the mean of a sum of terms is at most zero.
 
     Attributes
     ----------

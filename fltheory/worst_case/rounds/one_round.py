@@ -1,6 +1,6 @@
 """One round in fractions: participants drawn uniformly, or available independently.
 
-A round of FedAvg or SAFARI draws them; weighted averaging takes those who are there. Covered is
+A round of FedAvg or SAFARI draws them; weighted averaging takes the clients present. Covered is
 what makes rounds alike and the clients of a kind interchangeable.
 
 Definitions
@@ -371,7 +371,7 @@ class ParticipantChain:
         Raises
         ------
         ValueError
-            If it has a start, or more states than are proved of.
+            If it has a start, or more states than proofs cover.
         """
         if chain.start is not None:
             raise ValueError("participation must have no start: its first round must be stationary")
@@ -403,7 +403,7 @@ class ParticipantChain:
 
 @dataclass(frozen=True)
 class AveragingRound:
-    """K local steps of those who are there, summed with weights or averaged.
+    """K local steps of the clients present, summed with weights or averaged.
 
     Attributes
     ----------
@@ -533,7 +533,7 @@ class AveragingRound:
 
     @property
     def is_correlated(self) -> bool:
-        """Whether who is there depends on who was there in the round before."""
+        """Whether presence depends on who was present in the round before."""
         return self.chain is not None or any(own.correlation for own in self.groups)
 
     @property

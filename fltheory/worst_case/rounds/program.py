@@ -37,7 +37,7 @@ class Multipliers(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class Solution(ReadOnlyArrays):
-    """What a program returned.
+    """The result of a program.
 
     Attributes
     ----------

@@ -111,7 +111,7 @@ class ClientNumbers:
         return self.arithmetic.entry(sigma) ** 2 / self.arithmetic.entry(self.problem.dim)
 
     def local_maps(self, steps: int, lr: Any, proximal: Any = 0) -> LocalMaps:
-        """Return what so many steps of a step size do."""
+        """Return the map of a number of steps of one step size."""
         key = steps, identity_of(lr), identity_of(proximal)
         make = self._exact_maps if self.arithmetic.exact else self._float_maps
         return kept(self._known, key, lambda: make(steps, lr, proximal), MOST_LOCAL_MAPS)

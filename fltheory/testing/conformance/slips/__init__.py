@@ -1,1 +1,1 @@
-"""What usually goes wrong, as mutations of the parts of the package's own algorithms."""
+"""The usual slips, as mutations of the parts of the package's own algorithms."""

@@ -126,7 +126,7 @@ _DIVISORS: Mapping[str, Mapping[str, Weigh]] = {
         "the update is divided by N": lambda p, raw, total: raw / p.n,
     },
 }
-"""What weights are divided by, where that is something else."""
+"""Divisors of weights that differ from the paper's."""
 
 _ANY: Mapping[str, Weigh] = {
     "weights are applied twice": lambda p, raw, total: (raw / over(total)) ** 2,
