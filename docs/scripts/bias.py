@@ -383,7 +383,7 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
     )
     yield (
         "- These have no bias from participation, under any process: "
-        f"{_listed(rows, PROCESSES)}. With exact gradients they have a fixed point that does not "
+        f"{_listed(rows, PROCESSES)}. With exact gradients, they have a fixed point that does not "
         "depend on who takes part. At this point the server remembers each client's update at the "
         "same model, so a new update changes nothing. There is no such point if unlike clients "
         "share one memory, and FedAR's weights shift it as the ages change."
@@ -410,7 +410,7 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
         )
     )
     yield (
-        f"- Under Bernoulli participation FedAvg's bias is {fedavg.size:.4f} with all clients "
+        f"- Under Bernoulli participation, FedAvg's bias is {fedavg.size:.4f} with all clients "
         f"present and {capped.size:.4f} with at most 2 of them, because the mean over a uniform "
         "choice of them is, in expectation, the mean over all of them. If 2 clients are drawn in "
         f"advance and the server waits for them, the bias is only the drift, {waited.size:.4f}. "

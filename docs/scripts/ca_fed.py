@@ -685,7 +685,7 @@ def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
         "Unbiased's maximum exceeds its time-average by "
         f"{gaps['published', 'logged_average']}, where the paper has 3.62. CA-Fed's gain over "
         f"Unbiased is {gain['published']}, where the paper has +0.90. With CA-Fed's rates for both "
-        f"methods the gain is {gain['all as CA-Fed']}. So CA-Fed gains from its rates, not from "
+        f"methods, the gain is {gain['all as CA-Fed']}. So CA-Fed gains from its rates, not from "
         "its weights. We cannot explain the rest of the difference from the paper, whose figures "
         "are means of three runs on one data set, with other joint classes and fewer samples."
     )

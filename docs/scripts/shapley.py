@@ -309,7 +309,7 @@ Made by `python docs/scripts/shapley.py`; do not edit. `--check` says whether it
 
 FedAR (Section 3.2, Figure 1) lets one client stop some rounds before the end, but still applies its
 last update, and measures by Shapley values what each update contributes to the step of the last
-round. From CIFAR-10 the paper concludes that (1) stale updates can still contribute, (2) they
+round. From CIFAR-10, the paper concludes that (1) stale updates can still contribute, (2) they
 contribute less the staler they are, and (3) very stale updates do harm. Because of (1) and (2),
 FedAR's weights grow with the number of inactive rounds; because of (3), they are cut off.
 
@@ -330,7 +330,7 @@ _CONCLUSION = """\
 So (1) and (3) already appear on these simple clients, but (2) appears only if noise outweighs the
 progress of a round. A stale update was computed when the gradient was larger. While the model
 descends, a stale update points in the same direction as a fresh one, and at first it is worth more.
-Weights that grow with staleness then enlarge what is already large. With much noise an update is
+Weights that grow with staleness then enlarge what is already large. With much noise, an update is
 worth less from the first round on, because the same noise is applied again and again and the model
 already contains it. A fresh update of a client unlike the others is worth less than an equal share,
 or does harm.

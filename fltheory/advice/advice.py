@@ -89,8 +89,8 @@ class Advice(ReadOnlyArrays):
         by, so that a slightly other step changes the comparison slightly; without the start, a
         shorter step would look better the shorter it is.
 
-        Of the algorithms within 5% of the least error it is the one that needs least. Where plain
-        FedAvg has neither bias nor sway there is nothing to mend: others differ in their step.
+        Of the algorithms within 5% of the least error, it is the one that needs least. Where plain
+        FedAvg has neither bias nor sway, there is nothing to mend: others differ in their step.
         """
         plain = self.named("fedavg")
         if max(plain.log.at_worst, plain.sway) < _NOTHING_TO_MEND:

@@ -341,7 +341,7 @@ def _bias_along(distances: Distances, log: OnTheLog, told: bool) -> Bias:
     Other logs of the same clients would give other mean weights: draws of them are the mean and the
     batches' deviations times `_factors`, which keeps what clients have in common. An algorithm that
     is *told* the availability of this log is off by the difference of further rounds from it, as
-    these draws are: along the log itself it seems to have no bias. Of the others the log's own
+    these draws are: along the log itself it seems to have no bias. Of the others, the log's own
     distance is the estimate, and draws say only how much it scatters. (Taking off what chance adds
     to it, as for a square, was tried: F3AST and FedAU make up for chance as they go, and came out
     unbiased.)

@@ -58,7 +58,7 @@ class MeasuredClients:
     of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 - e^-u)/u``.
 
     All squares are without what minibatches add to them. Where only some of the log's clients were
-    measured they are taken for a random sample. Intervals are Student's around the estimate, with
+    measured, they are taken for a random sample. Intervals are Student's around the estimate, with
     the jackknife's error over clients: one left out at a time.
     """
 

@@ -211,7 +211,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
 
     - F_hat_k is the first report once there is one (F_hat^(0) is not given). A client that
       has not reported counts with a gap ``F_hat_k - F_hat_k^*`` of zero.
-    - At a first report the gap is zero too, if minima are estimated; so in the first round
+    - At a first report, the gap is zero too, if minima are estimated; so in the first round
       nobody is excluded.
     - Gamma_hat is the largest gap over all clients, excluded and absent ones included.
     - lambda_hat is the signed second eigenvalue, as lambda_k in Section V-A, not its modulus.

@@ -23,7 +23,7 @@ class ClusterFedVarp(Algorithm):
     (eta_c tau)`` of those in S and c_i the cluster of i, ``v = 1/|S| sum_{i in S} (Delta_i -
     y_{c_i}) + 1/N sum_c |c| y_c``, ``w <- w - server_lr eta_c tau v``, and then y_c becomes the
     mean Delta of the members of S in c, if there are any; ``y = 0`` at first. With a cluster for
-    every client it is `FedVarp`.
+    every client, it is `FedVarp`.
 
     - Empty round, which the paper does not have: nothing changes.
     - First appearance: the memory is the cluster's, 0 if none of its clients has appeared.

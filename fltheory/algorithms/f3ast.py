@@ -55,7 +55,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
     smoothing : float
         beta, in [0, 1]; 0.01 is the default of Ribero et al.
     availability : array, (N,), or float, optional
-        pi, in (0, 1]: CA-Fed's form with an oracle. By default r is learned.
+        pi, in (0, 1]: CA-Fed's form with an oracle. By default, r is learned.
 
     Raises
     ------

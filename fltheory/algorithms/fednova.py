@@ -25,8 +25,8 @@ class FedNova(Algorithm):
     tau_eff sum_i p_i d_i`` with ``tau_eff = sum_i p_i tau_i``, both sums over those present and p
     normalised to one over them. Follows Wang et al. with plain local SGD (the vector a_i consists
     of ones) and the paper's own choice of tau_eff. It differs in that the paper samples clients,
-    whereas here all clients present take part. With equal numbers of steps it is FedAvg weighted by
-    ``client_weights``.
+    whereas here all clients present take part. With equal numbers of steps, it is FedAvg weighted
+    by ``client_weights``.
 
     - Nothing changes in an empty round, or if everybody present has weight 0.
     - First appearance, and return after any absence: nothing is remembered about a client.

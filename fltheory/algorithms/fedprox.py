@@ -19,7 +19,7 @@ class FedProx(Algorithm):
     ``local_steps`` steps of SGD as the inexact solver: ``y <- y - eta (grad F_k(y) + mu (y - x))``.
     The server takes the participants' mean, or one weighted by ``client_weights``. It differs in
     that the paper samples clients in proportion to their data, whereas here all clients present
-    take part. If ``mu = 0`` it is FedAvg; with ``client_weights`` n_k it is the FedAvg of McMahan
+    take part. If ``mu = 0``, it is FedAvg; with ``client_weights`` n_k it is the FedAvg of McMahan
     et al., with weights ``n_k / m_t``, where m_t is the sum of n over those present.
 
     - Nothing changes in an empty round, or if everybody present has weight 0.

@@ -37,10 +37,10 @@ class LocalSgd:
     are those after single steps. With constant steps and everybody present, the model after
     n E steps is `WeightedFedAvg`'s after n rounds.
 
-    By default a client steps only if it takes part in that step. With ``sampled="average"``
+    By default, a client steps only if it takes part in that step. With ``sampled="average"``
     participants are drawn for the average, as in Li et al.'s Assumptions 5 and 6: every client
     steps, and after every E-th step all models become the mean of those drawn; a client drawn twice
-    counts twice. If nobody is drawn they become ``sum_k p_k w^k``.
+    counts twice. If nobody is drawn, they become ``sum_k p_k w^k``.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class AveragedIterate:
 
     ``w_t`` is the model before round t, t = 1, ..., T, of the averaged algorithm. The average is
     kept up to date by ``x <- x + (eta_t / sum_{s<=t} eta_s) (w_t - x)``, which is affine in ``(x,
-    w_t)``, so engines compute its errors like those of any algorithm. Before the first round it is
+    w_t)``, so engines compute its errors like those of any algorithm. Before the first round, it is
     the initial model.
 
     Parameters

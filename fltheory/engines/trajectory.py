@@ -131,7 +131,7 @@ def sampled_trajectory(
 ) -> Trajectory:
     """Return a trajectory of means and their standard errors, (names, rounds + 1) both.
 
-    From the first round on in which one is no number all are infinite.
+    From the first round on in which one is no number, all are infinite.
     """
     broken = ~np.isfinite(mean + error).all(axis=0)
     diverged_at = int(np.argmax(broken)) if broken.any() else None

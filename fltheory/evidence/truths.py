@@ -262,8 +262,8 @@ def truth(
 
     If the path of participants is known beforehand, it is followed. If rounds are affine once
     participation is known, exact moments given participation are averaged over all paths, which is
-    exact, or over drawn paths. Without noise the moments given participation are the run itself, so
-    runs are drawn. The last truths are cached, because readings of a theorem, and mutants, share
+    exact, or over drawn paths. Without noise, the moments given participation are the run itself,
+    so runs are drawn. The last truths are cached, because readings of a theorem, and mutants, share
     them.
 
     Parameters

@@ -204,7 +204,7 @@ class Verdict:
     def ratio(self) -> float:
         """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN.
 
-        For a lower bound it is bound/truth: either way a value above 1 violates the bound.
+        For a lower bound, it is bound/truth: either way a value above 1 violates the bound.
         """
         if self.is_rate:
             return self.truth - self.bound

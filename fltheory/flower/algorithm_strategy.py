@@ -102,7 +102,7 @@ class AlgorithmStrategy(FedAvg):
     algorithm : Algorithm or Schedule
         From `fltheory.algorithms`.
     participation : Participation, optional
-        From `fltheory.participation`: draws who takes part. By default all connected clients take
+        From `fltheory.participation`: draws who takes part. By default, all connected clients take
         part.
     n_clients : int, optional
         Needed if ``participation`` does not determine it.

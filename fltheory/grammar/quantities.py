@@ -116,8 +116,8 @@ class BoundedQuantity:
 
     Without a unit, units are checked only within the bound. A mean may have ``weights``, a function
     of the setting that returns one number that is not negative for each round of the range; they
-    need not sum to one. If all of them are zero the mean is NaN. For certificates ``weights_text``
-    gives the same weights as a formula in the statement's symbols and the round r.
+    need not sum to one. If all of them are zero, the mean is NaN. For certificates,
+    ``weights_text`` gives the same weights as a formula in the statement's symbols and the round r.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 As printed, ``(1/m) log(1/delta)`` stands inside the logarithm, where delta hardly counts; a sample
 of m fails with probability exponentially small in m and no smaller, so no bound of this form holds
-for all delta. In the uniform Bernstein bounds of the works that the lemma cites the term stands
+for all delta. In the uniform Bernstein bounds of the works that the lemma cites, the term stands
 outside, and m/d is at least one. How likely the shares of m uniform points are to be off by such a
 term is known in closed form: the crossing of a line.
 """

@@ -94,7 +94,7 @@ def read_log(
 
     ``client,time,present``
         An event: the client is online (1) or away (0) from this time until its next event, or the
-        end of the log. Before its first event a client is away. A client's events are in order.
+        end of the log. Before its first event, a client is away. A client's events are in order.
     ``client,from,to``
         A stay, up to but not including ``to``; in any order, not overlapping. If ``to`` is empty,
         the client is still online at the end of the log; if both are empty, it was never online.

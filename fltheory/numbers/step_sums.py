@@ -8,7 +8,7 @@ midpoints and trapezoids give
 
 ``int_a^b f + (f(a) + f(b))/2 <= sum_{t=a}^b f(t) <= int_{a-1/2}^{b+1/2} f``.
 
-Beyond some round T with J_T = j the logarithm is below its tangent: ``j <= J_t <= j + 1 + e (t -
+Beyond some round T with J_T = j, the logarithm is below its tangent: ``j <= J_t <= j + 1 + e (t -
 T)`` with ``e = 1/(T ln(1/rate))``, so that ``t - J_t`` is at least ``(1 - e)(t - j - 1)``.
 """
 

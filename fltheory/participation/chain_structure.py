@@ -20,7 +20,7 @@ class CitedFactor(NamedTuple):
 
     ``(sum_{i >= 2} n_i^2)^(1/2) ||U||_F ||U^-1||_F`` over the Jordan blocks, of sizes n_i, of a
     chain with ``P = U J U^-1``. By memory: the lemma's text is not at hand. Of a chain that is
-    diagonalisable the first factor is sqrt(M - 1) for M states, and T_P = 0; of a single state the
+    diagonalisable, the first factor is sqrt(M - 1) for M states, and T_P = 0; of a single state the
     sum is empty, and 1 is taken, as (5) holds with it.
 
     Attributes
@@ -49,9 +49,9 @@ def cited_factor(transition: FloatArray, law: FloatArray) -> CitedFactor:
     """Return C_P of [14] for a chain, in floats.
 
     The eigenbasis of a reversible chain is orthonormal after rows are multiplied and columns
-    divided by ``sqrt(pi)``. Where eigenvalues are equal LAPACK may return any basis of their space,
-    another on another machine: taken is the one in which ``diag(1 / pi)`` is diagonal, too. Of a
-    chain that is not reversible it is what LAPACK finds.
+    divided by ``sqrt(pi)``. Where eigenvalues are equal, LAPACK may return any basis of their
+    space, another on another machine: taken is the one in which ``diag(1 / pi)`` is diagonal, too.
+    Of a chain that is not reversible, it is what LAPACK finds.
     """
     roots = np.sqrt(law)
     alike = transition * (roots[:, None] / roots)

@@ -69,7 +69,7 @@ class SubsetOfAvailable(Process):
 class AtMost(SubsetOfAvailable):
     """Of the independently available clients, ``size`` drawn uniformly take part.
 
-    If fewer are available, all of them take part. With `FedAvg` this is FedAR's baseline
+    If fewer are available, all of them take part. With `FedAvg`, this is FedAR's baseline
     "FedAvg (S=50)", read as not waiting for anybody.
 
     Parameters

@@ -15,7 +15,7 @@ from fltheory.participation.process import process_of
 
 _MOST_SETS = 65_536
 # Chances add up to one, and each is off by some roundings of its own: so is a distance or a mean
-# size, whatever the number of sets. Below that there is none.
+# size, whatever the number of sets. Below that, there is none.
 _ROUNDING = 1e-12
 
 
@@ -23,7 +23,7 @@ def distance_from_uniform(participation: Participation) -> Any:
     """Return the total variation between a round's participants and a uniform draw of as many.
 
     The uniform draw is of the expected number of participants, out of all clients; where that
-    is not a whole number there is none, and the distance is 1. Below 1e-12 it counts as 0.
+    is not a whole number there is none, and the distance is 1. Below 1e-12, it counts as 0.
 
     Raises
     ------

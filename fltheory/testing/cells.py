@@ -94,7 +94,7 @@ def rows_of(beginning: str, recorded: Baseline) -> Baseline:
 def failure(cell: Cell, recorded: Baseline | None) -> str | None:
     """Say why a cell fails, or None: it departs from its record, or without one is no good.
 
-    Without any record a statement must not be refuted or undecided.
+    Without any record, a statement must not be refuted or undecided.
     """
     from fltheory.verify import Outcome
     from fltheory.verify.baseline import departure

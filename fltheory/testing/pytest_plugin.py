@@ -311,7 +311,7 @@ def recorded_verdicts(pytestconfig: pytest.Config) -> Baseline:
 def as_recorded(request: pytest.FixtureRequest) -> Recorder:
     """Return a function of a statement and a regime's name that fails where the record differs.
 
-    It returns the verdict. With ``--fltheory-record`` the verdict is recorded instead.
+    It returns the verdict. With ``--fltheory-record``, the verdict is recorded instead.
     """
     config = request.config
 

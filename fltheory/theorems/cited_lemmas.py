@@ -665,7 +665,7 @@ DRIFT_TIGHT = replace(
     hypotheses=DRIFT.hypotheses[1:],
     note=(
         "These are the smallest constants that hold on quadratics, for every step size; no class "
-        "that contains the quadratics allows smaller ones. For all smooth clients the two "
+        "that contains the quadratics allows smaller ones. For all smooth clients, the two "
         "together may be up to 2% too small at eta = 1/(8LK)."
     ),
 )

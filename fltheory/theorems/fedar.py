@@ -115,7 +115,7 @@ class FedARPath(ReadOnlyArrays):
     def long_run_weights(self) -> FloatArray:
         """(N,) mean of ``psi_{i,t}/N_t`` over a period in which everybody has appeared.
 
-        With step sizes that go to zero the model follows ``-sum_i weight_i grad f_i``: a stale
+        With step sizes that go to zero, the model follows ``-sum_i weight_i grad f_i``: a stale
         update is one of a model that has hardly moved.
         """
         period = len(self.cycle) // 2

@@ -81,7 +81,7 @@ option = symbol("o", _OPTION, PURE, "option", positive=True, integer=True)
 
 # ------------------------------------------------------------ settings on which they are checked
 # Six clients in the plane are varied in one respect at a time, with h at its printed limit unless
-# a regime is about just that. In the last regimes sampling is not uniform: the theorems do not
+# a regime is about just that. In the last regimes, sampling is not uniform: the theorems do not
 # apply, and the table shows what the truth is beside their bounds.
 
 
@@ -572,7 +572,7 @@ STRONGLY_CONVEX_DERIVED = replace(
     note=(
         "The K in the server's variance, 12 h^2 sigma^2/(KS), needs control variates of variance "
         "sigma^2/K: option II, or an extra pass of K gradients. With a single gradient as control "
-        "variate (option I) the noise does not shrink with K."
+        "variate (option I), the noise does not shrink with K."
     ),
 )
 
@@ -646,7 +646,7 @@ NONCONVEX = Theorem(
     own_run=OWN_NONCONVEX,
     note=(
         "Checked to the letter, for both options of Algorithm 1. The short statement, Theorem "
-        "VII, leaves out the warm start. Without it the bound is 0 at x^0 = x* with exact "
+        "VII, leaves out the warm start. Without it, the bound is 0 at x^0 = x* with exact "
         "gradients, although the model moves."
     ),
 )

@@ -97,7 +97,7 @@ def curve(
     *Over its own variable*: for a claimed order, direction or decay, if a setting is given; there
     is one verdict for all values. The claimed order is a line through the truth at the beginning of
     the last decade, over which slopes are fitted, or at the first value for a `DecayClaim`, whose
-    slope is fitted over all values. For a claimed direction the line is the previous truth, which
+    slope is fitted over all values. For a claimed direction, the line is the previous truth, which
     the next one is claimed to pass. If there are several orders, the one that decides the verdict
     is followed.
 

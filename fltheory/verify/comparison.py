@@ -235,7 +235,7 @@ def _dissimilarity(setting: Setting) -> float:
 
 # ------------------------------------------------------------ each at its own steps
 # Theorems speak of different things of different runs: the last model's distance, a mean over
-# rounds of squared gradients. With L and mu each bound becomes one on one measure, ``E F - F*`` or
+# rounds of squared gradients. With L and mu, each bound becomes one on one measure, ``E F - F*`` or
 # ``E||x - x*||^2``, of the models that its theorem speaks of, and stands beside that measure's
 # truth:
 #

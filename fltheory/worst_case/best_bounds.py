@@ -83,7 +83,7 @@ def best_bound(
     partial participation. `certificate` turns the result into a proof.
 
     - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and
-      so for all R by iteration. For heterogeneity at the optimum without noise it is the supremum
+      so for all R by iteration. For heterogeneity at the optimum without noise, it is the supremum
       over all problems of the class; otherwise it may be larger. For a `SmoothClass`, whose clients
       need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``. For the gap,
       ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, which bounds the mean of
@@ -109,9 +109,9 @@ def best_bound(
     participation : UniformSubset, Bernoulli, MarkovOnOff or FiniteChain
     client_class : ClientClass or SmoothClass
     rate : number, optional
-        The rate at which the residual is minimised. By default the rate with the smallest floor,
+        The rate at which the residual is minimised. By default, the rate with the smallest floor,
         ``residual / (1 - rate)`` (if floors are equal, the smallest rate); for a method with memory
-        the smallest rate. For the gap of F it is 1 by default.
+        the smallest rate. For the gap of F, it is 1 by default.
     decrease : number, optional
         The same for the descent of F: by default the one with the smallest floor, ``residual /
         decrease``, and among equal floors the largest.

@@ -591,7 +591,7 @@ def _least_proved(
 ) -> LyapunovCertificate | None:
     """Return the certificate of a rate near the least that the solver found.
 
-    Where functions are nearly singular the solver takes rates for possible that are not, so that
+    Where functions are nearly singular, the solver takes rates for possible that are not, so that
     only what the checker accepts is believed, and it is asked again at larger rates.
     """
 

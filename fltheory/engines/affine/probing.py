@@ -3,7 +3,7 @@
 A round of an affine algorithm maps the state ``s`` to ``A_S s + b_S + noise``, where S is the
 participant set. The maps are found by running the round itself on probe states (`Probe`).
 Where clients or their sets are many, a round that is one weighted sum over participants needs one
-pass over clients (`law_of_sums`). Of other rounds the map's dependence on S is read off one run on
+pass over clients (`law_of_sums`). Of other rounds, the map's dependence on S is read off one run on
 symbols for who takes part (`Reading`), or off every set where these are few. That a mask of symbols
 is treated as any other is checked on sets that are drawn.
 """

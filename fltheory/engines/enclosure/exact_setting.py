@@ -275,7 +275,7 @@ _MOST_STEPS = 200
 def largest_weighted_square(weights: Sequence[Any], offsets: Sequence[Any], radius: Any) -> Any:
     """Return ``sup sum_i w_i (y_i + o_i)^2`` over ``||y|| <= r``: a fraction if lam is, or a ball.
 
-    With ``w_i >= 0`` it is a trust-region problem with strong duality (`problems.ball`): every
+    With ``w_i >= 0``, it is a trust-region problem with strong duality (`problems.ball`): every
     ``lam >= max_i w_i`` gives the upper bound
 
     ``phi(lam) = lam r^2 + sum_i lam w_i o_i^2 / (lam - w_i)``,

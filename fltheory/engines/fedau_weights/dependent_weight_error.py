@@ -3,13 +3,13 @@
 Client n's weight follows Algorithm 2 and is compared with 1/p_n, its share of rounds in the long
 run, as in Theorem 3, which asks for independent rounds.
 
-Under a two-state chain the recursion of `weight_error` needs one thing more: who is present when
+Under a two-state chain, the recursion of `weight_error` needs one thing more: who is present when
 an interval ends, as a round of presence ends it (the client then stays with probability ``stays``)
 or K rounds of absence (it then comes with probability ``comes``). With ``u(m, s)`` split
 accordingly, let ``v(m, s)`` be the probability that the m-th interval ends at s and the next
 begins with an absence; an interval of k rounds then has probability ``comes (1 - comes)^(k-2)``
 for 2 <= k <= K, and what is left is cut off at K. Cyclic participation leaves nothing to chance.
-For participation of any other kind the error is sampled, by running the algorithm itself.
+For participation of any other kind, the error is sampled, by running the algorithm itself.
 """
 
 from __future__ import annotations

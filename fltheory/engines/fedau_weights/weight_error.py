@@ -2,7 +2,7 @@
 
 A client takes part in each round with probability p, independently. FedAU's Algorithm 2 cuts
 time into intervals: each ends with a round in which the client took part, or after K rounds.
-After t rounds omega_t is the mean length of the intervals so far (1 before the first ends).
+After t rounds, omega_t is the mean length of the intervals so far (1 before the first ends).
 
 With m intervals ended at round s, ``omega_t = s/m`` for as long as the next one is open, so all
 that matters is ``u(m, s)``, the probability that the m-th interval ends at s: an m-fold

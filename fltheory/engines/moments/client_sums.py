@@ -1,6 +1,6 @@
 """The law of a round that uses its participants through one weighted sum, for any number of them.
 
-Without memory of clients a round is ``s' = P s + p + Q u + noise`` with ``u = sum_i phi_i w_i
+Without memory of clients, a round is ``s' = P s + p + Q u + noise`` with ``u = sum_i phi_i w_i
 change_i(B s + y)``: ``phi_i = 1{i in S} h(|S|)``, weights w, and what client i makes of a model,
 ``change_i(y) = S_i (y - c_i) + noise_i``. The algorithm's own round is run once, on a symbol for
 who takes part (`PresenceSpace`) and with symbols in place of u, which gives P, p, Q, B, w and h.

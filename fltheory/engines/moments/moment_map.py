@@ -10,8 +10,8 @@ jump linear system (Costa, Fragoso and Marques, Discrete-Time Markov Jump Linear
 Independent rounds are a chain of one state, whose arrays go without an axis of states.
 
 *Rounding.* An error of M, measured in the nuclear norm, grows over k rounds of one map at most by
-the norm of the dual map's k-th power of the identity. With memory a single round's growth, taken to
-the power k, says nothing: a round may stretch the state in directions that the next ones shrink.
+the norm of the dual map's k-th power of the identity. With memory, a single round's growth, taken
+to the power k, says nothing: a round may stretch the state in directions that the next ones shrink.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def monte_carlo(
 ) -> Trajectory:
     """Estimate the expected errors of every round from independent runs.
 
-    On quadratic clients the sum of a round's K local steps is drawn in closed form; on others each
+    On quadratic clients, the sum of a round's K local steps is drawn in closed form; on others each
     step is drawn. The same seed gives the same numbers, bit for bit, whatever the number of
     processors; memory does not grow with ``replicas``.
 

@@ -116,7 +116,7 @@ class Pools:
     ) -> Batches:
         """Draw the batches of ``steps`` successive steps for ``clients``, (rows,).
 
-        With ``batch_size=None`` all samples are used in every step. ``"shuffle"`` goes through
+        With ``batch_size=None``, all samples are used in every step. ``"shuffle"`` goes through
         a client's samples in random order, again and again in a new order, the last batch of
         each pass holding what is left; ``"replacement"`` draws every sample anew. A client
         stops after ``epochs`` passes where given.

@@ -125,7 +125,7 @@ class TorchClients:
     def expect(self, most: int | None) -> None:
         """Announce the largest number of clients that may take part in a coming round, per replica.
 
-        They are then found without asking the device. With None they are counted.
+        They are then found without asking the device. With None, they are counted.
         """
         self._most = most
 

@@ -311,7 +311,7 @@ class ByClassShares(Presence):
 class FourClasses(Presence):
     """CA-Fed's clients (Section V-A): more or less available, correlated or weakly so.
 
-    In each half of the clients a random half is available with probability 1/2 + g, the rest
+    In each half of the clients, a random half is available with probability 1/2 + g, the rest
     with 1/2 - g; of each such class a random half has lambda = nu, the rest normal lambda with
     standard deviation epsilon. The number of clients must be a multiple of 8.
     """

@@ -140,7 +140,7 @@ class LikeClients(ReadOnlyArrays):
     def without_two_alike(self, values: FloatArray) -> FloatArray:
         """Return ``E values[number of others there]`` (G,) for two clients of the same group.
 
-        ``values`` is (N - 1,). For a group of one the entry means nothing.
+        ``values`` is (N - 1,). For a group of one, the entry means nothing.
         """
         return self._without(values, 2)
 

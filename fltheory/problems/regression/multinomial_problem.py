@@ -85,7 +85,7 @@ def minimise(problem: MultinomialLosses) -> Optimum:
 def certify(problem: MultinomialLosses, x: FloatArray) -> Optimum:
     """Bound how far a point is from the minimiser, rounding errors included.
 
-    The gradient is summed in NumPy's extended precision, of unit u. To first order a logit is
+    The gradient is summed in NumPy's extended precision, of unit u. To first order, a logit is
     wrong by at most ``(d + 2) u (|W| |a| + |b|)``, a probability vector by as much in norm, and
     a sum of n terms by n u times the sum of their sizes. Its norm is taken in float64.
     """

@@ -102,7 +102,7 @@ def _never(advice: Advice) -> str:
     return (
         f"{how_many(never.size, 'client')} never appear{'s' if never.size == 1 else ''} ({named}; "
         f"{lost:.2g} of the target): without server data no algorithm ends nearer than "
-        f"{_range(advice.exclusion)}. With representative data on the server one can train "
+        f"{_range(advice.exclusion)}. With representative data on the server, one can train "
         "there alone without bias; SAFARI, with every other round on the server, ends at "
         f"{_range(advice.named('safari').log)}."
     )

@@ -661,7 +661,7 @@ _LAST_STEP = Derivation(
 EXPLICIT = PointClaim(
     id="fedavg-li/4",
     reading="with constants",
-    title="With constant steps FedAvg does not reach w*: a lower bound on the distance",
+    title="With constant steps, FedAvg does not reach w*: a lower bound on the distance",
     source=f"{PAPER}, Theorem 4",
     quantity=PointQuantity(_pulled, "(E-1) eta v", GRADIENT),
     bound=as_printed(lambda: 4 * L * D),
@@ -688,7 +688,7 @@ EXPLICIT = PointClaim(
 
 PRINTED = RateClaim(
     id="fedavg-li/4",
-    title="With constant steps FedAvg does not reach w*: Omega((E-1) eta) ||w*||",
+    title="With constant steps, FedAvg does not reach w*: Omega((E-1) eta) ||w*||",
     source=f"{PAPER}, Theorem 4",
     theorem=replace(
         EXPLICIT,

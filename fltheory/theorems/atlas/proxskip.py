@@ -67,7 +67,7 @@ def _of_proxskip(setting: Setting) -> Setting:
 def lyapunov(setting: Setting) -> tuple[Any, Any]:
     """Return Psi_0 and E Psi_T.
 
-    With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*`` a step is linear in (z, u) and the noise n:
+    With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*``, a step is linear in (z, u) and the noise n:
     ``y = z - gamma (H z - u + n)``, and then z is y, or the mean of ``y - gamma/p u``, and u moves
     by ``p/gamma`` of what z has moved from y. Second moments follow from themselves.
     """

@@ -334,9 +334,9 @@ MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
     note=(
         "If nobody is excluded, d_TV is 0; if only client k is excluded, it is alpha_k. So client "
         "k can be excluded first only if kappabar is at most a limit that depends on k. Above the "
-        "largest of these limits nobody is excluded. Below it, kappabar also decides which "
-        "clients follow the first, so the number of excluded clients may rise and fall as "
-        "kappabar grows."
+        "largest of these limits, nobody is excluded. Below it, kappabar also decides which "
+        "clients follow the first, so the number of excluded clients may rise and fall as kappabar "
+        "grows."
     ),
 )
 UNBIASED_IN_THE_LIMIT = replace(

@@ -233,7 +233,7 @@ def _largest_second_moment(setting: Setting) -> tuple[Any, float]:
 def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
     """Return the same at the models of the first round's local steps, from any w in W.
 
-    After j steps of A = I - eta_1 H the gradient is ``H A^j (w - c)`` and noise, of covariance
+    After j steps of A = I - eta_1 H, the gradient is ``H A^j (w - c)`` and noise, of covariance
     ``eta_1^2 sigma_k^2/d sum_{i<j} H A^{2i} H``.
     """
     of = view_of(setting).averaging

@@ -332,7 +332,7 @@ _SUMMABLE = Hypothesis("summable squared steps, times ln(t)", sp.Gt(decay, HALF)
 _LONG_ENOUGH = Hypothesis("rounds beyond T_P", sp.Ge(T, T_P), "Theorem 2")
 
 _ONE_IN_VAIN = (
-    "At kappa = 1 the bound is attained in the limit (regime 'nearly attained'). For larger "
+    "At kappa = 1, the bound is attained in the limit (regime 'nearly attained'). For larger "
     "kappa, steps (a) and (b) lose a factor kappa in both terms; see the reading 'sharper'."
 )
 _OPTIMIZATION = as_printed(lambda: 2 * kappa**2 * excess_B)
@@ -461,7 +461,7 @@ THEOREM_2 = Theorem(
         "and 4L(EQ+2) where Lemma 2 has 2 and 2L(EQ+2); and ln(2 C_P H t), which may be negative, "
         "stands where Lemma 3 has J_t ln(1/lambda). Sums without limits run over all t >= 1. C_P "
         "and T_P are those of [14], Lemma 1. We did not have that text and quote the formula from "
-        "memory. It does not say which eigenbasis of the chain to take. For a refutation we take "
+        "memory. It does not say which eigenbasis of the chain to take. For a refutation, we take "
         "the product of the clients' eigenbases, in closed form; for 'holds' we take a C_P that "
         "is smaller than with any eigenbasis."
     ),
@@ -544,7 +544,7 @@ _WRONG_MINIMISER = Refutation(
     answer="A slip: the proof has w_B* throughout.",
 )
 _NO_SERVER_STEP = Refutation(
-    "(20) has no server step size, so the proof covers only eta_s = 1. With a small eta_s the "
+    "(20) has no server step size, so the proof covers only eta_s = 1. With a small eta_s, the "
     "model hardly moves, but the bound still falls, because it does not contain eta_s.",
     Weight.MISSING_HYPOTHESIS,
     "eta_s = 1",

@@ -253,7 +253,7 @@ THEOREM_1 = PointClaim(
     note=(
         "This is Lemma B.3.3 for h, averaged over T rounds as T tends to infinity. It has eta P/N "
         "as the server's step size and N omega_n/P as the weights, so that its weight error is "
-        "zero. With cyclic availability the limit is averaged over the rounds of a cycle."
+        "zero. With cyclic availability, the limit is averaged over the rounds of a cycle."
     ),
 )
 
@@ -368,7 +368,7 @@ OPTION_1_DERIVED = replace(
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_DERIVED"),
     note=(
         "This is Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step "
-        "sizes the coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so the lemma does "
+        "sizes, the coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so the lemma does "
         "not bound the gradient. If the limit is theta N/(27LIQ) with theta < 1, the coefficient "
         "is -(1 - theta)/8, and theta = 1/2 gives the constants of this reading. The lemma also "
         "needs gamma eta <= 1/(4LI), half of the printed limit."

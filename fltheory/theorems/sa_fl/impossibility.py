@@ -389,7 +389,7 @@ CONDITIONAL_TIGHT = replace(
     reading="tight",
     bound=sp.Rational(1, 2),
     note=(
-        "Exact: a learner that tosses a coin at x_2 attains it. For learners without randomness "
+        "Exact: a learner that tosses a coin at x_2 attains it. For learners without randomness, "
         "it is 1."
     ),
 )
@@ -444,7 +444,7 @@ STATEMENTS = (
         refutations=(
             Refutation(
                 "A client brings all of its n samples, so only clients without x_2 help to hide "
-                "it. With independent samples from P there are rarely enough such clients.",
+                "it. With independent samples from P, there are rarely enough such clients.",
                 Weight.GAP,
                 "one sample per client",
                 "derived",

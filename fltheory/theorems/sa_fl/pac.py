@@ -529,7 +529,7 @@ THEOREM_2_DERIVED = replace(
     hypotheses=(*THEOREM_2_UNIFORM.hypotheses, _A2_CONSTANT),
     note=(
         "In (15) the proof bounds eps_P by eps_Q + alpha eps_Q^beta. It then drops alpha, which "
-        "therefore must not grow with n. For a mixture this means that lambda_2 = n_T/(n_T + n_S) "
+        "therefore must not grow with n. For a mixture, this means that lambda_2 = n_T/(n_T + n_S) "
         "must stay away from zero."
     ),
 )
@@ -611,9 +611,9 @@ THEOREM_3_DERIVED = replace(
     reading="derived",
     read_as={offset_growth: cited_offset_growth},
     note=(
-        "Lemma 2 drops a term sqrt(P(h_Q* != h_P*) A). By Assumption 1 and the second condition "
-        "this term is A^((1 + beta_P)/2), not O(A). It is still at most A^(1/(2 - beta_P)) where "
-        "A <= 1, because (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= 0. So the theorem "
+        "Lemma 2 drops a term sqrt(P(h_Q* != h_P*) A). By Assumption 1 and the second condition, "
+        "this term is A^((1 + beta_P)/2), not O(A). It is still at most A^(1/(2 - beta_P)) where A "
+        "<= 1, because (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= 0. So the theorem "
         "stands once the lemma is corrected. We cannot search for a refutation: only a limit "
         "refutes an order in samples, and no limit of the left side is known."
     ),

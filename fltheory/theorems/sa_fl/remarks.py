@@ -291,7 +291,7 @@ SPEEDUP = replace(
     axes=_axes(faster=False, hypotheses=(PLAIN_STEP, _OF_ORDER_ONE), tried=True),
     note=(
         "Checked to the letter: the second sentence of the corollary keeps eta_s = 1/sqrt(R). "
-        "With that step size 2 Delta_0/sqrt(R) in the bound does not depend on mK. Nor does the "
+        "With that step size, 2 Delta_0/sqrt(R) in the bound does not depend on mK. Nor does the "
         "error that remains from the initial model after R rounds. The regimes have q = 1 - "
         "1/(2mK); q = 1/2 is tried as well, with R = 25."
     ),
@@ -355,7 +355,7 @@ A_1 = RateClaim(
     note=(
         "Checked to the letter, with R_s = (1-q) R and R_c = qR in expectation: N/D <= R_s/R_c <= "
         "c/(mK (1 - c/(mK))). Here c = 1, eta_s is not squared, and G_1 and G_2 are Theorem 4's "
-        "maxima. In this form of the condition N may be negative, so equal clients meet it. The "
+        "maxima. In this form of the condition, N may be negative, so equal clients meet it. The "
         "step size is eta_s = sqrt(mK/R), which the rate needs."
     ),
 )
@@ -547,7 +547,7 @@ CLASSIC_5 = Theorem(
 def _gradient_where_fedavg_ends(setting: Setting) -> tuple[Any, float]:
     """Return ``||grad F||^2`` at the minimiser of the loss that the participants have on average.
 
-    FedAvg ends there as its steps vanish. With one Hessian for all it is their mean optimum.
+    FedAvg ends there as its steps vanish. With one Hessian for all, it is their mean optimum.
     """
     problem: Any = setting.problem
     presence = process_of(setting.participation).marginals

@@ -416,8 +416,8 @@ THEOREM_5_DERIVED = replace(
         "statement leaves out. Between (80) and (81) there are two slips. First, 4 q eta_c^2 K^2 "
         "is 16 q etabar^2/mu^2, not 4 q etabar^2/mu^2. Second, (L+mu)/(2 L mu) * 2/(L+mu) is 1/(L "
         "mu), not 1/(L+mu), which also has the wrong unit. (61) separates mean and variance, but "
-        "omits the factor 2 of the lemma that it cites. With this factor the noise term doubles, "
-        "to 4 q eta_c sigma^2/(mu m). For quadratic clients with additive noise the step is valid "
+        "omits the factor 2 of the lemma that it cites. With this factor, the noise term doubles, "
+        "to 4 q eta_c sigma^2/(mu m). For quadratic clients with additive noise, the step is valid "
         "as printed."
     ),
 )
@@ -898,9 +898,9 @@ COROLLARY_1_REPAIRED = replace(
     ),
     note=(
         "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order. For the first "
-        "claim this means q <= 1/sqrt(R) with eta_s = 1/sqrt(R). For the second it means q <= "
-        "1/sqrt(mKR) with eta_s = sqrt(mK/R), the step size that the bound's first term needs. "
-        "The regimes have half of the largest q allowed."
+        "claim, this means q <= 1/sqrt(R) with eta_s = 1/sqrt(R). For the second, it means q <= "
+        "1/sqrt(mKR) with eta_s = sqrt(mK/R), the step size that the bound's first term needs. The "
+        "regimes have half of the largest q allowed."
     ),
 )
 

@@ -1771,7 +1771,7 @@ def _expected(run: _Run, of: str, bits: int) -> Iterator[Span]:
 def _kept_inside(known: _Known) -> Iterator[None]:
     """Go through rounds 0 .. R and refuse a projection onto a ball that may ever move the model.
 
-    With exact gradients every round takes the box that holds the state to a box.
+    With exact gradients, every round takes the box that holds the state to a box.
     """
     w, ball = known.w, known.w.method.ball
     if ball is None:

@@ -45,7 +45,7 @@ class SafariRound:
     eligible, excluded : int
         Clients who can be drawn and who cannot.
     participants, local_steps : int
-        m and K. If left out they are 4 (or all eligible clients) and 5, unless the statement's
+        m and K. If left out, they are 4 (or all eligible clients) and 5, unless the statement's
         hypotheses require one local step, or everybody.
     q, client_lr, assist_lr : number
         By default q is 1/2, or 1 for a statement without q (plain FedAvg). The clients' step is by

@@ -607,7 +607,7 @@ def _in_differences(
 
 
 # ------------------------------------------------------------ bounds and certificates
-# Claims are those of `bound`. Of the two functions' bounds the better one is returned.
+# Claims are those of `bound`. Of the two functions' bounds, the better one is returned.
 
 # Units of gradients at x*: where they are small beside z, the solver is at its most precise.
 _UNITS = (8, 32, 1)

@@ -171,8 +171,8 @@ def best_settings(
     """Find the step sizes, q and K of SAFARI with the best proved bound.
 
     With a budget: the smallest bound on ``E||x_R - x*||^2`` after the R rounds that it pays for on
-    average. Without one: the fastest rate per unit of cost, whatever its residual. For each q and K
-    the step sizes and the rate are found by a simplex search (Nelder and Mead), and the bound is
+    average. Without one: the fastest rate per unit of cost, whatever its residual. For each q and
+    K, the step sizes and the rate are found by a simplex search (Nelder and Mead), and the bound is
     then proved in fractions; q = 1 is FedAvg, and q = 0 the server alone.
 
     Parameters

@@ -163,7 +163,7 @@ class OneRound:
     def sampling_variance(self) -> Fraction:
         """C with ``E||mean over the drawn - mean||^2 = c/n sum ||D_i - mean||^2``.
 
-        For every number of clients it is its supremum 1/m.
+        For every number of clients, it is its supremum 1/m.
         """
         size, pool = self.participants, self.n_eligible
         if pool is None:

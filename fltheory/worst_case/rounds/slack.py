@@ -9,9 +9,9 @@ conditions, nu of the budgets of heterogeneity and s of those of noise,
 
 where ``A_ab + f_b - f_a <= 0`` for two points a, b of any function of the class. If it is a sum of
 squares and the function values cancel, ``E||x+||^2 <= rate ||x||^2 + sum nu_j H_j + ...`` holds.
-For the descent of F it begins with ``F(x) - decrease ||grad F(x)||^2 - E F(x+)``, where F(x+) is
+For the descent of F, it begins with ``F(x) - decrease ||grad F(x)||^2 - E F(x+)``, where F(x+) is
 what F's smoothness bounds it by; x* and its gradients are left out, and so is x, as moves from it
-are all that enters. For the gap of F it has ``-gap (F(x) - F*)``, which function values must
+are all that enters. For the gap of F, it has ``-gap (F(x) - F*)``, which function values must
 cancel with. What a theorem supposes of a run comes with a multiplier, too, as the last of the
 conditions: it is at most zero in the mean.
 

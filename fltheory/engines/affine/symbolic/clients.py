@@ -3,7 +3,7 @@
 For a client with Hessian H and optimum c, ``A = I - lr H`` and a correction v, K steps of local
 SGD change its model by ``-lr sum_{k<K} A^k (H (x - c) + v)`` plus noise of covariance
 ``lr^2 sigma^2 / d sum_{k<K} A^{2k}``: no inverse is needed, so that all of it is a fraction where
-the numbers are. With a proximal strength mu it is ``A = I - lr (H + mu I)``. A client's noise is
+the numbers are. With a proximal strength mu, it is ``A = I - lr (H + mu I)``. A client's noise is
 one block of d symbols with that covariance.
 """
 
