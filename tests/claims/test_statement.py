@@ -198,7 +198,7 @@ def test_bad_theorems(changed: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("identifier", "changed", "message"),
     [
-        ("sa-fl/corollary-1", {"axes": ()}, "axes .*sa-fl/corollary-1.* at least one, got none"),
+        ("sa-fl/corollary-1", {"axes": ()}, "sa-fl/corollary-1.* at least one axis, got no axes"),
         ("sa-fl/corollary-1", {"theorem": None}, "theorem .* must be Inequality, got"),
         ("fedar/weight", {"axes": ()}, "the claim 'fedar/weight' must have at least one axis"),
         ("ca-fed/1", {"quantity": own.TRUE.quantity}, "quantity .* must be PointQuantity, got"),
