@@ -34,6 +34,7 @@ from fltheory.content import (
     class_attributes_of,
     content,
     functions_of,
+    globals_read,
     is_users,
     put_back,
     reached_from,
@@ -285,11 +286,7 @@ def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
         f"{key} in {name}": value_in(cell)
         for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     }
-    held |= {
-        f"the global {key}": function.__globals__[key]
-        for key in function.__code__.co_names
-        if key in function.__globals__
-    }
+    held |= {f"the global {key}": value for key, value in globals_read(function).items()}
     data: dict[str, Any] = {}
     for key, value in held.items():
         if not isinstance(value, FunctionType):
