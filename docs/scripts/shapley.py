@@ -347,7 +347,7 @@ def _remark(both: Mapping[str, Sequence[Contribution]]) -> str:
         most = (
             f"is worth most after {top} rounds ({values[top]:.3f})"
             if top
-            else "is never worth more"
+            else "is worth most when fresh"
         )
         parts.append(
             f"with the {aggregate}, the update is worth {values[0]:.3f} fresh and "

@@ -34,6 +34,7 @@ from fltheory.content import (
     class_attributes_of,
     content,
     functions_of,
+    globals_read,
     is_users,
     put_back,
     reached_from,
@@ -285,11 +286,7 @@ def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
         f"{key} in {name}": value_in(cell)
         for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     }
-    held |= {
-        f"the global {key}": function.__globals__[key]
-        for key in function.__code__.co_names
-        if key in function.__globals__
-    }
+    held |= {f"the global {key}": value for key, value in globals_read(function).items()}
     data: dict[str, Any] = {}
     for key, value in held.items():
         if not isinstance(value, FunctionType):
@@ -457,6 +454,9 @@ class _RealRounds:
         few = np.frombuffer(b"".join(sets), dtype=drawn.dtype).reshape(len(sets), -1)
         who = np.concatenate([few, drawn])[:many]
         start = self._start(len(who))
+        for name, array in self._start(1).items():
+            if not _same(np.broadcast_to(array, start[name].shape), start[name]):
+                return f"init gives a replica another {name!r} in a batch than alone"
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)
         state = {**start, "x": moved}
         last = self._setting.rounds if isinstance(self._setting.algorithm, Schedule) else 1
@@ -464,13 +464,26 @@ class _RealRounds:
             algorithm = _algorithm_in(self._setting, index)
             for branch in _likely(algorithm):
                 now = _Round(index, algorithm, branch)
-                first, again = (self._round(now, state, who) for _ in "ab")
-                for name, array in first.items():
-                    if not _same(array, again[name]):
-                        return f"round {index} gives a different {name!r} when it is run again"
-                told = self._beside_others(now, state, who, first, len(few))
+                first = self._round(now, state, who)
+                told = self._run_again(now, state, who, first)
+                told = told or self._beside_others(now, state, who, first, len(few))
                 if told:
                     return told
+        return ""
+
+    def _run_again(self, now: _Round, state: State, who: Masks, first: State) -> str:
+        """Return what shows that a round is not the same twice, wherever entries stand."""
+        for again, how in (
+            (state, "when it is run again"),
+            (
+                {name: state[name] for name in reversed(list(state))},
+                "with the state's entries in another order",
+            ),
+        ):
+            after = self._round(now, again, who)
+            for name, array in first.items():
+                if not _same(array, after[name]):
+                    return f"round {now.index} gives a different {name!r} {how}"
         return ""
 
     def _beside_others(

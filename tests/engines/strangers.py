@@ -340,6 +340,29 @@ class KeepsOldModel(Algorithm):
 
 
 @kind("plain")
+class StartsHalfway(Algorithm):
+    """Where a run starts is the algorithm's to say, too."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0 / 2}
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who)
+
+
+@kind("plain")
+class StartsElsewhere(Algorithm):
+    """From a constant, with a velocity that knows what was asked for."""
+
+    def init(self, x0, n_clients):
+        return {"x": 0 * x0 + 7, "v": x0 - 1}
+
+    def round(self, state, clients, who, branch):
+        v = state["v"] / 2 + mean_update(clients, state["x"], who)
+        return {"x": state["x"] + v, "v": v}
+
+
+@kind("plain")
 class Window(Algorithm):
     """The mean of the last three models, one of which serves under two names at first."""
 
@@ -2388,3 +2411,52 @@ class StepByTheAddress(Algorithm):
     def round(self, state, clients, who, branch):
         _LYING.append(object())
         return stepped(state, clients, who, 0.25 if id(_LYING[-1]) // 16 % 2 else 0.125)
+
+
+# ---------------------------------------------------------------- starts, and where entries stand
+
+
+@kind("impure", clean=KeepsOldModel, names="another order")
+class ReadsByPlace(Algorithm):
+    """Engines keep entries by name, in an order of their own."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "old": x0}
+
+    def round(self, state, clients, who, branch):
+        x, old = state.values()
+        return {"x": x + mean_update(clients, x, who) + (x - old) / 4, "old": x}
+
+
+@kind("impure", clean=StartsHalfway, names="init gives a replica another 'x'")
+class StartsOnAGrid(Algorithm):
+    """A start of its own for each replica, so that a batch covers many."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0 + np.arange(len(x0))[:, None]}
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who)
+
+
+@kind("impure", clean=StartsElsewhere, names="init gives a replica another 'share'")
+class SharesByReplicas(Algorithm):
+    """Mistakes the replicas for clients."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "share": np.full((len(x0), 1), 1 / len(x0))}
+
+    def round(self, state, clients, who, branch):
+        x, share = state["x"], state["share"]
+        return {"x": x + share * mean_update(clients, x, who), "share": share}
+
+
+@kind("chance", clean=StartsHalfway)
+class StartsUnseeded(Algorithm):
+    """From a generator that nobody can seed."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0 + np.random.default_rng().normal(size=x0.shape)}
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who)

@@ -323,7 +323,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         "no client's presence is correlated over time, unbiased weights",
         lambda: _correlated(0.0),
     ),
-    "nu = 0.5": ("noise-free, correlated presence", lambda: _exact_gradients(0.5)),
+    "nu = 0.5": ("no noise, presence correlated over time", lambda: _exact_gradients(0.5)),
     "nu = 0.9": ("no noise, presence highly correlated over time", lambda: _exact_gradients(0.9)),
     "nu = 0.99": (
         "no noise, clients are present for long stretches",

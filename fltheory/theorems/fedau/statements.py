@@ -102,7 +102,7 @@ E_w = symbol("E_w", "sum_n (p_n omega_t^n/N - 1/N)^2", PURE, _weight_error, nonn
 S_w = symbol("S_w", "sum_n p_n (omega_t^n)^2", PURE, _weight_square, positive=True)
 F_t = symbol(
     "F_t",
-    "f(x_t) - f*, x_t the model before the round",
+    "f(x_t) - f*, where x_t is the model before the round",
     LOSS,
     lambda s: number(s.problem.excess_loss(s.x0)),
     nonnegative=True,

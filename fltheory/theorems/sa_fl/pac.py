@@ -620,8 +620,8 @@ THEOREM_3_DERIVED = replace(
 )
 
 
-a = symbol("a", "P's support from", number=lambda pair: pair.a, real=True)
-b = symbol("b", "P's support to", number=lambda pair: pair.b, real=True)
+a = symbol("a", "left end of P's support", number=lambda pair: pair.a, real=True)
+b = symbol("b", "right end of P's support", number=lambda pair: pair.b, real=True)
 c = symbol("c", "left end of Q's support, a' in the paper", number=lambda pair: pair.c, real=True)
 d = symbol("d", "right end of Q's support, b' in the paper", number=lambda pair: pair.d, real=True)
 t = symbol("t", "the target t*", number=lambda pair: pair.target, real=True)
@@ -690,11 +690,11 @@ LEMMA_1 = LearningClaim(
         "Thresholds without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m. At delta = exp(-m/2) "
         "this requires u = 1 - exp(-1/2) = 0.39, while A is log(m + 1/2)/m, so no constant factor "
         "is enough for all m. (18) is an equation without a constant. We read it as <= with the "
-        "constant 1, and the regimes here refute only that; the reading 'any constant' refutes "
-        "the rest. The smallest constants that would be enough on the regimes are 0.64, 2.9, 11 "
-        "and 77, in this order. With 3 the lemma would hold at m = 100 and delta = 1e-6, but at m "
-        "= 2000 and delta = 2^-1000 it would fail as it does with 1. For m below d_H/2, A can be "
-        "negative."
+        "constant 1, and the regimes here refute only that. The reading 'any constant' refutes it "
+        "for every other constant. The smallest constants that would be enough on the regimes are "
+        "0.64, 2.9, 11 and 77, in this order. With 3 the lemma would hold at m = 100 and delta = "
+        "1e-6, but at m = 2000 and delta = 2^-1000 it would fail as it does with 1. For m below "
+        "d_H/2, A can be negative."
     ),
 )
 
@@ -781,8 +781,8 @@ OF_ERRORS = replace(
     LEMMA_1_ANY_CONSTANT,
     id="pac/lemma-1-errors",
     reading="printed",
-    title="Error differences of all pairs of hypotheses are those on the sample, up to c A(m, "
-    "delta)",
+    title="Error differences between hypotheses equal those on the sample, up to a term with c "
+    "A(m, delta)",
     source=f"{PAPER}, Lemma 1, (16)",
     quantity=replace(
         LEMMA_1_ANY_CONSTANT.quantity,
@@ -862,8 +862,8 @@ OF_DISAGREEMENTS = replace(
     LEMMA_1_ANY_CONSTANT,
     id="pac/lemma-1-disagreements",
     reading="printed",
-    title="Disagreements of all pairs of hypotheses are those on the sample, up to a factor 2 and "
-    "c A",
+    title="Disagreements between hypotheses equal those on the sample, up to a factor 2 and a "
+    "term c A",
     source=f"{PAPER}, Lemma 1, (17)",
     quantity=DecayQuantity(
         _unseen_quantile,
