@@ -346,8 +346,8 @@ excludes clients by their losses.
 
 The weights alpha are equal, or "unequal": ({alpha}). Algorithms that need availabilities
 are given the exact ones. FedAvg, FedProx, FedNova, MIFA, FedVARP, SCAFFOLD, FedAR and FedAU have no
-target weights, or are given none, so they minimise the plain mean of the losses. Their columns
-"unequal" show how far that minimum is from x*.
+target weights, or are given none, so they minimise the plain mean of the losses. For these
+algorithms, the columns "unequal" show how far that minimum is from x*.
 
 A plain number is **exact**: the limit of the moment recursion, with a rounding error that is
 bounded by 1e-8. A 0 is zero within this bound. A number with "+-" is an average over {paths}

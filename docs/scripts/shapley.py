@@ -343,7 +343,9 @@ def _remark(both: Mapping[str, Sequence[Contribution]]) -> str:
         values = relative_values(series)
         top = int(np.argmax(values))
         harm = np.flatnonzero(values < 0)
-        harmful = f"does harm after {_ranges(harm)} rounds" if harm.size else "never does harm"
+        harmful = (
+            f"does harm when it is {_ranges(harm)} rounds old" if harm.size else "never does harm"
+        )
         most = (
             f"is worth most after {top} rounds ({values[top]:.3f})"
             if top

@@ -350,7 +350,7 @@ def _float_among_constants(error: InexactRoundError) -> str:
         return str(error)
     place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}"
     return (
-        f"a symbol's number is a float ({place}): avoid float() and math.sqrt() there; NumPy's "
+        f"a symbol's value is a float ({place}): avoid float() and math.sqrt() there; NumPy's "
         "norm and sqrt keep exact numbers exact"
     )
 

@@ -93,15 +93,15 @@ def constants_of(
 
 
 def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]) -> None:
-    """Raise ValueError for a symbol's number that is no real number, with where it is made.
+    """Raise ValueError if a symbol's value is not a real number, and say where it is computed.
 
     NaN and infinity are numbers here: a theorem may have none of a kind in some setting.
     """
     for symbol, value in constants.items():
         if not _is_number(value):
             raise ValueError(
-                f"number of {symbol} of {statement.id!r} must be a real number, got {value!r:.60}"
-                f"{place_of(dict(statement.constants.numbers).get(symbol))}"
+                f"the value of {symbol} in {statement.id!r} must be a real number, got "
+                f"{value!r:.60}{place_of(dict(statement.constants.numbers).get(symbol))}"
             )
 
 

@@ -689,7 +689,10 @@ def _matrix(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
         )
     columns = [name for name in table.columns if name != "round"]
     if not columns:
-        raise ValueError(f"{lines.header}: columns must be round and one per client, got none")
+        raise ValueError(
+            f"{lines.header}: there must be a column 'round' and one column per client, got no "
+            "client columns"
+        )
     masks = np.column_stack([_zeros_and_ones(table[name], lines) for name in columns])
     return AvailabilityLog.from_masks(masks, list(map(read_text, columns)))
 

@@ -901,10 +901,10 @@ OF_DISAGREEMENTS_DERIVED = replace(
     kind=StatementKind.STEP,
     note=(
         "This reading checks both inequalities, with A(m, delta) = d_H/m log(m/d_H) + 1/m "
-        "log(1/delta) and c = 3. The number of points below t is binomial. An inequality can fail "
-        "at no more than m places, and by Chernoff's bound the probability at each is at most "
-        "delta/m. Here h^ is at an end; for all pairs there are m^2 places, which takes a larger "
-        "c."
+        "log(1/delta) and c = 3. The number of points below t is binomial. Each inequality can "
+        "fail for at most m values of t, and by Chernoff's bound the probability for each is at "
+        "most delta/m. Here h^ is at an end; for all pairs there are m^2 places, which takes a "
+        "larger c."
     ),
 )
 
