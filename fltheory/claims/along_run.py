@@ -115,7 +115,7 @@ class Theorem(Inequality):
     >>> from fltheory.algorithms import FedAvg
     >>> from fltheory.participation import UniformSubset
     >>> from fltheory.problems import QuadraticProblem
-    >>> from fltheory.theorems import RoundRange, symbol
+    >>> from fltheory.theorems import Hypothesis, RoundRange, symbol
     >>> from fltheory.verify import check
     >>> eta = symbol("eta", "step size", number="client_lr", positive=True)
     >>> R = symbol("R", "rounds", number="rounds", positive=True, integer=True)

@@ -101,7 +101,7 @@ class DecayClaim(Basis):
 
     why_not_certified: ClassVar[str] = "no single number of samples can break an order"
     searched_where: ClassVar[str] = "met every hypothesis"
-    search_raises: ClassVar[str] = "growth over the claimed order in a decade"
+    search_raises: ClassVar[str] = "ratio of actual to claimed growth over a decade"
     search_budget: ClassVar[int] = 100
 
     quantity: DecayQuantity

@@ -13,7 +13,9 @@ that is pure, but not what was read off it, has no exact moments.
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from threading import RLock
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -197,7 +199,7 @@ def guard_certain(setting: Setting) -> None:
 def _guarded(setting: Setting) -> Findings:
     algorithm = setting.algorithm
     # From a seed that nobody else takes: a round that seeds a generator moves it, too.
-    with seeded(algorithm, np.random.SeedSequence(_SEED)):
+    with seeded(algorithm, np.random.SeedSequence(_SEED)), _no_fresh_seed(algorithm):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
         # Some rounds are run; what each of them may be is asked of all, as engines do.
         asked = None
@@ -332,6 +334,37 @@ def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Ite
         for generator, child in zip(generators, seed.spawn(len(generators)), strict=True):
             seed_again(generator, child)
         yield
+
+
+@contextmanager
+def _no_fresh_seed(algorithm: Algorithm | Schedule) -> Iterator[None]:
+    """Refuse, in the end, what asked the operating system for randomness, which nobody can seed.
+
+    What is drawn may matter so rarely that no two runs are seen to differ. Where a profiler runs,
+    it is left alone. NumPy's generators and `secrets` ask `os.urandom`; Python's own do so in C.
+    """
+    asked: list[str] = []
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "c_call" and argument is os.urandom:
+            asked.append("os.urandom")
+        elif event == "call" and frame.f_code is random.Random.seed.__code__:
+            asked.extend(["random.Random"] if frame.f_locals["a"] is None else [])
+
+    users = any(is_users(cls.__module__) for cls in reached_from(algorithm).classes)
+    if not users or sys.getprofile() is not None:
+        yield
+        return
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+    if asked:
+        raise refused(
+            f"it draws randomness from the operating system ({asked[0]}): draw from a generator "
+            "that the algorithm keeps, which is then seeded"
+        )
 
 
 # --- real rounds --------------------------------------------------------------------------------

@@ -2460,3 +2460,46 @@ class StartsUnseeded(Algorithm):
 
     def round(self, state, clients, who, branch):
         return stepped(state, clients, who)
+
+
+# ---------------------------------------------------------------- chances that are rarely seen
+
+RARE = 2.0**-30
+FRESH = "operating system"
+
+
+def lost(state: Any, clients: Any, who: Any, chance: float) -> Any:
+    """Lose the model if a number drawn is small: so seldom that no two runs will differ."""
+    return {"x": stepped(state, clients, who)["x"] + (1e9 if chance < RARE else 0)}
+
+
+@kind("impure", clean=Plain, names=FRESH)
+class RarelyByNumPy(Algorithm):
+    def round(self, state, clients, who, branch):
+        return lost(state, clients, who, np.random.default_rng().random())
+
+
+@kind("impure", clean=Plain, names=FRESH)
+class RarelyByPython(Algorithm):
+    def round(self, state, clients, who, branch):
+        return lost(state, clients, who, random.Random().random())
+
+
+@kind("impure", clean=Plain, names=FRESH)
+class RarelyBySystem(Algorithm):
+    def round(self, state, clients, who, branch):
+        return lost(state, clients, who, random.SystemRandom().random())
+
+
+@kind("impure", clean=Plain, names=FRESH)
+class RarelyByBytes(Algorithm):
+    def round(self, state, clients, who, branch):
+        return lost(state, clients, who, int.from_bytes(os.urandom(4), "big") / 2**32)
+
+
+@kind("impure", clean=FallingStep, on="long some chains noisy", names=FRESH)
+class RarelyLargerStep:
+    """It is the schedule that draws."""
+
+    def at(self, t):
+        return Step(0.5 / t + (1 if np.random.default_rng().random() < RARE else 0))

@@ -505,8 +505,8 @@ COROLLARY_4 = RateClaim(
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
     note=(
         "Checked to the letter, with K rounded to the nearest whole number of at least 1 and Q "
-        "its largest possible value, which grows like K^2. If K >= 2, there are at least three "
-        "rounds and no client is always available, FedAU never meets Option 1, so the corollary "
+        "its largest possible value, which grows like K^2. FedAU never meets Option 1 if K >= 2, "
+        "there are at least three rounds and no client is always available. So the corollary "
         "rests on Option 2."
     ),
 )
