@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache, partial, wraps
 from itertools import count
 from operator import length_hint
 from threading import Lock
-from types import FunctionType, GeneratorType, MethodType
+from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -141,6 +141,23 @@ def functions_of(cls: type) -> Iterator[FunctionType]:
                     yield inner
 
 
+def globals_read(function: FunctionType) -> dict[str, Any]:
+    """Return the globals that a function names, and what it names of its user's modules."""
+    names, held = _names_in(function.__code__), function.__globals__
+    read = {name: held[name] for name in names if name in held}
+    for module, value in tuple(read.items()):
+        if isinstance(value, ModuleType) and _is_own(value.__name__):
+            read |= {f"{module}.{n}": vars(value)[n] for n in names if n in vars(value)}
+    return read
+
+
+@lru_cache(maxsize=1024)
+def _names_in(code: CodeType) -> tuple[str, ...]:
+    """Return the names that a function's code looks up, that of functions inside it, too."""
+    inner = (_names_in(each) for each in code.co_consts if isinstance(each, CodeType))
+    return tuple(dict.fromkeys((*code.co_names, *(name for names in inner for name in names))))
+
+
 def value_in(cell: Any) -> Any:
     """Return what a closure's cell holds, None while it holds nothing."""
     try:
@@ -149,12 +166,19 @@ def value_in(cell: Any) -> Any:
         return None
 
 
-def is_users(module: str) -> bool:
+def is_users(module: str | None) -> bool:
     """Return whether a module is neither this package's nor NumPy's nor Python's own."""
-    top = module.partition(".")[0]
+    top = (module or "").partition(".")[0]  # what `exec` makes may have none
     return (top not in ("fltheory", "numpy", "typing") and top not in sys.stdlib_module_names) or (
         top == "__main__"
     )
+
+
+@lru_cache(maxsize=1024)
+def _is_own(module: str | None) -> bool:
+    """Return whether a module is a user's own, not an installed library."""
+    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return is_users(module) and "-packages" not in file
 
 
 def _as_tuple(names: Any) -> tuple[str, ...]:
@@ -198,6 +222,7 @@ class _Walk:
         self.classes: dict[type, None] = {}
         self._generators = generators
         self._inside: dict[int, int] = {}
+        self._known: dict[int, int] = {}
 
     def __call__(self, thing: Any) -> Hashable:
         if isinstance(thing, float):
@@ -229,13 +254,21 @@ class _Walk:
         if isinstance(thing, GeneratorType):
             frame = thing.gi_frame
             return (_Same(thing), None if frame is None else (frame.f_lasti, self(frame.f_locals)))
-        if isinstance(thing, type) or not (hasattr(thing, "__dict__") or _slotted(thing)):
+        if isinstance(thing, type):
+            return (_Same(thing), self._class(thing) if _is_own(thing.__module__) else None)
+        return self._object(thing)
+
+    def _object(self, thing: Any) -> Hashable:
+        looked_into = hasattr(thing, "__dict__") or _slotted(thing)
+        if isinstance(thing, ModuleType) or not looked_into:
             # How far an iterator is.
             return (
                 _Same(thing),
                 repr(thing) if isinstance(thing, count) else length_hint(thing, -1),
             )
-        return self._object(thing)
+        self.classes[type(thing)] = None
+        own = tuple((name, self(value)) for name, value in attributes_of(thing).items())
+        return (_Same(type(thing)), own, self._class(type(thing)))
 
     def _container(self, thing: Any) -> Hashable:
         if isinstance(thing, dict):
@@ -256,14 +289,21 @@ class _Walk:
             return (partial, self(thing.func), self(thing.args), self(thing.keywords))
         if isinstance(thing, MethodType):
             return (MethodType, self(thing.__self__), self(thing.__func__))
+        if id(thing) in self._known:
+            return ("again", self._known[id(thing)])
+        self._known[id(thing)] = len(self._known)
         cells = [value_in(cell) for cell in thing.__closure__ or ()]
-        return (_Same(thing.__code__), self(cells), self(thing.__defaults__), self(vars(thing)))
+        defaults = (thing.__defaults__, thing.__kwdefaults__)
+        read = globals_read(thing) if _is_own(thing.__module__) else {}
+        return (_Same(thing.__code__), *map(self, (cells, defaults, vars(thing), read)))
 
-    def _object(self, thing: Any) -> Hashable:
-        self.classes[type(thing)] = None
-        of_class = tuple((name, self(value)) for name, value in class_attributes_of(type(thing)))
-        own = tuple((name, self(value)) for name, value in attributes_of(thing).items())
-        return (_Same(type(thing)), own, of_class)
+    def _class(self, cls: type) -> Hashable:
+        """Return what a class keeps for all its objects, and what its functions do and read."""
+        if id(cls) in self._known:
+            return ("again", self._known[id(cls)])
+        self._known[id(cls)] = len(self._known)
+        held = tuple((name, self(value)) for name, value in class_attributes_of(cls))
+        return (held, tuple(map(self, functions_of(cls))))
 
 
 def _number(value: Any) -> Hashable:

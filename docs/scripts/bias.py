@@ -333,8 +333,8 @@ Made by `python docs/scripts/bias.py`; do not edit. `--check` says whether it is
 Each number is the bias ||lim E x_r - x*||, where x* minimises F = sum alpha_i F_i. All numbers are
 for one problem: five clients in the plane, each with its own Hessian (eigenvalues between 1/2 and
 2), {steps} local steps of size {lr:g}, and server step size 1. Gradients are exact. Noise would not
-change the limit of the mean if rounds are affine. It would change that of CA-Fed, which excludes
-clients by their losses.
+change the limit of the mean if rounds are affine. It would change the limit of CA-Fed, which
+excludes clients by their losses.
 
 | process | who takes part |
 |---|---|
@@ -342,12 +342,12 @@ clients by their losses.
 | uniform | 2 of 5, drawn anew in each round |
 | Bernoulli | each client independently, with probability p = ({p}) |
 | Markov | on-off chains with these p and second eigenvalue {correlation:g} |
-| cyclic | client i in {period} p_i of every {period} rounds, the same ones; means over a cycle |
+| cyclic | client i in the same {period} p_i rounds of every {period}; means are over a cycle |
 
 The weights alpha are equal, or "unequal": ({alpha}). Algorithms that need availabilities
 are given the exact ones. FedAvg, FedProx, FedNova, MIFA, FedVARP, SCAFFOLD, FedAR and FedAU have no
-target weights, or are given none, so they minimise the plain mean of the losses. Their column
-"unequal" shows how far that minimum is from x*.
+target weights, or are given none, so they minimise the plain mean of the losses. For these
+algorithms, the columns "unequal" show how far that minimum is from x*.
 
 A plain number is **exact**: the limit of the moment recursion, with a rounding error that is
 bounded by 1e-8. A 0 is zero within this bound. A number with "+-" is an average over {paths}
@@ -384,9 +384,9 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
     yield (
         "- These have no bias from participation, under any process: "
         f"{_listed(rows, PROCESSES)}. With exact gradients they have a fixed point that does not "
-        "depend on who takes part: there the server remembers each client's update at this very "
-        "model, so a new update changes nothing. If unlike clients share one memory there is no "
-        "such point, and FedAR's weights shift it as the ages change."
+        "depend on who takes part. At this point the server remembers each client's update at the "
+        "same model, so a new update changes nothing. There is no such point if unlike clients "
+        "share one memory, and FedAR's weights shift it as the ages change."
     )
     independent = _listed(rows, _INDEPENDENT, besides=_named(rows, PROCESSES))
     yield (

@@ -429,8 +429,8 @@ def run(plan: SyntheticPlan, drawn: DrawnData, chosen: Algorithm, seed: Sequence
 def logged_points(rounds: int) -> list[int]:
     """Return after how many rounds the authors' script evaluates the model.
 
-    Before training, after rounds 2, 5, ..., 38, and after every tenth: of 150 rounds 28, of which
-    17 are up to round 40. Its time-averages are means of these, all of one weight.
+    Before training, after rounds 2, 5, ..., 38, and after every tenth: for 150 rounds, 28 points,
+    17 of which fall in the first 40 rounds. Its time-averages are unweighted means over these.
 
     Examples
     --------
@@ -646,8 +646,8 @@ def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
     yield (
         "- **Which rounds are averaged.** The authors' script evaluates the model before training, "
         "after rounds 2, 5, ..., 38 and after every tenth round. These are 28 points in 150 "
-        "rounds, 17 of them up to round 40. Its time-averages weight these points equally, so "
-        "early rounds count for more than their share. We show both averages: over all rounds, "
+        "rounds, 17 of which fall in the first 40. Its time-averages weight these points equally, "
+        "so early rounds count for more than their share. We show both averages: over all rounds, "
         "and over the logged points. The paper's figures compare with the average over the logged "
         "points."
     )

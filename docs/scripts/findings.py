@@ -241,7 +241,7 @@ _WORDS: Mapping[Relation, str] = {
     Relation.BELOW: "is below",
     Relation.AT_LEAST: "is at least",
     Relation.ABOVE: "is above",
-    Relation.OF_ORDER: "is, in {variable}, of the order of",
+    Relation.OF_ORDER: "is, as a function of {variable}, of the order of",
     Relation.GOES_WITH: "rises and falls with {variable} as does",
 }
 
@@ -263,7 +263,8 @@ Every refutation says how serious the fault is:
 
 Remarks, examples, assumptions and steps of proofs are not counted as refuted theorems. A *natural
 witness* is a setting with several clients, many rounds and moderate numbers that refutes the
-statement by one fault alone.
+statement by one fault alone. Where a statement and its proof differ, FAILS marks a step that does
+not follow, and DIFFERS two expressions that are not equal.
 
 `python docs/scripts/findings.py` writes this page from the certificates in
 `verification/witnesses/` and from its own searches; do not edit it. Each certificate was found by
@@ -418,7 +419,8 @@ def _statements(
     searched: Mapping[str, str],
 ) -> Iterator[str]:
     yield "## Every printed statement\n"
-    yield "Searches take random settings for statements about SAFARI, else start from regimes.\n"
+    yield "For statements about SAFARI the search tries random settings, for all others it starts"
+    yield "from their regimes.\n"
     yield "| statement | verdicts on its regimes | search for a refutation |"
     yield "|---|---|---|"
     for identifier in _of_the_page():

@@ -58,8 +58,8 @@ only if it is known to refute what is false. So we plant faults in the derived r
 theorem, one at a time: each constant is divided by 2, 10 and 100; each sign, exponent and reduction
 over rounds is changed; and each hypothesis is dropped. A mutant is known to be false once anything
 refutes it: the search, a regime of the theorem, or a second search with another seed. The exact
-engine confirms each refutation. A mutant that nothing refutes may be true, so the share found is a
-share of those known to be false."""
+engine confirms each refutation. A mutant that nothing refutes may be true, so the shares count only
+mutants that are known to be false."""
 
 BY_SEARCH = "search"
 BY_OTHER_SEED = "search with another seed"

@@ -235,9 +235,7 @@ def worths(plan: StalePlan, second: FloatArray) -> FloatArray:
     return np.asarray(losses[0] - np.array(losses))
 
 
-def contributions(
-    plan: StalePlan, staleness: Sequence[int], *, progress: Progress | None = None
-) -> Iterator[Contribution]:
+def contributions(plan: StalePlan, staleness: Sequence[int]) -> Iterator[Contribution]:
     """Yield the contributions for each number of rounds that the last client has been away.
 
     Examples
@@ -247,11 +245,9 @@ def contributions(
     >>> bool(stale.values[-1] > fresh.values[-1] > 0)
     True
     """
-    for done, rounds_away in enumerate(staleness, start=1):
+    for rounds_away in staleness:
         _, second = last_round(plan, rounds_away)
         yield Contribution(rounds_away, shapley_values(worths(plan, second)))
-        if progress is not None:
-            progress(done, len(staleness), f"{rounds_away} rounds away")
 
 
 _COLOURS = ("#0072B2", "#009E73", "#D55E00", "#7A2B00")
@@ -347,11 +343,13 @@ def _remark(both: Mapping[str, Sequence[Contribution]]) -> str:
         values = relative_values(series)
         top = int(np.argmax(values))
         harm = np.flatnonzero(values < 0)
-        harmful = f"does harm after {_ranges(harm)} rounds" if harm.size else "never does harm"
+        harmful = (
+            f"does harm when it is {_ranges(harm)} rounds old" if harm.size else "never does harm"
+        )
         most = (
             f"is worth most after {top} rounds ({values[top]:.3f})"
             if top
-            else "is never worth more"
+            else "is worth most when fresh"
         )
         parts.append(
             f"with the {aggregate}, the update is worth {values[0]:.3f} fresh and "

@@ -42,7 +42,7 @@ _STEEPER = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Advice(ReadOnlyArrays):
-    """What a log says of the algorithms.
+    """What a log says about the algorithms.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Advice(ReadOnlyArrays):
         The same for clients whose curvatures differ more, with the same steps, of the algorithms
         that are not far from the best.
     description : LogDescription
-        What the log says of itself, by whose tests what is assumed is judged.
+        What the log shows about itself; its tests judge what is assumed.
     """
 
     population: ClientPopulation
@@ -73,19 +73,19 @@ class Advice(ReadOnlyArrays):
 
     @cached_property
     def best(self) -> AlgorithmAdvice:
-        """What to use if the server has no data of its own."""
+        """The algorithm to use if the server has no data of its own."""
         return self.best_if(1.0, 1.0)
 
     @cached_property
     def fallback(self) -> AlgorithmAdvice:
-        """What to use if, beside, no vector a client can be kept and nothing is known of them."""
+        """The one to use if, in addition, no vector per client can be stored and none is known."""
         return self.best_if(1.0, 1.0, frugal=True)
 
     def best_if(self, radius: float, noise: float, *, frugal: bool = False) -> AlgorithmAdvice:
-        """Return the best if optima were so many times as far apart, and gradients as noisy.
+        """Return the best with optima `radius` times as far apart and `noise` times the noise.
 
-        Errors are those late in the log, with what is left of the start, each algorithm at its
-        own best step for so many rounds. A step is then chosen by what algorithms are compared
+        Errors are those late in the log, with what is left of the start, each algorithm at its own
+        best step for that number of rounds. A step is then chosen by what algorithms are compared
         by, so that a slightly other step changes the comparison slightly; without the start, a
         shorter step would look better the shorter it is.
 
@@ -104,25 +104,25 @@ class Advice(ReadOnlyArrays):
 
     @cached_property
     def exclusion(self) -> Bias:
-        """What clients never there cost any algorithm without server data."""
+        """The bias that clients never seen cause in any algorithm without server data."""
         population = self.population
         weights = population.among_all(population.distances.targets[population.ever])
         return bias_of(population.distances, weights)
 
     @property
     def rare_below(self) -> float:
-        """Half the mean availability of those ever there."""
+        """Half the mean availability of the clients seen at least once."""
         return float(self.population.chains.availability.mean()) / 2
 
     @cached_property
     def rare(self) -> ClientIndices:
-        """Clients that are there, but less than that: places in the log."""
+        """Places in the log of the clients that are seen, but less often than that."""
         shares = self.population.log.marginals
         return np.flatnonzero((shares > 0) & (shares < self.rare_below))
 
     @cached_property
     def fedavg_parts(self) -> tuple[float, float]:
-        """What the rare clients, and those never there, add to plain FedAvg's largest bias."""
+        """The parts of plain FedAvg's largest bias due to rare clients and to those never seen."""
         population = self.population
         parts = population.group_distances.parts(self.named("fedavg").weights)
         shares = population.group_chains.availability
@@ -131,10 +131,10 @@ class Advice(ReadOnlyArrays):
 
     @cached_property
     def grouping_error(self) -> float | None:
-        """What grouping does to biases, as a part of the largest; None where nothing is grouped.
+        """The error of biases due to grouping, relative to the largest bias; None without groups.
 
-        It is known where the limit has a closed form, for groups as for all clients: the most
-        that any of these biases is off, unrelated or at worst.
+        The largest change that grouping makes to any bias (unrelated or worst case), over the
+        algorithms whose limit has a closed form with and without groups.
         """
         population = self.population
         if population.shown.size == population.ever.size:
@@ -270,7 +270,7 @@ def advise(
     within : float
         Distance from the optimum to count rounds to, in units of the start's.
     most_groups : int
-        Rounds are followed with so many groups of clients at most: more take longer.
+        The largest number of groups of clients with which rounds are followed; more take longer.
     seed : int
         For what is drawn: gradients' noise, and curvatures if the condition is above 1.
     progress : callable, optional
@@ -282,7 +282,7 @@ def advise(
     Raises
     ------
     ValueError
-        For arguments out of range, or a log with nobody ever there.
+        For arguments out of range, or a log in which nobody is ever online.
     """
     validation.positive("within", within)
     validation.whole_number("most_groups", most_groups, at_least=1)

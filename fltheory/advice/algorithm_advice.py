@@ -88,12 +88,12 @@ class Bias:
     Attributes
     ----------
     unrelated : float
-        Root mean square over optima that have nothing to do with who is there.
+        Root mean square over optima that are unrelated to availability.
     at_worst : float
         The largest, over all optima at the given distance.
     low, high : float
-        What the largest may be, with probability 0.95: a log is one of many that the same clients
-        might have left. Equal to it where it is a formula's.
+        95% interval of the largest: a log is one of many that the same clients might have left.
+        Both are equal to the largest where it comes from a formula.
     """
 
     unrelated: float
@@ -107,7 +107,7 @@ _NOWHERE = Bias(math.inf, math.inf, math.inf, math.inf)
 
 @dataclass(frozen=True, eq=False)
 class AlgorithmAdvice(ReadOnlyArrays):
-    """What is to be expected of one algorithm; infinite where it diverges at every step tried.
+    """The errors to expect of one algorithm; infinite where it diverges at every step tried.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class AlgorithmAdvice(ReadOnlyArrays):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """What that error may be, with probability 0.95."""
+        """95% interval of that error."""
         if not math.isfinite(self.error):
             return self.error, self.error
         square, found = self.log.at_worst**2, self.error**2
@@ -171,13 +171,13 @@ class AlgorithmAdvice(ReadOnlyArrays):
         return math.sqrt(max(found - below, 0.0)), math.sqrt(found + above)
 
     def error_if(self, radius: float, noise: float) -> float:
-        """Return the error if optima were so many times as far apart, and gradients as noisy."""
+        """Return the error with optima `radius` times as far apart and `noise` times the noise."""
         worst = (radius * self.log.at_worst, radius * self.sway_at_worst)
         return math.hypot(*worst, noise * self.noise, self.left)
 
     @property
     def usual_error(self) -> float:
-        """The same for optima unrelated to who is there."""
+        """The same error if optima are unrelated to availability."""
         return math.hypot(self.log.unrelated, self.sway, self.noise, self.left)
 
     @property

@@ -17,7 +17,7 @@ from fltheory.algorithms.shared.step_sizes import checked_steps
 
 @dataclass(frozen=True)
 class ClusterFedVarp(Algorithm):
-    """The participants' mean surprise over their clusters' memories, plus the memories' mean.
+    """The participants' mean deviation from their clusters' memories, plus the mean memory.
 
     Follows the pseudo-code in the form of a later implementation. With ``Delta_i = (w - w_tau^i) /
     (eta_c tau)`` of those in S and c_i the cluster of i, ``v = 1/|S| sum_{i in S} (Delta_i -
@@ -27,7 +27,7 @@ class ClusterFedVarp(Algorithm):
 
     - Empty round, which the paper does not have: nothing changes.
     - First appearance: the memory is the cluster's, 0 if none of its clients has appeared.
-    - Return after any absence: the surprise is relative to the memory that the cluster's latest
+    - Return after any absence: the deviation is from the memory that the cluster's latest
       participants left.
     - A cluster of which nobody has appeared contributes nothing, but counts in N.
 

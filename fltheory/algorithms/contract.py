@@ -159,7 +159,8 @@ def in_round(algorithm: Algorithm | Schedule, round_index: int) -> Algorithm:
 
 
 Moves: TypeAlias = Callable[[int, float], FloatArray]
-"""Each client's share of its way to its own optimum, (N,), in so many steps of such a length."""
+"""Takes a number of steps and their size; returns how far each client gets towards its own optimum,
+as a share of the way, (N,)."""
 
 
 @runtime_checkable

@@ -88,7 +88,10 @@ class FedAR(Algorithm):
         check_cutoff(self.cutoff)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight by psi's mean over the ages of updates, counting the clients that ever appear."""
+        """Weight each client's movement by the mean of psi over the ages of its updates.
+
+        Only clients that ever appear count.
+        """
         # E psi(tau) adds up psi's increments times P(tau >= n) = (1 - pi) (1 - comes)^(n - 1).
         ages = np.arange(_OLDEST)
         psi = np.where(ages <= latest(self.cutoff, ages + 1), self.weight(ages), 0.0)

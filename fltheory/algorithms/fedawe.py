@@ -25,9 +25,9 @@ class FedAWE(Algorithm):
     """Clients train on their own models, and echo an update for each round that they were away.
 
     Follows Algorithm 1 of Xiang et al. (NeurIPS 2024). In round t an available client makes s local
-    steps from its own last model, which they change by ``-G_i``. Its new model is ``x_i - eta_g (t
-    - tau_i) G_i``, where tau_i is its last round (-1 at first). The server's model is the mean of
-    the available clients' new models. They all adopt it; the others keep theirs.
+    steps from x_i, its own last model. If they change it by ``-G_i``, its new model is ``x_i -
+    eta_g (t - tau_i) G_i``, where tau_i is its last round (-1 at first). The server's model is the
+    mean of the available clients' new models. They all adopt it; the others keep theirs.
 
     - Nobody is available: only the count of rounds changes.
     - First appearance, in round t = 0, 1, ...: the initial model, and a weight of t + 1.

@@ -21,7 +21,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class FedVarp(Algorithm):
-    """The participants' mean surprise over the memory, plus the memory's mean.
+    """The participants' mean deviation from their memories, plus all clients' mean memory.
 
     Follows the published update in the form of later implementations. With ``Delta_i = (w -
     w_tau^i) / (eta_c tau)`` of those in S, ``v = 1/|S| sum_{i in S} (Delta_i - y_i) + 1/N sum_j
@@ -30,8 +30,8 @@ class FedVarp(Algorithm):
     is unbiased only if all clients are equally likely to be present.
 
     - Empty round, which the paper does not have: nothing changes, as in FedAU's code.
-    - First appearance: the client's memory is 0, so its whole update is a surprise.
-    - Return after any absence: the surprise is relative to the unchanged memory.
+    - First appearance: the client's memory is 0, so its deviation is its whole update.
+    - Return after any absence: the deviation is from the unchanged memory.
     - Clients that never appeared contribute nothing, and count in N.
 
     Parameters

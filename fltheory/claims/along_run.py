@@ -100,11 +100,11 @@ class Theorem(Inequality):
         Symbols that mean something else in this reading, each with a symbol that says what.
     tightest : mapping
         Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
-        A statement that holds must hold with them, too.
+        A statement that holds must hold with these values, too.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     family : Family, optional
-        Settings to search for a refutation and to map the theorem over.
+        Settings in which to search for a refutation, and over which to map the theorem.
     search_space : SearchSpace, optional
         Settings with a search of their own, if the theorem is about such settings.
 
@@ -115,7 +115,7 @@ class Theorem(Inequality):
     >>> from fltheory.algorithms import FedAvg
     >>> from fltheory.participation import UniformSubset
     >>> from fltheory.problems import QuadraticProblem
-    >>> from fltheory.theorems import RoundRange, symbol
+    >>> from fltheory.theorems import Hypothesis, RoundRange, symbol
     >>> from fltheory.verify import check
     >>> eta = symbol("eta", "step size", number="client_lr", positive=True)
     >>> R = symbol("R", "rounds", number="rounds", positive=True, integer=True)
@@ -201,7 +201,7 @@ class Theorem(Inequality):
         return at_values(self.quantity, runs, settings)
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow both sides over the rounds of one run."""
+        """Compute truth and bound round by round along one run."""
         setting = of_runs(self, setting)
         settings = _spoken_of(self, setting, drawing.points)
         if not settings:
@@ -217,7 +217,7 @@ class Theorem(Inequality):
         return replace(curve, truth=_beginning(self, setting, settings))
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow its quantity over the rounds of a run to which it need not apply."""
+        """Compute its quantity round by round along a run to which it need not apply."""
         setting = of_runs(self, setting)
         settings = _shorter_settings(self, setting, drawing.points)
         observe = () if self.quantity.field in FIELDS else tuple(self.observe(setting))
@@ -245,7 +245,7 @@ class Theorem(Inequality):
     def curve_over(
         self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
-        """Follow both sides over a parameter."""
+        """Compute truth and bound as one parameter varies."""
         runs = [_Truths.of(self, one, drawing, len(values)) for one in settings]
         samples = [run.drawn for run in runs if run.drawn is not None]
         drawn = None

@@ -101,7 +101,7 @@ class DecayClaim(Basis):
 
     why_not_certified: ClassVar[str] = "no single number of samples can break an order"
     searched_where: ClassVar[str] = "met every hypothesis"
-    search_raises: ClassVar[str] = "growth over the claimed order in a decade"
+    search_raises: ClassVar[str] = "ratio of actual to claimed growth over a decade"
     search_budget: ClassVar[int] = 100
 
     quantity: DecayQuantity
@@ -174,7 +174,10 @@ class DecayClaim(Basis):
     def why_not_searched(self) -> str:
         """Which hypotheses are lost, or that no limit of the quantity is known anywhere."""
         if self.quantity.known_decay is None:
-            return "only a limit refutes an order in samples, and none is known of its quantity"
+            return (
+                "an order in the number of samples can be refuted only by a limit, and no limit of "
+                "this quantity is known"
+            )
         return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:

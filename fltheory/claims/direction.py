@@ -112,7 +112,7 @@ class DirectionClaim(RateClaim):
         )
 
     def with_claimed_line(self, curve: BoundCurve, reading: AxisReading) -> BoundCurve:
-        """Draw the previous truth, which the next one is claimed to pass."""
+        """Add the line of previous truths: the next truth is claimed to lie beyond it."""
         before = np.concatenate([[np.nan], curve.judged[:-1]])
         course = "exceeded" if reading.orders[-1] > reading.orders[0] else "undercut"
         return replace(curve, bound=before, bound_name=f"truth one value before, to be {course}")

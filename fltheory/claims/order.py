@@ -265,9 +265,9 @@ class RateClaim(Statement):
     def known_along(
         self, axis: RateAxis, settings: Sequence[Setting], claimed_slope: float
     ) -> KnownDecay | None:
-        """Return what the truth is known to be at least, where that leaves the claimed order.
+        """Return a known lower bound on the truth, if it decays too slowly for the claimed order.
 
-        None where nothing of the kind is known. A direction claims nothing of limits.
+        None if no such bound is known. A direction makes no claim about limits.
         """
         limit = known_limit(self.theorem.quantity, settings)
         values = theorem_values(self.theorem, self.theorem.constants(settings[-1])) if limit else {}

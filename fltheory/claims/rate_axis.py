@@ -116,7 +116,7 @@ class RateAxis:
         Raises
         ------
         ValueError
-            Unless it increases, over so many decades at least from a number above 0.
+            Unless it increases, and covers at least ``decades`` decades from a number above 0.
         """
         grid = tuple(self.grid(setting))
         increasing = bool(grid) and all(low < high for low, high in pairwise(grid))
@@ -130,8 +130,9 @@ class RateAxis:
 class AxisReading:
     """What one axis of a claimed order shows over three decades.
 
-    ``known`` is what the truth is known to be at least, where that leaves the claimed order; None
-    where nothing of the kind is known. ``slopes`` are enclosed where all that they are read off is.
+    ``known`` is a known lower bound on the truth, if it decays too slowly for the claimed order;
+    None if no such bound is known. ``slopes`` are enclosed if all the numbers that they are read
+    off are.
     """
 
     axis: RateAxis

@@ -72,7 +72,7 @@ class Statement(ABC):
     round_symbols : tuple of RoundSymbol
         Symbols whose values depend on the trajectory.
     family : Family, optional
-        Settings to search for a refutation and to map the statement over.
+        Settings in which to search for a refutation, and over which to map the statement.
     search_space : SearchSpace, optional
         Settings with a search of their own, where it speaks of those.
     repair : Repair, optional
@@ -198,19 +198,19 @@ class Statement(ABC):
         return frozenset()
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow both sides over the rounds of a run, or over the claim's own variable."""
+        """Compute truth and bound round by round, or as the claim's own variable grows."""
         raise ValueError(
             f"statement must be an inequality over rounds, an order or a direction, got {self.id}"
         )
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow its quantity over the rounds of a run to which it need not apply."""
+        """Compute its quantity round by round along a run to which it need not apply."""
         raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
         self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
-        """Follow both sides over a parameter."""
+        """Compute truth and bound as one parameter varies."""
         raise ValueError(f"statement must be an inequality about an algorithm, got {self.id}")
 
     @property
@@ -332,7 +332,7 @@ class Inequality(Basis):
     bound : sympy expression
     tightest : mapping
         Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
-        A statement that holds must hold with them, too.
+        A statement that holds must hold with these values, too.
     """
 
     bound: sp.Expr
@@ -444,7 +444,7 @@ class Inequality(Basis):
     def curve_over(
         self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
-        """Follow both sides over a parameter."""
+        """Compute truth and bound as one parameter varies."""
         is_floor = self.assertions[0].relation.is_from_below
         return judged_curve(
             self.name,

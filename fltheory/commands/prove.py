@@ -28,7 +28,7 @@ def command(
         str | None,
         typer.Option(
             help="m, clients drawn per round; 4 by default, or all if the theorem requires it. "
-            "'any': 4, at the worst number of excluded clients."
+            "'any' draws 4 clients and takes the worst number of excluded clients."
         ),
     ] = None,
     local_steps: Annotated[

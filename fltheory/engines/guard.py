@@ -13,7 +13,9 @@ that is pure, but not what was read off it, has no exact moments.
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from threading import RLock
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from fltheory.content import (
     class_attributes_of,
     content,
     functions_of,
+    globals_read,
     is_users,
     put_back,
     reached_from,
@@ -196,7 +199,7 @@ def guard_certain(setting: Setting) -> None:
 def _guarded(setting: Setting) -> Findings:
     algorithm = setting.algorithm
     # From a seed that nobody else takes: a round that seeds a generator moves it, too.
-    with seeded(algorithm, np.random.SeedSequence(_SEED)):
+    with seeded(algorithm, np.random.SeedSequence(_SEED)), _no_fresh_seed(algorithm):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
         # Some rounds are run; what each of them may be is asked of all, as engines do.
         asked = None
@@ -285,11 +288,7 @@ def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
         f"{key} in {name}": value_in(cell)
         for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     }
-    held |= {
-        f"the global {key}": function.__globals__[key]
-        for key in function.__code__.co_names
-        if key in function.__globals__
-    }
+    held |= {f"the global {key}": value for key, value in globals_read(function).items()}
     data: dict[str, Any] = {}
     for key, value in held.items():
         if not isinstance(value, FunctionType):
@@ -335,6 +334,37 @@ def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Ite
         for generator, child in zip(generators, seed.spawn(len(generators)), strict=True):
             seed_again(generator, child)
         yield
+
+
+@contextmanager
+def _no_fresh_seed(algorithm: Algorithm | Schedule) -> Iterator[None]:
+    """Refuse, in the end, what asked the operating system for randomness, which nobody can seed.
+
+    What is drawn may matter so rarely that no two runs are seen to differ. Where a profiler runs,
+    it is left alone. NumPy's generators and `secrets` ask `os.urandom`; Python's own do so in C.
+    """
+    asked: list[str] = []
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "c_call" and argument is os.urandom:
+            asked.append("os.urandom")
+        elif event == "call" and frame.f_code is random.Random.seed.__code__:
+            asked.extend(["random.Random"] if frame.f_locals["a"] is None else [])
+
+    users = any(is_users(cls.__module__) for cls in reached_from(algorithm).classes)
+    if not users or sys.getprofile() is not None:
+        yield
+        return
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+    if asked:
+        raise refused(
+            f"it draws randomness from the operating system ({asked[0]}): draw from a generator "
+            "that the algorithm keeps, which is then seeded"
+        )
 
 
 # --- real rounds --------------------------------------------------------------------------------
@@ -457,6 +487,9 @@ class _RealRounds:
         few = np.frombuffer(b"".join(sets), dtype=drawn.dtype).reshape(len(sets), -1)
         who = np.concatenate([few, drawn])[:many]
         start = self._start(len(who))
+        for name, array in self._start(1).items():
+            if not _same(np.broadcast_to(array, start[name].shape), start[name]):
+                return f"init gives a replica another {name!r} in a batch than alone"
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)
         state = {**start, "x": moved}
         last = self._setting.rounds if isinstance(self._setting.algorithm, Schedule) else 1
@@ -464,13 +497,26 @@ class _RealRounds:
             algorithm = _algorithm_in(self._setting, index)
             for branch in _likely(algorithm):
                 now = _Round(index, algorithm, branch)
-                first, again = (self._round(now, state, who) for _ in "ab")
-                for name, array in first.items():
-                    if not _same(array, again[name]):
-                        return f"round {index} gives a different {name!r} when it is run again"
-                told = self._beside_others(now, state, who, first, len(few))
+                first = self._round(now, state, who)
+                told = self._run_again(now, state, who, first)
+                told = told or self._beside_others(now, state, who, first, len(few))
                 if told:
                     return told
+        return ""
+
+    def _run_again(self, now: _Round, state: State, who: Masks, first: State) -> str:
+        """Return what shows that a round is not the same twice, wherever entries stand."""
+        for again, how in (
+            (state, "when it is run again"),
+            (
+                {name: state[name] for name in reversed(list(state))},
+                "with the state's entries in another order",
+            ),
+        ):
+            after = self._round(now, again, who)
+            for name, array in first.items():
+                if not _same(array, after[name]):
+                    return f"round {now.index} gives a different {name!r} {how}"
         return ""
 
     def _beside_others(

@@ -350,7 +350,7 @@ def _float_among_constants(error: InexactRoundError) -> str:
         return str(error)
     place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}"
     return (
-        f"a symbol's number is a float ({place}): avoid float() and math.sqrt() there; NumPy's "
+        f"a symbol's value is a float ({place}): avoid float() and math.sqrt() there; NumPy's "
         "norm and sqrt keep exact numbers exact"
     )
 
@@ -485,18 +485,9 @@ def _checked(
         holds, gaps = [single], [gap]
     # The first of the smallest, or of the undefined, which NumPy takes for smaller than any.
     worst = int(np.argmin(gaps))
-    left, right = _sides_in_numbers(hypothesis, evaluation.at(_in_round(known, worst)))
-    return HypothesisCheck(
-        name=hypothesis.name,
-        condition=hypothesis.text,
-        source=hypothesis.source,
-        holds=_all_hold(holds),
-        margin=gaps[worst],
-        at_round=every[0].rounds.first + worst if every else None,
-        left=left,
-        right=right,
-        relation=hypothesis.relation,
-    )
+    both = _sides_in_numbers(hypothesis, evaluation.at(_in_round(known, worst)))
+    at_round = every[0].rounds.first + worst if every else None
+    return HypothesisCheck.of(hypothesis, _all_hold(holds), gaps[worst], at_round, both)
 
 
 def _sides_in_numbers(hypothesis: Hypothesis, at: Evaluation) -> tuple[float, float]:

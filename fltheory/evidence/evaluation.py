@@ -93,15 +93,15 @@ def constants_of(
 
 
 def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]) -> None:
-    """Raise ValueError for a symbol's number that is no real number, with where it is made.
+    """Raise ValueError if a symbol's value is not a real number, and say where it is computed.
 
     NaN and infinity are numbers here: a theorem may have none of a kind in some setting.
     """
     for symbol, value in constants.items():
         if not _is_number(value):
             raise ValueError(
-                f"number of {symbol} of {statement.id!r} must be a real number, got {value!r:.60}"
-                f"{place_of(dict(statement.constants.numbers).get(symbol))}"
+                f"the value of {symbol} in {statement.id!r} must be a real number, got "
+                f"{value!r:.60}{place_of(dict(statement.constants.numbers).get(symbol))}"
             )
 
 
@@ -166,7 +166,7 @@ def check_hypothesis(
     out the same at all their corners and in the middle, which a pole between them may set apart.
     """
     if not hypothesis.is_known:
-        return _left_open(hypothesis)
+        return HypothesisCheck.of(hypothesis, None, math.nan)
     used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
     intervals = [_interval(symbol, truth) for symbol in used]
     middle = [reduced_value(symbol, truth) for symbol in used]
@@ -184,20 +184,9 @@ def check_point_hypothesis(
 ) -> HypothesisCheck:
     """Evaluate a hypothesis whose symbols do not depend on a trajectory."""
     if not hypothesis.is_known:
-        return _left_open(hypothesis)
+        return HypothesisCheck.of(hypothesis, None, math.nan)
     sides = _sides(hypothesis, values)
     return _decided(hypothesis, (), _margin(hypothesis, *sides)[None], sides)
-
-
-def _left_open(hypothesis: Hypothesis) -> HypothesisCheck:
-    return HypothesisCheck(
-        name=hypothesis.name,
-        condition=hypothesis.text,
-        source=hypothesis.source,
-        holds=None,
-        margin=float("nan"),
-        relation=hypothesis.relation,
-    )
 
 
 def reduced_value(symbol: RoundSymbol, truth: Truth) -> FloatArray:
@@ -260,14 +249,5 @@ def _decided(
     worst = int(np.argmax(undefined)) if undefined.any() else int(np.argmin(centre))
     left, right = (float(np.broadcast_to(side, centre.shape)[worst]) for side in sides)
     every = [symbol for symbol in used if symbol.reduction == "every"]
-    return HypothesisCheck(
-        name=hypothesis.name,
-        condition=hypothesis.text,
-        source=hypothesis.source,
-        holds=holds,
-        margin=float(centre[worst]),
-        at_round=every[0].rounds.first + worst if every else None,
-        left=left,
-        right=right,
-        relation=hypothesis.relation,
-    )
+    at_round = every[0].rounds.first + worst if every else None
+    return HypothesisCheck.of(hypothesis, holds, float(centre[worst]), at_round, (left, right))

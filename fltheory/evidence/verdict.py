@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from fltheory.grammar.assertion import Relation
+from fltheory.grammar.hypothesis import Hypothesis
 
 AT_THE_LIMIT = sys.float_info.min
 """By how much a strict inequality misses, as a margin, where both sides are equal."""
@@ -110,6 +111,19 @@ class HypothesisCheck:
     left: float = math.nan
     right: float = math.nan
     relation: str = "<="
+
+    @classmethod
+    def of(
+        cls,
+        hypothesis: Hypothesis,
+        holds: bool | None,
+        margin: float,
+        at_round: int | None = None,
+        sides: tuple[float, float] = (math.nan, math.nan),
+    ) -> HypothesisCheck:
+        """Return what became of a hypothesis."""
+        name, condition, source = hypothesis.name, hypothesis.text, hypothesis.source
+        return cls(name, condition, source, holds, margin, at_round, *sides, hypothesis.relation)
 
     @property
     def sides(self) -> str:

@@ -117,7 +117,7 @@ def toml_in(place: Path | str, text: str) -> dict[str, Any]:
     return document
 
 
-def json_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> Any:
+def json_of(must_be: str, path: Path | str) -> Any:
     """Return the document of a JSON file.
 
     Raises
@@ -125,7 +125,7 @@ def json_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> 
     ValueError
         As `text_of` does, and for what is not JSON or nested beyond `MOST_LEVELS`.
     """
-    return json_in(path, text_of(must_be, path, most_bytes=most_bytes))
+    return json_in(path, text_of(must_be, path))
 
 
 def json_in(place: Path | str, text: str) -> Any:

@@ -77,15 +77,13 @@ def _placed(where: str, names: Sequence[str], complaint: str) -> str:
     return f"{where}{'.' if first and first[0] in names else ': '}{complaint}"
 
 
-def made_by_kind(
-    factories: Mapping[str, Callable[..., Made]], options: Any, where: str, key: str = "kind"
-) -> Made:
-    """Return what the factory named by ``options[key]`` makes of the other options."""
+def made_by_kind(factories: Mapping[str, Callable[..., Made]], options: Any, where: str) -> Made:
+    """Return what the factory named by ``kind`` makes of the other options."""
     options = checked_table(options, where)
-    kind = options.pop(key, None)
+    kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in factories:
         known = ", ".join(factories)
-        raise ValueError(f"{where}.{key} must be one of {known}, got {kind!r}")
+        raise ValueError(f"{where}.kind must be one of {known}, got {kind!r}")
     return made(factories[kind], options, where)
 
 

@@ -141,9 +141,9 @@ def symbol(
         try:
             names_in(number)
         except ValueError as error:
-            raise ValueError(f"number of {name}: {error}") from None
+            raise ValueError(f"symbol {name}: {error}") from None
     elif number is not None:
-        validation.is_callable(f"number of {name}", number, arguments=1)
+        validation.is_callable(f"symbol {name}: number", number, arguments=1)
     return Symbol(name, meaning, unit, number, **assumptions)
 
 

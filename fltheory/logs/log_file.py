@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 2 * 1024**3
-"""The largest file that is read, once it is unpacked."""
+"""The most bytes that a log may have after unpacking."""
 
 MOST_LINES = 30_000_000
 """The most lines that are read: pandas takes 20 seconds, and 3 GB of memory, for so many."""
@@ -689,7 +689,10 @@ def _matrix(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
         )
     columns = [name for name in table.columns if name != "round"]
     if not columns:
-        raise ValueError(f"{lines.header}: columns must be round and one per client, got none")
+        raise ValueError(
+            f"{lines.header}: there must be a column 'round' and one column per client, got no "
+            "client columns"
+        )
     masks = np.column_stack([_zeros_and_ones(table[name], lines) for name in columns])
     return AvailabilityLog.from_masks(masks, list(map(read_text, columns)))
 

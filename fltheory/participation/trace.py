@@ -77,7 +77,7 @@ class Trace(Loop):
         Raises
         ------
         ValueError
-            If there is no such file, a line has another length, or an entry is wrong; the error
+            If there is no such file, the lines differ in length, or an entry is wrong; the error
             gives line and column, counted from 1.
         """
         text = text_of("path must be an existing file", path)

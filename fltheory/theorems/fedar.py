@@ -503,10 +503,10 @@ THEOREM_2 = RateClaim(
     axes=(RateAxis(T, T**-_HALF, lambda setting: _LONGER, _with_rounds_and_step),),
     regimes=THEOREM_2_REGIMES,
     note=(
-        "Read to the letter, Assumptions 1 to 7 hold. Assumption 2 is strong convexity, so no "
-        "nonconvex loss meets them. Our copy of the text gives the order, but not the bound, its "
-        "constants, psi or the step size. We take the mean squared gradient, as usual for "
-        "nonconvex losses."
+        "Read to the letter, the theorem requires Assumptions 1 to 7. Assumption 2 is strong "
+        "convexity, so no nonconvex loss meets them. Our copy of the text gives the order, but "
+        "not the bound, its constants, psi or the step size. We take the mean squared gradient, "
+        "as usual for nonconvex losses."
     ),
 )
 
@@ -613,7 +613,7 @@ WEIGHT = _remark(
     note=(
         "The remark says this only in words: if psi is too large, inactive clients dominate. "
         "Otherwise it calls the effect of psi negligible, which is not true for our psi (see "
-        "fedar/1). The growth of psi is in thousandths per round."
+        "fedar/1). The growth of psi is given in thousandths per round."
     ),
 )
 

@@ -157,7 +157,7 @@ def check_regimes(
     Raises
     ------
     ValueError
-        If a symbol's number is not a number.
+        If the value of a symbol is not a number.
 
     Examples
     --------

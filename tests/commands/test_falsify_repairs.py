@@ -8,7 +8,7 @@ def test_repair_shows_which_mends_are_needed(fltheory_command) -> None:
     assert status == 0
     assert "sa-fl/5 (repaired) survives the search, which is not a proof" in out
     assert "eta_c <= 1/(16LK) as a further hypothesis [(75), (78)]: refuted without it" in out
-    assert "[(61), the cited lemma's factor 2]: not refuted without it" in out
+    assert "[(61) with the cited lemma's factor 2]: not refuted without it" in out
 
 
 def test_repair_of_a_claimed_order_is_searched_as_a_whole(fltheory_command) -> None:

@@ -54,7 +54,7 @@ def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) ->
             ("falsify", "my/1", "--repairs"),
             "theorem must have a recorded refutation to be corrected, got my/1",
         ),
-        (("prove", "my/1"), "number of D_0 must be a formula in numbers of a setting for my/1"),
+        (("prove", "my/1"), "the value of D_0 must be a formula in numbers of a setting for my/1"),
     ],
 )
 def test_what_is_missing_is_said_in_one_line(

@@ -253,7 +253,7 @@ def test_a_float_among_a_theorems_numbers_is_named_by_its_line(
     line = 1 + text[: text.index(own)].count("\n")
     status, out, _ = fltheory_command("--load", "mine.py", "verify", "my/1")
     assert status == 0
-    assert f"a symbol's number is a float (mine.py, line {line}): avoid float()" in out
+    assert f"a symbol's value is a float (mine.py, line {line}): avoid float()" in out
 
 
 def test_verify_shows_rational_verdicts_and_writes_them(fltheory_command, tmp_path: Path) -> None:

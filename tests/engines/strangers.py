@@ -340,6 +340,29 @@ class KeepsOldModel(Algorithm):
 
 
 @kind("plain")
+class StartsHalfway(Algorithm):
+    """Where a run starts is the algorithm's to say, too."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0 / 2}
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who)
+
+
+@kind("plain")
+class StartsElsewhere(Algorithm):
+    """From a constant, with a velocity that knows what was asked for."""
+
+    def init(self, x0, n_clients):
+        return {"x": 0 * x0 + 7, "v": x0 - 1}
+
+    def round(self, state, clients, who, branch):
+        v = state["v"] / 2 + mean_update(clients, state["x"], who)
+        return {"x": state["x"] + v, "v": v}
+
+
+@kind("plain")
 class Window(Algorithm):
     """The mean of the last three models, one of which serves under two names at first."""
 
@@ -2388,3 +2411,95 @@ class StepByTheAddress(Algorithm):
     def round(self, state, clients, who, branch):
         _LYING.append(object())
         return stepped(state, clients, who, 0.25 if id(_LYING[-1]) // 16 % 2 else 0.125)
+
+
+# ---------------------------------------------------------------- starts, and where entries stand
+
+
+@kind("impure", clean=KeepsOldModel, names="another order")
+class ReadsByPlace(Algorithm):
+    """Engines keep entries by name, in an order of their own."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "old": x0}
+
+    def round(self, state, clients, who, branch):
+        x, old = state.values()
+        return {"x": x + mean_update(clients, x, who) + (x - old) / 4, "old": x}
+
+
+@kind("impure", clean=StartsHalfway, names="init gives a replica another 'x'")
+class StartsOnAGrid(Algorithm):
+    """A start of its own for each replica, so that a batch covers many."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0 + np.arange(len(x0))[:, None]}
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who)
+
+
+@kind("impure", clean=StartsElsewhere, names="init gives a replica another 'share'")
+class SharesByReplicas(Algorithm):
+    """Mistakes the replicas for clients."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "share": np.full((len(x0), 1), 1 / len(x0))}
+
+    def round(self, state, clients, who, branch):
+        x, share = state["x"], state["share"]
+        return {"x": x + share * mean_update(clients, x, who), "share": share}
+
+
+@kind("chance", clean=StartsHalfway)
+class StartsUnseeded(Algorithm):
+    """From a generator that nobody can seed."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0 + np.random.default_rng().normal(size=x0.shape)}
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who)
+
+
+# ---------------------------------------------------------------- chances that are rarely seen
+
+RARE = 2.0**-30
+FRESH = "operating system"
+
+
+def lost(state: Any, clients: Any, who: Any, chance: float) -> Any:
+    """Lose the model if a number drawn is small: so seldom that no two runs will differ."""
+    return {"x": stepped(state, clients, who)["x"] + (1e9 if chance < RARE else 0)}
+
+
+@kind("impure", clean=Plain, names=FRESH)
+class RarelyByNumPy(Algorithm):
+    def round(self, state, clients, who, branch):
+        return lost(state, clients, who, np.random.default_rng().random())
+
+
+@kind("impure", clean=Plain, names=FRESH)
+class RarelyByPython(Algorithm):
+    def round(self, state, clients, who, branch):
+        return lost(state, clients, who, random.Random().random())
+
+
+@kind("impure", clean=Plain, names=FRESH)
+class RarelyBySystem(Algorithm):
+    def round(self, state, clients, who, branch):
+        return lost(state, clients, who, random.SystemRandom().random())
+
+
+@kind("impure", clean=Plain, names=FRESH)
+class RarelyByBytes(Algorithm):
+    def round(self, state, clients, who, branch):
+        return lost(state, clients, who, int.from_bytes(os.urandom(4), "big") / 2**32)
+
+
+@kind("impure", clean=FallingStep, on="long some chains noisy", names=FRESH)
+class RarelyLargerStep:
+    """It is the schedule that draws."""
+
+    def at(self, t):
+        return Step(0.5 / t + (1 if np.random.default_rng().random() < RARE else 0))

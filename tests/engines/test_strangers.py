@@ -248,6 +248,80 @@ def test_a_changed_step_changes_the_truth() -> None:
     assert (second.truth, second.outcome) == (pytest.approx(0.81), Outcome.REFUTED)
 
 
+RATE = 0.5
+
+
+def rate_in_use() -> float:
+    return RATE
+
+
+class ReadsGlobal(Algorithm):
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        return {"x": x + clients.summed_local_sgd(x, who, who / 1, steps=1, lr=RATE)}
+
+
+class ReadsGlobalInside(Algorithm):
+    """A comprehension has names of its own."""
+
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        change = [clients.summed_local_sgd(x, who, who / 1, steps=1, lr=RATE) for _ in "a"]
+        return {"x": x + change[0]}
+
+
+class AsksHelper(Algorithm):
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        return {"x": x + clients.summed_local_sgd(x, who, who / 1, steps=1, lr=rate_in_use())}
+
+
+class AsksItself(Algorithm):
+    def round(self, state, clients, who, branch):
+        x = state["x"]
+        return {"x": x + clients.summed_local_sgd(x, who, who / 1, steps=1, lr=self.rate())}
+
+    def rate(self) -> float:
+        return 0.5
+
+
+def set_global(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "RATE", 0.1)
+
+
+def set_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AsksItself, "rate", lambda self: 0.1)
+
+
+@pytest.mark.parametrize(
+    ("made", "change"),
+    [
+        (ReadsGlobal, set_global),
+        (ReadsGlobalInside, set_global),
+        (AsksHelper, set_global),
+        (AsksItself, set_method),
+    ],
+)
+def test_what_a_round_reads_changes_the_truth(
+    made: Callable[[], Any],
+    change: Callable[[pytest.MonkeyPatch], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fails if what is remembered goes by a class, whatever its functions read outside it."""
+    first = check(claim(0.5), alone(made()))
+    change(monkeypatch)
+    second = check(claim(0.5), alone(made()))
+    assert (first.truth, first.outcome) == (pytest.approx(0.25), Outcome.HOLDS)
+    assert (second.truth, second.outcome) == (pytest.approx(0.81), Outcome.REFUTED)
+
+
+@pytest.mark.parametrize("name", ["StartsHalfway", "StartsElsewhere"])
+def test_errors_are_from_the_optimum_wherever_a_run_starts(name: str) -> None:
+    """Fails if moments are centred at what ``init`` makes of x*."""
+    kind = KINDS[name]
+    assert [fault(kind, where, "exact") for where in kind.on] == [""] * len(kind.on)
+
+
 FUNCTIONS_OF_CONSTANTS: dict[str, Callable[[float], Any]] = {
     "hypot": lambda step: np.hypot(step, 1.0),
     "arctan2": lambda step: np.arctan2(step, 1.0),

@@ -32,9 +32,9 @@ def test_the_reference_lists_every_number() -> None:
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        ("n_client", "number of N: number must be made of the names in fltheory.numbers, got "),
+        ("n_client", "symbol N: number must be made of the names in fltheory.numbers, got "),
         ("n_client", "'n_client' in 'n_client' (nearest: n_clients)"),
-        ("n_clients +", "number of N: number must be a formula"),
+        ("n_clients +", "symbol N: number must be a formula"),
     ],
 )
 @pytest.mark.usefixtures("own_theorems_forgotten")
@@ -71,7 +71,9 @@ def test_no_meanings_at_all_are_told_when_it_is_registered(tmp_path: Path) -> No
 def test_a_number_that_is_none_is_named_with_its_file(value: Any) -> None:
     start = next(one for one in MINE.meanings if one.name == "D_0")
     wrong = replace(MINE, read_as={start: theorems.symbol("D_0", number=lambda setting: value)})
-    told = re.escape(f"number of D_0 of 'my/1' must be a real number, got {value!r} ({__file__}, ")
+    told = re.escape(
+        f"the value of D_0 in 'my/1' must be a real number, got {value!r} ({__file__}, "
+    )
     with pytest.raises(ValueError, match=told):
         check_regimes([wrong])
 

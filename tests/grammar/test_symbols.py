@@ -101,10 +101,10 @@ def test_numbers_of_an_exact_setting_are_exact() -> None:
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        ("squared_distanc", r"number of x: .*got 'squared_distanc' .*nearest: squared_distance"),
-        ("sqrt(", "number of x: number must be a formula"),
-        (3, "number of x must be callable, got 3"),
-        (lambda: 3, "number of x must take 1 argument"),
+        ("squared_distanc", r"symbol x: .*got 'squared_distanc' .*nearest: squared_distance"),
+        ("sqrt(", "symbol x: number must be a formula"),
+        (3, "symbol x: number must be callable, got 3"),
+        (lambda: 3, "symbol x: number must take 1 argument"),
     ],
 )
 def test_bad_numbers(number, message: str) -> None:

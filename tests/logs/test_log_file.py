@@ -145,7 +145,7 @@ def test_all_present_is_a_log(read) -> None:
         ("round,ann\n0,1\n1.5,1\n", "line 3: round must be a whole number, got '1.5'"),
         ("round,ann\n0,1\n1,here\n", "line 3: ann must be 0 or 1, got 'here'"),
         ("round,ann\n0,1\n1\n", "line 3: a row must have 2 fields, like the header, got 1"),
-        ("round\n0\n1\n", "columns must be round and one per client, got none"),
+        ("round\n0\n1\n", "column 'round' and one column per client, got no client columns"),
         ("# start: 3\nround,ann\n0,1\n1,1\n", "start, rounds and round_length must be left out"),
     ],
 )

@@ -35,7 +35,7 @@ def test_target_weights_give_the_problem_itself() -> None:
     ("weights", "message"),
     [
         ([0.5, 0.5], r"weights must have shape \(3,\), got \(2,\)"),
-        ([0.6, 0.6, -0.2], r"must not be negative and sum to 1, got a smallest of -0\.2"),
+        ([0.6, 0.6, -0.2], r"must be nonnegative and sum to 1, got a smallest of -0\.2"),
         ([0.5, 0.2, 0.2], r"a sum of 0\.9"),
     ],
 )

@@ -10,7 +10,6 @@ import pytest
 
 from docs.scripts.shapley import (
     AGGREGATES,
-    Contribution,
     StalePlan,
     contributions,
     last_round,
@@ -127,13 +126,6 @@ def test_the_last_client_is_the_extreme_one() -> None:
     gradients = np.linalg.norm(problem.gradients_at_optimum, axis=1)
     assert gradients.argmax() == QUIET.n_clients - 1
     assert gradients[-1] == pytest.approx(QUIET.sigma_G, rel=1e-12)
-
-
-def test_progress_is_told() -> None:
-    seen: list[tuple[int, int, str]] = []
-    found = list(contributions(QUIET, [0, 2], progress=lambda *step: seen.append(step)))
-    assert all(isinstance(one, Contribution) for one in found)
-    assert seen == [(1, 2, "0 rounds away"), (2, 2, "2 rounds away")]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ findings = import_module("docs.scripts.findings")
         (
             "pac/lemma-2",
             "apart",
-            "is, in n_T, of the order of\n\n$$\\frac{1}{n_{T}}$$",
+            "is, as a function of n_T, of the order of\n\n$$\\frac{1}{n_{T}}$$",
             "decays more slowly than claimed",
             "slope -0.50",
         ),

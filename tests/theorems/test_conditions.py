@@ -191,7 +191,10 @@ CONDITIONS = {
         ("strongly convex clients", "Assumption 2"): "mu > 0",
         ("bounded gradients", "Assumption 4"): "G < oo",
         ("step sizes 2/(mu (gamma + t))", "Theorem 1"): "Eq(beta, 2/mu)",
-        ("their offset gamma", "Theorem 1"): ("Eq(gamma_0, gamma)", "Eq(gamma_0, gamma + 1)"),
+        ("offset gamma of the step sizes", "Theorem 1"): (
+            "Eq(gamma_0, gamma)",
+            "Eq(gamma_0, gamma + 1)",
+        ),
         ("averages after every E steps", "Section 2"): "Eq(t_1, E)",
         ("T divisible by E", "Section 3.2"): "Eq(rest, 0)",
         ("averages over all clients with weights p", "Section 3.2"): "Eq(d_0, 1)",

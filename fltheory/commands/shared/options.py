@@ -100,9 +100,9 @@ SizesFile: TypeAlias = Annotated[
     ),
 ]
 # What is assumed of the clients of a log.
-NOISE_MEANS = "Gradient noise relative to the gradient at the start, with a log"
-DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2, with a log"
-CONDITION_MEANS = "L / mu, with a log"
+NOISE_MEANS = "Gradient noise relative to the gradient at the start (only if FILE is a log)"
+DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2 (only if FILE is a log)"
+CONDITION_MEANS = "L / mu (only if FILE is a log)"
 ResultsFile: TypeAlias = Annotated[
     Path, UPDATED, typer.Option(help="Results database; rerun the same command to resume.")
 ]

@@ -28,7 +28,7 @@ class StateLayout:
     Attributes
     ----------
     origin : array, (n,)
-        The state of an algorithm that starts at x*; moments are taken around it.
+        The model x*, and what is remembered of a start there; moments are taken around it.
     shapes : mapping of str to tuple of int
         Shape of each entry, the model ``"x"`` first.
     units : array, (n,)
@@ -44,7 +44,9 @@ class StateLayout:
     @classmethod
     def of(cls, algorithm: Algorithm, problem: QuadraticProblem) -> StateLayout:
         """Return the layout of an algorithm's state."""
-        state = algorithm.init(problem.x_star[None], problem.n_clients)
+        x_star = problem.x_star[None]
+        # Errors are distances from x*, wherever ``init`` moves the model.
+        state = {**algorithm.init(x_star, problem.n_clients), "x": x_star}
         for name, array in state.items():
             if np.asarray(array).dtype.itemsize < 8 and np.asarray(array).dtype.kind in "iuf":
                 raise NotAffineError(

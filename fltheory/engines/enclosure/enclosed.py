@@ -79,7 +79,8 @@ _MOST_SQUARINGS = 20
 
 T = TypeVar("T")
 _Key: TypeAlias = tuple[int, int]
-"""Of a history: the state of the chain, and the number that its counts have in this run."""
+"""A history's key: the state of the chain, and the number that identifies its counts in this
+run."""
 _COUNTED = "counted"
 
 

@@ -37,6 +37,7 @@ from fltheory.problems.ball import Ball
 from fltheory.problems.quadratic_problem import QuadraticProblem
 
 _MOST_BITS = 20_000
+_FRACTIONS_KEPT = 6
 
 
 class NoExactTwinError(NotAffineError):
@@ -101,6 +102,16 @@ def exact_numbers(values: Any) -> Entries:
     made = np.empty(given.size, dtype=object)
     made[:] = [WIDENING.parameter(value) for value in given.ravel().tolist()]
     return made.reshape(given.shape)
+
+
+def widened(numbers: Any, step: int, kept: int = _FRACTIONS_KEPT) -> Any:
+    """Return fractions as balls after the first ``kept`` steps, as their digits grow with each.
+
+    Floats are returned as they are.
+    """
+    if not is_exact(numbers) or step <= kept:
+        return numbers
+    return np.vectorize(lambda value: value.widened(), otypes=[object])(numbers)
 
 
 def product(*factors: Any) -> Any:

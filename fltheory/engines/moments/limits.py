@@ -65,8 +65,8 @@ def stationary(setting: Setting) -> StationaryLimit:
     """Compute the limits of the expected errors as the rounds grow.
 
     Solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``, for each state if participants follow
-    a chain. The existence of the limit is certified: it exists exactly if ``X - E[A' X A] = I`` has
-    a positive definite solution.
+    a chain. The existence of the limit is certified: it exists if and only if ``X - E[A' X A] = I``
+    has a positive definite solution.
 
     Parameters
     ----------

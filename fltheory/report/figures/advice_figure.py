@@ -1,4 +1,4 @@
-"""What a log says of the algorithms, drawn: biases, and errors round by round."""
+"""What a log says about the algorithms, drawn: biases, and errors round by round."""
 
 from __future__ import annotations
 

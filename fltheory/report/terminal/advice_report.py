@@ -1,4 +1,4 @@
-"""What a log says of the algorithms: cautions, three sentences and a table."""
+"""What a log says about the algorithms: cautions, three sentences and a table."""
 
 from __future__ import annotations
 
@@ -278,7 +278,9 @@ def _sensitivity(advice: Advice) -> str:
                 pair = f"({far * training.dissimilarity:.2g}, {noisy * training.noise:.2g})"
                 other.setdefault(found.called, []).append(pair)
     scale = "bias and sway grow with the root of dissimilarity, noise with noise"
-    over = "a tenth and ten times of either" if advice.measured is None else "their intervals"
+    over = (
+        "a tenth of either and ten times either" if advice.measured is None else "their intervals"
+    )
     told = "; ".join(f"{name} at {', '.join(pairs)}" for name, pairs in other.items())
     unlike = (
         f"at some (dissimilarity, noise) another algorithm is best: {told}"

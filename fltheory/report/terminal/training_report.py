@@ -44,7 +44,7 @@ def training_table(measured: Measured) -> Table:
 
 
 def _meaning(cell: ExperimentCell) -> str:
-    where = "" if cell.rounds is None else f", over only {len(cell.rounds)} of the rounds"
+    where = "" if cell.rounds is None else f", counting only {len(cell.rounds)} rounds"
     return _MEANINGS[cell.figure] + where
 
 
@@ -52,8 +52,7 @@ def training_summary(measured: Measured) -> str:
     """Return in a line what the figures are, and how far from the paper's."""
     experiment = measured.experiment
     meanings = dict.fromkeys(_meaning(cell) for _, row in experiment.rows for cell in row)
-    what = "Every cell has" if len(meanings) == 1 else "The cells have"
-    what += f" the {'; the '.join(meanings)}"
+    what = f"the {'; the '.join(meanings)}"
     seeds = ", ".join(map(str, experiment.seeds))
     gaps = _gaps(measured)
     far = ""
@@ -65,7 +64,10 @@ def training_summary(measured: Measured) -> str:
     beside = ""
     if any(cell.paper for _, row in experiment.rows for cell in row):
         beside = ", with the paper's value in brackets"
-    return f"{what}, as mean ± standard deviation over seeds {seeds}{beside}.{far}"
+    spread = f"mean ± standard deviation over seeds {seeds}{beside}"
+    if len(meanings) == 1:
+        return f"Every cell has {what}, as {spread}.{far}"
+    return f"Every cell has the {spread}, of one of these: {what}.{far}"
 
 
 def training_page(measured: Sequence[Measured], command: str) -> str:

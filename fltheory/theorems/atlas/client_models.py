@@ -24,7 +24,7 @@ from fltheory.content import cached_by_content
 from fltheory.decimals import as_fraction
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work
-from fltheory.engines.enclosure.exact_setting import exact_numbers
+from fltheory.engines.enclosure.exact_setting import exact_numbers, widened
 from fltheory.evidence.enclosed_check import AFFORDABLE
 from fltheory.exact_or_float import is_exact, largest, number, root
 from fltheory.participation import Bernoulli, VaryingBernoulli
@@ -32,9 +32,6 @@ from fltheory.participation.process import process_of
 from fltheory.problems import QuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-
-_FRACTIONS_KEPT = 6
-"""Steps after which fractions become balls: their digits grow with every step."""
 
 
 def local_sgd(setting: Setting) -> LocalSgd:
@@ -87,13 +84,6 @@ def clients_in_the_plane(
         sigma=sigma,
         target_weights=p,
     )
-
-
-def widened(moment: Any, step: int) -> Any:
-    """Return fractions as balls after the first steps; floats as they are."""
-    if not is_exact(moment) or step <= _FRACTIONS_KEPT:
-        return moment
-    return np.vectorize(lambda value: value.widened(), otypes=[object])(moment)
 
 
 def check_affordable(start: Any, steps: int, n_clients: int) -> None:

@@ -135,7 +135,7 @@ T = symbol("T", "steps of SGD", PURE, "rounds", positive=True, integer=True)
 T_1 = symbol(
     "T", "number of SGD steps, counted from w_1", PURE, "rounds + 1", positive=True, integer=True
 )
-rest = symbol("rest", "what T/E leaves", PURE, "rounds % local_steps", nonnegative=True)
+rest = symbol("rest", "remainder of T/E", PURE, "rounds % local_steps", nonnegative=True)
 first = symbol(
     "t_1", "number of steps before the first average", PURE, first_average, positive=True
 )
@@ -148,7 +148,7 @@ D_1 = symbol("D_1", "root of E||w_1 - w*||^2", LENGTH, _distance_of_w_1, nonnega
 _AT_START = "||w_1 - w*||, where w_1 is the initial model"
 D_0 = symbol("D_1", _AT_START, LENGTH, "sqrt(squared_distance)", nonnegative=True)
 B = symbol("B", "terms of noise, heterogeneity and drift", GRADIENT**2, nonnegative=True)
-C = symbol("C", "what drawing adds", GRADIENT**2, nonnegative=True)
+C = symbol("C", "term that drawing clients adds", GRADIENT**2, nonnegative=True)
 scale = symbol("beta", "eta_t = beta/(gamma_0 + t)", STEP, _step_scale, positive=True)
 offset = symbol(
     "gamma_0", "eta_t = beta/(gamma_0 + t), t = 0, 1, ..", PURE, _step_offset, real=True
@@ -175,7 +175,7 @@ Q_N = symbol("Q_N", "largest E||N p_k grad F_k(w_0, xi)||^2 over k", GRADIENT**2
 nu = symbol("nu", "N max_k p_k", PURE, lambda setting: 1 + _unevenness(setting), positive=True)
 Q = symbol(
     "Q",
-    "largest E||grad F_k(w_0, xi)||^2, the least G^2",
+    "largest E||grad F_k(w_0, xi)||^2, the smallest possible G^2",
     GRADIENT**2,
     _gradient_at_start,
     nonnegative=True,
@@ -188,7 +188,7 @@ _STEPS = (
     Hypothesis(
         "step sizes 2/(mu (gamma + t))", as_printed(lambda: sp.Eq(scale, 2 / mu)), "Theorem 1"
     ),
-    Hypothesis("their offset gamma", sp.Eq(offset, gamma), "Theorem 1"),
+    Hypothesis("offset gamma of the step sizes", sp.Eq(offset, gamma), "Theorem 1"),
     Hypothesis("averages after every E steps", sp.Eq(first, E), "Section 2"),
     Hypothesis("T divisible by E", sp.Eq(rest, 0), "Section 3.2"),
 )
@@ -563,7 +563,9 @@ V = symbol(
     _second_order,
     nonnegative=True,
 )
-D = symbol("D", "||w~* - w*||, w~* the limit of FedAvg", LENGTH, _limit_distance, nonnegative=True)
+D = symbol(
+    "D", "||w~* - w*||, where w~* is the limit of FedAvg", LENGTH, _limit_distance, nonnegative=True
+)
 W = symbol("W", "||w*||", LENGTH, _size_of_optimum, nonnegative=True)
 
 

@@ -267,8 +267,8 @@ eta_g = symbol(
     "eta_g", "server_lr", PURE, lambda setting: fedawe_of(setting).server_lr, positive=True
 )
 sigma = symbol("sigma", "noise of the gradients", GRADIENT, "sigma", nonnegative=True)
-beta = symbol("beta", "of Assumption 4", PURE, _beta, nonnegative=True)
-zeta = symbol("zeta", "of Assumption 4", GRADIENT, _zeta, nonnegative=True)
+beta = symbol("beta", "constant of Assumption 4", PURE, _beta, nonnegative=True)
+zeta = symbol("zeta", "constant of Assumption 4", GRADIENT, _zeta, nonnegative=True)
 delta_max = symbol(
     "delta_max", "largest probability that a client is available", PURE, _most, nonnegative=True
 )
@@ -291,26 +291,38 @@ z_t = symbol(
 D_t = symbol("D_t", f"F(z_t) - F* {_WORST}", LOSS, _of_worst_round("excess"), nonnegative=True)
 G_t = symbol(
     "G_t",
-    "||grad F(z_t)||^2 there",
+    "||grad F(z_t)||^2 in the same round",
     GRADIENT**2,
     _of_worst_round("squared_gradient"),
     nonnegative=True,
 )
 A_t = symbol(
-    "A_t", "sum_i (t - tau_i)^2 there", PURE, _of_worst_round("squared_waits"), nonnegative=True
+    "A_t",
+    "sum_i (t - tau_i)^2 in the same round",
+    PURE,
+    _of_worst_round("squared_waits"),
+    nonnegative=True,
 )
 B_t = symbol(
     "B_t",
-    "sum_i (t - tau_i)^2 ||grad F_i(x_i)||^2 there",
+    "sum_i (t - tau_i)^2 ||grad F_i(x_i)||^2 in the same round",
     GRADIENT**2,
     _of_worst_round("waited_gradients"),
     nonnegative=True,
 )
 X_t = symbol(
-    "X_t", "sum_i ||x_i - z_i||^2 there", LENGTH**2, _of_worst_round("apart"), nonnegative=True
+    "X_t",
+    "sum_i ||x_i - z_i||^2 in the same round",
+    LENGTH**2,
+    _of_worst_round("apart"),
+    nonnegative=True,
 )
 Z_t = symbol(
-    "Z_t", "sum_i ||z_i - z_t||^2 there", LENGTH**2, _of_worst_round("spread"), nonnegative=True
+    "Z_t",
+    "sum_i ||z_i - z_t||^2 in the same round",
+    LENGTH**2,
+    _of_worst_round("spread"),
+    nonnegative=True,
 )
 
 _SHORT = Hypothesis(
@@ -589,7 +601,9 @@ _SHORT_RUNS = {
     ),
     "far apart": Regime("optima 100 times as far apart", partial(_theorem_1, spread=100.0)),
     "small server steps": Regime("eta_g < 1", partial(_theorem_1, product=0.001, local=1.0)),
-    "steps twice as long": Regime("eta_l eta_g twice (11)", partial(_theorem_1, product=2.0)),
+    "steps twice as long": Regime(
+        "eta_l eta_g twice as large as (11) allows", partial(_theorem_1, product=2.0)
+    ),
     "never by night": Regime(
         "delta = 0", partial(_setting, rows=((0.5, 0.5), (0.5, 0.0)), product=0.01)
     ),
@@ -634,7 +648,9 @@ _LONG_RUNS = {
         "s = 20, optima 50 times as far apart, start near the optimum",
         partial(_of_orders, local_steps=20, spread=50.0, start=0.01, sigma=0.01),
     ),
-    "steps twice as long": Regime("eta_l eta_g twice (11)", partial(_of_orders, product=0.07)),
+    "steps twice as long": Regime(
+        "eta_l eta_g twice as large as (11) allows", partial(_of_orders, product=0.07)
+    ),
 }
 
 THEOREM_1_DERIVED = PointClaim(

@@ -144,7 +144,9 @@ r_t = symbol(
     _at_worst_step(ClientModels.squared_distance),
     nonnegative=True,
 )
-V_t = symbol("V_t", "V_t there", LENGTH**2, _at_worst_step(ClientModels.spread), nonnegative=True)
+V_t = symbol(
+    "V_t", "V_t at the same t", LENGTH**2, _at_worst_step(ClientModels.spread), nonnegative=True
+)
 D_t = symbol(
     "D_t",
     "f(x^_t) - f(x*) at the same t",

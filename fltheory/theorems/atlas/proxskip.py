@@ -26,7 +26,7 @@ from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
-from fltheory.engines.enclosure.exact_setting import product
+from fltheory.engines.enclosure.exact_setting import product, widened
 from fltheory.exact_or_float import number
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
@@ -38,7 +38,7 @@ from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
 from fltheory.numbers.of_setting import value_in
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.atlas.client_models import check_affordable, clients_in_the_plane, widened
+from fltheory.theorems.atlas.client_models import check_affordable, clients_in_the_plane
 
 _PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
 

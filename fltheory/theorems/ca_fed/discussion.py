@@ -57,7 +57,10 @@ C_P = symbol("C_P", _CITED, PURE, _cited, positive=True)
 any_C_P = symbol("C_P", _ANY, PURE, _smaller, positive=True)
 of_P = symbol("P", "transition matrix of the chain, whose stationary law is pi", PURE, real=True)
 lambda_P = symbol(
-    "lambda", "lambda(P) = (lambda_2(P) + 1)/2, where lambda_2 is a modulus", PURE, real=True
+    "lambda",
+    "lambda(P) = (lambda_2(P) + 1)/2, where lambda_2 is the second largest modulus",
+    PURE,
+    real=True,
 )
 
 
@@ -315,7 +318,7 @@ MORE_FOR_A_SMALL_KAPPA = PointClaim(
     note=(
         "'A small value ... resulting in a larger number of clients excluded', 'tends to include "
         "more clients for a large value': checked to the letter, for any two values of kappabar. "
-        "All values can be tried, because the choice changes at finitely many of them."
+        "We try all values, which is possible because the choice changes at finitely many of them."
     ),
 )
 MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
@@ -493,8 +496,8 @@ STATEMENTS: tuple[Statement, ...] = (
                 "The choice is greedy. A larger kappabar can keep one client that a smaller one "
                 "excludes, and its presence can then lead to the exclusion of two others.",
                 Weight.WORDING,
-                "'nobody is excluded above some kappabar' in place of 'fewer clients are excluded "
-                "the larger kappabar is'",
+                "'nobody is excluded above some kappabar' in place of 'the larger kappabar, the "
+                "fewer clients are excluded'",
                 "derived",
                 ("five clients",),
                 natural="five clients",

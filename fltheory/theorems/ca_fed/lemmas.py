@@ -26,6 +26,7 @@ from fltheory.engines.enclosure.exact_setting import (
     exact_numbers,
     largest_weighted_square,
     product,
+    widened,
 )
 from fltheory.engines.observables import Observable, PresentExcessLoss
 from fltheory.engines.setting import without_idle_projection
@@ -136,9 +137,7 @@ def _moments(of: ProjectedAveraging, masks: Any, start: Any, onward: Any) -> Ite
             moved[:d, :d] = moved[:d, :d] + one[d, d] * _of_those(noises, there)
             after.append(moved)
         reached = product(onward.T, np.array(after).reshape(len(masks), -1))
-        moment = reached.reshape(moment.shape)
-        if is_exact(moment) and t > _FRACTIONS_KEPT:
-            moment = np.vectorize(lambda value: value.widened(), otypes=[object])(moment)
+        moment = widened(reached.reshape(moment.shape), t, _FRACTIONS_KEPT)
 
 
 def _of_those(each: Any, there: Any) -> Any:
@@ -414,7 +413,7 @@ _FALLING = Hypothesis("steps that do not increase", sp.Le(rise, 0), "(e) of Lemm
 
 LEMMA_3 = PointClaim(
     id="ca-fed/lemma-3",
-    title="By how much the losses of the present clients fall in J_t rounds, summed over rounds",
+    title="The decrease of the present clients' losses over J_t rounds, summed over rounds",
     source=f"{PAPER}, Lemma 3",
     quantity=PointQuantity(
         _lagged_losses,
@@ -513,7 +512,7 @@ STATEMENTS: tuple[Statement, ...] = (
             Refutation(
                 "The sums of pi_k q_k on the right stand for means over A_t. Sums and means are "
                 "equal from the first round on only if availability is a chain that starts in its "
-                "stationary law. The lemma requires neither the chain nor the start.",
+                "stationary law. The lemma requires neither such a chain nor such a start.",
                 Weight.MISSING_HYPOTHESIS,
                 "a chain that starts in its stationary law",
                 "derived",

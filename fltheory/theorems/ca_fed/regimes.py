@@ -323,7 +323,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         "no client's presence is correlated over time, unbiased weights",
         lambda: _correlated(0.0),
     ),
-    "nu = 0.5": ("noise-free, correlated presence", lambda: _exact_gradients(0.5)),
+    "nu = 0.5": ("no noise, presence correlated over time", lambda: _exact_gradients(0.5)),
     "nu = 0.9": ("no noise, presence highly correlated over time", lambda: _exact_gradients(0.9)),
     "nu = 0.99": (
         "no noise, clients are present for long stretches",
@@ -357,11 +357,11 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "unequal noise": ("noise of 10, but 0.5 for the rare clients", _unequal_noise),
     "noise outweighs gradients": ("noise of 10, gradients of at most 0.3", _noise_outweighs),
     "a rare client first": (
-        "each is present in one of 500 rounds, one of them in the first round",
+        "each client is present in one of 500 rounds; one client is present in the first",
         _rare_client_first,
     ),
     "a rare client stays": (
-        "a client present in the first round, and in one of 1,000 on average",
+        "a client is present in the first round, and in one of 1,000 on average",
         _rare_client_stays,
     ),
     "warm-up": ("two clients, nu = 0.9, steps that rise for 100 rounds", _warm_up),

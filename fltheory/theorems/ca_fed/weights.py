@@ -211,8 +211,8 @@ APPENDIX_D_DERIVED = replace(
         "is (lambda* - theta*/pi_k)/(sigma_k^2 sum eta_t^2), which is concave in pi_k, not "
         "affine. Setting the derivative of (26) in s to zero gives theta* = (upsilon - 1/2 "
         "q*'Sigma q*)/Q. This is negative if noise outweighs upsilon, and then less available "
-        "clients get larger weights. If noise differs between clients, sigma_k^2 q_k* grows with "
-        "pi_k, not q_k* itself."
+        "clients get larger weights. If noise differs between clients, it is sigma_k^2 q_k*, not "
+        "q_k* itself, that grows with pi_k."
     ),
 )
 

@@ -338,7 +338,9 @@ delta_h = symbol(
     nonnegative=True,
 )
 s = symbol("s", "", PURE, positive=True)
-start_term = symbol("A_start", "the initial model", GRADIENT**2, nonnegative=True)
-weight_term = symbol("A_weights", "the weight error on its own", GRADIENT**2, nonnegative=True)
-noise_term = symbol("A_noise", "noise and random participation", GRADIENT**2, nonnegative=True)
-drift_term = symbol("A_drift", "local models' drift", GRADIENT**2, nonnegative=True)
+start_term = symbol("A_start", "term of the initial model", GRADIENT**2, nonnegative=True)
+weight_term = symbol("A_weights", "term of the weight error", GRADIENT**2, nonnegative=True)
+noise_term = symbol(
+    "A_noise", "term of noise and random participation", GRADIENT**2, nonnegative=True
+)
+drift_term = symbol("A_drift", "term of the local models' drift", GRADIENT**2, nonnegative=True)

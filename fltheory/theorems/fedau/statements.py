@@ -102,7 +102,7 @@ E_w = symbol("E_w", "sum_n (p_n omega_t^n/N - 1/N)^2", PURE, _weight_error, nonn
 S_w = symbol("S_w", "sum_n p_n (omega_t^n)^2", PURE, _weight_square, positive=True)
 F_t = symbol(
     "F_t",
-    "f(x_t) - f*, x_t the model before the round",
+    "f(x_t) - f*, where x_t is the model before the round",
     LOSS,
     lambda s: number(s.problem.excess_loss(s.x0)),
     nonnegative=True,
@@ -505,8 +505,8 @@ COROLLARY_4 = RateClaim(
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
     note=(
         "Checked to the letter, with K rounded to the nearest whole number of at least 1 and Q "
-        "its largest possible value, which grows like K^2. If K >= 2, there are at least three "
-        "rounds and no client is always available, FedAU never meets Option 1, so the corollary "
+        "its largest possible value, which grows like K^2. FedAU never meets Option 1 if K >= 2, "
+        "there are at least three rounds and no client is always available. So the corollary "
         "rests on Option 2."
     ),
 )

@@ -1,10 +1,12 @@
 """SA-FL: Theorems 2 and 3, Remark 2, Lemmas 1 and 2 and the paper's example, on thresholds.
 
-Conventions ----------- "With probability at least 1 - delta, for any delta" is read off the
-expectation: a bound that depends on delta through a power of log(1/delta) bounds it in the same
-order. Among several empirical minimisers the one with the largest excess error on P counts.
-Constants that O(.) hides may not grow with n; logarithms may, and an excess of the slope over the
-claimed one of 0.05 is let pass.
+Conventions
+-----------
+"With probability at least 1 - delta, for any delta" is read off the expectation: a bound that
+depends on delta through a power of log(1/delta) bounds it in the same order. Among several
+empirical minimisers the one with the largest excess error on P counts. Constants that O(.) hides
+may not grow with n; logarithms may, and an excess of the slope over the claimed one of 0.05 is let
+pass.
 
 Assumption 2 with beta = 0 holds for all P and Q, with alpha = 1 and 0^0 = 1; Theorem 2 then says
 that an error is at most a constant. So beta > 0 is asked for.
@@ -618,8 +620,8 @@ THEOREM_3_DERIVED = replace(
 )
 
 
-a = symbol("a", "P's support from", number=lambda pair: pair.a, real=True)
-b = symbol("b", "P's support to", number=lambda pair: pair.b, real=True)
+a = symbol("a", "left end of P's support", number=lambda pair: pair.a, real=True)
+b = symbol("b", "right end of P's support", number=lambda pair: pair.b, real=True)
 c = symbol("c", "left end of Q's support, a' in the paper", number=lambda pair: pair.c, real=True)
 d = symbol("d", "right end of Q's support, b' in the paper", number=lambda pair: pair.d, real=True)
 t = symbol("t", "the target t*", number=lambda pair: pair.target, real=True)
@@ -688,11 +690,11 @@ LEMMA_1 = LearningClaim(
         "Thresholds without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m. At delta = exp(-m/2) "
         "this requires u = 1 - exp(-1/2) = 0.39, while A is log(m + 1/2)/m, so no constant factor "
         "is enough for all m. (18) is an equation without a constant. We read it as <= with the "
-        "constant 1, and the regimes here refute only that; the reading 'any constant' refutes "
-        "the rest. The smallest constants that would be enough on the regimes are 0.64, 2.9, 11 "
-        "and 77, in this order. With 3 the lemma would hold at m = 100 and delta = 1e-6, but at m "
-        "= 2000 and delta = 2^-1000 it would fail as it does with 1. For m below d_H/2, A can be "
-        "negative."
+        "constant 1, and the regimes here refute only that. The reading 'any constant' refutes it "
+        "for every other constant. The smallest constants that would be enough on the regimes are "
+        "0.64, 2.9, 11 and 77, in this order. With 3 the lemma would hold at m = 100 and delta = "
+        "1e-6, but at m = 2000 and delta = 2^-1000 it would fail as it does with 1. For m below "
+        "d_H/2, A can be negative."
     ),
 )
 
@@ -779,8 +781,8 @@ OF_ERRORS = replace(
     LEMMA_1_ANY_CONSTANT,
     id="pac/lemma-1-errors",
     reading="printed",
-    title="Error differences of all pairs of hypotheses are those on the sample, up to c A(m, "
-    "delta)",
+    title="Error differences between hypotheses equal those on the sample, up to a term with c "
+    "A(m, delta)",
     source=f"{PAPER}, Lemma 1, (16)",
     quantity=replace(
         LEMMA_1_ANY_CONSTANT.quantity,
@@ -860,8 +862,8 @@ OF_DISAGREEMENTS = replace(
     LEMMA_1_ANY_CONSTANT,
     id="pac/lemma-1-disagreements",
     reading="printed",
-    title="Disagreements of all pairs of hypotheses are those on the sample, up to a factor 2 and "
-    "c A",
+    title="Disagreements between hypotheses equal those on the sample, up to a factor 2 and a "
+    "term c A",
     source=f"{PAPER}, Lemma 1, (17)",
     quantity=DecayQuantity(
         _unseen_quantile,
@@ -899,10 +901,10 @@ OF_DISAGREEMENTS_DERIVED = replace(
     kind=StatementKind.STEP,
     note=(
         "This reading checks both inequalities, with A(m, delta) = d_H/m log(m/d_H) + 1/m "
-        "log(1/delta) and c = 3. The number of points below t is binomial. An inequality can fail "
-        "at no more than m places, and by Chernoff's bound the probability at each is at most "
-        "delta/m. Here h^ is at an end; for all pairs there are m^2 places, which takes a larger "
-        "c."
+        "log(1/delta) and c = 3. The number of points below t is binomial. Each inequality can "
+        "fail for at most m values of t, and by Chernoff's bound the probability for each is at "
+        "most delta/m. Here h^ is at an end; for all pairs there are m^2 places, which takes a "
+        "larger c."
     ),
 )
 

@@ -133,7 +133,7 @@ def printed(bound: sp.Expr, q_condition: Relational, server_step: Relational) ->
         ),
         Step(
             "main text to appendix",
-            "N as restated in the appendix",
+            "N is the same where the appendix restates the theorem",
             Equal(over, restated, domain=_DOMAIN),
         ),
         *clearing_steps(q_condition, _DOMAIN),

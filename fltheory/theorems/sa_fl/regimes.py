@@ -323,7 +323,7 @@ SPEEDUP = coupled(
     {
         **_all_take_part(1),
         "at the level of the noise": (
-            "different clients that all take part, started at the error that noise leaves",
+            "different clients that all take part, started at the level of error that noise causes",
             lambda: _one_step(2, 2, sigma_G=0.0115, distance=1.825, noise=0.1, rounds=10_000),
         ),
         "minority excluded": (

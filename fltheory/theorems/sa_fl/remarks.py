@@ -396,7 +396,7 @@ A_1_RATIO = PointClaim(
     domain=as_safari,
     regimes=regimes.SHARES,
     kind=StatementKind.REMARK,
-    note="To the letter, with c = 1, in expectation: R_s = (1-q) R and R_c = qR.",
+    note="Checked to the letter, with c = 1 and in expectation: R_s = (1-q) R and R_c = qR.",
 )
 A_1_ORDER = replace(
     A_1_RATIO,
@@ -587,8 +587,8 @@ ERROR_BALL = PointClaim(
 
 _CAN = (
     "'Can' is read as 'for some q', and 'under mild conditions' as the conditions of the repaired "
-    "corollary. The rate comes from the server's data, with client rounds that become ever rarer, "
-    "{}; q = 0, SGD at the server, achieves it too."
+    "corollary. The rate comes from the server's data, because client rounds become ever rarer "
+    "({}). With q = 0, which is SGD at the server, the rate is achieved too."
 )
 
 NONCONVEX = replace(
@@ -601,7 +601,7 @@ NONCONVEX = replace(
     derivation=None,
     regimes={**COROLLARY_1_REPAIRED.regimes, **regimes.REMARK_6_NONCONVEX},
     kind=StatementKind.REMARK,
-    note=_CAN.format("q <= 1/sqrt(mKR), with a server as quiet as sigma^2/(mK)"),
+    note=_CAN.format("q <= 1/sqrt(mKR), and sigma_s^2 <= sigma^2/(mK) at the server"),
 )
 CONVEX = replace(
     COROLLARY_2_REPAIRED,
@@ -611,7 +611,7 @@ CONVEX = replace(
     source=f"{_SOURCE} 6, on Corollary 2",
     derivation=None,
     kind=StatementKind.REMARK,
-    note=_CAN.format("q <= log(R)/R, with steps of Theta(log(R)/R)"),
+    note=_CAN.format("q <= log(R)/R, and step sizes of order log(R)/R"),
 )
 
 
@@ -640,7 +640,7 @@ STATEMENTS: tuple[Statement, ...] = (
         A_1,
         refutations=(
             Refutation(
-                "The lower limit on R_s/R_c contains the largest gradients over all rounds where "
+                "The lower limit on R_s/R_c contains the largest gradients of all rounds, while "
                 "(54) has sums over the rounds. So a single large gradient at a distant start "
                 "makes up for clients that never take part.",
                 Weight.GAP,

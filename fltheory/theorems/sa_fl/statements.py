@@ -843,7 +843,7 @@ _STEP_5 = Mend(
 )
 _NOISE_5 = Mend(
     "4 q eta_c sigma^2/(mu m) in place of 2 q eta_c sigma^2/(mu m) in the bound",
-    "(61), the cited lemma's factor 2",
+    "(61) with the cited lemma's factor 2",
     {"noise": 4},
     Weight.GAP,
 )

@@ -20,7 +20,7 @@ eta_c = symbol("eta_c", "client_lr, step size of local SGD", STEP, "client_lr", 
 eta_s = symbol(
     "eta_s", "assist_lr, step size of the server's own step", STEP, "assist_lr", positive=True
 )
-eta_bar = symbol("etabar", "contraction of a round", PURE, positive=True)
+eta_bar = symbol("etabar", "1 - etabar is the contraction factor of a round", PURE, positive=True)
 q = symbol("q", "probability that a round is a client round", PURE, "q", nonnegative=True)
 K = symbol("K", "local_steps", PURE, "local_steps", positive=True, integer=True)
 m = symbol(

@@ -324,7 +324,7 @@ def statement_text(theorem: Statement) -> dict[str, Any]:
     for symbol in used:
         if symbol not in claim.quantities and symbol not in known:
             raise ValueError(
-                f"{claim.id} cannot be certified: number of {symbol} must be a formula in "
+                f"{claim.id} cannot be certified: the value of {symbol} must be a formula in "
                 "numbers of a setting"
             )
     return {
@@ -372,8 +372,8 @@ def read_certificate(path: Path | str) -> Certified:
     Raises
     ------
     ValueError
-        With the first field that fails: damage, a formula that is not the registered statement's, a
-        wrong number, a hypothesis that is not met, a bound that holds, or a setting that the
+        Naming the first fault found: a damaged file, a formula that differs from the registered
+        one, a wrong number, a hypothesis that is not met, a bound that holds, or a setting that the
         statement is not about.
 
     Examples

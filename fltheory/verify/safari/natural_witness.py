@@ -114,7 +114,7 @@ class NaturalWitness:
     def outcome(self) -> str:
         """What was found, in a few words."""
         if self.witness is None:
-            return f"no witness: {self.applicable} settings met every hypothesis, none refuted it"
+            return f"no witness among the {self.applicable} settings that met every hypothesis"
         read = "on every path of the coin tosses" if self.on_every_path else "in expectation"
         return (
             f"refuted by {self.refuting} of the {self.applicable} settings that met every "

@@ -99,8 +99,8 @@ def bound_in_numbers(theorem: Statement) -> Any:
     for symbol in sorted(bound.free_symbols, key=str):
         if symbol not in formulas:
             raise ValueError(
-                f"number of {symbol} must be a formula in numbers of a setting for {theorem.id} to "
-                "be proved, e.g. 'sqrt(squared_distance)'"
+                f"the value of {symbol} must be a formula in numbers of a setting for {theorem.id} "
+                "to be proved, e.g. 'sqrt(squared_distance)'"
             )
     # A float stands for its shortest decimal, as everywhere in proofs.
     decimals = {number: sp.Rational(str(float(number))) for number in bound.atoms(sp.Float)}

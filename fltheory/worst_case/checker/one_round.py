@@ -459,7 +459,7 @@ def _check_work(place: str, groups: Sequence[ReadGroup]) -> None:
         raise ProofError(f"{place}: must have at most {MOST_PRESENT} clients for a mean")
     if math.prod(own.n_clients + 1 for own in groups) > MOST_NUMBERS:
         raise ProofError(
-            f"{place}: must have at most {MOST_NUMBERS} different numbers of clients present"
+            f"{place}: must have at most {MOST_NUMBERS} combinations of numbers of clients present"
         )
     if any(own.availability.denominator > LARGEST_DENOMINATOR for own in groups):
         raise ProofError(f"{place}.availability: must have fewer digits for a mean")

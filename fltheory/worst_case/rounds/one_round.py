@@ -285,7 +285,7 @@ def _why_not_run(algorithm: Algorithm | Schedule) -> str:
         return "a projection is not a linear map of gradients"
     if isinstance(algorithm, Schedule):
         return "its rounds differ, and one inequality must hold for every round"
-    return "its round is not written as a linear map of a model and gradients here"
+    return "fltheory has no form of its round as a linear map of a model and gradients"
 
 
 # ------------------------------------------------------------ clients available independently
@@ -377,8 +377,9 @@ class ParticipantChain:
             raise ValueError("participation must have no start: its first round must be stationary")
         if chain.n_states * chain.n_clients > _MOST_MEMBERS:
             raise ValueError(
-                f"participation must have at most {_MOST_MEMBERS} states times clients, got "
-                f"{chain.n_states} states of {chain.n_clients} clients"
+                "number of states times number of clients of participation must be at most "
+                f"{_MOST_MEMBERS}, got {chain.n_states} x {chain.n_clients} = "
+                f"{chain.n_states * chain.n_clients}"
             )
         rows = [normalised(row) for row in chain.transition.tolist()]
         law = stationary_law(rows).tolist()
@@ -458,14 +459,14 @@ class AveragingRound:
         counts = [own.n_clients for own in self.groups]
         if sum(counts) > checker.MOST_PRESENT:
             raise ValueError(
-                f"clients must be at most {checker.MOST_PRESENT} to average over those present, "
-                f"got {sum(counts)}"
+                "to average over those present, there must be at most "
+                f"{checker.MOST_PRESENT} clients, got {sum(counts)}"
             )
         numbers = math.prod(count + 1 for count in counts)
         if numbers > checker.MOST_NUMBERS:
             raise ValueError(
-                f"groups must have at most {checker.MOST_NUMBERS} different numbers of clients "
-                f"present to average over those present, got {numbers}"
+                "to average over those present, the groups must have at most "
+                f"{checker.MOST_NUMBERS} combinations of numbers of clients present, got {numbers}"
             )
 
     @classmethod

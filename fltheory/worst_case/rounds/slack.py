@@ -48,7 +48,8 @@ Form = list[FloatArray]
 # A budget of zero is taken for this, so that no coordinate is stretched by more than 10^6.
 _SMALLEST = 1e-12
 GIVEN = "given"
-"""Stands for a kind of clients in the name of the last condition, where it is supposed of a run."""
+"""A placeholder for a group of clients in the name of the last condition, if it is assumed about a
+run."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ def test_its_family_is_searched_and_there_is_no_certificate(
     status, out, _ = fltheory_command("--load", FILE, *arguments)
     assert status == 0
     assert "own/false (printed): REFUTED; 100 settings tried" in out
-    assert "number of D_0 must be a formula in numbers of a setting" in out
+    assert "the value of D_0 must be a formula in numbers of a setting" in out
     assert not path.exists()
 
 

@@ -10,7 +10,7 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 
 FAULTS = {
     "renewed after use": Fault(
-        "the weights alpha/r use the r before the update with this round's choice",
+        "the weights alpha/r use the value of r before it is updated with this round's choice",
         r"before|after|old r|new r",
     ),
     "least urgent": Fault(

@@ -32,7 +32,8 @@ FAULTS = {
         "litian96/FedProx#25",
     ),
     "first model": Fault(
-        "clients are pulled towards the initial model, which was copied only once",
+        "clients are pulled towards the initial model, because the server's model is copied only "
+        "once",
         r"first|initial|x0|server's model|round's model",
         "securefederatedai/openfederatedlearning#1634",
     ),

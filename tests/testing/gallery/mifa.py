@@ -54,8 +54,7 @@ FAULTS = {
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "waiting forgotten": Fault(
-        "updates from the rounds in which the server waits are dropped when the last client "
-        "appears",
+        "updates sent while the server waits are dropped when the last client appears",
         r"wait",
     ),
 }

@@ -236,7 +236,7 @@ def test_local_sgd_that_the_checker_does_not_know_is_refused(other) -> None:
 def test_what_cannot_be_certified_says_why() -> None:
     run = Setting(FedAvg(0.1, 2), CLIENTS, UniformSubset(2, 1), 2, [2.0])
     unknown = replace(MINE, bound=D**2 / 4 + G - G**2)
-    with pytest.raises(ValueError, match="number of G must be a formula in numbers"):
+    with pytest.raises(ValueError, match="the value of G must be a formula in numbers"):
         certificate(unknown, run)
     read = symbol("D", number="squared_distance + 1 < 2")
     misread = replace(MINE, read_as={D: read})

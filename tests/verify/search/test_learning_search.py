@@ -98,5 +98,5 @@ def test_few_server_samples_are_what_theorem_2_fails_at() -> None:
 
 
 def test_an_order_without_limits_is_not_searched() -> None:
-    with pytest.raises(ValueError, match=r"got pac/3 \(printed\): only a limit refutes"):
+    with pytest.raises(ValueError, match=r"got pac/3 \(printed\): an order in the number"):
         falsify("pac/3")

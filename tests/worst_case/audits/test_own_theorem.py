@@ -191,7 +191,7 @@ def test_what_a_formula_is_made_of() -> None:
         (
             {"read_as": {D_0: symbol("D_0", number=lambda setting: 1.0)}},
             TEN,
-            "number of D_0 must be a formula in numbers of a setting for my/1 to be proved",
+            "the value of D_0 must be a formula in numbers of a setting for my/1 to be proved",
         ),
         (
             {"read_as": {sigma: symbol("sigma", number="Gamma")}},

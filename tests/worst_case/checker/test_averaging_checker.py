@@ -282,7 +282,7 @@ def test_the_work_of_a_mean_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_round, "MOST_NUMBERS", 23)
     one_round.parsed(WEIGHTS)
     with pytest.raises(
-        one_round.ProofError, match="at most 23 different numbers of clients present"
+        one_round.ProofError, match="at most 23 combinations of numbers of clients present"
     ):
         one_round.parsed(PRESENT)
 

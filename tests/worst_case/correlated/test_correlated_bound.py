@@ -326,7 +326,7 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
         (MarkovOnOff([0.5, 0.5], 0.5, start=[1, 0]), CLIENTS, {}, "must be stationary"),
         (FiniteChain([[1.0]], [[True, False]]), CLIENTS, {}, "got availability 0 for client 1"),
         (FiniteChain([[1.0]], [[True, True]], start=0), CLIENTS, {}, "must be stationary"),
-        (MarkovOnOff([0.5] * 6, 0.5).as_chain(), CLIENTS, {}, "at most 200 states times clients"),
+        (MarkovOnOff([0.5] * 6, 0.5).as_chain(), CLIENTS, {}, "at most 200, got 64 x 6 = 384"),
         (MarkovOnOff([0.5, 0.5], -0.5), CLIENTS, {}, "correlation must be at least 0, got -1/2"),
         (MarkovOnOff([0.5, 0.5], 0.5), ClientClass(1, 0), {}, "mu must be above 0"),
         (MarkovOnOff([0.5, 0.5], 0.5), ClientClass(1, "0.1", "everywhere"), {}, "'optimum'"),
@@ -338,7 +338,12 @@ def test_the_best_bound_of_clients_in_bursts_is_this_one() -> None:
             {"measure": "loss", "rate": "0.9"},
             "must be 'distance' if a rate is given",
         ),
-        (MarkovOnOff([0.5, 0.5], 0.5), CLIENTS, {"best_weights": True}, "must average by weights"),
+        (
+            MarkovOnOff([0.5, 0.5], 0.5),
+            CLIENTS,
+            {"best_weights": True},
+            "must average with weights",
+        ),
     ],
 )
 def test_what_is_not_covered_is_refused_in_a_line(

@@ -308,7 +308,9 @@ def scaffold(one: Specification) -> list[Slip]:
 # --- FedAU: intervals, and omega of those that have ended, the open one and the round
 
 _INTERVALS: Mapping[str, Mapping[str, Any]] = {
-    "intervals are cut to the cut-off on return, instead of ending after it": {"cap": True},
+    "intervals are truncated at the cut-off on return, instead of ending when they reach it": {
+        "cap": True
+    },
     "a client's first interval begins when it first appears, not at the start": {"late": True},
     "an interval is counted one round too short": {"longer": -1},
     "an interval is counted one round too long": {"longer": 1},

@@ -15,7 +15,7 @@ from fltheory.verify.baseline import read_baseline
 pytest.importorskip("latex2mathml")
 
 PAPERS = papers(theorems.registered())
-BASELINE = Path(__file__).parents[3] / "verification" / "baseline.csv"
+BASELINE = Path(__file__).parents[2] / "verification" / "baseline.csv"
 
 
 def test_every_registered_statement_is_on_its_paper_page() -> None:

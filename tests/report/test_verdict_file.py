@@ -29,7 +29,7 @@ from fltheory.verify import Outcome, check_regimes
 from tests.fewer_regimes import with_regimes
 from tests.verify.cells import FAILING, cell
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = json.loads((DOCS / "verdict-files.schema.json").read_text(encoding="utf-8"))
 MADE_BY = MadeBy(seed=3, replicas=50)
 of_theorem_5 = partial(cell, theorem="sa-fl/5")

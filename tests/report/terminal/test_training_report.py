@@ -83,4 +83,4 @@ def test_columns_with_figures_of_their_own() -> None:
     assert lines(results)[0] == ["FedAvg", "40.00 ± 7.07 (41)", "0.00 ± 0.00 (0)"]
     page = training_page([results], "fltheory train x.toml")
     assert "the same runs" not in page
-    assert "The cells have the highest test accuracy (%) of a run; the standard dev" in page
+    assert "of one of these: the highest test accuracy (%) of a run; the standard dev" in page
