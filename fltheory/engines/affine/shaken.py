@@ -38,7 +38,8 @@ NO_MORE = Losses(1.0, 1.0, 1.0)
 
 # Several, as the ways in which two numbers are off may cancel.
 _SEEDS = (0x3C6EF372FE94F, 0x9B05688C2B3E6, 0x1F83D9ABFB41B, 0x5BE0CD19137E2)
-# Numbers are off by a quarter of the largest shake on average, and maps by a root of how many there are.
+# Numbers are off by a quarter of the largest shake on average, and maps by a root of how many
+# there are.
 _ROOM = 16.0
 
 
