@@ -567,9 +567,12 @@ class _RealRounds:
     ) -> Losses:
         """Return what some rounds lose at most: the first, and later ones if they may differ."""
         most = NO_MORE
-        alike = set(seen[0].before) <= set(random) and self._one_after_another
+        alike = set(seen[0].before) <= set(random) and not isinstance(
+            self._setting.algorithm, Schedule
+        )
         last = len(seen) - 1
-        for one in [seen[place] for place in sorted({0, *(() if alike else (last // 4, last))})]:
+        indices = {seen[place].now.index for place in ((0,) if alike else (0, last // 4, last))}
+        for one in [one for one in seen if one.now.index in indices]:
             shapes = {name: np.shape(one.before[name])[1:] for name in random}
             width = sum(map(prod, shapes.values())) + _FEW_CLIENTS * problem.dim
             if self._size * width > _NUMBERS_AT_ONCE:
@@ -582,7 +585,7 @@ class _RealRounds:
             who = np.stack(sets)[: max(1, _FEW_NUMBERS // (self._size * width))]
             state = {n: np.repeat(array[:1], len(who), axis=0) for n, array in one.before.items()}
             known = {name: array for name, array in state.items() if name not in random}
-            found = losses(one.now.algorithm, one.now.branch, problem, who, known, shapes)
+            found = losses(self._setting, one.now.index, one.now.branch, who, known, shapes)
             most = Losses(*np.maximum(most, found).tolist())
         return most
 

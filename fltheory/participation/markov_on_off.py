@@ -94,7 +94,7 @@ class MarkovOnOff(IndependentClients):
     @property
     def stays(self) -> FloatArray:
         """(N,) probability that a present client is present in the next round, too."""
-        return np.asarray(self.correlation + (1 - self.correlation) * self.availability)
+        return np.asarray(_chains(self.availability, self.correlation)[:, 1, 1])
 
     @property
     def comes(self) -> FloatArray:
@@ -109,8 +109,10 @@ class MarkovOnOff(IndependentClients):
     @property
     def client_chains(self) -> ClientChains:
         """The chains of single clients."""
-        first = self.availability if self.start is None else self.start + 0 * self.availability
-        return ClientChains(first, self.stays, self.comes, self.correlation)
+        pi, nu = self.availability, self.correlation
+        first = pi if self.start is None else self.start + 0 * pi
+        (lacks, comes), (leaves, stays) = np.moveaxis(_chains(pi, nu), 0, -1)
+        return ClientChains(first, stays, comes, nu, complement(first), leaves, lacks)
 
     @cached_property
     def mixing(self) -> Mixing:

@@ -117,13 +117,17 @@ class ClientChains(ReadOnlyArrays):
     """Chains of two states, one of each client's own: (N,) probabilities to be there.
 
     ``first`` in the first round, ``stays`` after a round in which it was, ``comes`` after another;
-    ``correlation`` is the second eigenvalue, the difference of the last two.
+    ``correlation`` is the second eigenvalue, the difference of the last two. ``absent``, ``leaves``
+    and ``lacks`` are what the first three leave of one, without its error.
     """
 
     first: FloatArray
     stays: FloatArray
     comes: FloatArray
     correlation: FloatArray
+    absent: FloatArray
+    leaves: FloatArray
+    lacks: FloatArray
 
 
 class UniformDraw(NamedTuple):

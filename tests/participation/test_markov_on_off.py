@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import islice, pairwise
 
 import numpy as np
@@ -29,6 +30,36 @@ def on_offs(draw: st.DrawFn, most_clients: int = 4) -> MarkovOnOff:
 def two_states(pi: float, nu: float) -> np.ndarray:
     """Return the matrix with stationary law (1 - pi, pi) and eigenvalues 1 and nu."""
     return np.array([[1 - (1 - nu) * pi, (1 - nu) * pi], [(1 - nu) * (1 - pi), pi + nu * (1 - pi)]])
+
+
+@pytest.mark.parametrize(
+    ("pi", "nu"),
+    [
+        ("0.99999999731", "0.3"),
+        ("0.99999731", "-1.23e-6"),
+        ("1e-13", "0.99999999731"),
+        ("0.3", "0"),
+    ],
+)
+@pytest.mark.parametrize("start", [None, [1], [0]])
+def test_no_chance_is_a_difference_of_floats(pi: str, nu: str, start: list[int] | None) -> None:
+    p, correlation = Fraction(pi), Fraction(nu)
+    first = p if start is None else Fraction(start[0])
+    stays, comes = correlation + (1 - correlation) * p, (1 - correlation) * p
+    chains = MarkovOnOff([float(pi)], float(nu), start=start)
+    found = chains.client_chains
+    expected = {
+        "first": first,
+        "stays": stays,
+        "comes": comes,
+        "absent": 1 - first,
+        "leaves": 1 - stays,
+        "lacks": 1 - comes,
+    }
+    for name, chance in expected.items():
+        value = Fraction(float(getattr(found, name)[0]))
+        assert abs(value - chance) <= Fraction(2) ** -51 * chance
+    assert chains.stays == found.stays
 
 
 @given(on_offs(most_clients=1))

@@ -31,7 +31,8 @@ Entries: TypeAlias = NDArray[Any]
 
 
 _PRECISION = RLock()
-_DIGITS, _ODD, _LOST = 2**52 - 1, -0x61C8864680B583EB, 57
+_DIGITS, _ODD, _LOST = 2**52 - 1, -0x61C8864680B583EB, 55
+_LAST, _MARK = 63, 42
 
 
 class InexactRoundError(ValueError):
@@ -366,26 +367,37 @@ class Float64(_AsMade):
 class Shaken(Float64):
     """Floats that are all a little off, in proportion to their size, as rounding leaves them.
 
-    Equal numbers are equally off, so that what cancels still does; whole numbers are exact.
+    Equal numbers are equally off, so that what cancels still does; whole numbers are exact. The
+    last bits mark what is off.
     """
 
     seed: int = 0
     share: float = 1.0
     decisions: list[bytes] = field(default_factory=list)
-    largest: ClassVar[float] = 2.0**-46
+    largest: ClassVar[float] = 2.0**-43
 
     def parameter(self, value: Any) -> float:
         """Return a float near the float."""
-        return float(self.made(np.array(as_float(value))))
+        given = np.array(as_float(value))
+        return float(self._off(given, given == np.rint(given)))
 
     def made(self, values: Entries) -> Entries:
-        """Return what an operation has made, off by at most a share of ``largest``."""
+        """Return what an operation has made, off by at most a share of ``largest``.
+
+        What has been off already stays: moved about, or times one, it is the same number.
+        """
+        marked = values.view(np.int64) & _LAST == _MARK
+        return self._off(values, marked | (values == np.rint(values)))
+
+    def _off(self, values: Entries, kept: Any) -> Entries:
+        if self.share == 0:
+            return values
         # High bits of a product with an odd number depend on all digits: neighbours differ.
         bits = values.view(np.int64)
         with np.errstate(all="ignore"):
             mixed = ((bits & _DIGITS) ^ self.seed) * _ODD
             off = (self.share * (mixed >> _LOST)).astype(np.int64)
-            return np.where(values == np.rint(values), values, (bits + off).view(np.float64))
+            return np.where(kept, values, (((bits + off) & ~_LAST) | _MARK).view(np.float64))
 
     def decided(self, answers: Entries) -> Entries:
         """Return what numbers have decided, and remember it."""

@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fltheory.algorithms.contract import Algorithm, State
+from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
 from fltheory.engines.affine.numbers import Shaken, with_parameters
 from fltheory.engines.affine.probe import CLIENTS_AS_ONE, UNIT_ROUNDOFF, reading_errors
 from fltheory.engines.affine.state_layout import balanced_units
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, ReadRound, read_round
+from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -37,14 +38,15 @@ NO_MORE = Losses(1.0, 1.0, 1.0)
 
 # Several, as the ways in which two numbers are off may cancel.
 _SEEDS = (0x3C6EF372FE94F, 0x9B05688C2B3E6, 0x1F83D9ABFB41B, 0x5BE0CD19137E2)
-# Numbers are off by half of the largest shake on average, and maps by a root of how many there are.
+# Numbers are off by a quarter of the largest shake on average, and maps by a root of how many
+# there are.
 _ROOM = 16.0
 
 
 def losses(
-    algorithm: Algorithm,
+    setting: Setting,
+    index: int,
     branch: str,
-    problem: QuadraticProblem,
     who: Masks,
     known: State,
     random: Mapping[str, tuple[int, ...]],
@@ -53,18 +55,22 @@ def losses(
 
     Parameters
     ----------
-    algorithm : Algorithm
+    setting : Setting
+        In floats, on a `QuadraticProblem`.
+    index : int
+        The round's; of a schedule the numbers are off before it says what runs.
     branch : str
-    problem : QuadraticProblem
     who : array of bool, (rows, N)
     known, random
         As those of `read_round`.
     """
+    algorithm, problem = setting.algorithm, setting.problem
+    assert isinstance(problem, QuadraticProblem)
     width = sum(prod(shape) for shape in random.values())
     origin = np.concatenate([problem.x_star, np.zeros(width - problem.dim)])
 
     def read(arithmetic: Shaken) -> tuple[ReadRound, ClientNumbers]:
-        own, numbers = with_parameters(algorithm, arithmetic), ClientNumbers(problem, arithmetic)
+        own, numbers = _own(algorithm, index, arithmetic), ClientNumbers(problem, arithmetic)
         return read_round(own, branch, numbers, who, known, random, origin), numbers
 
     as_it_is, *shaken = Shaken(share=0.0), *(Shaken(seed=seed) for seed in _SEEDS)
@@ -96,6 +102,13 @@ def losses(
         lost = _ROOM * UNIT_ROUNDOFF / Shaken.largest * np.sqrt(np.mean(np.square(moved), axis=0))
         told = np.divide(lost, stated, out=np.ones_like(lost), where=stated > 0)
         return Losses(*np.fmax(told, 1.0).max(axis=1).tolist())
+
+
+def _own(algorithm: Algorithm | Schedule, index: int, arithmetic: Shaken) -> Algorithm:
+    """Return what runs, off before a schedule says it, and after."""
+    if not isinstance(algorithm, Schedule):
+        return with_parameters(algorithm, arithmetic)
+    return with_parameters(in_round(with_parameters(algorithm, arithmetic), index), arithmetic)
 
 
 def _trace_norms(matrices: FloatArray) -> FloatArray:

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -24,6 +26,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.algorithms import FedAU
 from fltheory.algorithms.contract import State
+from fltheory.decimals import complement
 from fltheory.engines.affine.numbers import Entries, raw_number
 from fltheory.engines.clients.analytic_clients import Silence, SteppedClients
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
@@ -89,8 +92,7 @@ def weight_error_under(participation: Participation, cutoff: float, rounds: int)
         return _enclosed(p, chains, longest, rounds)
     if process.n_states == 1 and p.all():
         return weight_error(p, longest, rounds)
-    each = zip(p, chains.first, chains.stays, chains.comes, strict=True)
-    curves = [_of_client(*client, longest, rounds) for client in each]
+    curves = [_of_client(client, longest, rounds) for client in _clients(p, chains)]
     values, errors = (np.array(part) for part in zip(*curves, strict=True))
     return WeightError(values, errors)
 
@@ -106,35 +108,54 @@ def _enclosed(p: FloatArray, chains: ClientChains, cutoff: float, rounds: int) -
     return WeightError(np.stack(rows), np.zeros((len(rows), rounds)))
 
 
-def _of_client(
-    p: float, first: float, stays: float, comes: float, cutoff: float, rounds: int
-) -> tuple[FloatArray, FloatArray]:
+@dataclass(frozen=True)
+class _Client:
+    """One client's share of rounds and what it leaves of one, and its chain."""
+
+    share: float
+    rest: float
+    first: float
+    stays: float
+    comes: float
+    absent: float
+    leaves: float
+    lacks: float
+
+
+def _clients(p: FloatArray, chains: ClientChains) -> Iterator[_Client]:
+    every = [chains.first, chains.stays, chains.comes, chains.absent, chains.leaves, chains.lacks]
+    return map(_Client, *(array.tolist() for array in (p, complement(p), *every)))
+
+
+def _of_client(client: _Client, cutoff: float, rounds: int) -> tuple[FloatArray, FloatArray]:
     """Return errors and their bounds for one client.
 
-    Without a cut-off nothing is subtracted, so that rounding is in proportion to the result.
+    ``x = p (s/m - 1) - (1 - p)`` is off by some units of ``|x| + 2 (1 - p)``: beside x^2 by so much
+    times ``2 |x|``, which is on average at most twice the root of ``E x^2``. Without a cut-off
+    nothing else is subtracted, so that the rest is in proportion to the result.
     """
-    values = _averages(first, stays, comes, p, cutoff, rounds)
-    largest = max((p - 1) ** 2, (p * min(cutoff, rounds) - 1) ** 2)
+    values = _averages(client, cutoff, rounds)
+    largest = max(client.rest**2, (client.share * min(cutoff, rounds) - 1) ** 2)
     rounding = 16 * _EPS * np.arange(1.0, rounds + 1)
     left_out = 3 * rounds**2 * _NEGLIGIBLE
     scale = values if cutoff >= rounds else np.full(rounds, largest)
-    return values, np.asarray(rounding * scale + left_out * largest)
+    of_weights = 2.5 * _EPS * (values + 2 * client.rest * np.sqrt(values))
+    errors = np.maximum(rounding * scale, rounding / 2 * scale + of_weights)
+    return values, np.asarray(errors + left_out * largest)
 
 
-def _averages(
-    first: float, stays: float, comes: float, p: float, cutoff: float, rounds: int
-) -> FloatArray:
+def _averages(client: _Client, cutoff: float, rounds: int) -> FloatArray:
     """Average ``(p omega_t - 1)^2`` over all histories, for t = 0 .. rounds-1."""
     if cutoff >= rounds:
         cutoff = math.inf
-    absent = 1 - comes
-    cut = 0.0 if cutoff == math.inf else absent ** (cutoff - 1)
+    first, stays, comes = client.first, client.stays, client.comes
+    cut = 0.0 if cutoff == math.inf else client.lacks ** (cutoff - 1)
     averages = np.empty(rounds)
-    averages[0] = (p - 1) ** 2
+    averages[0] = client.rest**2
     # v(., s) by the round s in which an interval ended, and its sums with the values.
     length = 2 if cutoff == math.inf else int(cutoff) + 1
-    onward: deque[_Row] = deque([(0, np.array([1 - first]))], maxlen=length)
-    sums: deque[float] = deque([averages[0] * (1 - first)], maxlen=length)
+    onward: deque[_Row] = deque([(0, np.array([client.absent]))], maxlen=length)
+    sums: deque[float] = deque([averages[0] * client.absent], maxlen=length)
     open_now = 0.0
     at_once: _Row = (0, np.array([first]))
     later = _NOTHING
@@ -142,21 +163,22 @@ def _averages(
         long_ago = _NOTHING if cutoff == math.inf else _row_before(onward, int(cutoff))
         before = _NOTHING if cutoff == math.inf else _row_before(onward, int(cutoff) + 1)
         away_once = _row_before(onward, 2)
-        later = _added((absent, later, 0), (comes, away_once, 1), (-cut * comes, before, 1))
+        later = _added((client.lacks, later, 0), (comes, away_once, 1), (-cut * comes, before, 1))
         present, away = _added((1.0, later, 0), (1.0, at_once, 1)), _added((cut, long_ago, 1))
         at_once = _added((stays, present, 0), (comes, away, 0))
-        open_now = absent * open_now + sums[-1]
+        open_now = client.lacks * open_now + sums[-1]
         open_now -= cut * sums[-int(cutoff)] if len(sums) >= cutoff else 0.0
-        averages[s] = _sum(_added((1.0, present, 0), (1.0, away, 0)), s, p) + open_now
-        onward.append(_added((1 - stays, present, 0), (absent, away, 0)))
-        sums.append(_sum(onward[-1], s, p))
+        averages[s] = _sum(_added((1.0, present, 0), (1.0, away, 0)), s, client) + open_now
+        onward.append(_added((client.leaves, present, 0), (client.lacks, away, 0)))
+        sums.append(_sum(onward[-1], s, client))
     return averages
 
 
-def _sum(row: _Row, s: int, p: float) -> float:
+def _sum(row: _Row, s: int, client: _Client) -> float:
     """Return ``sum_m u(m, s) (p s/m - 1)^2``."""
     start, chances = row
-    return float(chances @ (p * (s / np.arange(start, start + chances.size)) - 1) ** 2)
+    ended = np.arange(start, start + chances.size)
+    return float(chances @ (client.share * ((s - ended) / ended) - client.rest) ** 2)
 
 
 _NOTHING: _Row = (0, np.zeros(0))

@@ -147,13 +147,14 @@ class _Clients:
     held : array, (H, 2, 2, 3, N)
         Shares of ``E G_i^2 S_i^k``: by whether the client was there in the last round, and then as
         `RareWeights.squares`.
-    coming : array, (2, N)
-        Chances of being there next, of those who were not there and of those who were.
+    going, coming : arrays, (2, N)
+        Chances of being away next, and there, of those who were not there and of those who were.
     """
 
     chains: ClientChains
     counts: State
     held: FloatArray
+    going: FloatArray
     coming: FloatArray
 
     @classmethod
@@ -161,7 +162,7 @@ class _Clients:
         counts = {n: a for n, a in algorithm.init(np.zeros((1, 1)), 1).items() if n != "x"}
         held = np.zeros((1, 2, 2, 3, chains.first.size))
         held[:, 0, :, 0] = 1.0
-        return cls(chains, counts, held, np.stack([chains.first, chains.first]))
+        return cls(chains, counts, held, *(np.stack([p, p]) for p in (chains.absent, chains.first)))
 
     @property
     def squares(self) -> FloatArray:
@@ -191,7 +192,7 @@ class _Clients:
         )
         # What is within the shares is so for certain: the limit itself is where runs are typical.
         here[:, 1] *= (excess <= 0)[:, None]
-        away = self._moved(1 - self.coming)
+        away = self._moved(self.going)
         made = [
             algorithm.counted(self.counts, np.full((len(self.held), 1), present))
             for present in (True, False)
@@ -206,8 +207,9 @@ class _Clients:
         held = np.add.reduceat(split.reshape(-1, *self.held.shape[1:])[order], first)
         kept = rows[first]
         counts = {name: kept[:, [column]] for column, name in enumerate(names)}
+        going = np.stack([self.chains.lacks, self.chains.leaves])
         coming = np.stack([self.chains.comes, self.chains.stays])
-        return _Clients(self.chains, counts, held, coming)
+        return _Clients(self.chains, counts, held, going, coming)
 
     def _moved(self, chances: FloatArray) -> FloatArray:
         """Return what moves on with chances (2, N), wherever it was in the last round."""

@@ -51,8 +51,8 @@ class IndependentClients(Process):
     @property
     def client_chains(self) -> ClientChains:
         """The chains of single clients: they do not depend on the past."""
-        p = self.availability
-        return ClientChains(p, p, p, 0 * p)
+        p, away = self.availability, complement(self.availability)
+        return ClientChains(p, p, p, 0 * p, away, away, away)
 
     @property
     def _varies(self) -> ClientIndices:

@@ -1,6 +1,6 @@
 """Rounds in which digits cancel, by engines in floats and in fractions."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -47,6 +47,27 @@ def test_bounds_hold_where_digits_cancel(name, engine):
         assert (name, engine) == ("counts", exact) or (
             run.rounding_error[field][1:] <= 0.02 * run[field][1:]
         ).all()
+
+
+@dataclass(frozen=True)
+class Warming:
+    """A schedule in whose own code digits cancel."""
+
+    beta: float
+
+    def at(self, index):
+        return FedAvg(0.17, 2, server_lr=1 - self.beta**index)
+
+
+@pytest.mark.parametrize("engine", [exact, paths])
+def test_bounds_hold_where_digits_cancel_in_a_schedule(engine):
+    setting = Setting(Warming(0.9999999123), CLIENTS, Bernoulli([0.3, 0.6, 0.5]), 3, [0.0])
+    truth, run = exact(setting, arithmetic="rational"), engine(setting)
+    for field in FIELDS:
+        for value, stated, expected in zip(
+            run[field], run.rounding_error[field], truth[field], strict=True
+        ):
+            assert abs(Fraction(value) - expected) <= Fraction(stated)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,28 @@ def test_chains_agree_with_all_histories(nu: Fraction, cutoff: float, start: int
     assert found.error.max() < 1e-12
 
 
+@pytest.mark.parametrize("cutoff", [1, 3, math.inf])
+@pytest.mark.parametrize("start", [None, 0, 1])
+@pytest.mark.parametrize(
+    ("p", "nu"),
+    [
+        ("0.9999999999824876", "0.999999999"),
+        ("0.999999999998916", "0"),
+        ("0.99999731", "-0.00000123"),
+        ("0.5", "-0.9999987"),
+        ("1e-13", "0.99999999731"),
+        ("1e-90", "0"),
+    ],
+)
+def test_bounds_hold_beside_zero_and_one(p: str, nu: str, cutoff: float, start: int | None) -> None:
+    """Errors are small there, and so are the chances of change: both are what is left of one."""
+    expected = [over_all_histories(Fraction(p), Fraction(nu), cutoff, t, start) for t in range(6)]
+    chains = MarkovOnOff([float(p)], float(nu), start=None if start is None else [start])
+    found = weight_error_under(chains, cutoff, 6)
+    for value, stated, truth in zip(found.values[0], found.error[0], expected, strict=True):
+        assert abs(Fraction(value) - truth) <= Fraction(stated)
+
+
 @pytest.mark.parametrize("cutoff", [1, 3, 50, math.inf])
 @pytest.mark.parametrize("p", [0.02, 0.3, 0.9, 1.0])
 def test_an_uncorrelated_chain_is_bernoulli(p: float, cutoff: float) -> None:
