@@ -1,4 +1,4 @@
-"""What a round loses to rounding by itself, beyond what is stated for any round.
+"""A round's own loss to rounding, beyond the bound stated for any round.
 
 Bounds on what is lost in reading a map suppose that numbers met on the way are about as large as
 those of the map, and of the state. In a round of somebody's own they need not be: with beta just

@@ -705,7 +705,7 @@ def _without_margin(columns: FloatArray, margin: NDArray[np.bool_]) -> FloatArra
 
 @lru_cache(maxsize=1024)
 def _binomial(count: int, chance: float) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return how many of so many may be there, and their probabilities."""
+    """Return how many clients of a group may be present, and the probabilities."""
     from scipy.stats import binom
 
     number = np.arange(count + 1)
