@@ -270,7 +270,7 @@ def _notes(guarded: GuardedRun, lasts: float) -> tuple[str, ...]:
     if guarded.asked_absent:
         notes.append(
             f"{guarded.asked_absent} gradients were requested from clients who are never present "
-            "in that  run; a real client could not answer"
+            "in that run; a real client could not answer"
         )
     if lasts > LONGEST:
         notes.append(

@@ -10,7 +10,7 @@ grad F_i(x*)`` that can matter are
     u_c = sum_{i in S, c} alpha_i g_i,     U_c = sum_{i in c} alpha_i g_i
 
 with coefficients for every state. The term ``2 b <z, u>`` is a Poisson correction: given S, the
-next round's drift contains ``<z, u_S>``, and b takes it away. Without it the floor does not shrink
+next round's drift contains ``<z, u_S>``, and b takes it away. Without it, the floor does not shrink
 with the step. Wanted is, for every state and x,
 
     W_S(x) - E[W_{S'}(x+) | S] - measured + floor h + noise sigma^2 >= 0
