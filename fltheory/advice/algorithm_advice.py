@@ -121,16 +121,16 @@ class AlgorithmAdvice(ReadOnlyArrays):
         By formula, for clients that come and go independently of each other as the log's do; None
         where there is no formula.
     log : Bias
-        Along the log; for those told its availability, in further rounds like the log's.
+        Along the log; for algorithms told its availability, in further rounds like the log's.
     sway, sway_at_worst, noise : float
-        What the coming and going of clients, for unrelated and for the worst optima, and
-        gradients' noise add: root mean squares.
+        Root-mean-square errors added by the coming and going of clients (for unrelated and for the
+        worst optima) and by gradient noise.
     left : float
-        Of the start, late in the log: root mean square over its last quarter.
-    chance : float
+        The part of the initial error that is left late in the log: root mean square over its last
+    quarter. chance : float
         Standard error of the square of sway, noise and what is left together: a log is one of many.
     weights : array, (G,)
-        Of the groups' optima in the mean model along the log.
+        Weights of the groups' optima in the mean model along the log.
     errors : array
         Root-mean-square error after each round of the log, from the start.
     rounds : int or None

@@ -100,7 +100,7 @@ def measure_clients(
     ----------
     gradients : ClientGradients
     importance : array, (n,)
-        What each of its clients counts in F, in any unit.
+        The weight of each of its clients in F, in any unit.
     n_clients : int
         Of the log, of which those measured are a sample, or all.
     condition : float, optional

@@ -108,7 +108,7 @@ def curve(
     ----------
     statement : Statement
     shown : setting or learning problem, callable, or mapping of str to them
-        What to follow it on; a callable makes the setting at each of ``values``.
+        The setting to evaluate it on; a callable makes the setting at each of ``values``.
     values : sequence of float, optional
         Of the parameter, for a callable.
     variable : str, optional
