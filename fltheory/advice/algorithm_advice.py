@@ -118,8 +118,8 @@ class AlgorithmAdvice(ReadOnlyArrays):
     step : float
         The step size, in units of 1/L.
     process : Bias or None
-        By formula, for clients that come and go independently of each other as the log's do; None
-        where there is no formula.
+        By a formula, for clients that come and go as in the log, independently of each other; None
+        if there is no formula.
     log : Bias
         Along the log; for algorithms told its availability, in further rounds like the log's.
     sway, sway_at_worst, noise : float
@@ -275,7 +275,7 @@ def limit_weights(
         In the package's table.
     population : ClientPopulation
     step : float
-        Of local SGD, in units of 1/L.
+        The step size of local SGD, in units of 1/L.
     options : mapping
         Its hyper-parameters beside step sizes and facts.
     grouped : bool

@@ -31,13 +31,13 @@ class OrthogonalClients:
     spread : array, of the same shape
         ``||c||^2`` of a group's mean optimum, relative to a client's: 1/n of n unlike clients.
     curvature : float
-        Of F, for the server's gradient.
+        Curvature of F, for the server's gradient.
     radius, noise : float
         Distance of the clients' optima from their centre, and sigma of a gradient, for losses.
     emphasis : array, (G,)
         The factor on each group's loss when it trains.
     rng : numpy.random.Generator
-        For the gradients' noise.
+        Generator for gradient noise.
     """
 
     def __init__(

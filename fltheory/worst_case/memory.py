@@ -79,7 +79,7 @@ class MemoryRound:
     participants : int
         m; 0 where clients are present independently.
     probability : Fraction
-        That a client is present.
+        The probability that a client is present.
     surprise : Fraction
         The factor on each participant's deviation from its memory.
     step : Fraction

@@ -28,8 +28,8 @@ class UpdateBounds(ReadOnlyArrays):
     lr : float
     largest : array, (N,)
     total : float
-        At least ``sum_i w_i``. It may be less than the sum of ``largest`` only if the weights
-        depend on who takes part and on nothing else.
+        An upper bound on ``sum_i w_i``. It may be less than the sum of ``largest`` only if the
+        weights depend on who takes part and on nothing else.
     stale : bool
         Whether ``Delta_i`` may be from an earlier model than x; all of them have the same lr.
     by_server : bool

@@ -88,7 +88,7 @@ class ConformanceReport:
     notes : tuple of str
         Observations that are worth knowing but no fault.
     hints : tuple of str
-        Where no cause is named, what was seen of the implementation.
+        Observations about the implementation, if no cause is named.
     """
 
     algorithm: str

@@ -57,12 +57,12 @@ class ProvedBound:
     Attributes
     ----------
     value : float
-        At the setting's start and dissimilarity; a solver's value where there is no proof.
+        The bound at the setting's start and dissimilarity; a solver's value if there is no proof.
     clients : ClientClass or SmoothClass
     proofs : tuple of ProofFile
-        Of all rounds together; empty where none was found.
+        Proofs for all rounds together; empty if none was found.
     at : str
-        The numbers of the setting that the value is at.
+        The numbers of the setting at which the value is taken.
     """
 
     value: float
@@ -84,7 +84,7 @@ class RunAudit:
     paper, truth : float
     proved : ProvedBound
     note : str
-        In what the paper's class is wider.
+        How the paper's class is wider.
     """
 
     theorem: Statement
