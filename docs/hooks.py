@@ -1,4 +1,4 @@
-"""What MkDocs makes besides the written pages: papers, the reference, and the coverage gate.
+"""MkDocs hooks for pages besides the written ones: papers, the reference, the coverage gate.
 
 The build fails if a name in a public ``__all__`` has no docstring or no entry in the reference.
 """

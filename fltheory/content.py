@@ -1,4 +1,4 @@
-"""What an object holds, all the way down: to tell whether it is still what it was.
+"""The content of an object, all the way down: to tell whether it has changed.
 
 A cache whose key is an object that can be changed goes on answering for what the object was. Here
 a key is made of what is in it. Arrays that are large and cannot be written to are told by identity,
@@ -73,7 +73,7 @@ def content(thing: Any, *, generators: bool = True) -> Hashable:
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """What an object reaches that may change, each once.
+    """The changeable objects that an object reaches, each once.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Hypothesis strategies for problems, participation and algorithms.
 
-With them you can property-test your own theorem: draw settings, check them, and let Hypothesis
+With them, you can property-test your own theorem: draw settings, check them, and let Hypothesis
 shrink a setting that refutes it.
 """
 

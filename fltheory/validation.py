@@ -295,7 +295,7 @@ def instance_of(name: str, value: Any, kinds: type | tuple[type, ...], must_be: 
 
 
 def is_callable(name: str, value: Any, arguments: int | None = None) -> None:
-    """Raise ValueError unless ``value`` can be called, with so many arguments by place if given."""
+    """Raise ValueError unless ``value`` can be called with this number of ``arguments``."""
     if not callable(value):
         raise ValueError(f"{name} must be callable, got {shown(value)}")
     if arguments is None:

@@ -24,7 +24,7 @@ curve = verify.curve(
     variable="$q$, the probability of a clients' round",
     replicas=200,
 )
-TITLE = "four clients, two of them never there, 1,000 rounds"
+TITLE = "four clients, two of them never online, 1,000 rounds"
 
 if __name__ == "__main__":
     figure = report.figure(curve, title=TITLE, log_x=False)

@@ -681,13 +681,13 @@ def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
     yield (f"- **Unbiased's maximum minus its time-average**: {shown}. The paper has 3.62.")
     gain = leads["logged_average"]
     yield (
-        "- **What is explained, and what is not.** With the scripts' rates and the logged points "
-        "Unbiased's maximum exceeds its time-average by "
-        f"{gaps['published', 'logged_average']}, where the paper has 3.62. CA-Fed's gain over "
-        f"Unbiased is {gain['published']}, where the paper has +0.90. With CA-Fed's rates for both "
-        f"methods, the gain is {gain['all as CA-Fed']}. So CA-Fed gains from its rates, not from "
-        "its weights. We cannot explain the rest of the difference from the paper, whose figures "
-        "are means of three runs on one data set, with other joint classes and fewer samples."
+        "- **What is explained, and what is not.** With the scripts' rates and the logged points, "
+        f"Unbiased's maximum exceeds its time-average by {gaps['published', 'logged_average']}, "
+        f"where the paper has 3.62. CA-Fed's gain over Unbiased is {gain['published']}, where the "
+        "paper has +0.90. With CA-Fed's rates for both methods, the gain is "
+        f"{gain['all as CA-Fed']}. So CA-Fed gains from its rates, not from its weights. We cannot "
+        "explain the rest of the difference from the paper, whose figures are means of three runs "
+        "on one data set, with other joint classes and fewer samples."
     )
 
 

@@ -304,7 +304,7 @@ def command(
         typer.Option(help="Settings to try in each search: 10000 about SAFARI, else 500."),
     ] = None,
     seed: Seed = 0,
-    every: Annotated[int, typer.Option(help="Take one mutant of so many.")] = 1,
+    every: Annotated[int, typer.Option(help="Take one mutant in this many.")] = 1,
     out: ResultsFile = Path("out/power.json"),
     page: FurtherPage = None,
     store: StoreFile = None,

@@ -47,7 +47,7 @@ class Needs:
         ----------
         algorithm : Algorithm
         facts : iterable of str
-            What it had to be told of its clients.
+            What it had to be told about its clients.
         n_clients : int
             Clients that it is made for.
         """

@@ -82,7 +82,7 @@ class Kept:
 
 
 def _parts(thing: Any) -> Any:
-    """Return what JSON can say of an array, or of what has attributes: all that it holds."""
+    """Return what JSON can hold of an array, or of an object with attributes: all its content."""
     if isinstance(thing, np.ndarray):
         return hashlib.sha256(thing.tobytes()).hexdigest()
     return attributes_of(thing)

@@ -54,7 +54,7 @@ class MeasuredClients:
     Clients are taken to be quadratic, each with curvature alike in all directions, their curvatures
     log-uniform between L/condition and L, as `ClientPopulation` draws them. Then ``||w_0 - w*|| =
     ||grad F(w_0)|| / c`` with c the curvature of F, and a client's optimum is at the distance
-    ``sigma_G / rms(c_k)`` from w*. With ``u = log condition`` the squared coefficient of variation
+    ``sigma_G / rms(c_k)`` from w*. With ``u = log condition``, the squared coefficient of variation
     of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 - e^-u)/u``.
 
     All squares are without what minibatches add to them. Where only some of the log's clients were

@@ -24,7 +24,7 @@ from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
-# Beyond so many rounds of absence psi is taken to be constant.
+# Beyond this number of rounds of absence, psi is taken to be constant.
 _OLDEST = 100_000
 
 

@@ -29,7 +29,7 @@ class ProxSkip(Algorithm):
     so its prox is the mean. In a step ``y_i = x_i - gamma (g_i(x_i) - h_i)``; with probability p
     all x_i become the mean of ``y_i - gamma/p h_i``, else ``x_i = y_i``; and ``h_i <- h_i + p/gamma
     (x_i - y_i)``. The model ``x`` is the mean of the clients' models. Controls start at zero. In
-    the papers everybody takes part; here a client that is absent in a step keeps its model and
+    the papers, everybody takes part; here a client that is absent in a step keeps its model and
     control, and the mean is over those present.
 
     - Nobody is present: nothing changes.

@@ -303,7 +303,7 @@ def _spoken_of(theorem: Theorem, setting: Setting, points: int) -> list[Setting]
 
 @dataclass(frozen=True, eq=False)
 class _Truths:
-    """What the verdict rests on, and the sample that is drawn, if there is one."""
+    """The run that the verdict rests on, and the sample that is drawn, if there is one."""
 
     judged: Truth
     drawn: Truth | None

@@ -70,7 +70,7 @@ class DecayQuantity:
     known_decay : callable, optional
         From the problem, a power that it is known to be at least a multiple of; None where none
         is known. A claimed order is refuted by that alone: a slope ends where the sizes end.
-        Without it no problem can refute an order of the quantity.
+        Without it, no problem can refute an order of the quantity.
     """
 
     measure: Callable[[Any, int, int, np.random.Generator], Measurement]

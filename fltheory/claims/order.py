@@ -430,7 +430,7 @@ def _read_axis(
     known = claim.known_along(axis, settings, slope(grid, orders))
     try:
         if known is not None and known.in_floats:
-            # What decides is computed in floats, whatever is known of the values along the axis.
+            # What decides is computed in floats, whatever is known about the values along the axis.
             raise NotEnclosedError("a stationary error")
         comparisons, slopes = _enclosed(theorem, axis.order, grid, settings)
     except NotEnclosedError as error:

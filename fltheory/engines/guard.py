@@ -239,7 +239,7 @@ def _in_fractions(setting: Setting) -> str:
 
 
 class _Watch:
-    """What a round could change, as it was: it may move a random generator, and nothing else."""
+    """A copy of all that a round could change: it may move a random generator, and nothing else."""
 
     def __init__(self, algorithm: Algorithm | Schedule) -> None:
         self._algorithm = algorithm
@@ -642,7 +642,7 @@ class _RealRounds:
         return all(in_round(schedule, index) is second for index in rounds)
 
     def _visited(self, most: int) -> list[int]:
-        """Return the rounds that are run, about so many: the first ones, some up to the last."""
+        """Return about ``most`` rounds to run: the first ones, and some up to the last."""
         rounds = self._setting.rounds
         count = max(_FEWEST, min(most, _NUMBERS_AT_ONCE // (_ROWS * self._size)))
         first = 1 if self._size > _LARGEST else max(count - _SPREAD, _FEWEST - 1)

@@ -59,7 +59,7 @@ class QuadraticForm(ReadOnlyArrays):
 
     @property
     def row(self) -> FloatArray:
-        """What moments ``(M, m, w)``, one after another, are multiplied by; (..., n^2 + n + 1)."""
+        """The coefficients of the moments ``(M, m, w)``, one after another; (..., n^2 + n + 1)."""
         *states, n = self.vector.shape
         constant = np.reshape(self.constant, (*states, 1))
         return np.concatenate(

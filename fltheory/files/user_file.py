@@ -15,7 +15,7 @@ from typing import NoReturn
 from fltheory.files.read_file import MOST_BYTES, existing_file
 
 LOADED_FILE = "fltheory_loaded_"
-"""What the names of modules begin with that were files of a user's."""
+"""The prefix of the names of modules that were a user's files."""
 
 
 def run_file(path: Path | str, what: str) -> ModuleType:

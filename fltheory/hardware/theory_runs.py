@@ -1,6 +1,6 @@
 """Runs of an experiment file on which a theorem's constants and quantities can be measured.
 
-A theorem speaks of one problem and one initial model. So all runs share the images dealt, the
+A theorem is about one problem and one initial model. So all runs share the images dealt, the
 server's images and the start, which the experiment's first seed draws; participants, coins and
 batches are each run's own.
 """

@@ -266,7 +266,7 @@ def sample_noiseless(
 
 
 def _least_of(numbers: np.ndarray, rng: np.random.Generator) -> FloatArray:
-    """Draw the least of so many uniform numbers, one where there are none."""
+    """Draw the least of each number of uniform numbers; one if there are none."""
     with np.errstate(divide="ignore"):
         logs = np.log(rng.random(numbers.size)) / numbers
     return np.asarray(-np.expm1(logs))

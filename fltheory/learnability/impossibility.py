@@ -12,7 +12,7 @@ where it sees it and tosses a coin where it does not, attains half of it on eith
 
 Theorem 1's construction with clients: who takes part is chosen, not which samples.
 
-The theorem speaks of a participation process, its proof of a selection of samples. A process can
+The theorem is about a participation process, its proof about a selection of samples. A process can
 only take or leave whole clients, with all n samples of each. What that does depends on how the
 samples are spread over clients, of which there are three cases here.
 

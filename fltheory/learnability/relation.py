@@ -140,7 +140,7 @@ class AlphaBounds:
 def alpha_bounds(target: Population, training: Population, beta: Rational) -> AlphaBounds:
     """Enclose the smallest alpha for which Assumption 2 holds with this beta, over all thresholds.
 
-    With beta = 1 and constant margins both excess errors are linear between places, so their ratio
+    With beta = 1 and constant margins, both excess errors are linear between places, so their ratio
     is monotone there and the enclosure is one fraction.
 
     Raises
@@ -241,7 +241,7 @@ def _most_at_target(
 def bernstein_constant(population: Population, beta: Rational) -> float:
     """Return an alpha of Assumption 1 for a beta that will do for all thresholds, or infinity.
 
-    With beta = 1 and constant margins both sides are linear between places, and it is the least
+    With beta = 1 and constant margins, both sides are linear between places, and it is the least
     such alpha. Else, between two thresholds on one side of the target, the excess error is at
     least that of the near one and, beyond it, the mass in between times the margin there.
 

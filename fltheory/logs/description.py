@@ -211,7 +211,7 @@ def batch_shares(log: AvailabilityLog, period: float | None = None) -> FloatArra
 
 
 def batch_edges(rounds: int, period: float | None = None) -> Rounds:
-    """Return where up to 20 batches of so many rounds begin, and where the last one ends."""
+    """Return where up to 20 batches of rounds begin, and where the last one ends."""
     count = min(BATCHES, rounds)
     if period is None or rounds < 4 * period:
         return np.linspace(0, rounds, count + 1).astype(np.int64)

@@ -35,7 +35,7 @@ MOST_BYTES = 2 * 1024**3
 """The most bytes that a log may have after unpacking."""
 
 MOST_LINES = 30_000_000
-"""The most lines that are read: pandas takes 20 seconds, and 3 GB of memory, for so many."""
+"""The most lines that are read: pandas takes 20 seconds, and 3 GB of memory, for that number."""
 
 MOST_COLUMNS = 100_000
 """The most that are read: pandas takes 25 microseconds for each, however short."""

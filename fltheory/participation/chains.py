@@ -171,7 +171,7 @@ class FiniteChain(Process):
 
 
 def checked_masks(name: str, value: ArrayLike, rows: int | str) -> Masks:
-    """Return ``value`` as a read-only boolean array of so many rows, of any client."""
+    """Return ``value`` as a read-only boolean array with a given number of rows, of any client."""
     array = validation.array_of(name, value, rows, "N", flags=True)
     other = np.argwhere((array != 0) & (array != 1))
     if other.size:

@@ -1,4 +1,4 @@
-"""One verdict as one test: what is run, what pytest is told of it, and when it fails."""
+"""One verdict as one test: what is run, what pytest is told about it, and when it fails."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ What the text does not give
 ---------------------------
 Its formulas are lost: psi (6), both bounds with their constants, step sizes and tau_max(t). What
 is left are the assumptions in words, the orders O(1/T) and O(1/sqrt(T)), and what Remarks 1 and 2
-say of each dependence. So no bound is compared with a truth here; orders and directions are.
+say about each dependence. So no bound is compared with a truth here; orders and directions are.
 psi is our own `CappedLinear`, step sizes are our own: 3/(mu K (t + 4)) and 1/(2 L K sqrt(T)). That
 psi, its cap, tau_max and the steps are those of (6) and of the theorems is a hypothesis which
 cannot be evaluated, so that nothing printed holds or is refuted here: its verdicts are UNDECIDED,

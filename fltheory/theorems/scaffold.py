@@ -9,7 +9,7 @@ Conventions
 -----------
 ``x^r`` is the model before round r = 0 .. T-1. ``eta_g >= 1`` is stated with h, in the convex
 theorem, and taken to belong to h in both. Algorithm 1's option I takes c_i^+ = g_i(x); the paper
-says of it that it makes an additional pass over the local data, so that g_i(x) averages at least as
+says that it makes an additional pass over the local data, so that g_i(x) averages at least as
 many gradients as a round's local steps. Read off the pseudo-code alone, in the reading of that
 name, g_i(x) is one stochastic gradient, of variance sigma^2 like that of a local step.
 """

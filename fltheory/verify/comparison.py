@@ -234,9 +234,9 @@ def _dissimilarity(setting: Setting) -> float:
 
 
 # ------------------------------------------------------------ each at its own steps
-# Theorems speak of different things of different runs: the last model's distance, a mean over
+# Theorems are about different quantities of different runs: the last model's distance, a mean over
 # rounds of squared gradients. With L and mu, each bound becomes one on one measure, ``E F - F*`` or
-# ``E||x - x*||^2``, of the models that its theorem speaks of, and stands beside that measure's
+# ``E||x - x*||^2``, of the models that its theorem is about, and stands beside that measure's
 # truth:
 #
 # - ``F(x) - F* <= L/2 ||x - x*||^2`` and ``F(x) - F* <= ||grad F(x)||^2/(2 mu)``;

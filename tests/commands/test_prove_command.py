@@ -201,7 +201,7 @@ def test_prove_refuses_options_of_other_theorems(fltheory_command) -> None:
         ("sa-fl/5 --eligible 1001 --participants 1001", "got one with more than 1000 participants"),
         ("ca-fed/2 --local-steps 11", "got one with more than 10 local steps"),
         ("ca-fed/2 --sigma 1", "got one with noise of clients in bursts"),
-        ("ca-fed/1 --availability 1", "got one with clients that are always there"),
+        ("ca-fed/1 --availability 1", "got one with clients that are always present"),
         ("ca-fed/1 --availability 1/2,1/2,1/2,1/3", "got one with several groups of clients"),
         ("ca-fed/2 --rich", "--rich must be left out with --rocq"),
     ],

@@ -1,4 +1,4 @@
-"""What runs on SuperLink and SuperNodes in `two_supernodes.py`: SCAFFOLD on two nodes' digits.
+"""The apps of SuperLink and SuperNodes in `two_supernodes.py`: SCAFFOLD on two nodes' digits.
 
 The model is a softmax regression in NumPy, of which the client gives loss and gradient: a node
 starts a process for every message, and would import torch each time.

@@ -40,7 +40,7 @@ class InexactRoundError(ValueError):
 
 
 class Compared:
-    """What is compared by a relation, and the contrary that must be false for an answer."""
+    """A comparison, and its contrary, which must be false for an answer."""
 
     __slots__ = ()
 

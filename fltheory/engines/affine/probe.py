@@ -25,7 +25,7 @@ StateFunction = Callable[[Any, Any, Masks], Any]
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 CHECK_TOLERANCE = 1e-9
-# Of a set's own map, errors are stated as those of one participant for so many clients.
+# Of a set's own map, errors are stated as those of one participant for this number of clients.
 CLIENTS_AS_ONE = 64
 _NUMBERS_AT_ONCE = 1 << 21
 

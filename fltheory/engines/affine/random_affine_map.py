@@ -71,7 +71,7 @@ class RandomAffineMap:
 
     @property
     def parts(self) -> tuple[Deviations, ...]:
-        """What adds to the second moments beside the factors."""
+        """The part added to the second moments besides the factors."""
         return self.sums if self.rows is None else (self.rows, *self.sums)
 
     @property

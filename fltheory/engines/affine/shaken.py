@@ -1,7 +1,7 @@
-"""What a round loses to rounding by itself, beyond what is stated for any round.
+"""A round's own loss to rounding, beyond the bound stated for any round.
 
 Bounds on what is lost in reading a map suppose that numbers met on the way are about as large as
-those of the map, and of the state. In a round of somebody's own they need not be: with beta just
+those of the map, and of the state. In a round of somebody's own, they need not be: with beta just
 below one, ``1 - beta`` has few right digits, and ``g x - (g - 1) x`` is off by units of g. So a
 round is run again with its hyper-parameters, and what every operation makes, a little off. What
 that does to its maps, in proportion, is what rounding does.

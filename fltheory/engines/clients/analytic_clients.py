@@ -134,7 +134,7 @@ class _LocalMap:
 
     @cached_property
     def pulls(self) -> FloatArray:
-        """What each client's map takes from its change, (N, d), for its optimum is not x*."""
+        """The vectors (N, d) that clients' maps subtract because their optima are not x*."""
         return np.asarray(np.matmul(self.slope, self.offsets[:, :, None])[:, :, 0])
 
     @cached_property
@@ -146,7 +146,7 @@ class _LocalMap:
 
     @cached_property
     def summed(self) -> SummedMaps | None:
-        """What sums of clients' changes are drawn from; None where that would not be exact."""
+        """The law from which sums of changes are drawn; None if that would not be exact."""
         return SummedMaps.of(self.slope, self.noise_factor, self.pulls, noisy=self.noisy)
 
     @property

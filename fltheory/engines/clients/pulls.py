@@ -21,7 +21,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Pulls:
-    """What local steps do to any of some clients: bounds from a `GradientSplit`.
+    """The effect of local steps on any of some clients: bounds from a `GradientSplit`.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ _NUMBERS_IN_BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class SummedMaps:
-    """What is needed of N clients' maps to draw weighted sums of them.
+    """The parts of N clients' maps that are needed to draw weighted sums of them.
 
     Clients come last, so that a product with weights (N, replicas) puts replicas last, where
     elementwise operations run over them.
@@ -228,7 +228,7 @@ class Scratch:
 
 
 def product(left: FloatArray, right: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Multiply two matrices, so many rows at a time that OpenBLAS starts no threads."""
+    """Multiply two matrices, few enough rows at a time that OpenBLAS starts no threads."""
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]))
     rows = max(1, _LARGEST_PRODUCT // max(right.size, 1))

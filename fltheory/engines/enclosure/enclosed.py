@@ -89,7 +89,7 @@ class NotEnclosedError(NotAffineError):
 
 
 class Work:
-    """What a run may cost, counted rather than timed, so that it is the same on every machine.
+    """The cost limit of a run, counted rather than timed, so that machines agree.
 
     A unit is about a microsecond on an idle core of 2024. Reading the map of a round costs two
     units for each participant set, client and pair of entries of the state; applying it to
@@ -141,7 +141,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class _Together:
-    """What a history becomes with participants who do the same: ``chance (T M T' + w N)``."""
+    """The next history if participants all do the same: ``chance (T M T' + w N)``."""
 
     map: Any
     noise: Any
@@ -162,7 +162,7 @@ class _Set:
 
 @dataclass(frozen=True, eq=False)
 class _Twin:
-    """An algorithm in the run's numbers, and in fractions, with what is known of its rounds.
+    """An algorithm in the run's numbers, and in fractions, with what is known about its rounds.
 
     That is by state of the chain and number of the counts.
     """
@@ -404,7 +404,7 @@ class ExactRun(Rounds):
         return self._cost(len(image.maps), len(coming.leads_to(image.known, image.ways).onward))
 
     def _cost(self, maps: int, ahead: int) -> float:
-        """Return what it costs to apply some maps, and to add up what so many of them lead to."""
+        """Return the cost of applying some maps and adding up their results."""
         size, bits = 1 + self._width, getattr(self._arithmetic, "bits", 512)
         alone, followed = (self._work.of_map(size, count, bits) for count in (0, 1))
         return maps * alone + ahead * (followed - alone)

@@ -281,7 +281,7 @@ def largest_weighted_square(weights: Sequence[Any], offsets: Sequence[Any], radi
     ``phi(lam) = lam r^2 + sum_i lam w_i o_i^2 / (lam - w_i)``,
 
     and ``y_i = w_i o_i / (lam - w_i)``, put onto the sphere, is a point of the ball. Both are off
-    by the square of what lam is off by, so that nothing need be known of how lam was found.
+    by the square of what lam is off by, so that nothing need be known about how lam was found.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def until_read(run: Callable[[tuple[str, ...]], T]) -> T:
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """What may have happened before a round, one row each.
+    """The possible histories before a round, one row each.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Histories:
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """What a round makes of the continued histories, a row each.
+    """The histories continued by a round, one row each.
 
     Participants who do the same may have one row together: ``ways`` then says of which history
     each is, (Q,), and how probable it is, (Q,).
@@ -450,7 +450,7 @@ class ComingRound:
 
     @cached_property
     def key(self) -> RoundKey:
-        """What tells it from rounds of the same algorithm that have other maps."""
+        """The key that tells it from rounds of the same algorithm that have other maps."""
         return self.random, self.table.shape, self.table.tobytes()
 
     def image(self, index: int) -> tuple[Image, Rows]:

@@ -112,7 +112,7 @@ class HistoryStep:
 
 @dataclass(frozen=True, eq=False)
 class HistoryErrors:
-    """What may be wrong with histories' moments, to first order.
+    """Bounds on the error of histories' moments, to first order.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Effects:
-    """What each client makes of a model: ``slope (y - c) + noise``; one slope if it is shared.
+    """Each client's new model: ``slope (y - c) + noise``; one slope if it is shared.
 
     ``rows`` of clients are the vectors y_i of this file's first lines.
     """

@@ -130,9 +130,9 @@ class MomentMap:
         # n + 1 terms of F X, then those of all factors, of which BLAS adds some hundreds to a
         # block and then the blocks (no more than n^2 + r, as factors are used where n is large).
         # The rest, n + 7, is for adding the cross terms and their transposes, inflow and noise.
-        # Entry by entry the error is so many units of sum_j |T_j| |M| |T_j|', whose Frobenius norm
-        # is at most sum_j ||T_j||_F^2 tr M: the works below. The nuclear norm may be sqrt(n) times
-        # as large.
+        # Entry by entry, the error is a number of units of sum_j |T_j| |M| |T_j|', whose Frobenius
+        # norm is at most sum_j ||T_j||_F^2 tr M: the works below. The nuclear norm may be sqrt(n)
+        # times as large.
         operations = float(n * n + 2 * n + law.offsets.shape[0] + 8)
         for part in law.parts:
             of_slopes, of_both, of_offsets = part.works

@@ -294,7 +294,7 @@ def moment_map(
 
 @dataclass(frozen=True, eq=False)
 class _History:
-    """What a run has been: expectations, ``E||s||^2`` and probabilities before and after rounds.
+    """The record of a run: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
     The latter two are by states where there are any; the rounds' rounding stands beside them.
     """

@@ -1,4 +1,4 @@
-"""What runs with rarely large weights add to an expectation, at most.
+"""The most that runs with rarely large weights add to an expectation.
 
 Where a weight grows with a client's absences, the furthest that any run can get tells nothing: it
 is reached by runs that hardly ever happen. How rare they are is known where clients come and go

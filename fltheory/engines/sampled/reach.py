@@ -85,7 +85,7 @@ def reach(setting: Setting) -> Reach:
         ball = algorithm.onto
         inside = ball.radius + float(np.linalg.norm(ball.centre - problem.x_star))
         return _never_nearer([start] + [inside] * setting.rounds, np.zeros(setting.rounds + 1))
-    # Update bounds speak of an algorithm's own steps, not of what it may draw beside them.
+    # Update bounds are about an algorithm's own steps, not about what it may draw besides.
     if not isinstance(problem, HasGradientSplit) or guarded(setting).draws_from:
         return _unknown(start, setting.rounds)
     return followed(algorithm, problem, problem.gradient_split, start, setting.rounds)

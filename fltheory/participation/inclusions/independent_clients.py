@@ -188,7 +188,7 @@ def _shares(pi: FloatArray, w: FloatArray) -> FloatArray:
         t = low + (high - low) / 2 * (nodes + 1)
         decay = np.exp(-np.outer(t, w))
         with np.errstate(divide="ignore"):
-            # 1 - pi (1 - exp(-w t)) may be 0 in floats where a client is always there.
+            # 1 - pi (1 - exp(-w t)) may be 0 in floats where a client is always present.
             logs = np.where(pi == 1, -np.outer(t, w), np.log1p(pi * np.expm1(-np.outer(t, w))))
         # All factors but the client's own.
         others = np.exp(logs.sum(axis=1, keepdims=True) - logs)

@@ -94,7 +94,7 @@ def label(text: str) -> str:
 
 
 def cycled(styles: Sequence[Any], count: int) -> list[Any]:
-    """Return so many styles, from the first again where there are fewer."""
+    """Return a number of styles, starting again from the first if there are fewer."""
     return [styles[index % len(styles)] for index in range(count)]
 
 

@@ -41,7 +41,7 @@ def cutoff_table(found: BestCutoff) -> Table:
         "none": found.none,
     }
     for name, choice in choices.items():
-        alike = choice.error == found.best.error  # both may be zero: who is always there
+        alike = choice.error == found.best.error  # both may be zero: a client always present
         times = 1.0 if alike else choice.error / found.best.error if found.best.error else np.inf
         table.add_row(name, f"{choice.cutoff:g}", f"{choice.error:.6g}", f"{times:.3g}")
     return table

@@ -76,7 +76,7 @@ def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
 
 
 def first_and_last(count: int) -> Iterator[int | None]:
-    """Yield the places of so many clients in a table; of many the first and last, None between."""
+    """Yield the places of clients in a table; of many, the first and last, with None between."""
     skipped = range(_ROWS_AT_EITHER_END, count - _ROWS_AT_EITHER_END)
     for place in range(count):
         if place not in skipped:

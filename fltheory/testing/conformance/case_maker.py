@@ -197,7 +197,7 @@ class CaseMaker:
 
 
 _LEAST = 1e-8
-# A change of the numbers by a part may change models by so many times that part.
+# A change of the numbers by a part may change models by this many times that part.
 _AMPLIFIED = 1e3
 _ORDERS = 2
 

@@ -42,7 +42,7 @@ def weights(one: Specification, case: Case) -> FloatArray:
 
 
 def everybody(make: CaseMaker, n: int) -> dict[str, Any] | None:
-    """Return options for a world in which everybody is always there, None if others are fixed."""
+    """Return options for a world in which everybody is always present, None if others are fixed."""
     ones = (1.0,) * n
     wanted: dict[str, Any] = {"availability": ones, "size": n, "kappa_bar": 1e6}
     if make.specification.name == "ca-fed":
@@ -142,7 +142,7 @@ def _as_if_all(bench: Bench, case: Case) -> ModelComparison:
     """Expect that once all have appeared each round moves as if all were there.
 
     Gradients g_k are constant. SCAFFOLD: the mean of the c_i is c, so that y - x is -K lr c,
-    whoever is there. FedVARP: the surprise is 0, the memory's mean is left. MIFA: the table's
+    whoever is present. FedVARP: the surprise is 0, the memory's mean is left. MIFA: the table's
     mean, in an empty round, too.
     """
     models, n = bench.actual(case), case.n_clients

@@ -39,7 +39,7 @@ _KINDS = (
     case_maker.with_empty,
 )
 _MOST_DRAWN = 160
-# Slips that differed from what is right on so many cases, and never from each other, are one.
+# Slips that differed from what is right on this many cases, and never from each other, are one.
 _TWINS = 10
 
 
@@ -275,7 +275,7 @@ def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
-    """Return a client that is always there, alone, with a constant gradient."""
+    """Return a client that is always present, alone, with a constant gradient."""
     # All of them have the same options, so that nothing else differs between them.
     make = replace(make, rng=np.random.default_rng(0))
     n = make.number_of_clients(1)
@@ -405,7 +405,7 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
     for look in (_too_many, _too_long, _too_far):
         if found := list(look(bench, make)):
-            # Who stops after so many rounds is wrong after long absences, too.
+            # Code that stops after some number of rounds is wrong after long absences, too.
             yield from found
             break
     # What shows in less than one case of four is missed by so many in one condition of 300.

@@ -136,7 +136,7 @@ class Specification:
 
     def draw(self, rng: np.random.Generator, n: int, fixed: Options) -> dict[str, Any]:
         """Return options for n clients."""
-        # An oracle knows both of them or neither: what is fixed of one is said of the other.
+        # An oracle knows both of them or neither: what is fixed for one holds for the other.
         both = [fixed[name] for name in ("availability", "correlation") if name in fixed]
         oracle = rng.random() < 0.5 if not both else both[-1] is not None
         found = {}

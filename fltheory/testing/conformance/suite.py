@@ -269,8 +269,8 @@ def _notes(guarded: GuardedRun, lasts: float) -> tuple[str, ...]:
         notes.append(f"run returns {guarded.coarse}, which holds few digits: see rtol=")
     if guarded.asked_absent:
         notes.append(
-            f"{guarded.asked_absent} gradients were asked of clients who are never present in that "
-            "run; a real client could not answer"
+            f"{guarded.asked_absent} gradients were requested from clients who are never present "
+            "in that run; a real client could not answer"
         )
     if lasts > LONGEST:
         notes.append(

@@ -480,7 +480,7 @@ class WaitingModels(QuadraticModels):
         return number_for(self.setting, Fraction(1, len(maps))) * sum(maps)
 
     def one_round(self, t: int, absences: Absences) -> DescentTerms:
-        """Return what Lemma 3 says of round t, given its start in expectation over all but a."""
+        """Return what Lemma 3 says about round t, given its start in expectation over all but a."""
         moment = self.moments(t)[absences]
         moment = moment / moment[-1, -1]
         hessian = self._mean_hessian

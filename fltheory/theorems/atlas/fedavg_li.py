@@ -679,10 +679,10 @@ EXPLICIT = PointClaim(
     ),
     derivation=_LAST_STEP,
     note=(
-        "The constants are our own, because our copy of the text lacks those of the paper. For "
-        "eta L <= 1 we have P_k = E I - eta E(E-1)/2 H_k + R_k with 0 <= R_k <= eta^2 "
-        "E(E-1)(E-2)/6 H_k^2, and sum_k p_k P_k H_k <= E L. Therefore ||w~* - w*|| >= (E-1) "
-        "eta/(2 L) (v - eta (E-2) V/3), and the bracket is at least v/2 if eta (E-2) V <= 3 v/2."
+        "The constants are our own, because our copy of the text lacks those of the paper. For eta "
+        "L <= 1, we have P_k = E I - eta E(E-1)/2 H_k + R_k with 0 <= R_k <= eta^2 E(E-1)(E-2)/6 "
+        "H_k^2, and sum_k p_k P_k H_k <= E L. Therefore ||w~* - w*|| >= (E-1) eta/(2 L) (v - eta "
+        "(E-2) V/3), and the bracket is at least v/2 if eta (E-2) V <= 3 v/2."
     ),
 )
 

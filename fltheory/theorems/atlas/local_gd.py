@@ -207,7 +207,7 @@ def _corollary_setting(*, local_steps: int = 4, epochs: int = 16, **changes: Any
 def _own(
     setting: Setting, step_of: Callable[[Setting, int], float], *, late: bool = True
 ) -> Setting:
-    """Return local gradient descent at a step of so many steps and H, over whole epochs."""
+    """Return local gradient descent over whole epochs, at the step that ``step_of`` gives."""
     steps = value_in("local_steps", setting)
     weights = tuple(setting.problem.alpha.tolist())
     method = LocalSgd(Constant(step_of(setting, steps)), steps, weights, first_average=steps + late)

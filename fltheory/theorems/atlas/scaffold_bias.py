@@ -330,7 +330,7 @@ def _is_covered(setting: Setting) -> bool:
 
 @dataclass(frozen=True)
 class Rest:
-    """What of a stationary moment a text does not display.
+    """The part of a stationary moment that a text does not display.
 
     Attributes
     ----------

@@ -361,7 +361,7 @@ UNBIASED_IN_THE_LIMIT = replace(
 
 
 def _clusters(chain: Process) -> list[list[int]]:
-    """Return clients in groups that are always there together."""
+    """Return clients in groups that are always present together."""
     states = chain.law()
     masks = np.array([m for s in range(chain.n_states or 0) for _, m in states.who(s)])
     groups: dict[bytes, list[int]] = {}

@@ -1,7 +1,7 @@
 """CA-Fed: Lemmas 1 to 3 of the proof of Theorem 2, and what the proof takes from Lemma 1.
 
-They speak of the iterates w_t, not of their average. Sums over t run over the rounds t = 1 .. T of
-a run, w_1 = w_{0,0}; those of Lemma 2's right side over all t >= 1, as in Theorem 2.
+They are about the iterates w_t, not about their average. Sums over t run over the rounds t = 1 .. T
+of a run, w_1 = w_{0,0}; those of Lemma 2's right side over all t >= 1, as in Theorem 2.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ _COROLLARY_4 = _regimes(
 )
 # With 2,000 replicas the truth's slope is known to 0.38 and 0.23, which leaves open whether it is
 # the claimed one; with 4,000 it still does, with 8,000 no longer. The printed reading does not
-# speak of the quadratic clients, so that it needs no more of them.
+# are about the quadratic clients, so that it needs no more of them.
 _SETTLED_BY = 4
 COROLLARY_4 = {
     **_COROLLARY_4,

@@ -159,7 +159,7 @@ class FedAUSetting(ReadOnlyArrays):
     def largest_error(self) -> float:
         """The largest ``1/N sum_n (p_n omega_t^n - 1)^2``.
 
-        Under chance, a client that is always there keeps the weight 1 while others' grow.
+        Under chance, a client that is always present keeps the weight 1 while others' grow.
         """
         errors = (self.p[:, None] * self.largest_weights - 1) ** 2
         if isinstance(self.algorithm, FedAU) and self._chains is not None:

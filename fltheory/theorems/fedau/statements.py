@@ -7,8 +7,8 @@ and sketch their proofs; Lemma B.3.3 and the proof of Theorem 3 are taken from r
 Conventions
 -----------
 ``x_0`` is the model before the first round and ``omega_t`` the weights of round t = 0 .. T-1.
-What is asked of random weights "for all t" (Q, Option 1 of Assumption 5) is asked of all that may
-happen. The printed orders leave their constants open; the derived ones follow from the general
+What is required of random weights "for all t" (Q, Option 1 of Assumption 5) is required of all that
+may happen. The printed orders leave their constants open; the derived ones follow from the general
 descent lemma, Lemma B.3.3, with phi_n = 1/N for Theorem 2 and phi_n in proportion to omega_n p_n
 for Theorem 1. docs/fedau.md derives each constant.
 """

@@ -223,7 +223,7 @@ STEP_DERIVED = replace(
     ),
     note=(
         "This reading begins at t = K, when at least one interval has ended. Given their number, "
-        "the completed intervals are exchangeable, so E omega_t = E S_n. For the same reason "
+        "the completed intervals are exchangeable, so E omega_t = E S_n. For the same reason, "
         "omega_t is the conditional mean of the average of the first floor(t/K) intervals, and a "
         "conditional mean has no larger variance. So the randomness of the number of intervals "
         "costs nothing."

@@ -75,7 +75,7 @@ Schedule = Callable[[Setting, int], Setting]
 
 
 def _tiled(setting: Setting, participants: int) -> Setting:
-    """Return the setting with so many participants, of as many times as many clients of each kind.
+    """Return the setting with more participants, and more clients of each kind in proportion.
 
     Raises
     ------

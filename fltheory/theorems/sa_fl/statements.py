@@ -5,7 +5,7 @@ Presence of Incomplete Client Participation" (ICML 2024), and its earlier anonym
 
 Conventions
 -----------
-The statements speak of random rounds and random gradients: ``G_1 = max over r in T_s`` and
+The statements are about random rounds and random gradients: ``G_1 = max over r in T_s`` and
 the like. A coin decides after ``x_r`` is known whether r belongs to the server (T_s) or to
 the clients (T_c), so both are evaluated as all rounds 0 .. R-1, in expectation, which is also
 how the proofs use them. ``i in [m]`` in G_2 is read as the proof's ``i in S_r``, the clients who

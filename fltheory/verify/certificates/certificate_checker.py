@@ -828,7 +828,7 @@ class _Local:
 
     ``y_K - x = nu - G (H (x - c) + z)``, ``G = lr sum_k A^k``, ``A = I - lr (H + mu I)``, k < K,
     and ``Var nu = B`` for noise of variance one per coordinate, ``B = lr^2 sum_k A^2k``;
-    ``Cov(nu, sum of noises) = -G``. Without noise B is left at zero.
+    ``Cov(nu, sum of noises) = -G``. Without noise, B is left at zero.
     """
 
     sums: Matrix

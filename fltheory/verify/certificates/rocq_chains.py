@@ -42,7 +42,7 @@ _DEFINITIONS = {
     "phi": "2*D*E*G*Q*(Y_0 + Y_1*log(2*C_P*H))",
 }
 _BOUND = "(phi/log(1/lambda_P) + psi + (N_q*S_2/2 + upsilon)/pi_q)/S_1"
-# Hypotheses of the statement, and how the file proves them; that L is finite is said of clients.
+# Hypotheses of the statement, and how the file proves them; that L is finite is stated for clients.
 _CONDITIONS = {
     "r_min < rho": "apply reach_below; [|repeat constructor]; by_numbers",
     "L < oo": "",
@@ -181,7 +181,7 @@ class _Setting:
 
     @cached_property
     def mean_of_average(self) -> float:
-        """What is expected of the average of a chain without memory, nearly."""
+        """The approximate expected average of a chain without memory."""
         if any(row != self.stationary for row in self.transition):
             raise refused("a truth above zero of a chain with memory")
         model, total, weight = float(self.start), 0.0, 0.0
@@ -225,7 +225,7 @@ def _factors(who: Mapping[str, Any]) -> Iterator[_Factor]:
         for share, kept in zip(who["availability"], who["correlation"], strict=True):
             pi, nu = Fraction(share), Fraction(kept)
             if not 0 < pi < 1:
-                raise refused("clients that are always or never there")
+                raise refused("clients that are always or never present")
             stays, comes = nu + (1 - nu) * pi, (1 - nu) * pi
             yield _Factor((pi, 1 - pi), ((stays, 1 - stays), (comes, 1 - comes)))
     elif who["name"] == "FiniteChain" and len(who["transition"]) == 2:

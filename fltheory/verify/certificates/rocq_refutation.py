@@ -65,7 +65,7 @@ def rocq_refutation(document: Mapping[str, Any]) -> str:
     Raises
     ------
     NotExportedError
-        For an algorithm other than SAFARI and FedAvg (of FedAU, for all but what is said of its
+        For an algorithm other than SAFARI and FedAvg (of FedAU, for all but what is said about its
         weights), participation other than uniform, unequal
         importances, Hessians that are not diagonal, a number or quantity that the library does not
         know, or a run that is too long for it.
@@ -377,7 +377,7 @@ class _Statement:
             tree = parsed(text)
             match tree:
                 case ast.Compare(ops=[ast.Lt()], comparators=[ast.Name(id="oo")]):
-                    # That a constant is finite is said of clients themselves.
+                    # That a constant is finite is stated for clients themselves.
                     self._check_finite(tree.left)
                     continue
                 case ast.Compare(left=left, ops=[kind], comparators=[right]):

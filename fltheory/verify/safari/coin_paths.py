@@ -1,11 +1,11 @@
 """Conditions on SAFARI's random rounds, read for every outcome of its coins.
 
-Statements speak of ``max over r in T_s`` or of round r, where T_s and x_r depend on which rounds
-the coins give to the server and which to the clients. Elsewhere these are read in expectation. Here
-a condition must hold on every path with a round of either kind, of which there are 2^R - 2. Without
-noise, and with the same clients in every client round, x_r is a function of the coins alone, each
-coordinate moves towards x* or towards the participants' optimum, and a box holds all that can be
-reached. All is in fractions, rounded outwards.
+Statements are about ``max over r in T_s`` or about round r, where T_s and x_r depend on which
+rounds the coins give to the server and which to the clients. Elsewhere these are read in
+expectation. Here a condition must hold on every path with a round of either kind, of which there
+are 2^R - 2. Without noise, and with the same clients in every client round, x_r is a function of
+the coins alone, each coordinate moves towards x* or towards the participants' optimum, and a box
+holds all that can be reached. All is in fractions, rounded outwards.
 """
 
 from __future__ import annotations

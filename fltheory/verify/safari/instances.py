@@ -369,7 +369,7 @@ class InstanceBatch(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """What distinguishes coordinates, each (2, n); a missing one is zero throughout."""
+    """The numbers that distinguish coordinates, each (2, n); a missing one is zero throughout."""
 
     present: NDArray[np.bool_]
     curvature: FloatArray

@@ -252,7 +252,7 @@ def audit(
 
 
 class _Stages:
-    """What an audit is doing, one stage after another."""
+    """The stages of an audit, one after another."""
 
     _COUNT = 6
 

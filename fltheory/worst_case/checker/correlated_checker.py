@@ -74,7 +74,7 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class MarkovGroup:
-    """Clients that are alike: how many, who is there when, importance and weight."""
+    """Clients that are alike: how many, who is present when, importance and weight."""
 
     n_clients: int
     availability: Fraction

@@ -454,7 +454,7 @@ def _group(place: str, found: Any) -> ReadGroup:
 
 
 def _check_work(place: str, groups: Sequence[ReadGroup]) -> None:
-    """Check that the law of who is there can be gone over, for a mean of those present."""
+    """Check that the law of who is present can be gone over, for a mean of those present."""
     if sum(own.n_clients for own in groups) > MOST_PRESENT:
         raise ProofError(f"{place}: must have at most {MOST_PRESENT} clients for a mean")
     if math.prod(own.n_clients + 1 for own in groups) > MOST_NUMBERS:

@@ -45,7 +45,7 @@ _MOST_STATES = {2: 30, 1: 61}
 _SEARCHED = {2: 1, 1: 4}
 _LOCAL_STEPS = {2: (1,), 1: (1, 2)}
 _GRID = 6
-# Two phases are tried in so many ways, if there are rounds enough.
+# Two phases are tried in this number of ways, if there are enough rounds.
 _PHASES, _FEWEST_ROUNDS = 40, 20
 # More local steps, and weights of the rare, must be better by so much.
 _BETTER = 0.99

@@ -157,7 +157,7 @@ class PhaseProgram(OnOffProgram):
 
     @property
     def theta(self) -> float:
-        """What W is multiplied by in this program's units."""
+        """The factor on W in this program's units."""
         return self.scale * self.mu
 
     def end(self, name: str) -> int:

@@ -10,7 +10,7 @@ grad F_i(x*)`` that can matter are
     u_c = sum_{i in S, c} alpha_i g_i,     U_c = sum_{i in c} alpha_i g_i
 
 with coefficients for every state. The term ``2 b <z, u>`` is a Poisson correction: given S, the
-next round's drift contains ``<z, u_S>``, and b takes it away. Without it the floor does not shrink
+next round's drift contains ``<z, u_S>``, and b takes it away. Without it, the floor does not shrink
 with the step. Wanted is, for every state and x,
 
     W_S(x) - E[W_{S'}(x+) | S] - measured + floor h + noise sigma^2 >= 0
@@ -705,7 +705,7 @@ def _without_margin(columns: FloatArray, margin: NDArray[np.bool_]) -> FloatArra
 
 @lru_cache(maxsize=1024)
 def _binomial(count: int, chance: float) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return how many of so many may be there, and their probabilities."""
+    """Return how many clients of a group may be present, and the probabilities."""
     from scipy.stats import binom
 
     number = np.arange(count + 1)

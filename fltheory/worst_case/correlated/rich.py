@@ -140,7 +140,7 @@ class _Client:
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """What every coefficient of W multiplies, arrays beginning with (states, coefficients).
+    """The terms that the coefficients of W multiply: arrays of shape (states, coefficients, ...).
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class RichProgram(OnOffProgram):
 
     @property
     def n_coefficients(self) -> int:
-        """Coefficients of W in a state: its form; then by group of those there, and not."""
+        """Coefficients of W in a state: its form; then by group of those present, and not."""
         own = sum(len(places) for places in self._squares.values()) + self.steps + 1
         return len(self._forms) + len(self.groups) * own
 

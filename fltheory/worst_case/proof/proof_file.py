@@ -21,7 +21,7 @@ F = TypeVar("F", bound="ProofFile[Any]")
 
 
 class ProofChecker(Protocol):
-    """What a file of the folder ``checker`` has: its kind of proof, and how it is read."""
+    """A file of the folder ``checker``: its kind of proof, and how it is read."""
 
     KIND: str
     MOST_CHARACTERS: int
@@ -42,7 +42,7 @@ class ClassOutcome(Enum):
 
     @property
     def scope(self) -> Scope:
-        """What it speaks of."""
+        """The scope: a whole class of problems."""
         return Scope.CLASS
 
 
@@ -73,7 +73,7 @@ class ProofFile(ABC, Generic[P]):
 
     @property
     def proof(self) -> P:
-        """What it says, read again from its text."""
+        """Its content, read again from its text."""
         read: P = self.checker.parsed(self.text)
         return read
 
@@ -90,7 +90,7 @@ class ProofFile(ABC, Generic[P]):
     @property
     @abstractmethod
     def lines(self) -> tuple[str, ...]:
-        """What it shows: the bound, the class of clients and the round. Believe it once verified.
+        """Its claim: the bound, the class of clients and the round. Believe it once verified.
 
         Raises
         ------

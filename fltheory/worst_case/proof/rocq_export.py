@@ -212,7 +212,7 @@ def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, Fra
 
 @dataclass(frozen=True)
 class _Statement:
-    """What one round's theorem says, in parts: that of all rounds is made of the same.
+    """The parts of one round's theorem; the theorem for all rounds has the same parts.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ class _Statement:
     value : str
         What a round makes smaller, as a function of the model.
     before, floor : str
-        What the bound says of it before the round, and what it adds.
+        What the bound says about it before the round, and what it adds.
     gain : str
         What it is made smaller by besides, as a function of the model; empty for nothing.
     speed, rate : str
@@ -454,8 +454,8 @@ def _proof_of(said: _Statement, proof: Proof, random: str, met: str) -> Iterator
 
 
 # ------------------------------------------------------------ weighted averaging
-# What a theorem supposes of the clients' weights in a round are their moments: the mean and the
-# mean square of one, and the mean product of two. ``rocq/Averaging.v`` holds the checker.
+# A theorem's assumptions about the clients' weights in a round are about their moments: the mean
+# and the mean square of one, and the mean product of two. ``rocq/Averaging.v`` holds the checker.
 
 
 def averaging_theorem(proof: Proof) -> str:
@@ -624,7 +624,7 @@ def _averaging_said(proof: Proof) -> Iterator[str]:
 
 
 # ------------------------------------------------------------ methods with memory
-# The theorem speaks of the model and of what is remembered, and of no Lyapunov function: that is a
+# The theorem is about the model and the memory, and about no Lyapunov function: that is a
 # matter of the proof, which hands it to the checker of ``rocq/Memory.v``.
 
 MOST_CLIENTS = 1_000  # Rocq counts them one by one
@@ -748,8 +748,8 @@ def _memory_said(proof: LyapunovProof) -> Iterator[str]:
 
 
 # ------------------------------------------------------------ clients in bursts
-# The theorem speaks of the law of who is there and of the model, round after round. The function
-# that falls is a matter of the proof, which hands it to the checker of ``rocq/Bursts.v``.
+# The theorem is about the law of who is present and about the model, round after round. The
+# function that falls is a matter of the proof, which hands it to the checker of ``rocq/Bursts.v``.
 
 MOST_IN_BURSTS, MOST_STEPS_IN_BURSTS = 20, 10
 
@@ -765,7 +765,7 @@ def bursts_theorem(proof: CorrelatedProof) -> str:
     Raises
     ------
     NotExportedError
-        For a chain of sets, several groups of clients, noise, clients that are always there, or
+        For a chain of sets, several groups of clients, noise, clients that are always present, or
         more than `MOST_IN_BURSTS` or `MOST_STEPS_IN_BURSTS` local steps.
     """
     refuse_rounds(proof, proof.noisy)
@@ -793,7 +793,7 @@ def refuse_rounds(rounds: Any, noisy: bool) -> None:
             "a chain of sets of clients": rounds.chain is not None,
             "several groups of clients in bursts": len(rounds.groups) > 1,
             "noise of clients in bursts": noisy,
-            "clients that are always there": own.availability == 1,
+            "clients that are always present": own.availability == 1,
             f"more than {MOST_IN_BURSTS} clients in bursts": own.n_clients > MOST_IN_BURSTS,
             f"more than {MOST_STEPS_IN_BURSTS} local steps": rounds.local_steps
             > MOST_STEPS_IN_BURSTS,

@@ -290,7 +290,7 @@ class Solver:
 
     @property
     def _per_e(self) -> Fraction:
-        """What a coefficient of the residual is multiplied by, per square of gradients over L."""
+        """The factor on a coefficient of the residual, per square of gradients over L."""
         clients = self._clients
         unit = self._measure.unit(clients)
         return unit / clients.L**2 / (clients.L * self._round.client_lr)

@@ -12,7 +12,7 @@ squares and the function values cancel, ``E||x+||^2 <= rate ||x||^2 + sum nu_j H
 For the descent of F, it begins with ``F(x) - decrease ||grad F(x)||^2 - E F(x+)``, where F(x+) is
 what F's smoothness bounds it by; x* and its gradients are left out, and so is x, as moves from it
 are all that enters. For the gap of F, it has ``-gap (F(x) - F*)``, which function values must
-cancel with. What a theorem supposes of a run comes with a multiplier, too, as the last of the
+cancel with. A theorem's assumption about a run comes with a multiplier, too, as the last of the
 conditions: it is at most zero in the mean.
 
 Clients of a kind are alike, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
@@ -263,7 +263,7 @@ class _Assembly:
 
     @property
     def _start(self) -> FloatArray:
-        """What a round makes smaller, by its distance from the step that is taken."""
+        """The quantity that a round decreases, by its distance from the step that is taken."""
         return self._x if self.first else self._gradient_at_x()
 
     def _form(self, matrices: dict[int, FloatArray]) -> Form:

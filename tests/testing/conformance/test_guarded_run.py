@@ -220,5 +220,5 @@ def test_calls_are_counted_and_what_is_asked_of_those_who_never_come() -> None:
 
 def test_what_is_asked_of_those_who_never_come_is_noted_and_no_fault() -> None:
     report = check_algorithm(_asks_everybody, "fedavg", laws=["one-never-comes"])
-    assert "gradients were asked of clients who are never present in that run" in report.text
+    assert "gradients were requested from clients who are never present in that run" in report.text
     assert check_algorithm(right, "fedavg", laws=["one-never-comes"]).notes == ()

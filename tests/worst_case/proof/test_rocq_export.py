@@ -300,7 +300,7 @@ def test_a_single_client_with_memory_is_refused() -> None:
         ("groups", 2, "several groups of clients in bursts"),
         ("noise", True, "noise of clients in bursts"),
         ("n_clients", 21, "more than 20 clients in bursts"),
-        ("availability", "1", "clients that are always there"),
+        ("availability", "1", "clients that are always present"),
         ("local_steps", 11, "more than 10 local steps"),
     ],
 )

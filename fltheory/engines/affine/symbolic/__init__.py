@@ -1,1 +1,1 @@
-"""What a round is run on to read its map off: affine forms, clients that answer in them, a mask."""
+"""Stand-ins on which a round is run to read its map: affine forms, clients and a mask."""

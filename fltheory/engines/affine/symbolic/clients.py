@@ -35,7 +35,7 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 
 @dataclass(frozen=True, eq=False)
 class LocalMaps:
-    """What K local steps do: ``slope (x - c) + push v + noise``, one of each per client.
+    """The map of K local steps: ``slope (x - c) + push v + noise``, one of each per client.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class LocalMaps:
 
     @cached_property
     def push(self) -> Entries:
-        """What becomes of corrections, in the shape of ``slope``."""
+        """The factor on corrections, in the shape of ``slope``."""
         return self.make_push()
 
 

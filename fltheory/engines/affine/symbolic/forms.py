@@ -157,7 +157,7 @@ class Space:
         return AffineArray(self, values)
 
     def symbols_from(self, first: int, count: int) -> AffineArray:
-        """Return so many of the symbols as forms (1, count), from one on."""
+        """Return ``count`` of the symbols as forms (1, count), from one on."""
         values = np.full((1, count, 1 + first + count), self.zero)
         places = np.arange(count)
         values[0, places, 1 + first + places] = self.arithmetic.entry(1)

@@ -335,7 +335,7 @@ def _flat(item: Any) -> Any:
 
 
 class _Symbol(NDArrayOperatorsMixin):
-    """What functions find where they expect an array; what would give it away is refused."""
+    """A stand-in for an array that functions expect; whatever would give it away is refused."""
 
     __array_priority__ = 2000
     space: PresenceSpace
@@ -454,7 +454,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 class Presences(_Symbol):
-    """What arrays are for each client, by whether that client takes part.
+    """Arrays for each client, by whether that client takes part.
 
     Parameters
     ----------
@@ -483,7 +483,7 @@ class Presences(_Symbol):
 
     @property
     def like(self) -> Any:
-        """What there is without anybody, or part of it."""
+        """The value without any client, or part of it."""
         return next(iter(self.parts.values()))[0]
 
     @property
@@ -631,7 +631,7 @@ class PresentClients(FormClients):
 
     @property
     def space(self) -> PresenceSpace:
-        """What their changes are forms of."""
+        """The symbols of which their changes are forms."""
         return self._space
 
     def _offsets(self, x: Any) -> AffineArray:

@@ -15,7 +15,7 @@ from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
 
 Kept: TypeAlias = Callable[[Play, FloatArray, FloatArray], FloatArray]
-"""What is kept after a round, (N, d), of what was kept before and of what the paper keeps."""
+"""The memory after a round, (N, d), from the memory before it and the paper's new one."""
 State: TypeAlias = Mapping[str, Any]
 
 _IN_ROUND = ("mifa", "fedar")
@@ -40,7 +40,7 @@ def keeping(one: Specification, says: str, kept: Kept) -> Slip:
 
 
 def there(play: Play, rows: FloatArray) -> np.ndarray:
-    """Return who is there, (N, 1); of clusters, which have somebody there."""
+    """Return who is present, (N, 1); for clusters, which have somebody present."""
     here = play.here
     if "clusters" in play.given:
         groups = np.array(play.given["clusters"])

@@ -832,4 +832,4 @@ SINGLE: Mapping[str, Callable[[Specification], list[Slip]]] = {
     "safari": safari,
     "fedawe": fedawe,
 }
-"""What algorithms have of their own."""
+"""The parts that are an algorithm's own."""

@@ -1,7 +1,7 @@
 """Slips in the weights of those present: what is weighed, what it is divided by, whose it is.
 
 Every algorithm with such weights has ``w = raw / total`` over those present, raw being what its
-paper says of a client (its data, alpha/pi, omega, ...), and total their sum, or N, or 1.
+paper says about a client (its data, alpha/pi, omega, ...), and total their sum, or N, or 1.
 """
 
 from __future__ import annotations
