@@ -174,6 +174,12 @@ def is_users(module: str | None) -> bool:
     )
 
 
+def runs_users_code(algorithm: Any) -> bool:
+    """Return whether a class, or a function that an object holds, is a user's."""
+    held = [*reached_from(algorithm).classes, *attributes_of(algorithm).values()]
+    return any(is_users(one.__module__) for one in held if isinstance(one, type | FunctionType))
+
+
 @lru_cache(maxsize=1024)
 def _is_own(module: str | None) -> bool:
     """Return whether a module is a user's own, not an installed library."""

@@ -40,6 +40,7 @@ from fltheory.content import (
     is_users,
     put_back,
     reached_from,
+    runs_users_code,
     seed_again,
     state_of,
     value_in,
@@ -351,8 +352,7 @@ def _no_fresh_seed(algorithm: Algorithm | Schedule) -> Iterator[None]:
         elif event == "call" and frame.f_code is random.Random.seed.__code__:
             asked.extend(["random.Random"] if frame.f_locals["a"] is None else [])
 
-    users = any(is_users(cls.__module__) for cls in reached_from(algorithm).classes)
-    if not users or sys.getprofile() is not None:
+    if not runs_users_code(algorithm) or sys.getprofile() is not None:
         yield
         return
     sys.setprofile(profile)
@@ -526,11 +526,9 @@ class _RealRounds:
         for row in range(rows):
             here = slice(row, row + 1)
             part = {name: array[here] for name, array in state.items()}
-            alone = self._round(now, part, who[here])
-            for name, array in together.items():
-                if not _close(array[here], alone[name]):
-                    given = f"round {now.index} gives a replica another {name!r}"
-                    return f"{given} in a batch than alone"
+            other = other_alone(together, row, self._round(now, part, who[here]))
+            if other:
+                return f"round {now.index} gives a replica {other}"
         return ""
 
     def differs(self) -> str:
@@ -883,6 +881,14 @@ def _same(one: Any, other: Any) -> bool:
 
 def _floats(*arrays: np.ndarray) -> bool:
     return all(array.dtype.kind == "f" for array in arrays)
+
+
+def other_alone(together: State, row: int, alone: State) -> str:
+    """Return what a replica of a batch is given that it is not given alone, or nothing."""
+    for name, array in together.items():
+        if not _close(array[row : row + 1], alone[name]):
+            return f"another {name!r} in a batch than alone"
+    return ""
 
 
 def _close(one: Any, other: Any) -> bool:

@@ -6,6 +6,10 @@ each round a replica of its own. Which counts those rounds begin with is worked 
 rounds; a map is used only where counts, participants and branch turn out to be what it was made
 for. Where the guard has seen a round that does not treat every replica alike, maps are made round
 by round.
+
+The guard follows few paths, and histories go where none of these may come. So a round of a user's
+own also runs here, on those histories alone that tell most: a look at others' counts, ``if
+(absent >= 5).any()``, shows as soon as there is a history that it is true of.
 """
 
 from __future__ import annotations
@@ -18,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, State, in_round
-from fltheory.content import kept
+from fltheory.content import kept, runs_users_code
 from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.probe import CLIENTS_AS_ONE, reading_errors
 from fltheory.engines.affine.state_layout import balanced_units
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence, analytic_clients
-from fltheory.engines.guard import guarded
+from fltheory.engines.guard import guarded, other_alone, refused
 from fltheory.engines.history.histories import (
     ComingRound,
     Continuation,
@@ -45,6 +49,8 @@ _NUMBERS_AT_ONCE = 1 << 22
 _NUMBERS_AHEAD = 1 << 19
 _MOST_ROUNDS_AHEAD = 512
 _MOST_IMAGES = 7
+# Histories run alone besides those that hold an extreme count.
+_ALONE = 6
 
 
 class AffineRounds(Rounds):
@@ -69,6 +75,7 @@ class AffineRounds(Rounds):
         self._ahead = 1
         found = guarded(setting)
         self._replicas_alike, self._losses = not found.apart, found.losses
+        self._users = runs_users_code(setting.algorithm)
         self._unused: set[RoundKey] = set()
 
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
@@ -150,8 +157,7 @@ class AffineRounds(Rounds):
         ahead = index + 1
         if rounds == 1 or 2 * len(coming.continued.rows) > most or not self._alike(coming, ahead):
             return [coming], []
-        # Counts do not depend on what is random, which may be anything.
-        some = {name: self._start[name] for name in coming.random}
+        some = self._some(coming.random)
 
         def counts_after(one: ComingRound) -> dict[str, FloatArray]:
             after = _real_round(one, self._real_clients, some)
@@ -178,12 +184,24 @@ class AffineRounds(Rounds):
         """Whether there is a round of that index, of the same algorithm."""
         return index < self.setting.rounds and self.algorithm_in(index) is coming.algorithm
 
+    def _some(self, random: tuple[str, ...]) -> State:
+        """Return states of what is random: counts do not depend on it, so it may be anything."""
+        return {name: self._start[name] for name in random}
+
     @cached_property
     def _real_clients(self) -> QuadraticClients:
         return QuadraticClients(self._problem, Silence())
 
     def _images_together(self, planned: Sequence[ComingRound]) -> list[Image]:
         """Return the images of rounds of one algorithm, from one run of its round."""
+        if self._users:
+            batch = _Batch.of(planned)
+            other = _other_alone(batch, self._real_clients, self._some(batch.random))
+            if other and len(planned) == 1:
+                raise refused(f"a round gives a replica {other}")
+            if other:
+                self._replicas_alike = False
+                return [image for one in planned for image in self._images_together([one])]
         if len(planned) == 1 and not planned[0].place.any():
             # In one state of the participants' chain, histories differ in their counts.
             return [self._image_of_distinct(_Batch.of(planned), np.arange(len(planned[0].table)))]
@@ -250,6 +268,7 @@ class KnownRounds(Rounds):
     def __init__(self, setting: Setting, ways: Ways) -> None:
         super().__init__(setting, ways)
         self._clients = analytic_clients(setting.problem, Silence())
+        self._users = runs_users_code(setting.algorithm)
 
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
         """Return the one beginning; nothing is random in it."""
@@ -259,23 +278,52 @@ class KnownRounds(Rounds):
 
     def image(self, coming: ComingRound, index: int) -> Image:
         """Return what a round makes of the continued histories."""
+        other = self._users and _other_alone(coming, self._clients, {})
+        if other:
+            raise refused(f"a round gives a replica {other}")
         known, count = _real_round(coming, self._clients, {}), len(coming.continued.rows)
         return Image(
             (), known, np.ones((count, 1, 1)), np.zeros((count, 0, 0)), np.zeros((count, 3))
         )
 
 
-def _real_round(coming: ComingRound, clients: Any, some: State) -> State:
+def _real_round(
+    coming: ComingRound | _Batch, clients: Any, some: State, chosen: slice = slice(None)
+) -> State:
     """Run a round on real clients without noise, from given states (1, ...) of what is random."""
     continued = coming.continued
-    state = {key: array[continued.rows] for key, array in coming.known.items()}
-    count = len(continued.rows)
-    state |= {key: np.repeat(array, count, axis=0) for key, array in some.items()}
+    rows = continued.rows[chosen]
+    state = {key: array[rows] for key, array in coming.known.items()}
+    state |= {key: np.repeat(array, len(rows), axis=0) for key, array in some.items()}
     names = list(continued.branches)
     with np.errstate(all="ignore"):
         return round_by_branch(
-            coming.algorithm, state, clients, continued.masks, names, continued.drawn
+            coming.algorithm,
+            state,
+            clients,
+            continued.masks[chosen],
+            names,
+            continued.drawn[chosen],
         )
+
+
+def _other_alone(coming: ComingRound | _Batch, clients: Any, some: State) -> str:
+    """Return what a history is given that it is not given alone, or nothing.
+
+    Those are tried that hold the least or the most of something, and some between.
+    """
+    rows = coming.continued.rows
+    if len(rows) == 1 or not coming.known:
+        return ""
+    counts = joined(coming.known, sorted(coming.known))[rows]
+    between = np.linspace(0, len(rows) - 1, _ALONE).astype(int)
+    tried = np.unique(np.concatenate([counts.argmin(axis=0), counts.argmax(axis=0), between]))
+    together = _real_round(coming, clients, some)
+    for row in tried.tolist():
+        other = other_alone(together, row, _real_round(coming, clients, some, slice(row, row + 1)))
+        if other:
+            return other
+    return ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAR, FedAU, Harmonic, Mifa, Scheduled
 from fltheory.engines import Setting, paths
 from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.guard import RoundRefusedError, guarded
 from fltheory.engines.history import history_rounds
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
@@ -103,3 +106,59 @@ def test_units_need_no_set_that_does_not_come() -> None:
     np.testing.assert_allclose(found.squared_distance, expected.squared_distance, rtol=1e-13)
     assert found.rounding_error is not None
     assert (found.rounding_error.squared_distance < 1e-10).all()
+
+
+class SlowsDown:
+    """FedAvg with a tenth of the step while a client has been absent for three rounds.
+
+    ``of_all`` looks at all replicas for that; ``of_norm`` makes the round no affine map.
+    """
+
+    branches = (("clients", 1.0),)
+
+    def __init__(self, of_all: bool, of_norm: bool):
+        self.of_all, self.of_norm = of_all, of_norm
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "absent": np.zeros((len(x0), n_clients))}
+
+    def round(self, state, clients, who, branch):
+        absent = np.where(who, 0.0, state["absent"] + 1)
+        slow = (absent >= 3).any(axis=1)
+        if self.of_all and (absent >= 3).any():
+            slow = np.ones_like(slow)
+        share = np.where(slow, 0.1, 1.0)
+        if self.of_norm:
+            share = share / (1 + abs(state["x"][:, 0]))
+        weights = np.where(who, 1.0, 0.0) / 2
+        update = clients.summed_local_sgd(state["x"], who, weights, steps=1, lr=0.5)
+        return {"x": state["x"] + share[:, None] * update, "absent": absent}
+
+
+RARELY_AWAY = Bernoulli([0.9, 0.95])
+
+
+@pytest.mark.parametrize("of_norm", [False, True])
+def test_a_look_at_other_replicas_is_refused_where_guards_do_not_come(of_norm: bool) -> None:
+    """Somebody is away for three rounds once in 500 runs, and paths follow those, too."""
+    setting = Setting(SlowsDown(True, of_norm), PROBLEM, RARELY_AWAY, 5, [3.0])
+    guarded(setting)
+    with pytest.raises(RoundRefusedError, match="a round gives a replica another 'x' in a batch"):
+        paths(setting)
+
+
+@pytest.mark.parametrize("of_norm", [False, True])
+def test_a_look_at_one_replica_is_none_at_others(of_norm: bool) -> None:
+    """The same rule, each replica by itself: every set of participants in every round, by hand."""
+    found = paths(Setting(SlowsDown(False, of_norm), PROBLEM, RARELY_AWAY, 5, [3.0]))
+    expected = 0.0
+    for run in product(product([False, True], repeat=2), repeat=5):
+        x, absent, chance = 3.0, [0, 0], 1.0
+        for who in run:
+            absent = [0 if here else count + 1 for here, count in zip(who, absent, strict=True)]
+            share = (0.1 if max(absent) >= 3 else 1.0) / (1 + abs(x) if of_norm else 1)
+            x += share * sum(0.5 * (c - x) / 2 for here, c in zip(who, (0, 1), strict=True) if here)
+            for here, p in zip(who, (0.9, 0.95), strict=True):
+                chance *= p if here else 1 - p
+        expected += chance * (x - 0.5) ** 2
+    assert found.squared_distance[-1] == pytest.approx(expected, rel=1e-12)
