@@ -194,7 +194,7 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
 
 
 def batch_shares(log: AvailabilityLog, period: float | None = None) -> FloatArray:
-    """(batches, N) share of the rounds of each of up to 20 batches in which a client was there.
+    """(batches, N) share of the rounds of each of up to 20 batches in which a client was present.
 
     With a period a batch is a number of whole cycles, so that batches do not differ by the hours
     that they have; the rounds after the last whole batch are left out.

@@ -59,7 +59,7 @@ class BoundedUpdates(Protocol):
 
 @runtime_checkable
 class CountedWeights(BoundedUpdates, Protocol):
-    """An algorithm whose weight of a client hangs on when that client was there, and nothing else.
+    """An algorithm whose weight of a client depends only on when that client was present.
 
     Its state is the model and counts, which are kept for every client alike.
     """

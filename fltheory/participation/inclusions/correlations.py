@@ -148,7 +148,7 @@ def of_available(
     Parameters
     ----------
     availability : array, (N,)
-        Each client's chance of being there.
+        Each client's probability of being present.
     weight : array, (N + 1,)
         By the number who take part.
     most : int, optional

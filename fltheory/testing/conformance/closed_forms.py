@@ -139,7 +139,7 @@ def shown_weights(make: CaseMaker) -> Iterator[LawTrial]:
 
 
 def _as_if_all(bench: Bench, case: Case) -> ModelComparison:
-    """Expect that once all have appeared each round moves as if all were there.
+    """Expect that once all have appeared each round moves as if all were present.
 
     Gradients g_k are constant. SCAFFOLD: the mean of the c_i is c, so that y - x is -K lr c,
     whoever is present. FedVARP: the surprise is 0, the memory's mean is left. MIFA: the table's

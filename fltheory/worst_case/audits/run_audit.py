@@ -264,7 +264,7 @@ def _descent(setting: Setting) -> ProvedBound:
 
 
 def _descent_of_everybody(setting: Setting) -> ProvedBound:
-    """Prove a bound for FedAWE where all are there and make one step: it is FedAvg."""
+    """Prove a bound for FedAWE if all are present and make one step: it is then FedAvg."""
     method: Any = setting.algorithm
     count = setting.problem.n_clients
     always = process_of(setting.participation).marginals.min() == 1

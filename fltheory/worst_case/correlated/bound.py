@@ -607,7 +607,7 @@ class RoundsCertificate(ProofFile[R]):
 
 
 class CorrelatedCertificate(RoundsCertificate[CorrelatedProof]):
-    """A proof by a function of the model and of who was there, as JSON.
+    """A proof by a function of the model and of who was present, as JSON.
 
     Attributes
     ----------
