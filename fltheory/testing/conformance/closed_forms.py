@@ -106,7 +106,7 @@ def _flat(case: Case) -> Case:
 def _by_formula(bench: Bench, case: Case) -> ModelComparison:
     """Expect each round to move coordinate k by -K times the weight of client k.
 
-    A proximal term makes it ``-sum_j (1 - lr mu)^j``. Who weighs what by more than who is there
+    A proximal term makes it ``-sum_j (1 - lr mu)^j``. Who weighs what by more than who is present
     and by numbers given has no formula here: then the package's own models are expected.
     """
     one, options = bench.specification, case.options
