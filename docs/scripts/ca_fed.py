@@ -182,7 +182,7 @@ class SyntheticPlan:
     """The runs for a seed: sizes, and the learning rates to choose from.
 
     A seed draws a data set and who is how available; the paper's three runs then differ in
-    who is present and in the batches. The grids are the paper's.
+    who is present and in the batches. The grids are those of the paper.
 
     Parameters
     ----------

@@ -49,14 +49,15 @@ class Advice(ReadOnlyArrays):
     population : ClientPopulation
     algorithms : tuple of AlgorithmAdvice
     within : float
-        The distance that rounds are counted to.
+        Rounds are counted until the distance from the optimum falls to this fraction of the
+        initial distance.
     measured : MeasuredClients or None
         Clients as measured by their gradients, if they were measured.
     steeper : Advice or None
-        The same for clients whose curvatures differ more, with the same steps, of the algorithms
-        that are not far from the best.
+        The same advice for clients whose curvatures differ more, at the same step sizes; only for
+        algorithms close to the best one.
     description : LogDescription
-        What the log shows about itself; its tests judge what is assumed.
+        A description of the log; its tests check what the advice assumes.
     """
 
     population: ClientPopulation
@@ -265,10 +266,12 @@ def advise(
         Local steps, noise, dissimilarity and condition.
     measured : MeasuredClients, optional
         Measured clients, if `training` comes from gradients: the advice says so, with their
-    intervals. description : LogDescription, optional
+        intervals.
+    description : LogDescription, optional
         The description of this log, if it is known already.
     within : float
-        Distance from the optimum to count rounds to, in units of the start's.
+        Rounds are counted until the distance from the optimum falls to this fraction of the
+        initial distance.
     most_groups : int
         The largest number of groups of clients with which rounds are followed; more take longer.
     seed : int

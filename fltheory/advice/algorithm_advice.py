@@ -29,7 +29,7 @@ class Needs:
     vectors, numbers : int
         Kept of each client: vectors as long as the model, and single numbers.
     facts : tuple of str
-        What must be known about clients beforehand, e.g. ``availability``.
+        Facts about clients that must be known beforehand, e.g. ``availability``.
     server_data : bool
         Whether the server needs data like all clients'.
     """
@@ -118,8 +118,8 @@ class AlgorithmAdvice(ReadOnlyArrays):
     step : float
         The step size, in units of 1/L.
     process : Bias or None
-        By a formula, for clients that come and go as in the log, independently of each other; None
-        if there is no formula.
+        The bias by a formula, if clients come and go as in the log, independently of each other;
+        None if there is no formula.
     log : Bias
         Along the log; for algorithms told its availability, in further rounds like the log's.
     sway, sway_at_worst, noise : float
@@ -127,14 +127,16 @@ class AlgorithmAdvice(ReadOnlyArrays):
         worst optima) and by gradient noise.
     left : float
         The part of the initial error that is left late in the log: root mean square over its last
-    quarter. chance : float
-        Standard error of the square of sway, noise and what is left together: a log is one of many.
+        quarter.
+    chance : float
+        Standard error of the square of sway, noise and what is left together: the log is one
+        of many possible logs.
     weights : array, (G,)
         Weights of the groups' optima in the mean model along the log.
     errors : array
         Root-mean-square error after each round of the log, from the start.
     rounds : int or None
-        When the error comes, and stays, within the distance asked for.
+        The number of rounds after which the error stays within the distance asked for.
     """
 
     name: str

@@ -40,7 +40,7 @@ class OnTheLog(ReadOnlyArrays):
     pulls : array, (B, G)
         Towards which mean of optima clients pulled in each of B batches of the record.
     squares : array, (B,)
-        Of sway, at the worst optima, and noise together: their mean in each batch.
+        Mean squares of sway, at the worst optima, and noise together, in each batch.
     sway, sway_at_worst : float
         How far the coming and going of clients moves the model about that mean, root mean square:
         over unrelated optima, and for the optima that are worst for the mean.

@@ -26,7 +26,7 @@ class ClusterFedVarp(Algorithm):
     every client, it is `FedVarp`.
 
     - Empty round, which the paper does not have: nothing changes.
-    - First appearance: the memory is the cluster's, 0 if none of its clients has appeared.
+    - First appearance: the memory is that of the cluster, 0 if none of its clients has appeared.
     - Return after any absence: the deviation is from the memory that the cluster's latest
       participants left.
     - A cluster of which nobody has appeared contributes nothing, but counts in N.

@@ -93,7 +93,7 @@ class Theorem(Inequality):
     refutations : tuple of Refutation
         Its faults, if it is refuted: why, how serious each is, and what fixes it.
     repair : Repair or None
-        For a repaired reading: the changes that make it.
+        The changes that turn the printed statement into this repaired reading.
     symbols : tuple of Symbol
         Symbols that appear in its texts, but in none of its formulas.
     read_as : mapping

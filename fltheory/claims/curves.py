@@ -61,7 +61,7 @@ class BoundCurve(ReadOnlyArrays):
     replicas : int or None
         Sample size.
     error_probability : float
-        That any of the intervals misses.
+        Probability that at least one of the intervals misses the truth.
     parts : mapping of str to array, (n,)
         Named terms of the bound.
     bound_name : str
@@ -242,7 +242,7 @@ class CurveSample(ReadOnlyArrays):
         NaN where nothing was sampled.
     replicas : int
     error_probability : float
-        That any of the intervals misses.
+        Probability that at least one of the intervals misses the truth.
     """
 
     means: FloatArray
@@ -290,7 +290,7 @@ class Drawing:
     Attributes
     ----------
     sampling : Sampling
-        For truths that cannot be computed.
+        How truths that cannot be computed are sampled.
     draws : int
         Runs, or draws of the quantity, that are shown where the truth is computed; 0 for none.
     variable : str or None

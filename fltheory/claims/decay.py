@@ -59,7 +59,7 @@ class DecayQuantity:
     Attributes
     ----------
     measure : callable
-        From the problem, the size, a number of replicas and a generator.
+        Takes the problem, the size, a number of replicas and a generator.
     is_sampled : callable
         Whether it is sampled for a problem.
     text : str
@@ -68,7 +68,8 @@ class DecayQuantity:
     latex : str
         How it is typeset; by its text where there is none.
     known_decay : callable, optional
-        From the problem, a power that it is known to be at least a multiple of; None where none
+        Takes the problem and returns a power of the size of which the quantity is known to be at
+        least a multiple, or None where none
         is known. A claimed order is refuted by that alone: a slope ends where the sizes end.
         Without it, no problem can refute an order of the quantity.
     """

@@ -58,7 +58,10 @@ class DirectionClaim(RateClaim):
         return lost_in(self.theorem)
 
     def orders_along(self, axis: RateAxis, values: Sequence[Mapping[Any, Any]]) -> list[float]:
-        """Return the claimed course, of which only the ends are compared: any values will do."""
+        """Return values that move in the claimed direction.
+
+        Only the first and the last are compared, so their sizes do not matter.
+        """
         return [float(evaluate(axis.order, one)) for one in values]
 
     def known_along(

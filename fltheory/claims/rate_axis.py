@@ -35,7 +35,7 @@ class KnownDecay:
     Attributes
     ----------
     exponent : float
-        Of the variable; zero where the quantity stays above a positive number.
+        The power of the variable; zero where the quantity stays above a positive number.
     why : str
         The reason, in a few words about the truth.
     in_floats : bool
@@ -76,7 +76,7 @@ class RateAxis:
         Other schedules, by name, that the statement may also allow: constant steps, if it only says
         that steps must be large. A claim is refuted by any that its hypotheses do not exclude.
     known_decay : callable, optional
-        From the settings along it (its own schedule's or a family's) to a power of the variable of
+        Takes the settings along the axis and returns a power of the variable of
         which the truth is known to be at least a multiple, or None. Such a power refutes a claimed
         order that falls faster, whatever the slopes.
     under : str

@@ -76,14 +76,15 @@ class Statement(ABC):
     search_space : SearchSpace, optional
         Settings with a search of their own, if it is about those.
     repair : Repair, optional
-        For a repaired reading: the changes that make it.
+        The changes that turn the printed statement into this repaired reading.
     own_run : OwnRun, optional
         Its algorithm at the steps that it asks for, on any problem, to be compared with others.
     why_not_certified : str
         Why its kind of claim has no certificate; "" where it has.
     searched_where, search_raises : str
         The condition that a setting must meet to count in a search, and the number that a search
-    raises. search_budget : int
+        raises.
+    search_budget : int
         Settings that a search around regimes tries unless told.
     """
 
@@ -232,7 +233,7 @@ class Basis(Statement):
     definitions : mapping
         Symbols that abbreviate expressions in others.
     symbols : tuple of Symbol
-        Those that stand in no formula of its own: its texts, or a corollary's orders, have them.
+        Symbols in none of its formulas, but in its texts or in a corollary's orders.
     read_as : mapping
         Symbols that mean something else in this reading, each with a symbol that says what.
 

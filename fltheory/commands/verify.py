@@ -84,7 +84,10 @@ def command(
         typer.Option(help="Compare with the verdicts recorded in this file, or written by --csv."),
     ] = None,
     record: Annotated[
-        bool, typer.Option(help="Record the verdicts in the file of --baseline instead.")
+        bool,
+        typer.Option(
+            help="Write the verdicts to the --baseline file instead of comparing with it."
+        ),
     ] = False,
     fail_on: Annotated[
         list[FailOn] | None,

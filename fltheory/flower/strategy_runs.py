@@ -194,8 +194,8 @@ def gradient_descent_app(
     Parameters
     ----------
     clients : sequence
-        With ``gradient(x)``, ``loss(x)`` and ``n_samples``; which one is asked is the node's
-        ``partition-id``.
+        Objects with ``gradient(x)``, ``loss(x)`` and ``n_samples``; a node's ``partition-id`` says
+        which one it asks.
     client_lr : float
     local_steps : int or sequence of int
         The same for all clients, or one for each.

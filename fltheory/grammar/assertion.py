@@ -82,7 +82,7 @@ class Assertion:
     right : sympy expression
         A bound, or an order.
     variable : sympy symbol or None
-        For a claimed order or direction: what it is claimed in.
+        The variable in which an order or direction is claimed.
     hypotheses : tuple of Hypothesis
         Conditions of this assertion alone.
     """

@@ -264,14 +264,14 @@ class PointQuantity:
     latex : str
         How it is typeset; the text by default.
     sample : callable, optional
-        For figures: takes a setting, a number of replicas and a generator, and returns independent
-        estimates, (replicas,).
+        Used by figures. Takes a setting, a number of replicas and a generator, and returns
+        independent estimates, (replicas,).
     certified : str
         Which number of a setting it is, as a formula in the names that the checker of certificates
         knows.
     looseness : Looseness, optional
-        For a claim about all points of a set, which is checked at the point where it is closest to
-        failing.
+        Used by a claim about all points of a set, which is checked at the point where it is
+        closest to failing.
 
     Examples
     --------

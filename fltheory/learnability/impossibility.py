@@ -50,7 +50,7 @@ class Impossibility:
     rare_probability : Fraction
         P(x_2), ``4 epsilon`` in the paper's construction.
     hidden_probability : Fraction
-        That no selected sample is at x_2.
+        Probability that no selected sample is at x_2.
     paper_event : Fraction or None
         ``P[s_hat < (1-omega)Mn]``, the part of it that the proof counts; None where the selection
         is not the proof's.

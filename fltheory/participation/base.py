@@ -69,7 +69,7 @@ class Participation(Protocol):
         ...
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Draw round after round: arrays (replicas, N), True where a client takes part."""
+        """Yield one Boolean array (replicas, N) per round, True where a client takes part."""
         ...
 
 

@@ -60,7 +60,7 @@ class Bernoulli(IndependentClients):
         return Law(lambda state: sets)
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Draw round after round for ``replicas`` independent runs."""
+        """Yield each round's participants in ``replicas`` independent runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         while True:
             yield rng.random((replicas, self.n_clients)) < self.availability
@@ -170,7 +170,7 @@ class VaryingBernoulli(Process):
         return {"marginals": [sum(column) / len(column) for column in columns]}
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Draw round after round for ``replicas`` independent runs."""
+        """Yield each round's participants in ``replicas`` independent runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         for row in cycle(self.availability):
             yield rng.random((replicas, self.n_clients)) < row

@@ -182,7 +182,7 @@ class Cyclic(Loop):
         return {"marginals": [Fraction(active, period) for active, period in pairs]}
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Yield round after round, the same for all replicas; ``rng`` is not used."""
+        """Yield each round's participants, the same for all replicas; ``rng`` is not used."""
         del rng
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         t = 0

@@ -232,7 +232,7 @@ class MarkovOnOff(IndependentClients):
         return {"availability": self.availability, "correlation": self.correlation}
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Draw round after round for ``replicas`` independent runs."""
+        """Yield each round's participants in ``replicas`` independent runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         shape = (replicas, self.n_clients)
         stays, comes = self.stays, self.comes

@@ -277,7 +277,7 @@ class Process(ReadOnlyArrays):
         return States(masks, spread(law.first), limit, (transition,))
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Draw round after round for ``replicas`` independent runs."""
+        """Yield each round's participants in ``replicas`` independent runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         if self.independent:
             (sets, first), rows = self._shares, None

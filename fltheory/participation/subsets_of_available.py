@@ -154,7 +154,7 @@ class AtMost(SubsetOfAvailable):
                     yield chance, mask
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Draw round after round for ``replicas`` independent runs."""
+        """Yield each round's participants in ``replicas`` independent runs."""
         for available in Bernoulli(self.availability).masks(rng, replicas):
             keys = np.where(available, rng.random(available.shape), np.inf)
             last = np.partition(keys, self.size - 1, axis=1)[:, self.size - 1 : self.size]
@@ -165,10 +165,10 @@ class AtMost(SubsetOfAvailable):
 class WaitingSubset(SubsetOfAvailable):
     """A uniformly drawn subset takes part once each of its members has been available.
 
-    Follows the FedAvg(S) of MIFA's code: ``size`` of all clients are drawn. While the server waits,
-    nobody takes part. In the round in which the last of them is seen, all of them take part, even
-    those unavailable just then; then the next subset is drawn. A run starts with a fresh subset.
-    Every client takes part equally often, whatever its availability.
+    Follows FedAvg(S) in MIFA's code: ``size`` clients are drawn from all N, available or not. While
+    the server waits, nobody takes part. In the round in which the last of them is seen, all of them
+    take part, even those unavailable just then; then the next subset is drawn. A run starts with a
+    fresh subset. Every client takes part equally often, whatever its availability.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class WaitingSubset(SubsetOfAvailable):
         return Law.of_states(masks, fresh, following)
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Draw round after round for ``replicas`` independent runs."""
+        """Yield each round's participants in ``replicas`` independent runs."""
         subsets = self._always.masks(rng, replicas)
         chosen = next(subsets)
         seen = np.zeros_like(chosen)

@@ -149,7 +149,7 @@ class Trace(Loop):
         return masks, counts / self.n_rounds
 
     def as_on_off(self) -> MarkovOnOff:
-        """Fit an independent two-state chain to every client, as CA-Fed's Section IV-B.
+        """Fit an independent two-state chain to every client, as in Section IV-B of CA-Fed.
 
         Transitions are counted around the end of the record, so each state is entered as often as
         it is left. Hence the fitted pi is the share of rounds, and nu the second eigenvalue of the

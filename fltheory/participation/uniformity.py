@@ -63,7 +63,7 @@ def distance_from_uniform(participation: Participation) -> Any:
 
 
 def _distance_by_exclusion(n_clients: int, eligible: int, size: int, exact: bool) -> Any:
-    """Return 1 less the chance that a uniform draw of all clients is one of the eligible's.
+    """Return 1 less the chance that a uniform draw of all clients contains only eligible clients.
 
     A set of eligible clients is likelier here than among all, any other set is impossible: what
     the laws share is ``C(P, m) / C(N, m)``, a product of m fractions.

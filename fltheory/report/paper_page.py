@@ -33,7 +33,7 @@ class Text:
     Attributes
     ----------
     name : str
-        What the sources of its statements begin with.
+        The words with which the sources of its statements begin.
     numbered : tuple of str
         ``"Theorem 1"`` and so on, in the order of the kinds.
     reasons : mapping
@@ -96,7 +96,7 @@ TEXTS = (
     Text(
         "FedAR (arXiv 2407.19103)",
         (*_numbers("Theorem", 2), *_numbers("Remark", 3)),
-        {"Remark 3": "named in the text, but in an appendix that is not at hand"},
+        {"Remark 3": "named in the text, but in an appendix that we do not have"},
     ),
     Text(
         "Wang et al. (NeurIPS 2020)",

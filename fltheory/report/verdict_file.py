@@ -35,9 +35,9 @@ class MadeBy:
     Attributes
     ----------
     seed, replicas : int
-        Of what was sampled.
+        The seed and the number of runs of everything that was sampled.
     family_error_probability : float
-        That any sampled interval of the whole table misses.
+        Probability that at least one sampled interval of the whole table misses the truth.
     """
 
     seed: int = 0

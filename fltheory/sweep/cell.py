@@ -32,7 +32,7 @@ CHECK = "check"
 """The kind of a cell that checks a statement on a setting, as every sweep's do."""
 
 _PACKAGES = ("numpy", "scipy", "sympy", "python-flint")
-# A thread of its own is what some executors give a cell; limits on threads are the process's.
+# Some executors run each cell in its own thread; limits on threads hold for the whole process.
 _ONE_AT_A_TIME = Lock()
 
 Files: TypeAlias = tuple[tuple[str, str], ...]

@@ -90,7 +90,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fltheory-baseline",
         metavar="FILE",
         dest="fltheory_baseline",
-        help=f"the record; [tool.fltheory] baseline by default, else {_BASELINE}",
+        help=(
+            "file of recorded verdicts; default: `baseline` in [tool.fltheory], or "
+            f"{_BASELINE} if that is not set"
+        ),
     )
     group.addoption(
         "--fltheory-falsify",

@@ -156,7 +156,7 @@ def by_reason(silent: Sequence[Answer]) -> Mapping[str, list[str]]:
     """Return the names of statements that are not about a setting, by the reason why not."""
     found: dict[str, list[str]] = {}
     for answer in silent:
-        # What was got instead is the setting's, which the reader has.
+        # The rest is a value from the setting, which the reader has.
         reason = answer.reason.split(", got ")[0]
         found.setdefault(reason, []).append(answer.statement.name)
     return found

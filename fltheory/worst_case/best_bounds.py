@@ -119,12 +119,13 @@ def best_bound(
         The same for the gap of F.
     measure : {"distance", "gap", "descent", "loss", "last"}, optional
         The bounded quantity: by default the descent of F for a `SmoothClass`, otherwise the
-    distance. target_weights : array, (N,), optional
+        distance.
+    target_weights : array, (N,), optional
         alpha, for weighted averaging; by default those of the algorithm if it has any, otherwise
         equal.
     best_weights : bool
         Whether to search for the weights with the smallest floor, or the smallest bound after
-        ``rounds``; identical clients get the same weight, and the sum is the algorithm's. The bound
+        ``rounds``; identical clients get the same weight, and their sum does not change. The bound
         is proved for the weights returned. A local search found no better ones; this is not proved.
     every_n_clients : bool
         Bound the round for every number of clients, from the number of participants on, with this
@@ -313,9 +314,10 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile[Any]:
     bound : Bound, CorrelatedBound, PhasedBound or LyapunovBound
         A `LyapunovBound` already has its proof, or has none.
     margin : float
-        The relative amount by which the coefficients may exceed the bound's, and by which ``1 -
-        rate`` or the decrease may fall below the bound's if none was given. Coefficients that are
-        zero up to the solver's precision become 1e-9 times the square of the sum of the steps.
+        The relative amount by which the coefficients may exceed those of the bound, and by which
+        ``1 - rate`` or the decrease may fall below its value in the bound if none was given.
+        Coefficients that are zero up to the solver's precision become 1e-9 times the square of the
+        sum of the steps.
 
     Raises
     ------

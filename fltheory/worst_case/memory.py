@@ -205,7 +205,7 @@ class SharedForm(ReadOnlyArrays):
     differences : array, (3, 3)
         In ``(w, phi, u)`` less their means, of which it is the clients' mean.
     values : array, (2,)
-        Of the mean of function values at the memory's points, and at the model.
+        Coefficients of the mean function value at the memory's points, and of that at the model.
     """
 
     means: FloatArray
@@ -548,7 +548,7 @@ def lyapunov_bound_of(
     rate : number, optional
         The rate to prove; by default the least for which a function is found.
     margin : number
-        By which share 1 - rate may be smaller than the largest found.
+        The share by which 1 - rate may be smaller than the largest value found.
     """
     given = None if rate is None else exact("rate", rate)
     if given is not None and given >= 1:
@@ -625,9 +625,9 @@ class LyapunovSolution(ReadOnlyArrays):
     Attributes
     ----------
     function : array, (11,)
-        Of `MemoryForms.coordinates`.
+        Coefficients of `MemoryForms.coordinates`.
     multipliers : array, (3, 6)
-        Of each inequality, for `PAIRS`.
+        The multipliers of each inequality, for `PAIRS`.
     start, heterogeneity : float
         Bounds on V at first, in units with L = 1.
     """

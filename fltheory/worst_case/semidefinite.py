@@ -45,7 +45,7 @@ class ProgramOptimum(ReadOnlyArrays):
     Attributes
     ----------
     value : float
-        Of the objective.
+        Value of the objective.
     unknowns : array
     duals : list of arrays
         One matrix per block.

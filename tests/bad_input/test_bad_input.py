@@ -1,4 +1,4 @@
-"""Bad inputs: each ends within seconds in one line that says what is wrong, and nothing else."""
+"""Bad inputs: each ends within seconds with one line that says what is wrong, and nothing else."""
 
 from __future__ import annotations
 

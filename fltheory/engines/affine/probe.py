@@ -47,7 +47,8 @@ class SetMaps:
     slopes, offsets, noises : arrays, (s, k, n), (s, k) and (s, k, k)
         The noises are covariances.
     slope_error, offset_error, noise_error : float
-        Bounds on the Frobenius norms of the first two's errors and on the trace of the third's.
+        Bounds on the Frobenius norms of the errors of slopes and offsets, and on the trace of the
+        errors of the noises.
     """
 
     slopes: FloatArray
@@ -132,7 +133,7 @@ class Probe:
     ) -> None:
         """Raise NotAffineError unless the predicted maps match real rounds, one of each set.
 
-        Rounds from near, far and opposite states are the guard's.
+        The guard tests rounds from near, far and opposite states.
         """
         if len(masks) == 0:
             return

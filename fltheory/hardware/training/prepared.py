@@ -90,9 +90,9 @@ class Prepared(ReadOnlyArrays):
     start : Tensor, (1, dim)
         The initial model.
     parts : tuple of index arrays
-        Places of each client's images among those of the clients.
+        Indices of each client's images among the clients' images.
     server_places : index array
-        Those of the server's.
+        Indices of the server's images.
     test_inputs, test_labels : Tensor
     participants_rng, branches_rng : numpy.random.Generator
     data_name : str

@@ -71,7 +71,7 @@ def own_steps_figure(found: OwnSteps) -> Figure:
     """Draw how many times the truth each theorem's bound is at its own steps, over the rounds.
 
     What is proved for every client loss is dashed: in a theorem's colour for its own run, in black
-    for the setting's.
+    for the run of the setting.
 
     Raises
     ------

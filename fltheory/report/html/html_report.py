@@ -79,7 +79,7 @@ def html_report(
     cells : sequence of Cell
         Their verdicts, as `fltheory.verify.check_regimes` returns them.
     certificates : sequence of CertificateView
-        Of refutations, see `certificates_in`; those of other statements are left out.
+        Certificates of refutations, see `certificates_in`; those of other statements are left out.
     made_by : MadeBy
         Lines about versions, seed and sampling.
     kept : sequence of KeptView

@@ -319,7 +319,7 @@ class CertificateView:
     Attributes
     ----------
     theorem, reading : str
-        What it refutes.
+        The theorem and the reading that it refutes.
     lines : tuple of str
         The witness.
     left, right : Fraction
@@ -327,7 +327,7 @@ class CertificateView:
     file, text : str
         Where it is, and all of it.
     hypotheses : tuple of HypothesisCheck
-        With both sides at the witness.
+        The hypotheses, with both sides at the witness.
     """
 
     theorem: str
@@ -362,13 +362,13 @@ class KeptView:
     Attributes
     ----------
     theorem, reading : str
-        What it refutes.
+        The theorem and the reading that it refutes.
     lines : tuple of str
         The setting.
     checks : tuple of Check
         Every hypothesis, both sides.
     grade : str
-        Of the evidence.
+        The grade of the evidence.
     truth, bound : str
         Both sides.
     file, text : str
@@ -403,7 +403,7 @@ class BesideView:
     picture : bytes
         A figure as SVG.
     file, text : str
-        Of a proof: where it is, and all of it.
+        Where the proof is, and its whole text.
     """
 
     heading: str

@@ -56,7 +56,7 @@ def client_cutoff_table(
     ----------
     log : AvailabilityLog
     found : mapping of str to BestCutoff
-        By client, for clients seen at least once.
+        The best cutoff of each client that was seen at least once.
     common : float
         The cut-off that is best for all together.
     """

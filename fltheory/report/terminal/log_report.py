@@ -55,9 +55,9 @@ def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
     ----------
     found : LogDescription
     drift : str
-        What follows for the answer where availability changes along the log.
+        The consequence for the answer if availability changes along the log.
     chains : str
-        What follows where clients are no two-state chains, each for itself; if that matters.
+        The consequence, if there is one, if clients are not independent two-state chains.
     """
     said = []
     if found.drifts:

@@ -66,8 +66,8 @@ def training_summary(measured: Measured) -> str:
         beside = ", with the paper's value in brackets"
     spread = f"mean ± standard deviation over seeds {seeds}{beside}"
     if len(meanings) == 1:
-        return f"Every cell has {what}, as {spread}.{far}"
-    return f"Every cell has the {spread}, of one of these: {what}.{far}"
+        return f"Each cell shows {what}, as {spread}.{far}"
+    return f"Each cell shows the {spread}, of one of these: {what}.{far}"
 
 
 def training_page(measured: Sequence[Measured], command: str) -> str:

@@ -141,7 +141,7 @@ def what_is_refuted(
     ----------
     statements : sequence of Statement
     refuted : collection of (id, reading)
-        Those that some regime, certificate or search refutes.
+        The readings that some regime, certificate or search refutes.
     cells : sequence of Cell
     searched : sequence of int
         Settings tried by searches of the one printed statement that found nothing.

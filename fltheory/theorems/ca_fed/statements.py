@@ -391,7 +391,7 @@ def _sharper(
         read_as={excess_B: _EXCESS_WITH_ONE_KAPPA},
         derivation=written_in("fltheory.theorems.ca_fed.proof", name),
         note=(
-            "Both terms have one factor kappa less, under the same assumptions. Steps (a) and (b) "
+            "Both terms lose one factor of kappa, under the same assumptions. Steps (a) and (b) "
             "go from F(w) - F* to ||grad F(w)||^2 and back to ||w - w*||^2, which costs a factor "
             "L^2/(2 mu); using smoothness directly costs only L/2. The kappa of step (g) cannot "
             "be saved in this way: 2 L (F_k - F_k*) bounds ||grad F_k||^2 only if F_k is smooth "

@@ -38,7 +38,7 @@ _MEANINGS = {
 _TAKEN = (
     "Lemma B.3.3, with all its constants; u, v and w are shares of the printed limits.",
     "Summed over t = 0 .. T-1, E f(x_t) telescopes, and f >= f*.",
-    "Q_t <= Q and the weight error as bounded, in every round and whatever happens.",
+    "In every round and on every path, Q_t <= Q, and the weight error is within its bound.",
 )
 _WITHOUT_ERROR = _v / 16 + _w / 8
 _POSITIVE = _u / 16 + _WITHOUT_ERROR

@@ -903,8 +903,8 @@ OF_DISAGREEMENTS_DERIVED = replace(
         "This reading checks both inequalities, with A(m, delta) = d_H/m log(m/d_H) + 1/m "
         "log(1/delta) and c = 3. The number of points below t is binomial. Each inequality can "
         "fail for at most m values of t, and by Chernoff's bound the probability for each is at "
-        "most delta/m. Here h^ is at an end; for all pairs there are m^2 places, which takes a "
-        "larger c."
+        "most delta/m. Here h^ is the threshold at one end; to cover all pairs of hypotheses, "
+        "the union bound runs over m^2 positions and needs a larger c."
     ),
 )
 

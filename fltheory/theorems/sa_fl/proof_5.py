@@ -526,8 +526,8 @@ def _rounds(bound: sp.Expr, residual: sp.Expr = _RESIDUAL_83) -> tuple[Step, ...
     return (
         Step(
             "(83), one round more",
-            "d <= (1-etabar)^r D_0^2 + (1 - (1-etabar)^r) deltabar passes from r to r+1, if (83) "
-            "adds etabar deltabar",
+            "if d <= (1-etabar)^r D_0^2 + (1 - (1-etabar)^r) deltabar holds in round r, it holds "
+            "in round r+1, provided that (83) adds at most etabar deltabar",
             Implied(
                 given=(
                     sp.Le(d_next, (1 - eta_bar) * d + eta_bar * delta_bar),

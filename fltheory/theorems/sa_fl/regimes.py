@@ -159,7 +159,7 @@ THEOREM_5 = coupled(_INSTANCES, _theorem_5_setting)
 
 
 def _own(couple: Callable[[_Instance], Setting], share: float = 1.0) -> OwnRun:
-    """Return SAFARI at a share of the largest steps; q is the setting's, 1/2 if it has none."""
+    """Return SAFARI at a share of the largest steps; q is that of the setting, or 1/2."""
 
     def make(setting: Setting) -> Setting:
         steps = value_in("local_steps", setting)
@@ -323,7 +323,8 @@ SPEEDUP = coupled(
     {
         **_all_take_part(1),
         "at the level of the noise": (
-            "different clients that all take part, started at the level of error that noise causes",
+            "different clients that all take part; the initial error equals the error that noise "
+            "alone causes",
             lambda: _one_step(2, 2, sigma_G=0.0115, distance=1.825, noise=0.1, rounds=10_000),
         ),
         "minority excluded": (

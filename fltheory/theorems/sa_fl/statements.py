@@ -899,8 +899,8 @@ COROLLARY_1_REPAIRED = replace(
     note=(
         "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order. For the first "
         "claim, this means q <= 1/sqrt(R) with eta_s = 1/sqrt(R). For the second, it means q <= "
-        "1/sqrt(mKR) with eta_s = sqrt(mK/R), the step size that the bound's first term needs. The "
-        "regimes have half of the largest q allowed."
+        "1/sqrt(mKR) with eta_s = sqrt(mK/R), the step size that the bound's first term needs. In "
+        "the regimes, q is half the largest value allowed."
     ),
 )
 
@@ -927,7 +927,8 @@ COROLLARY_2_REPAIRED = replace(
     note=(
         "With 4 q sigma_G^2/mu^2 in the bound, q must fall as fast as the claimed order, so q <= "
         "log(R)/R. As in the derived reading, log(R)/R <= etabar <= 10 log(R)/R, where 10 stands "
-        "for any constant. The regimes have half of the largest q allowed."
+        "for any constant. In the regimes, q is half the largest value "
+        "allowed."
     ),
 )
 

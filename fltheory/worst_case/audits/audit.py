@@ -81,21 +81,21 @@ class Audit:
     claim : Claim
         The one-round inequality whose iteration is the theorem's bound.
     one_round, all_rounds : AuditFinding
-        Of that inequality, and of the bound for all R and every start.
+        Findings on that inequality, and on the bound for all R and every start.
     hypotheses : mapping of str to bool or None
-        By name: whether each of the theorem's holds here; None where a trajectory decides.
+        Whether each hypothesis of the theorem holds here, by name; None where a trajectory decides.
     supposed : Given or None
         The theorem's assumption about a run, if proofs can use it.
     same_speed : Bound or None
         The least residual at the theorem's rate or decrease; None if none is found.
     given_residual : float or None
-        The same of runs that meet what is supposed.
+        The same residual, for runs that meet that assumption.
     least_floor : Bound or None
     best_speed : float
         The least rate, or the largest decrease; NaN if the solver finds none.
     unconditional : AuditFinding or None
-        Of the one-round inequality that the paper's proof gives without its condition on q,
-        where that is known; ``unconditional_claim`` is the inequality.
+        The finding on the one-round inequality that the paper's proof gives without its condition
+        on q, where that is known; ``unconditional_claim`` is the inequality.
     unconditional_claim : Claim or None
     """
 
@@ -181,8 +181,8 @@ def audit(
         or ``Delta_0/(decrease R) + floor`` for the mean squared gradient, such as its Theorem 4.
         The theorem's ``quantities`` say which number of a round or a class each of its symbols is.
     client_class : ClientClass or SmoothClass
-        With heterogeneity "everywhere" for a theorem about sigma_G; `SmoothClass` is for bounds on
-        gradients only.
+        A class with heterogeneity "everywhere" for a theorem about sigma_G; `SmoothClass` for
+        bounds on gradients only.
     played : SafariRound
     progress : callable, optional
         Called with (stages done, stages, name of the next).
@@ -425,7 +425,7 @@ def threshold(
         The parameter that varies, instead of the value in ``played``; the server's step follows the
         coupling, unless it is set there.
     first, last : number
-        From where to where.
+        The interval in which the threshold is sought.
     precision : number
         How far apart two values are, at most, when halving ends.
 

@@ -43,7 +43,7 @@ class SafariRound:
     Parameters
     ----------
     eligible, excluded : int
-        Clients who can be drawn and who cannot.
+        Numbers of clients that can and cannot be drawn.
     participants, local_steps : int
         m and K. If left out, they are 4 (or all eligible clients) and 5, unless the statement's
         hypotheses require one local step, or everybody.

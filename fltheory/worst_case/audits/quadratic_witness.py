@@ -162,7 +162,7 @@ class TiltedClients:
     Attributes
     ----------
     tilts : list of tuples, (N, d)
-        Of eligible clients first; along the first axis all of those have the same.
+        Tilts of the eligible clients first; these are equal along the first axis.
     mean : Fraction
         The eligible clients' along the first axis.
     heterogeneity, variance : Fraction

@@ -132,8 +132,8 @@ def worst_clients(bound: Bound) -> WorstClients:
     Parameters
     ----------
     bound : Bound
-        Of a class with heterogeneity at the optimum and without noise, where the program's value
-        is attained; of at most 50 clients.
+        A bound for at most 50 clients of a class with heterogeneity at the optimum and without
+        noise, where the program's value is attained.
 
     Raises
     ------

@@ -185,10 +185,10 @@ class CorrelatedProof(CorrelatedRounds):
     function : list of Value
         One per state, in the order of `states`.
     multipliers : list of lists of matrices
-        Of each state and cell; entry (a, b) belongs to the condition of points a and b.
+        One matrix per state and cell; entry (a, b) belongs to the condition of points a and b.
     noises, orthogonal : lists of lists of Fractions
-        Of each state and cell: of ``E||xi_k||^2 <= sigma^2``; of ``xi_k`` with earlier noise, then
-        with fluctuations of gradients.
+        Multipliers per state and cell: of ``E||xi_k||^2 <= sigma^2``; of ``xi_k`` with earlier
+        noise, then with fluctuations of gradients.
     """
 
     noise_below: Fraction
@@ -397,7 +397,7 @@ class Next:
     ----------
     proof : CorrelatedProof
     place : int or None
-        Of a state; None for the chain's stationary law.
+        The index of a state; None for the chain's stationary law.
     """
 
     def __init__(self, proof: CorrelatedRounds, place: int | None) -> None:
@@ -459,7 +459,7 @@ class Next:
 
 
 class Sums:
-    """Sums over clients and pairs of clients of a state's cells, as a form of the kernel's.
+    """Sums over clients and pairs of clients of a state's cells, as a form of the kernel.
 
     Client i has the vectors ``v_i = (delta_0, .., delta_{K-1}, g)`` of its own.
 

@@ -19,7 +19,7 @@ do:
     add(w, u, v)                 w <u, v>, of vectors that all share
     add_each(w, group, u, v)     w times the mean of <u_i, v_i> over the group's clients
     add_two(w, a, b, u, v)       w times the mean of <u_i, v_j>, i of a and j of b, not the same
-    add_value(w, group, point)   w times the mean of f_i at a point of the group's
+    add_value(w, group, point)   w times the mean of f_i at a point of the group
     add_conditions(group, weights, points, gradients, mu)
                                  what is at most zero for every 1-smooth, mu-strongly convex f_i
 
@@ -263,7 +263,7 @@ class Group:
     Attributes
     ----------
     name : str
-        As messages say it.
+        The name that messages use.
     n_clients : int or None
         None for a number beyond all bounds.
     vectors : int

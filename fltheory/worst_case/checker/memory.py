@@ -64,7 +64,7 @@ class LyapunovProof:
     probability : Fraction
     surprise, step : Fraction
     start : str
-        What memory holds at first: "zero", or the "gradients" at x_0.
+        The initial memory: "zero", or the "gradients" at x_0.
     L, mu : Fraction
     bound : mapping of str to Fraction
         The claim's coefficients.
@@ -72,8 +72,8 @@ class LyapunovProof:
         P and Q.
     memory_value, model_value : Fraction
     multipliers : mapping of str to matrix
-        Of each inequality: entry (a, b) belongs to the condition of points a and b: the memory's,
-        the model and x*.
+        One matrix per inequality; entry (a, b) belongs to the condition of points a and b: the
+        memory's, the model and x*.
     """
 
     n_clients: int

@@ -249,13 +249,13 @@ class Box:
     ----------
     client_lr : pair of Fraction
     pairs : list of matrices
-        Of each crowd: entry (a, b) belongs to the condition of points a and b; x* is last.
+        One matrix per crowd; entry (a, b) belongs to the condition of points a and b; x* is last.
     budgets, noises : list of Fraction
         The parts of the claimed coefficients that each budget gets; at most one in all.
     orthogonal : list of Fraction
-        Of products that are zero.
+        Multipliers of products that are zero.
     given : Fraction
-        Of what is supposed of a run.
+        Multiplier of the assumption about a run.
     """
 
     client_lr: tuple[Fraction, Fraction]
@@ -619,7 +619,7 @@ class _Play:
     box : Box
     e : Fraction
     square : Fraction
-        What the squared length of a step counts: 1, or 1/2 in the descent lemma.
+        Factor of the squared length of a step: 1, or 1/2 in the descent lemma.
     """
 
     def __init__(self, proof: Proof, box: Box, e: Fraction, square: Fraction) -> None:

@@ -69,10 +69,10 @@ class RichProof(plain.CorrelatedRounds):
     function : list of RichValue
         One per state, in the order of `states`.
     multipliers, lower : lists of lists of matrices
-        Of each state and cell, of a round and of the lower bound; entry (a, b) belongs to the
-        condition of points a and b, the last being x*.
+        One matrix per state and cell, of a round and of the lower bound; entry (a, b) belongs to
+        the condition of points a and b, the last being x*.
     first : list of matrices
-        Of each group, at the start.
+        One matrix per group, at the start.
     """
 
     function: Sequence[RichValue]

@@ -166,7 +166,7 @@ class Solved:
     ----------
     program : OnOffProgram
     unit : Fraction
-        Of gradients at x*, over L.
+        Unit of the gradients at x*, divided by L.
     solution : CorrelatedSolution
     """
 
@@ -193,7 +193,7 @@ def best_correlated_bound(
     ----------
     a_round : AveragingRound
     client_class : ClientClass
-        Of heterogeneity at the optimum, mu above 0.
+        A class with heterogeneity at the optimum and mu above 0.
     measure : {"distance", "loss"}
         The quantity averaged over rounds: ``||x - x*||^2``, or F of the mean model less F*.
     rate : number, optional
@@ -274,7 +274,7 @@ def best_step(
     distance : number
         ``||x_0 - x*||``.
     local_steps : sequence of int
-        Those that are tried.
+        The numbers of local steps that are tried.
     measure : {"distance", "loss"}
 
     Raises

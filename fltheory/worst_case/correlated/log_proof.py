@@ -63,7 +63,7 @@ class LogProof:
         A certificate for the mean of ``E||w_t - w*||^2`` over all rounds, or those of a second
         phase; L and the initial distance are 1.
     rounds : int
-        Of the log.
+        Number of rounds in the log.
     square : Fraction
         The certificate's bound for this number of rounds, for clients with the dissimilarity and
         noise assumed.

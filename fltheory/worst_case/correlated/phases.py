@@ -51,7 +51,7 @@ class StepPhase:
     rounds : int
     client_lr : Fraction
     rate : Fraction
-        By which W shrinks in a round; 1 from the first measured round on.
+        The factor by which W shrinks in a round; 1 from the first measured round on.
     measured : bool
         Whether these rounds are among those whose mean is bounded.
     """
@@ -87,7 +87,7 @@ class PhasedBound:
     client_class : ClientClass
     phases : tuple of StepPhase
     distance : float
-        For which it is the least.
+        The distance for which the bound is the smallest.
     solved : SolvedPhases
     """
 
@@ -521,10 +521,10 @@ def best_two_phases(
     Parameters
     ----------
     a_round : AveragingRound
-        With the step that the search starts from.
+        A round with the step size from which the search starts.
     client_class : ClientClass
     rounds : int
-        Of both phases, at least 4.
+        The rounds of both phases together, at least 4.
     distance : number
         ``||x_0 - x*||``.
     evaluations : int

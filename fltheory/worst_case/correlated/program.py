@@ -1,7 +1,7 @@
 """The semidefinite program of weighted averaging where clients come and go in bursts.
 
 The state is S, who took part in the round before, known by how many of each group it has; where
-sets follow one another by another chain, each client is a group and a state is one of the chain's.
+sets follow one another by another chain, each client is a group, and states are those of the chain.
 Clients of a group are interchangeable, so that all quadratic forms of ``z = x - x*`` and ``g_i =
 grad F_i(x*)`` that can matter are
 
@@ -78,7 +78,7 @@ class DifferenceForm(ReadOnlyArrays):
     ----------
     mean : array, (..., d, d)
     differences : tuple of arrays, (..., K + 1, K + 1)
-        Of ``(delta_0, .., delta_{K-1}, g)``.
+        Form in ``(delta_0, .., delta_{K-1}, g)``.
     """
 
     mean: FloatArray
@@ -96,12 +96,12 @@ class CorrelatedSolution(ReadOnlyArrays):
         The claim's coefficients.
     function : array, (states, coefficients)
     constants : array, (states,)
-        What noise adds to W.
+        The constants that noise adds to W.
     multipliers : list of lists of arrays
-        For every state and cell, (K + 1, K + 1): entry (a, b) belongs to the condition of points a
-        and b, the last being x*.
+        One (K + 1, K + 1) matrix per state and cell; entry (a, b) belongs to the condition of
+        points a and b, the last being x*.
     noises, orthogonal : lists of lists of arrays
-        Of a client's fluctuations, for every state and cell.
+        Multipliers of a client's fluctuations, for every state and cell.
     """
 
     value: float
@@ -127,16 +127,16 @@ class OnOffProgram:
     mu : float
         Over L.
     step : float
-        Of local SGD, times L.
+        Step size of local SGD, times L.
     measure : {"distance", "loss"}
-        What is summed over rounds: ``||z||^2`` or ``F(x) - F*``.
+        The quantity that is summed over rounds: ``||z||^2`` or ``F(x) - F*``.
     rate : float, optional
         If it is given, ``E W+ <= rate W + ...`` and ``W >= ||z||^2`` are wanted, and nothing is
         summed.
     noisy : bool
         Whether clients' gradients have noise.
     unit : float
-        Of g.
+        Unit of g.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class RichSolution(CorrelatedSolution):
     lower : lists of lists of arrays
         Multipliers of ``W >= -below h``, for every state and cell.
     first : list of arrays
-        Those of the start, for every group.
+        Multipliers at the start, for every group.
     """
 
     lower: list[list[FloatArray]]
@@ -94,7 +94,7 @@ class _Client:
     seen : tuple of tuples of int
         Which of them W sees: now, and after the round.
     points : tuple of (int, tuple of int)
-        Of each point whether it is after the round, and the gradients stepped along before it; a
+        For each point, whether it is after the round, and the gradients stepped along before it; a
         point's own gradient is the vector of its number.
     """
 
@@ -146,7 +146,7 @@ class _Linear:
     ----------
     mean : array
     differences, losses : tuples of arrays
-        Of each cell; losses are at its points of now, or of after the round.
+        Forms of each cell; losses are at its points before, or after, the round.
     """
 
     mean: FloatArray

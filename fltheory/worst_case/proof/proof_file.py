@@ -55,7 +55,7 @@ class ProofFile(ABC, Generic[P]):
     text : str
         JSON, all numbers fractions.
     checker : ProofChecker
-        Of its kind.
+        The checker for proofs of its kind.
     """
 
     text: str

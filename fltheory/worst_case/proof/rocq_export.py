@@ -219,11 +219,11 @@ class _Statement:
     sizes, points, random, round : str
     hypotheses : tuple of str
     value : str
-        What a round makes smaller, as a function of the model.
+        The quantity that a round decreases, as a function of the model.
     before, floor : str
-        What the bound says about it before the round, and what it adds.
+        The bound on it before the round, and the floor that a round adds.
     gain : str
-        What it is made smaller by besides, as a function of the model; empty for nothing.
+        The further decrease, as a function of the model; empty if there is none.
     speed, rate : str
         Coefficients of the gain, and of the value before.
     """
@@ -382,14 +382,15 @@ def _after_every_round(
     Parameters
     ----------
     variables, known, played : str
-        What it is for, what it supposes, and the value that is expected after a round.
+        Its variables, its assumptions, and the value that is expected after a round.
     value : str
-        What a round makes smaller, as a function of the model.
+        The quantity that a round decreases, as a function of the model.
     gained : (str, str)
-        What it is made smaller by besides: a coefficient, and a function of the model; the latter
-        empty for nothing.
+        The further decrease: a coefficient, and a function of the model; the latter is empty if
+        there is none.
     rate, floor : str
-        Of one round; the floor ends with the sign of its product with what rounds add up to.
+        Rate and floor of one round; the floor ends with the sign of its product with what rounds
+        add up to.
     introduced, applied : str
         Names of variables and hypotheses, and what the theorem on one round is applied to.
     """

@@ -83,16 +83,16 @@ class SettingTried:
     Attributes
     ----------
     round : OneRound
-        With the step sizes.
+        The round, with its step sizes.
     cost : Fraction
-        Of a round, in the mean.
+        The mean cost of a round.
     rounds : int or None
         How many are within the budget; None without one.
     distance : Fraction or None
         ``||x_0 - x*||``.
     client_class : ClientClass
     certificate : Certificate or None
-        Of the bound on a round; None if no proof was found.
+        The certificate of the bound on a round; None if no proof was found.
     """
 
     round: OneRound
@@ -185,7 +185,7 @@ def best_settings(
     server_sample : number
         The cost of a server step, which takes one gradient.
     eligible, excluded, participants : int
-        Clients who can be drawn and who cannot, and m.
+        Numbers of clients that can and cannot be drawn, and m.
     budget : number, optional
         The total cost of all rounds, in the same unit.
     distance : number, optional
@@ -393,9 +393,9 @@ def least_floor_weights(
 ) -> AveragingRound:
     """Return the round with the weights, one per group, of the least floor that was found.
 
-    Among weights of the same sum over all clients as the round's. The floor is proved for what is
-    returned; that no other weights have a smaller one is a local search's finding, from the
-    round's own weights and from those in proportion to target over availability.
+    Only weights with the same sum over all clients as in the round are compared. The floor is
+    proved for the weights returned. A local search, from the round's own weights and from weights
+    in proportion to target over availability, found no smaller floor; this is not proved.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Bound:
         The residual is ``heterogeneity dissimilarity^2 + noise sigma^2 + server_noise
         server_sigma^2``.
     measure : Measure
-        What is bounded.
+        The quantity that is bounded.
     given_speed : Fraction or None
         The speed that was asked for.
     """
@@ -158,7 +158,7 @@ class Solver:
     a_round : OneRound or AveragingRound
     clients : ClientClass or SmoothClass
     measure : Measure
-        Of what the bound is.
+        The quantity that is bounded.
     first : float
         The number added to the residual before it is divided by the speed.
     given : Given, optional

@@ -126,8 +126,8 @@ class Certificate(ProofFile[Proof]):
     def covers(self, *, n_clients: int | None = None, client_lr: Any = None) -> bool:
         """Whether it holds for a number of clients, or a step size of theirs.
 
-        The share of excluded clients is the certificate's, and so is the ratio of the server's
-        step to the clients'.
+        The certificate fixes the share of excluded clients and the ratio of the server's step to
+        the clients' step.
         """
         proof = self.proof
         if n_clients is not None and not proof.taking_part.covers(n_clients):
@@ -171,9 +171,10 @@ def certificate(bound: Bound, margin: float = 1e-6) -> Certificate:
     ----------
     bound : Bound
     margin : float
-        By which share the coefficients may be above the bound's; and ``1 - rate``, or what else is
-        to be large, below it where no speed was given. What is zero up to the solver's precision
-        becomes 1e-9 of the square of the steps' sum.
+        The share by which the coefficients may exceed those of the bound and by which, if no speed
+        was given, ``1 - rate`` (or whatever else is to be large) may fall below its value there.
+        Coefficients that are zero up to the solver's precision become 1e-9 times the square of the
+        sum of the steps.
 
     Raises
     ------

@@ -37,16 +37,16 @@ class Measure(ABC):
     best : str
         Whether the "least" or the "largest" speed is the best.
     start : str
-        What the bound for all rounds begins with: "distance", ``||x_0 - x*||``, or "excess",
+        The initial value in the bound for all rounds: "distance", ``||x_0 - x*||``, or "excess",
         ``F(x_0) - F*``.
     sees_optimum : bool
         Whether the gradients at x* enter.
     part : Fraction
-        What the squared length of a step counts.
+        Factor of the squared length of a step.
     falls : int
         1 where what a round makes smaller is a square, 0 where it is the gap of F.
     keeps : float
-        What is left of ``||x||^2`` besides: the rate that is given.
+        Factor of ``||x||^2`` that remains besides: the rate that is given.
     """
 
     claim: ClassVar[str]
@@ -67,7 +67,7 @@ class Measure(ABC):
         return float(a_round.client_lr) * decrease
 
     def coefficients(self, speed: Fraction) -> dict[str, Fraction]:
-        """Return the claim's coefficients but for the residual's, by name."""
+        """Return the claim's coefficients by name, without that of the residual."""
         return {self.speed: speed}
 
     def raised(self, speed: Fraction, share: Fraction) -> Fraction:
@@ -239,7 +239,7 @@ class Given:
     Attributes
     ----------
     name : str
-        Of the hypothesis.
+        Name of the hypothesis.
     gradient, moved, values, heterogeneity : Fraction
         Coefficients of ``||grad F(x)||^2``, of the squared mean of the participants' sums of
         gradients, of the eligible clients' mean of ``F_i(x) - F_i(x*)``, and of dissimilarity^2.
@@ -268,7 +268,7 @@ class Claim:
     heterogeneity, noise, server_noise : Fraction
     measure : Measure
     given : Given or None
-        What the bound is under.
+        The assumption about a run, if the bound needs one.
     """
 
     speed: Fraction

@@ -100,7 +100,7 @@ class WeightMoments(ReadOnlyArrays):
 
 @dataclass(frozen=True)
 class OneRound:
-    """K local steps of m clients drawn from those eligible, or a step of the server's.
+    """K local steps of m clients drawn from those eligible, or a step of the server.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ class Multipliers(ReadOnlyArrays):
     pairs, budgets, noises : array
         Not negative.
     orthogonal : array
-        Of any sign.
+        Multipliers of any sign.
     """
 
     pairs: FloatArray
@@ -42,7 +42,7 @@ class Solution(ReadOnlyArrays):
     Attributes
     ----------
     value : float
-        Of the objective.
+        Value of the objective.
     decrease : float
         ``(1 - rate)/e``.
     multipliers : Multipliers

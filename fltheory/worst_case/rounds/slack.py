@@ -79,7 +79,7 @@ class Slack(ReadOnlyArrays):
     Attributes
     ----------
     sizes : tuple of int
-        Of the blocks: mean, each kind's differences, each kind's fluctuations.
+        Sizes of the blocks: mean, each kind's differences, each kind's fluctuations.
     decrease : Form
         ``||x||^2``, whose coefficient is ``-(1 - rate)/e``, or ``||grad F(x)||^2``; zero for the
         gap of F.
@@ -95,12 +95,12 @@ class Slack(ReadOnlyArrays):
     last_noise : float
         Coefficient of sigma^2 that the last local step's noise has, over e.
     given_level : float or None
-        What of the dissimilarity the last condition has, where it is supposed of a run.
+        Coefficient of the dissimilarity in the last condition, if that is an assumption about a run.
     directions : list of (basis, array of int)
         Coordinates, one basis a block, and what moves the slack along each of them: 0 for the
         multipliers of pairs, 1 the decrease, 2 a budget, 3 a noise's budget.
     points : list of Points
-        Of each kind.
+        The points of each kind.
     """
 
     sizes: tuple[int, ...]

@@ -58,7 +58,7 @@ def test_mean_and_deviation_over_seeds_beside_the_papers() -> None:
 def test_summary() -> None:
     """Gaps: 10 - 50, 15 - 60.5 and 5 - 20; the dash of the paper has none."""
     text = training_summary(measured())
-    assert text.startswith("Every cell has the test accuracy (%) after the last round, as mean ± ")
+    assert text.startswith("Each cell shows the test accuracy (%) after the last round, as mean ± ")
     assert "standard deviation over seeds 0, 1, with the paper's value in brackets." in text
     assert text.endswith("minus the paper's are -33.50 on average, and between -45.50 and -15.00.")
     alone = measured(rows=[{"label": "FedAvg"}])

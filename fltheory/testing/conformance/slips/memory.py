@@ -23,7 +23,7 @@ _IN_ROUND = ("mifa", "fedar")
 
 
 def keeping(one: Specification, says: str, kept: Kept) -> Slip:
-    """Return another memory than the paper's."""
+    """Return a memory other than the paper's memory."""
     if one.name in _IN_ROUND:
         return Slip(
             says,

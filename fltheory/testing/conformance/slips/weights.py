@@ -50,7 +50,7 @@ def steps_of(play: Play) -> FloatArray:
 
 
 def weighing(says: str, weigh: Weigh) -> Slip:
-    """Return other weights than the paper's."""
+    """Return weights other than those of the paper."""
 
     def weights(play: Play, proper: FloatArray) -> FloatArray:
         if play.one.divisor == "present":
