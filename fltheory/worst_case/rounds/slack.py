@@ -95,7 +95,7 @@ class Slack(ReadOnlyArrays):
     last_noise : float
         Coefficient of sigma^2 that the last local step's noise has, over e.
     given_level : float or None
-        Coefficient of the dissimilarity in the last condition, if that is an assumption about a run.
+        Coefficient of the dissimilarity in the last condition, if that is assumed about a run.
     directions : list of (basis, array of int)
         Coordinates, one basis a block, and what moves the slack along each of them: 0 for the
         multipliers of pairs, 1 the decrease, 2 a budget, 3 a noise's budget.
