@@ -206,7 +206,7 @@ class _AlongLog:
         self._shares = log.marginals[log.rounds_present > 0]
         self._rounds = rounds
         there = log.present(0, rounds, np.flatnonzero(log.rounds_present))
-        # Each client's rounds are cut where it is there, and at the end, which ends no interval.
+        # Each client's rounds are cut where it is present, and at the end, which ends no interval.
         cuts = np.vstack([there, np.ones(there.shape[1], dtype=bool)])
         self._who, place = np.nonzero(cuts.T)
         self._ends = place + 1

@@ -528,7 +528,7 @@ _SHORT = {
 
 
 def experiment_tables(results: Sequence[MeasuredMethod]) -> list[Table]:
-    """Lay out one table for each choice of learning rates, a row a method."""
+    """Lay out one table for each choice of learning rates, one row per method."""
     tables = []
     for choice in CHOICES:
         table = Table(title=_TITLES[choice], title_justify="left", expand=False)

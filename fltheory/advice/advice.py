@@ -51,7 +51,7 @@ class Advice(ReadOnlyArrays):
     within : float
         The distance that rounds are counted to.
     measured : MeasuredClients or None
-        Where clients' gradients were measured.
+        Clients as measured by their gradients, if they were measured.
     steeper : Advice or None
         The same for clients whose curvatures differ more, with the same steps, of the algorithms
         that are not far from the best.
@@ -264,15 +264,15 @@ def advise(
     training : Training, optional
         Local steps, noise, dissimilarity and condition.
     measured : MeasuredClients, optional
-        Where `training` is from measured gradients: the advice says so, with their intervals.
-    description : LogDescription, optional
-        Of this log, if it is known already.
+        Measured clients, if `training` comes from gradients: the advice says so, with their
+    intervals. description : LogDescription, optional
+        The description of this log, if it is known already.
     within : float
         Distance from the optimum to count rounds to, in units of the start's.
     most_groups : int
         The largest number of groups of clients with which rounds are followed; more take longer.
     seed : int
-        For what is drawn: gradients' noise, and curvatures if the condition is above 1.
+        Random seed for gradient noise, and for curvatures if the condition is above 1.
     progress : callable, optional
         Called with (algorithms done, algorithms, the last and its error).
     store : path, optional

@@ -118,19 +118,19 @@ class AlgorithmAdvice(ReadOnlyArrays):
     step : float
         The step size, in units of 1/L.
     process : Bias or None
-        By formula, for clients that come and go independently of each other as the log's do; None
-        where there is no formula.
+        By a formula, for clients that come and go as in the log, independently of each other; None
+        if there is no formula.
     log : Bias
-        Along the log; for those told its availability, in further rounds like the log's.
+        Along the log; for algorithms told its availability, in further rounds like the log's.
     sway, sway_at_worst, noise : float
-        What the coming and going of clients, for unrelated and for the worst optima, and
-        gradients' noise add: root mean squares.
+        Root-mean-square errors added by the coming and going of clients (for unrelated and for the
+        worst optima) and by gradient noise.
     left : float
-        Of the start, late in the log: root mean square over its last quarter.
-    chance : float
+        The part of the initial error that is left late in the log: root mean square over its last
+    quarter. chance : float
         Standard error of the square of sway, noise and what is left together: a log is one of many.
     weights : array, (G,)
-        Of the groups' optima in the mean model along the log.
+        Weights of the groups' optima in the mean model along the log.
     errors : array
         Root-mean-square error after each round of the log, from the start.
     rounds : int or None
@@ -275,7 +275,7 @@ def limit_weights(
         In the package's table.
     population : ClientPopulation
     step : float
-        Of local SGD, in units of 1/L.
+        The step size of local SGD, in units of 1/L.
     options : mapping
         Its hyper-parameters beside step sizes and facts.
     grouped : bool

@@ -29,7 +29,7 @@ class ClientGradients(ReadOnlyArrays):
     points : tuple of str, (J,)
         The models' names; the first is the start, the last the closest to the optimum.
     gradients : tuple of tuple of array, (n)(J)(batches, dim)
-        Of each client at each point, a row a minibatch.
+        The gradients of each client at each point, one row per minibatch.
     models : array, (J, dim), or None
         The models, if the file has them.
     """

@@ -37,13 +37,13 @@ class MeasuredClients:
     ----------
     clients, points : int
     sigma : float
-        Of a gradient on a minibatch: the root mean square distance from its mean.
+        Noise of a gradient on a minibatch: the root mean square distance from its mean.
     sigma_G : float
         Root mean square over clients of ``||grad F_k - grad F||`` at the last point.
     start_slope : float
         ``||grad F||`` at the first point.
     curvature : float or None
-        Of F between the first point and the others; None without other points, or models.
+        Curvature of F between the first point and the others; None without other points, or models.
     noise, dissimilarity : Estimate
         In the units of `Training`: of ``L ||w_0 - w*||``, and of ``L ||w_0 - w*||^2``.
     condition : Estimate or None
@@ -100,9 +100,9 @@ def measure_clients(
     ----------
     gradients : ClientGradients
     importance : array, (n,)
-        What each of its clients counts in F, in any unit.
+        The weight of each of its clients in F, in any unit.
     n_clients : int
-        Of the log, of which those measured are a sample, or all.
+        Clients in the log; the measured ones are a sample of them, or all.
     condition : float, optional
         L/mu by hand; measured by default, if there are models at two points.
 

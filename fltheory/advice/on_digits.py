@@ -32,7 +32,7 @@ class Trained(ReadOnlyArrays):
     accuracy : array, (seeds,)
         Mean test accuracy over the second half of the rounds, in per cent.
     lost : array, (seeds,)
-        What is missing, seed by seed, to FedAvg with everybody there in all rounds.
+        Accuracy lost, seed by seed, relative to FedAvg with everybody present in all rounds.
     """
 
     advice: AlgorithmAdvice
@@ -43,9 +43,9 @@ class Trained(ReadOnlyArrays):
 def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
     """Return the two best that can be trained under the log, and plain FedAvg.
 
-    What was advised comes first, then others by their error. Those with a server's data are not
-    among them, nor, if some clients are never seen, those that training tells availabilities, by
-    which they divide.
+    The advised algorithm comes first, then others by their error. Those with a server's data are
+    not among them, nor, if some clients are never seen, those that training tells availabilities,
+    by which they divide.
     """
     by_error = sorted(advice.algorithms, key=lambda found: found.error)
     wanted = dict.fromkeys((advice.best, advice.fallback, *by_error))

@@ -26,18 +26,18 @@ class OrthogonalClients:
     ----------
     curvatures : array, (G,)
     targets : array, (G,) or longer
-        What each group counts in F, with sum one; groups beyond the G are of clients who never
-        take part, of whom the server's data know.
+        The weight of each group in F, with sum one; groups beyond the G are of clients who never
+        take part but are represented in the server's data.
     spread : array, of the same shape
         ``||c||^2`` of a group's mean optimum, relative to a client's: 1/n of n unlike clients.
     curvature : float
-        Of F, for the server's gradient.
+        Curvature of F, for the server's gradient.
     radius, noise : float
         Distance of the clients' optima from their centre, and sigma of a gradient, for losses.
     emphasis : array, (G,)
-        What each group's loss is multiplied by where it trains.
+        The factor on each group's loss when it trains.
     rng : numpy.random.Generator
-        For the gradients' noise.
+        Generator for gradient noise.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class ClientPopulation(ReadOnlyArrays):
     importance : array, (N,)
         alpha, positive with sum one.
     curvatures : array, (N,)
-        Of the clients' losses, in units of L.
+        Curvatures of the clients' losses, in units of L.
     training : Training
         Noise, dissimilarity and local steps.
     most_groups : int

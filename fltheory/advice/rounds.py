@@ -47,7 +47,7 @@ class OnTheLog(ReadOnlyArrays):
     noise : float
         How far gradients' noise moves it.
     left : float
-        What is left of the start over a run's last quarter, root mean square.
+        The part of the initial error that is left over a run's last quarter, root mean square.
     drawn_error : float
         Standard error of the squares of noise and of what is left, from so few draws and starts.
     """

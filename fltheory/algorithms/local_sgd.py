@@ -51,7 +51,7 @@ class LocalSgd:
     aggregation_weights : tuple of float, (N,)
         p, positive, summing to one.
     sampled : {"steps", "average"}
-        What participants are drawn for: to make the step, or to count in the average.
+        The purpose of drawing participants: to make the step, or to count in the average.
     first_average : int, optional
         The step after which models are first averaged, E by default; then after every E steps.
 

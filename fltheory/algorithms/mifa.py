@@ -48,7 +48,7 @@ class Mifa(Algorithm):
     local_steps : int
         K, the local SGD steps in a round.
     start : {"wait", "zero"}
-        What to do before all clients have appeared.
+        What the server does before all clients have appeared: wait, or count their updates as zero.
     server_lr : float
         Factor on the mean update.
 

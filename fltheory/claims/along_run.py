@@ -89,7 +89,7 @@ class Theorem(Inequality):
     note : str
         How the reading departs from others, and at which equation.
     kind : StatementKind
-        What kind of sentence of its paper it is.
+        Its rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
         Its faults, if it is refuted: why, how serious each is, and what fixes it.
     repair : Repair or None

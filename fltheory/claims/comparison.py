@@ -134,14 +134,14 @@ class Trial:
     Attributes
     ----------
     score : float
-        What a search raises: below zero where the statement does not apply.
+        The number that a search raises; below zero if the statement does not apply.
     applies : bool
         Whether the setting tests it: every hypothesis holds, and whatever else its kind asks for.
     ratio : float
         How far the claim is from being broken, above 1 where it is; NaN where it does not apply.
     refutes : bool
     remark : str
-        What else there is to say about it, in a few words.
+        A remark, in a few words.
     """
 
     score: float

@@ -65,9 +65,9 @@ class BoundCurve(ReadOnlyArrays):
     parts : mapping of str to array, (n,)
         Named terms of the bound.
     bound_name : str
-        What the bound is: an upper bound, a floor, a claimed order.
+        The kind of bound: an upper bound, a floor, a claimed order.
     note : str
-        What else a title should say.
+        Words to add to a title.
     labels : tuple of str
         Names of the values, where they are cases and not numbers.
     """

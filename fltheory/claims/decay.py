@@ -44,7 +44,7 @@ class Measurement:
     standard_error : float
         Zero where it is not sampled.
     remark : str
-        What else was seen, in a few words.
+        A further finding, in a few words.
     """
 
     value: float

@@ -46,7 +46,7 @@ class DirectionClaim(RateClaim):
         super().__post_init__()
         if len(self.axes) != 1:
             raise ValueError(
-                f"axes of the claim {self.id!r} must be exactly one, got {len(self.axes)}"
+                f"the claim {self.id!r} must have exactly one axis, got {len(self.axes)}"
             )
         order = self.axes[0].order
         if not order.free_symbols:

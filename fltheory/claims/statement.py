@@ -62,7 +62,7 @@ class Statement(ABC):
     note : str
         How the reading departs from others, and at which equation.
     kind : StatementKind
-        What kind of sentence of its paper it is.
+        Its rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
         Its faults, if it is refuted: why, how serious each is, and what fixes it.
     derivation : Derivation, optional
@@ -82,8 +82,8 @@ class Statement(ABC):
     why_not_certified : str
         Why its kind of claim has no certificate; "" where it has.
     searched_where, search_raises : str
-        What a search asks of a setting to count it, and which number it raises.
-    search_budget : int
+        The condition that a setting must meet to count in a search, and the number that a search
+    raises. search_budget : int
         Settings that a search around regimes tries unless told.
     """
 
@@ -147,7 +147,7 @@ class Statement(ABC):
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
         """Return its symbols' units, and its formulas with their places, to check units of.
 
-        What is about probabilities and counts has no units.
+        Statements about probabilities and counts have no units.
         """
         return {}, ()
 

@@ -96,7 +96,7 @@ class Step:
     label : str
         Where it stands, e.g. ``"(80) to (81)"``.
     text : str
-        What it says, in words or formulas.
+        Its content, in words or formulas.
     claim : Equal, Implied or FiniteLimit
     """
 

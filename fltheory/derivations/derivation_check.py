@@ -37,7 +37,7 @@ def manifestly_nonnegative(expression: sp.Expr, facts: Sequence[sp.Expr] = ()) -
     expression : sympy expression
         Tried as it stands, factored and expanded.
     facts : sequence of sympy expressions
-        What is known to be nonnegative beside the assumptions on symbols.
+        Expressions known to be nonnegative, besides the assumptions on symbols.
 
     Returns
     -------

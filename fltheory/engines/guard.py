@@ -128,7 +128,7 @@ class Findings:
         Whether replicas must not stand beside those of other rounds: a round looks at the counts
         of some of them for all. That is right as long as all have come equally far.
     losses : Losses
-        What rounds lose to rounding by themselves.
+        The rounding errors of rounds by themselves.
     """
 
     draws_from: str = ""

@@ -144,7 +144,7 @@ def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = 
     path : Path
     setting : Setting
     refutes : Refutes, optional
-        What the setting is a witness against.
+        The statement that the setting is a witness against.
 
     Raises
     ------

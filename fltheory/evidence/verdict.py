@@ -66,7 +66,7 @@ class Evidence:
     replicas : int or None
         Sample size where statistical.
     scope : str
-        What the evidence is limited to, where it is.
+        The limits of the evidence, if it has any.
     ends : pair of float, optional
         Of the interval, where it is not symmetric.
     why_not_exact : str

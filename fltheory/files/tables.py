@@ -31,7 +31,7 @@ def made(
     ----------
     factory : callable
     options : table
-        What the file says.
+        The content of the file.
     where : str
         The table's name, empty for the file itself.
     told : table, optional

@@ -18,7 +18,7 @@ class Hypothesis:
     Attributes
     ----------
     name : str
-        What it asks for, in a few words.
+        The condition, in a few words.
     condition : sympy relation
     source : str
         The place in the paper that states it.

@@ -107,7 +107,7 @@ class Refutation:
         Where no certificate is kept: the regime whose setting is natural, or a sentence that says
         that none is known, and how hard it was looked for.
     answer : str
-        What the authors would answer, in a line: whether the result survives, and at what price.
+        The authors' likely answer, in one line: whether the result survives, and at what price.
 
     Raises
     ------
@@ -175,7 +175,7 @@ class Mend:
     Attributes
     ----------
     about : str
-        What changes, in a few words.
+        The change, in a few words.
     source : str
         The equation of the proof that asks for it.
     changes : mapping

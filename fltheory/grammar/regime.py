@@ -22,7 +22,7 @@ class Regime:
     Attributes
     ----------
     about : str
-        What is special about it, in one line.
+        Its special feature, in one line.
     make : callable
         Makes the setting.
     effort : int
@@ -86,9 +86,9 @@ class OwnRun:
         there are (its ``rounds``), and how many local steps lie between two of them. Raises
         ValueError where the theorem names no steps for it.
     quantity : BoundedQuantity, optional
-        What of the run the bound is on, once divided; the statement's own by default.
+        The quantity of the run that the divided bound is about; the statement's own by default.
     divisor : callable
-        What the bound is divided by to be one on ``quantity``; 1 by default.
+        The divisor that makes the bound one on ``quantity``; 1 by default.
     divided_by : str
         The same in words.
     """

@@ -86,7 +86,7 @@ def symbol(
     ----------
     name : str
     meaning : str
-        What it stands for; "" if a `RoundSymbol` says it.
+        Its meaning; "" if a `RoundSymbol` says it.
     unit : Unit, optional
         Units of a formula are checked if all its symbols have one.
     number : str or callable, optional

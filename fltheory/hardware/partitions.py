@@ -82,8 +82,8 @@ def classes_per_client(
         raise ValueError(f"p must be at most the number of classes, {kinds.size}, got {p}")
     if p * n_clients < kinds.size:
         raise ValueError(
-            f"p n_clients must be at least {kinds.size}, so that every class has a client, got {p} "
-            f"* {n_clients}"
+            f"p times n_clients must be at least {kinds.size}, so that every class has a client, "
+            f"got {p} * {n_clients}"
         )
     holders = np.full(kinds.size, p * n_clients // kinds.size)
     holders[rng.permutation(kinds.size)[: p * n_clients % kinds.size]] += 1

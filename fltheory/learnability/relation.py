@@ -126,7 +126,7 @@ class AlphaBounds:
     ----------
     beta : Fraction
     at_least, at_most : Fraction or float
-        What some threshold needs, and what suffices for every threshold.
+        A value that some threshold needs, and a value that suffices for every threshold.
     where : Fraction
         The threshold that needs the former.
     """

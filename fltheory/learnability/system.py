@@ -100,9 +100,9 @@ class ServerAssistedSystem:
     target : Population
         P, on which errors count.
     server : Population
-        What the server's samples come from: P, or P' in Remark 2.
+        The source of the server's samples: P, or P' in Remark 2.
     clients : callable
-        What the clients' samples come from, D, at a size.
+        The source of the clients' samples, D, at a size.
     sizes : tuple of int
         Values of n = n_T + n_S, or of n_T, in increasing order.
     split : callable

@@ -58,10 +58,10 @@ class LogDescription(ReadOnlyArrays):
         Rounds of a cycle: as given, or the clearest of the periodograms if its p-value is below
         0.05.
     period_p_value : float
-        Of the clearest cycle, corrected for all periods; NaN where the period was given.
+        p-value of the clearest cycle, corrected for all periods; NaN if the period was given.
     halves_p_value : float
-        That the first half resembles the second: the smallest of all clients' and the total's,
-        corrected by Holm's method.
+        p-value of the hypothesis that both halves are alike: the smallest of all clients' and the
+        total's, corrected by Holm's method.
     changed : int
         Clients whose halves differ, after the correction.
     fits : tuple of ModelFit
@@ -194,7 +194,7 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
 
 
 def batch_shares(log: AvailabilityLog, period: float | None = None) -> FloatArray:
-    """(batches, N) share of the rounds of each of up to 20 batches in which a client was there.
+    """(batches, N) share of the rounds of each of up to 20 batches in which a client was present.
 
     With a period a batch is a number of whole cycles, so that batches do not differ by the hours
     that they have; the rounds after the last whole batch are left out.

@@ -254,7 +254,7 @@ def _content(
 ) -> tuple[bytes, int]:
     """Return a file's content, and where its header begins.
 
-    What is too much is refused once that is known: a megabyte may unpack to gigabytes.
+    Content over a limit is refused as soon as that is known: a megabyte may unpack to gigabytes.
     """
     part = stream.read(_PART).removeprefix(b"\xef\xbb\xbf")
     begin = _header_begin(path, part)

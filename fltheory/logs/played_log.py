@@ -80,7 +80,7 @@ class PlayedLog(Process):
 
     @property
     def marginals(self) -> FloatArray:
-        """(N,) share of the log's rounds in which a client is there."""
+        """(N,) share of the log's rounds in which a client is present."""
         return self.log.marginals
 
     @cached_property
@@ -91,7 +91,7 @@ class PlayedLog(Process):
 
     @cached_property
     def pair_inclusions(self) -> FloatArray:
-        """(N, N) share of the log's rounds in which two clients are there."""
+        """(N, N) share of the log's rounds in which two clients are both present."""
         together = np.zeros((self.n_clients, self.n_clients))
         for block in self._blocks(0):
             present = block.astype(np.float64)

@@ -83,7 +83,7 @@ def as_they_come(
     processes : int, optional
         As many as this process may use processors, by default; 1 runs in this one, in order.
     executor : concurrent.futures.Executor, optional
-        What runs them instead, e.g. ``Client.get_executor()`` of Dask; it is left open.
+        An executor that runs them instead, e.g. ``Client.get_executor()`` of Dask; it is left open.
     """
     processes = processes or processors()
     if executor is not None:

@@ -198,7 +198,7 @@ def correlated_availability(
     mean, least : float
         In (0, 1].
     concentration : float
-        Of q's Dirichlet distribution.
+        Concentration of q's Dirichlet distribution.
 
     Returns
     -------

@@ -26,9 +26,9 @@ class CitedFactor(NamedTuple):
     Attributes
     ----------
     at_least : float, or exact number
-        Below it for every eigenbasis: ``||U||_F ||U^-1||_F >= tr(U U^-1) = M``.
+        A lower bound for every eigenbasis: ``||U||_F ||U^-1||_F >= tr(U U^-1) = M``.
     of_eigenbasis : float, or exact number
-        For one eigenbasis.
+        The value for one eigenbasis.
     """
 
     at_least: Any

@@ -70,9 +70,9 @@ class Cyclic(Loop):
     ----------
     periods : array of int, (N,)
     offsets : array of int, (N,)
-        Where in its period a client begins; 0 is its first active round.
+        The position in its period at which a client begins; 0 is its first active round.
     active : array of int, (N,), or int
-        In how many rounds of each period a client is present.
+        Rounds of each period in which a client is present.
 
     Raises
     ------

@@ -308,7 +308,7 @@ class WaitingSubset(SubsetOfAvailable):
 
 
 def number_there(chances: Sequence[Any]) -> list[Any]:
-    """Return the law of how many of some independent clients are there, in the same numbers."""
+    """Return the law of how many of some independent clients are present, in the same numbers."""
     law: list[Any] = [Fraction(1)]
     for p in chances:
         law = [

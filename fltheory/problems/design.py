@@ -55,7 +55,7 @@ def quadratic(
     x_star : array, (d,), optional
         Minimiser of F; the origin by default.
     seed : int
-        For the spread of the clients.
+        Random seed for the spread of the clients.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def nonconvex(
     x_star : array, (d,), optional
         The global minimiser; the origin by default.
     seed : int
-        For the clients' tilts.
+        Random seed for the clients' tilts.
 
     Raises
     ------

@@ -47,14 +47,14 @@ class WorkCell:
     ----------
     statement, reading : str
     setting : dict
-        What it is about, as JSON has it: of a check a setting, as `fltheory.engines.setting_file`
+        Its subject, as JSON has it: for a check a setting, as `fltheory.engines.setting_file`
         reads it.
     seed, replicas : int
         Of what is sampled.
     files : str
         A digest of the files of one's own theorems that are loaded, empty without any.
     kind : str
-        What kind of work it is.
+        The kind of work.
     """
 
     statement: str
@@ -90,7 +90,7 @@ class Row:
     versions : str
         Of this package, Python and the packages that compute.
     seconds : float
-        What it took; what cells of one task share is the first one's.
+        Time taken; time that the cells of one task share counts for the first one.
     kind, result : str
         As of `WorkCell` and `Record`.
     """

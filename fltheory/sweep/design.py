@@ -115,7 +115,7 @@ class Design:
     ----------
     statements : tuple of Statement
     base : dict
-        What is the same everywhere, with ``seed`` and ``replicas``.
+        The part that is the same everywhere, with ``seed`` and ``replicas``.
     grid : tuple of Choices
     drawn : tuple of Choices or DrawnRange
     count : int

@@ -34,7 +34,7 @@ class KeptWork:
     processes : int, optional
         By default as many as this process may use processors; with 1, cells run in this process.
     executor : concurrent.futures.Executor, optional
-        What runs the cells instead.
+        An executor that runs the cells instead.
     in_flight : int, optional
         How many tasks may run or wait at a time, as of `fltheory.sweep.sweep`.
     keys : set of str

@@ -20,7 +20,7 @@ class Change:
     Attributes
     ----------
     about : str
-        What changes, and where the paper shows it.
+        The change, and where the paper shows it.
     kind : str
         The weight of the fault that it mends: misprint, missing hypothesis or gap.
     why : str

@@ -46,7 +46,7 @@ def check(
         From `fltheory.theorems.get`, or your own; or the id of a printed one.
     setting : Setting, or LearningSetting for a statement on learnability
     replicas, seed : int
-        For sampling, if it is needed.
+        Sample size and random seed, if sampling is needed.
     error_probability : float
         The probability that any sampled interval of this check is wrong.
 
@@ -108,9 +108,9 @@ def curve(
     ----------
     statement : Statement
     shown : setting or learning problem, callable, or mapping of str to them
-        What to follow it on; a callable makes the setting at each of ``values``.
+        The setting to evaluate it on; a callable makes the setting at each of ``values``.
     values : sequence of float, optional
-        Of the parameter, for a callable.
+        Values of the parameter, for a callable.
     variable : str, optional
         The axis label for rounds, or the parameter, with mathematics between dollars; the
         statement's own T or R by default.
@@ -120,8 +120,8 @@ def curve(
     points : int
         How many numbers of rounds to look at, at least 2, evenly spaced on a logarithmic scale.
     replicas, seed : int
-        For sampling; with 0 replicas nothing is sampled if the truth can be computed. A claim that
-        needs no run is sampled if its quantity says how.
+        Sample size and random seed; with 0 replicas, nothing is sampled if the truth can be
+        computed. A claim that needs no run is sampled if its quantity says how.
     sampled_rounds : int, optional
         Sample only this many of the first rounds, if the truth can be computed.
     parts : mapping of str to sympy expression, optional

@@ -370,7 +370,7 @@ def at_own_steps(
     statements : sequence of Statement, optional
         Every registered one about a run by default.
     measure : {"loss", "distance"}
-        What bounds are brought to: ``E F - F*`` or ``E||x - x*||^2``.
+        The measure to which bounds are converted: ``E F - F*`` or ``E||x - x*||^2``.
     points : int
         Numbers of rounds up to the setting's to look at.
     replicas, seed : int

@@ -354,7 +354,7 @@ def map_region(
     ----------
     theorem : Theorem
     setting : Setting or Family
-        What is kept fixed; for a family, the other parameters have their defaults.
+        The part that is kept fixed; for a family, the other parameters have their defaults.
     x, y : MapAxis
         Parameters of the family, or of the setting (see `parameters` and `varied`).
     progress : callable, optional

@@ -86,7 +86,7 @@ class Cell:
     curve : BoundCurve or None
         Truth and bound over the rounds, where the statement is about a run.
     kind : StatementKind
-        What kind of sentence of its paper the statement is.
+        The statement's rank in its paper: theorem, lemma, remark, ...
     faults : tuple of Refutation
         Why it is refuted, where it is: the statement's known faults that this regime shows.
     seconds : float

@@ -163,7 +163,7 @@ def for_clients(
     sizes : array, (N,), optional
         Positive numbers; the targets are in proportion to them. Equal by default.
     training : Training, optional
-        What else the bound needs; `Training` lists the defaults.
+        Further numbers that the bound needs; `Training` lists the defaults.
     method : {"auto", "newton", "cvxpy"}
 
     Raises

@@ -37,7 +37,7 @@ class TradeOff(ReadOnlyArrays):
     b : float
         The paper's upsilon.
     bias : float
-        What multiplies the divergence.
+        The factor on the divergence.
     total : float
         Q, the sum of the weights.
 

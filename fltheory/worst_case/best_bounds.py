@@ -118,8 +118,8 @@ def best_bound(
     gap : number, optional
         The same for the gap of F.
     measure : {"distance", "gap", "descent", "loss", "last"}, optional
-        What is bounded; by default the descent of F for a `SmoothClass`, otherwise the distance.
-    target_weights : array, (N,), optional
+        The bounded quantity: by default the descent of F for a `SmoothClass`, otherwise the
+    distance. target_weights : array, (N,), optional
         alpha, for weighted averaging; by default those of the algorithm if it has any, otherwise
         equal.
     best_weights : bool

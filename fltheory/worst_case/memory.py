@@ -79,13 +79,13 @@ class MemoryRound:
     participants : int
         m; 0 where clients are present independently.
     probability : Fraction
-        That a client is present.
+        The probability that a client is present.
     surprise : Fraction
-        What each participant's surprise is multiplied by.
+        The factor on each participant's deviation from its memory.
     step : Fraction
         client_lr times server_lr.
     start : {"zero", "gradients"}
-        What the memory holds at first: nothing, or the gradients at x_0.
+        The initial memory: nothing, or the gradients at x_0.
     """
 
     n_clients: int
@@ -485,7 +485,7 @@ class LyapunovBound:
     least_rate : float or None
         The least rate at which the solver found a function, without a proof; None for none.
     tried : str
-        What was looked for.
+        The kinds of function that were tried.
     """
 
     round: MemoryRound

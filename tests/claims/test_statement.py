@@ -221,7 +221,7 @@ def test_a_direction_has_one_axis() -> None:
     )
     assert isinstance(claim, DirectionClaim)
     with pytest.raises(
-        ValueError, match="axes of the claim 'fedar/weight' must be exactly one, got 2"
+        ValueError, match="the claim 'fedar/weight' must have exactly one axis, got 2"
     ):
         replace(claim, axes=claim.axes * 2)
 

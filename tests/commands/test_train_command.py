@@ -150,7 +150,7 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Pa
         ),
         (
             [DIGITS, "--set", "partition.n_clients=9"],
-            r"p n_clients must be at least 10, so that every class has a client, got 1 \* 9",
+            r"p times n_clients must be at least 10, so that every class has a client, got 1 \* 9",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

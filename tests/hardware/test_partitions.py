@@ -104,7 +104,7 @@ def test_any_class_may_have_one_holder_more():
     ("sizes", "n_clients", "p", "message"),
     [
         ([5, 5], 4, 3, "p must be at most the number of classes, 2, got 3"),
-        ([5, 5, 5], 2, 1, "p n_clients must be at least 3, so that every class has a client"),
+        ([5, 5, 5], 2, 1, "p times n_clients must be at least 3, so that every class has a client"),
         ([5, 1], 4, 1, "an image of class 1 for each of its 2 clients, got 1"),
         ([5, 5], 0, 1, "n_clients must be a whole number of at least 1, got 0"),
         ([5, 5], 2, 0, "p must be a whole number of at least 1, got 0"),

@@ -28,8 +28,8 @@ class UpdateBounds(ReadOnlyArrays):
     lr : float
     largest : array, (N,)
     total : float
-        At least ``sum_i w_i``. It may be less than the sum of ``largest`` only if the weights
-        depend on who takes part and on nothing else.
+        An upper bound on ``sum_i w_i``. It may be less than the sum of ``largest`` only if the
+        weights depend on who takes part and on nothing else.
     stale : bool
         Whether ``Delta_i`` may be from an earlier model than x; all of them have the same lr.
     by_server : bool
@@ -59,7 +59,7 @@ class BoundedUpdates(Protocol):
 
 @runtime_checkable
 class CountedWeights(BoundedUpdates, Protocol):
-    """An algorithm whose weight of a client hangs on when that client was there, and nothing else.
+    """An algorithm whose weight of a client depends only on when that client was present.
 
     Its state is the model and counts, which are kept for every client alike.
     """

@@ -120,7 +120,7 @@ class Outcomes:
 def _by_symbols(probe: Probe, participation: Participation) -> RandomAffineMap:
     """Read the law off one run on symbols, of a round that adds up what each participant does.
 
-    Symbols say that a client is there, not how often it was drawn.
+    Symbols say that a client is present, not how often it was drawn.
     """
     if process_of(participation).repeats:
         raise NotAffineError(

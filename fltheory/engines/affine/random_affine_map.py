@@ -27,7 +27,7 @@ class MapErrors(TypedDict):
 class RandomAffineMap:
     """First two moments of ``s -> A s + b + noise`` with random A, b independent of s.
 
-    Where who takes part follows a chain, there is one map a state: arrays then have an axis of
+    Where who takes part follows a chain, there is one map per state: arrays then have an axis of
     states, after that of the factors, and neither ``rows`` nor ``sums``.
 
     Attributes

@@ -2,7 +2,7 @@
 
 With ``U_m(z)`` the generating function of the round in which the m-th interval ends, whose lengths
 have that of G, ``U_m = U_{m-1} G``: powers of a polynomial, with nothing subtracted. Under a
-two-state chain it is a vector, as an interval ends with the client there, or after K absences. As
+two-state chain it is a vector, as an interval ends with the client present, or after K absences. As
 ``omega = s/m`` while the next interval is open, ``(p s/m - 1)^2`` wants no more of it than
 
 ``sum_m U_m``, ``sum_m U_m/m`` and ``sum_m U_m/m^2``.
@@ -77,7 +77,7 @@ def _negligible() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Lengths:
-    """The law of an interval's length: with the client there at its end, and cut off at K."""
+    """The law of an interval's length: with the client present at its end, and cut off at K."""
 
     there: Any
     cut: Any

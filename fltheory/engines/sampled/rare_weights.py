@@ -9,7 +9,7 @@ of `reach`, and with shares ``beta_i >= 0`` that sum to one, a round grows dista
 ``f_i(w) = 1 + w max(-theta_i, 0) + max(lambda_i w - 2 beta_i, 0)``.
 
 So ``||x - x*|| <= prod_i G_i (||x_0 - x*|| + sum_i S_i)``, where G_i is the product of client i's
-f_i along the rounds in which it is there, and S_i the sum of ``w_i`` times what its push and its
+f_i along the rounds in which it is present, and S_i the sum of ``w_i`` times what its push and its
 noise move the model. The noise counts twice, for its mean and for its spread: with v the norm of
 a run's noise, ``E v^2 <= (E v)^2 + l^2``, and both are at most the sum of its shares. Clients are
 independent, so that the expectation of the square is made of those of G_i^2, G_i^2 S_i and
@@ -145,8 +145,8 @@ class _Clients:
     counts : mapping of str to array, (H, 1)
         The same for all clients.
     held : array, (H, 2, 2, 3, N)
-        Shares of ``E G_i^2 S_i^k``: by whether the client was there in the last round, and then as
-        `RareWeights.squares`.
+        Shares of ``E G_i^2 S_i^k``: by whether the client was present in the last round, and then
+        as `RareWeights.squares`.
     going, coming : arrays, (2, N)
         Chances of being away next, and there, of those who were not there and of those who were.
     """

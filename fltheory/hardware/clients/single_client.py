@@ -137,7 +137,7 @@ def client_loss(client: LossClient, module: nn.Module) -> Tensor:
     Parameters
     ----------
     client : LossClient
-        What ``run`` is given: ``gradient(x)`` and ``loss(x)``.
+        A client as given to ``run``, with ``gradient(x)`` and ``loss(x)``.
     module : torch.nn.Module
         With as many parameters as the client's model has entries.
 

@@ -29,9 +29,9 @@ class ExperimentCell:
     figure : str
         Which figure of a run, of `FIGURES`.
     rounds : tuple of int or None
-        Over what was measured after these rounds alone, 0 being before training; None for all.
+        The rounds after which measurements are used, 0 being before training; None for all.
     paper : str
-        What the paper has there; empty for nothing.
+        The paper's figure; empty if it has none.
     """
 
     settings: RunSettings
@@ -52,7 +52,7 @@ class Experiment:
     figure : str
         The figure of a run that is compared, unless a column has its own.
     notes : tuple of str
-        What the paper leaves open, and how it is taken here.
+        Points that the paper leaves open, and the choices made here.
     columns : tuple of str
         Headings.
     rows : tuple of (str, tuple of ExperimentCell)

@@ -50,7 +50,7 @@ class Inclusions(ReadOnlyArrays):
         Covariance of the groups' sums of phi; their variances where they are uncorrelated, as
         groups may then be as many as clients.
     totals_size : array, of the same shape
-        What ``totals`` is a difference of, in absolute values: its rounding error is in
+        The absolute values of the terms whose difference is ``totals``; its rounding error is in
         proportion to this.
     relative_error : float
         Bound, to first order, on the relative rounding errors of all of these.
@@ -148,7 +148,7 @@ def of_available(
     Parameters
     ----------
     availability : array, (N,)
-        Each client's chance of being there.
+        Each client's probability of being present.
     weight : array, (N + 1,)
         By the number who take part.
     most : int, optional

@@ -143,7 +143,7 @@ _NOTHING_LEFT = 60.0
 
 
 def mean_shares(availability: ArrayLike, weights: ArrayLike = 1.0) -> FloatArray:
-    """Return ``E[w_k 1{k there} / sum_h w_h 1{h there}]``, (N,), for clients there independently.
+    """Return ``E[w_k 1{k there} / sum_h w_h 1{h there}]``, (N,), for clients present independently.
 
     As ``1/x`` is the integral of ``exp(-t x)``, the share is an integral over t of a product of
     one factor a client, all of them positive. It takes time in proportion to N. The shares add up

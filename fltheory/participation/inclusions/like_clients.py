@@ -124,7 +124,7 @@ class LikeClients(ReadOnlyArrays):
 
     @cached_property
     def number(self) -> tuple[ClientIndices, FloatArray]:
-        """Numbers of clients there, and their chances; those below 1e-60 are left out."""
+        """Numbers of clients present, and their probabilities; those below 1e-60 are left out."""
         law = _NOBODY
         for group in self._laws:
             law = law.plus(group)

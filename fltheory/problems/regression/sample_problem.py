@@ -28,9 +28,9 @@ class SampleProblem(ReadOnlyArrays, ABC):
     Attributes
     ----------
     samples : array, (n, d)
-        Of all clients, a client after another.
+        The samples of all clients, one client after another.
     starts : array of int, (N + 1,)
-        Where each client's samples begin, and their number.
+        Index of each client's first sample, and at the end the number of samples.
     ridge : float
         Coefficient of the penalty, above 0.
     alpha : array, (N,)

@@ -73,7 +73,7 @@ def figure(
     levels : mapping of str to float, optional
         Named heights, e.g. a limit. Not in panels.
     x_label, y_label : str, optional
-        What the axes of a map are called, mathematics between dollars; their names by default.
+        Labels of the axes of a map, mathematics between dollars; their names by default.
 
     Raises
     ------

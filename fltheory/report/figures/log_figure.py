@@ -1,4 +1,4 @@
-"""A log of who was online, drawn: who was there when, how often, and for how long."""
+"""A log of who was online, drawn: who was present when, how often, and for how long."""
 
 from __future__ import annotations
 

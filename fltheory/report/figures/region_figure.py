@@ -58,7 +58,7 @@ def region_figure(region: RegionMap, *, x_label: str = "", y_label: str = "") ->
     ----------
     region : RegionMap
     x_label, y_label : str, optional
-        What the axes are called, mathematics between dollars; their names by default.
+        Labels of the axes, mathematics between dollars; their names by default.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch, Rectangle

@@ -395,7 +395,7 @@ class BesideView:
     heading : str
     lines : tuple of str
     theorem, reading : str
-        What it is about; empty for a proof, which is about a class of clients.
+        Its statement; empty for a proof, which is about a class of clients.
     refutes : bool
         Whether a search has found a refutation.
     tried : int

@@ -25,7 +25,7 @@ _SINGLE = 3e-6
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison:
-    """Expected and actual models, a row a round, and how far they may differ.
+    """Expected and actual models, one row per round, and how far they may differ.
 
     Attributes
     ----------

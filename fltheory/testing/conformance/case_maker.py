@@ -46,7 +46,7 @@ def bursty(rng: np.random.Generator, rounds: int, n: int) -> Trace:
 
 
 def with_empty(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return rounds in some of which nobody is there, the first and the last among them."""
+    """Return rounds in some of which nobody is present, the first and the last among them."""
     trace = uneven(rng, rounds, n)
     trace[0] = trace[-1] = trace[rounds // 2] = False
     return trace

@@ -106,7 +106,7 @@ def _flat(case: Case) -> Case:
 def _by_formula(bench: Bench, case: Case) -> ModelComparison:
     """Expect each round to move coordinate k by -K times the weight of client k.
 
-    A proximal term makes it ``-sum_j (1 - lr mu)^j``. Who weighs what by more than who is there
+    A proximal term makes it ``-sum_j (1 - lr mu)^j``. Who weighs what by more than who is present
     and by numbers given has no formula here: then the package's own models are expected.
     """
     one, options = bench.specification, case.options
@@ -139,7 +139,7 @@ def shown_weights(make: CaseMaker) -> Iterator[LawTrial]:
 
 
 def _as_if_all(bench: Bench, case: Case) -> ModelComparison:
-    """Expect that once all have appeared each round moves as if all were there.
+    """Expect that once all have appeared each round moves as if all were present.
 
     Gradients g_k are constant. SCAFFOLD: the mean of the c_i is c, so that y - x is -K lr c,
     whoever is present. FedVARP: the surprise is 0, the memory's mean is left. MIFA: the table's

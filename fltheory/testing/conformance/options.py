@@ -19,7 +19,7 @@ class Option:
     Attributes
     ----------
     says : str
-        What it is, in a few words.
+        Its meaning, in a few words.
     draw : callable
         A value for a generator and a number of clients.
     """

@@ -239,7 +239,7 @@ class Play(Clients):
         algorithm = self._with_parts(algorithm_of(self.one, sizes.tolist(), **given))
         trace = self.trace if slip.trace is None else slip.trace(self, self.trace)
         if self.one.by_size and given.get("weighting", "n_samples") == "n_samples":
-            # Where nobody who is there has data, nothing is learned.
+            # Where nobody who is present has data, nothing is learned.
             trace = trace & (trace @ (sizes > 0))[:, None]
         state = dict(in_round(algorithm, 1).init(self.x0, self.n))
         if slip.first is not None:

@@ -86,9 +86,9 @@ class ConformanceReport:
     seconds_inside, seconds : float
         Time spent inside it, and in all.
     notes : tuple of str
-        What is no fault, and worth knowing.
+        Observations that are worth knowing but no fault.
     hints : tuple of str
-        Where no cause is named, what was seen of the implementation.
+        Observations about the implementation, if no cause is named.
     """
 
     algorithm: str

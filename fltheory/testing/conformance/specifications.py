@@ -50,7 +50,7 @@ class Specification:
     listed : Listed
         Its line of the table.
     divisor : str
-        What the weights of those present are divided by in the paper: "present" for their sum,
+        The divisor of the present clients' weights in the paper: "present" for their sum,
         "all" for N, "one" for nothing; empty where there are no such weights.
     memory : str
         The entry of the state that keeps something of each client.
@@ -65,7 +65,7 @@ class Specification:
     step_a_round : bool
         Whether a round is a single step, and ``local_steps`` says how often models are averaged.
     kinds : mapping
-        What options are where they are not what their name says elsewhere.
+        The kinds of options that differ from what their name means elsewhere.
     """
 
     name: str

@@ -253,8 +253,8 @@ CONVERGENCE = PointClaim(
     ),
     regimes=regimes.CONVERGENCE,
     note=(
-        "Checked to the letter, with one sigma_k per client. The quantity is at most 1 exactly if "
-        "the Hessian in q has no direction of negative curvature at the setting's weights. The "
+        "Checked to the letter, with one sigma_k per client. The quantity is at most 1 if and only "
+        "if the Hessian in q has no direction of negative curvature at the setting's weights. The "
         "sentence 'L* tends to infinity as s tends to 0' is not needed, because sum q = Q keeps s "
         "above 1/Q."
     ),

@@ -220,7 +220,7 @@ class Certified:
     ----------
     theorem : Inequality
     document : mapping
-        What the file holds.
+        The content of the file.
     truth, bound : Fraction
         ``truth > bound``, the one at most the left-hand side, the other at least the bound.
     """

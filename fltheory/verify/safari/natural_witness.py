@@ -93,7 +93,7 @@ class NaturalWitness:
     Attributes
     ----------
     fault : Mend
-        What mends it. All other faults are mended where it is searched.
+        The fault, with the change that mends it. All other faults are mended during its search.
     witness : Witness or None
         Refutes the printed statement, and the statement with all faults mended but this one.
     on_every_path : bool

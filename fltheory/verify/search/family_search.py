@@ -35,7 +35,7 @@ class FamilyWitness:
     family : Family
     values : mapping of str to float
     verdict : Verdict
-        What the theorem is worth there.
+        The theorem's verdict there.
     """
 
     family: Family

@@ -418,7 +418,7 @@ class FoundSetting:
     trial : Trial
         How near it is to a refutation.
     verdict : Verdict or None
-        What the statement is worth there, where it refutes it.
+        The statement's verdict there, if the setting refutes it.
     """
 
     origin: str

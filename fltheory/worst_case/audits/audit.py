@@ -75,7 +75,7 @@ class Audit:
     ----------
     theorem : Theorem
     form : TheoremForm
-        What its bound is of: the distance to x*, or the gradients of F.
+        The quantity that it bounds: the distance to x*, or the gradients of F.
     round : OneRound
     client_class : ClientClass or SmoothClass
     claim : Claim
@@ -85,7 +85,7 @@ class Audit:
     hypotheses : mapping of str to bool or None
         By name: whether each of the theorem's holds here; None where a trajectory decides.
     supposed : Given or None
-        What the theorem assumes about a run, if proofs can use it.
+        The theorem's assumption about a run, if proofs can use it.
     same_speed : Bound or None
         The least residual at the theorem's rate or decrease; None if none is found.
     given_residual : float or None
@@ -422,8 +422,8 @@ def threshold(
     theorem, client_class, played
         As in `audit`.
     parameter : {"q", "client_lr"}
-        What varies instead of what ``played`` has; the server's step follows the coupling, unless
-        it is set there.
+        The parameter that varies, instead of the value in ``played``; the server's step follows the
+        coupling, unless it is set there.
     first, last : number
         From where to where.
     precision : number

@@ -57,12 +57,12 @@ class ProvedBound:
     Attributes
     ----------
     value : float
-        At the setting's start and dissimilarity; a solver's value where there is no proof.
+        The bound at the setting's start and dissimilarity; a solver's value if there is no proof.
     clients : ClientClass or SmoothClass
     proofs : tuple of ProofFile
-        Of all rounds together; empty where none was found.
+        Proofs for all rounds together; empty if none was found.
     at : str
-        The numbers of the setting that the value is at.
+        The numbers of the setting at which the value is taken.
     """
 
     value: float
@@ -84,7 +84,7 @@ class RunAudit:
     paper, truth : float
     proved : ProvedBound
     note : str
-        In what the paper's class is wider.
+        How the paper's class is wider.
     """
 
     theorem: Statement
@@ -264,7 +264,7 @@ def _descent(setting: Setting) -> ProvedBound:
 
 
 def _descent_of_everybody(setting: Setting) -> ProvedBound:
-    """Prove a bound for FedAWE where all are there and make one step: it is FedAvg."""
+    """Prove a bound for FedAWE if all are present and make one step: it is then FedAvg."""
     method: Any = setting.algorithm
     count = setting.problem.n_clients
     always = process_of(setting.participation).marginals.min() == 1

@@ -290,7 +290,7 @@ class Proof:
     bound : mapping of str to list of Fraction
         Coefficients of the claim, polynomials in client_lr.
     given : mapping of str to Fraction
-        What is supposed of a run, at most zero; empty for nothing.
+        The assumption about a run, a sum that is at most zero; empty for none.
     boxes : list of Box
     """
 

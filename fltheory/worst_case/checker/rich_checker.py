@@ -168,7 +168,7 @@ class RichSums(plain.Sums):
     points : sequence of int
         At how many points the clients of each cell are looked at now.
     later : int
-        At how many after the round; where nobody is there, the first of them is x itself.
+        At how many after the round; if nobody is present, the first of them is x itself.
     """
 
     def __init__(

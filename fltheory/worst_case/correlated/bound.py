@@ -92,9 +92,9 @@ class CorrelatedBound:
     start, start_heterogeneity, start_noise : float
     heterogeneity, noise : float
     request : Request
-        What was asked for.
+        The bound that was asked for.
     solved : Solved
-        What the solver found.
+        The solver's result.
     """
 
     start: float
@@ -195,7 +195,7 @@ def best_correlated_bound(
     client_class : ClientClass
         Of heterogeneity at the optimum, mu above 0.
     measure : {"distance", "loss"}
-        What is averaged over rounds: ``||x - x*||^2``, or F of the mean model less F*.
+        The quantity averaged over rounds: ``||x - x*||^2``, or F of the mean model less F*.
     rate : number, optional
         The rate of a bound on every round's ``E||x_t - x*||^2``; by default means are bounded.
     rounds : int, optional
@@ -607,7 +607,7 @@ class RoundsCertificate(ProofFile[R]):
 
 
 class CorrelatedCertificate(RoundsCertificate[CorrelatedProof]):
-    """A proof by a function of the model and of who was there, as JSON.
+    """A proof by a function of the model and of who was present, as JSON.
 
     Attributes
     ----------

@@ -60,8 +60,8 @@ class LogProof:
     Attributes
     ----------
     certificate : CorrelatedCertificate or PhasesCertificate
-        Of the mean of ``E||w_t - w*||^2`` over all rounds, or those of a second phase; L and the
-        start's distance are 1.
+        A certificate for the mean of ``E||w_t - w*||^2`` over all rounds, or those of a second
+        phase; L and the initial distance are 1.
     rounds : int
         Of the log.
     square : Fraction

@@ -56,7 +56,7 @@ _DEPENDENT = 1e-9
 
 @dataclass(frozen=True)
 class GroupCell:
-    """Clients of a group who were all there in the round before, or all not.
+    """Clients of a group who were all present in the round before, or all absent.
 
     Attributes
     ----------

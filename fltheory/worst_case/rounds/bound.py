@@ -160,9 +160,9 @@ class Solver:
     measure : Measure
         Of what the bound is.
     first : float
-        What is added to the residual before it is divided by the speed.
+        The number added to the residual before it is divided by the speed.
     given : Given, optional
-        What is supposed of a run.
+        The assumption about a run.
     """
 
     def __init__(

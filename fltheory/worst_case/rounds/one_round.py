@@ -309,7 +309,7 @@ class AvailabilityGroup:
     target_weight : Fraction
         alpha of each client, above 0.
     weight : Fraction
-        What the server multiplies the update of each by; 1 where it averages over those present.
+        The server's factor on the update of each; 1 if it averages over the clients present.
     correlation : Fraction
         lambda, in [0, 1): one that is there stays with probability ``lambda + (1 - lambda) p``, one
         that is not comes with ``(1 - lambda) p``. 0 where rounds are independent.

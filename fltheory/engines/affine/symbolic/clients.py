@@ -311,7 +311,7 @@ class FormClients:
         return total + self._fresh(np.tensordot(weighted**2, self._repeated(local.noise), axes=1))
 
     def _repeated(self, maps: Entries) -> Entries:
-        """Return one map a client."""
+        """Return one map per client."""
         shape = (self.n_clients, *maps.shape[1:])
         return np.broadcast_to(maps, shape)
 
