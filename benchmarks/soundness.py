@@ -82,7 +82,6 @@ MAKERS: dict[str, Maker] = {
     "FedAWE": lambda d, n, lr: algorithms.FedAWE(lr, 2, server_lr=0.7),
     "ProxSkip": lambda d, n, lr: algorithms.ProxSkip(lr, _digits(d.uniform(0.01, 1))),
     "cancelling": lambda d, n, lr: cancelling.drawn(d, lr),
-    "rare branch": lambda d, n, lr: cancelling.drawn_kicks(d, lr),
 }
 _FEW_ROUNDS = ("waiting MIFA", "FedAU", "FedAR", "F3ast", "FedAWE")
 
@@ -192,7 +191,7 @@ def soundness(
         name, gentle = names[index % len(names)], index // len(names) % 4 == 0
         given = setting(draw, name, gentle=gentle)
         # No bound is sharp where the digits are lost.
-        gentle = gentle and name not in ("cancelling", "rare branch")
+        gentle = gentle and name != "cancelling"
         try:
             truth = exact(given, arithmetic="rational")
         except NotAffineError:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from fltheory.algorithms.contract import Algorithm
+from fltheory.algorithms.contract import Algorithm, Schedule
 
 FACTORS: dict[str, Callable[[Any], Any]] = {
     "1 - b": lambda a: 1 - a.beta,
@@ -80,18 +80,6 @@ class Cancelling(Algorithm):
             after["v"] = self.beta * state["v"] + self.factor * update
             update = after["v"]
         return {**after, "x": STEPS[self.step](self, x, update)}
-
-
-def drawn(draw: np.random.Generator, lr: float) -> Cancelling:
-    """Return such a round at random, one minus beta from 1e-12 to 1e-4."""
-    gap = 10 ** draw.uniform(-12, -4)
-    below = (f"{1 - float(f'{gap * times:.3g}'):.15g}" for times in (1.0, draw.uniform(0.3, 3)))
-    beta, gamma = map(float, below)
-    factor, update, step = (str(draw.choice(list(kinds))) for kinds in (FACTORS, UPDATES, STEPS))
-    gain = float(f"{10 ** draw.uniform(0, 8):.3g}")
-    remembers, counts = (draw.random(2) < 0.3).tolist()
-    rate = float(f"{gap:.3g}")
-    return Cancelling(beta, gamma, gain, lr, factor, update, step, remembers, counts, rate)
 
 
 CHANCES: dict[str, Callable[[Any, int], tuple[Any, Any]]] = {
@@ -162,7 +150,7 @@ class Kicks:
         return Kicked(gain=self.gain, lr=self.lr, counts=self.counts, chances=chances)
 
 
-def drawn_kicks(draw: np.random.Generator, lr: float) -> Kicking | Kicks:
+def _drawn_kicks(draw: np.random.Generator, lr: float) -> Kicking | Kicks:
     """Return a round or a schedule with a rare branch at random, its chance from 1e-12 to 1e-4."""
     gap, (scheduled, counts) = 10 ** draw.uniform(-12, -4), (draw.random(2) < 0.5).tolist()
     return (Kicks if scheduled else Kicking)(
@@ -173,3 +161,19 @@ def drawn_kicks(draw: np.random.Generator, lr: float) -> Kicking | Kicks:
         rate=float(f"{gap:.3g}"),
         chances_name=str(draw.choice(list(CHANCES))),
     )
+
+
+def drawn(draw: np.random.Generator, lr: float) -> Algorithm | Schedule:
+    """Return one of these at random, one minus beta from 1e-12 to 1e-4."""
+    gap = 10 ** draw.uniform(-12, -4)
+    below = (f"{1 - float(f'{gap * times:.3g}'):.15g}" for times in (1.0, draw.uniform(0.3, 3)))
+    beta, gamma = map(float, below)
+    factor, update, step = (str(draw.choice(list(kinds))) for kinds in (FACTORS, UPDATES, STEPS))
+    gain = float(f"{10 ** draw.uniform(0, 8):.3g}")
+    remembers, counts = (draw.random(2) < 0.3).tolist()
+    rate = float(f"{gap:.3g}")
+    # From a generator of its own: how much is drawn from the first is then always the same.
+    apart = draw.spawn(1)[0]
+    if apart.random() < 0.5:
+        return _drawn_kicks(apart, lr)
+    return Cancelling(beta, gamma, gain, lr, factor, update, step, remembers, counts, rate)
