@@ -54,7 +54,7 @@ from fltheory.engines.affine.numbers import (
     with_parameters,
 )
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.shaken import NO_MORE, Losses, losses
+from fltheory.engines.affine.shaken import NO_MORE, Losses, chance_error, losses
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
@@ -565,9 +565,8 @@ class _RealRounds:
     ) -> Losses:
         """Return what some rounds lose at most: the first, and later ones if they may differ."""
         most = NO_MORE
-        alike = set(seen[0].before) <= set(random) and not isinstance(
-            self._setting.algorithm, Schedule
-        )
+        scheduled = isinstance(self._setting.algorithm, Schedule)
+        alike = set(seen[0].before) <= set(random) and not scheduled
         last = len(seen) - 1
         indices = {seen[place].now.index for place in ((0,) if alike else (0, last // 4, last))}
         for one in [one for one in seen if one.now.index in indices]:
@@ -585,7 +584,12 @@ class _RealRounds:
             known = {name: array for name, array in state.items() if name not in random}
             found = losses(self._setting, one.now.index, one.now.branch, who, known, shapes)
             most = Losses(*np.maximum(most, found).tolist())
-        return most
+        if not runs_users_code(self._setting.algorithm):
+            # Chances of the package's own are rounded once.
+            return most
+        visited = {one.now.index for one in (seen if scheduled else seen[:1])}
+        errors = [chance_error(self._setting.algorithm, index) for index in visited]
+        return most._replace(chance=max(errors))
 
     def _side_by_side(self, seen: Sequence[_Seen]) -> None:
         """Note whether replicas with other counts, or of other rounds, change what one comes to."""

@@ -1,4 +1,7 @@
-"""Rounds as somebody writes them in which digits cancel: what multiplies updates has few right."""
+"""Rounds as somebody writes them in which digits cancel: factors of updates have few right.
+
+Or the chances of their branches have.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from fltheory.algorithms.contract import Algorithm
+from fltheory.algorithms.contract import Algorithm, Schedule
 
 FACTORS: dict[str, Callable[[Any], Any]] = {
     "1 - b": lambda a: 1 - a.beta,
@@ -18,6 +21,7 @@ FACTORS: dict[str, Callable[[Any], Any]] = {
     "b - c": lambda a: a.beta - a.gamma,
     "g (1 - b) / (1 - c)": lambda a: a.gain * (1 - a.beta) / (1 - a.gamma),
     "1 - b^2": lambda a: 1 - a.beta**2,
+    "1 - (1 - r)^3": lambda a: 1 - (1 - a.rate) ** 3,
 }
 UPDATES: dict[str, Callable[..., Any]] = {
     "sum": lambda a, x, clients, who: clients.summed_local_sgd(
@@ -53,6 +57,7 @@ class Cancelling(Algorithm):
     step: str = "scaled"
     remembers: bool = False
     counts: bool = False
+    rate: float = 1e-10
 
     @property
     def factor(self) -> Any:
@@ -77,12 +82,98 @@ class Cancelling(Algorithm):
         return {**after, "x": STEPS[self.step](self, x, update)}
 
 
-def drawn(draw: np.random.Generator, lr: float) -> Cancelling:
-    """Return such a round at random, one minus beta from 1e-12 to 1e-4."""
+CHANCES: dict[str, Callable[[Any, int], tuple[Any, Any]]] = {
+    "1 - b": lambda a, t: (1 - a.beta, a.beta),
+    "1 - b^t": lambda a, t: (1 - a.beta**t, a.beta**t),
+    "1 - (1 - r)^t": lambda a, t: (1 - (1 - a.rate) ** t, (1 - a.rate) ** t),
+    "1 - (1 - r)": lambda a, t: (1 - (1 - a.rate), 1 - a.rate),
+}
+"""Chances of a kick and of none, in a round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kick(Algorithm):
+    """A round that may multiply the clients' update, and counts if it is told to."""
+
+    gain: float
+    lr: float
+    counts: bool = False
+
+    def init(self, x0, n_clients):
+        return {"x": x0, **({"t": 0 * x0[:, 0]} if self.counts else {})}
+
+    def round(self, state, clients, who, branch):
+        x, after = state["x"], dict(state)
+        update = array_namespace(x).mean(clients.local_sgd(x, who, steps=2, lr=self.lr), axis=1)
+        if self.counts:
+            after["t"] = state["t"] + 1
+        return {**after, "x": x + self.gain * update if branch == "kick" else x + update}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kicked(Kick):
+    """Such a round that is given its chances."""
+
+    chances: tuple[float, float]
+
+    @property
+    def branches(self):
+        return tuple(zip(("kick", "usual"), self.chances, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kicking(Kick):
+    """Such a round in whose branches the digits of chances cancel."""
+
+    beta: float
+    rate: float
+    chances_name: str
+
+    @property
+    def branches(self):
+        return tuple(zip(("kick", "usual"), CHANCES[self.chances_name](self, 3), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kicks:
+    """A schedule in whose own code they do."""
+
+    gain: float
+    lr: float
+    counts: bool
+    beta: float
+    rate: float
+    chances_name: str
+
+    def at(self, index):
+        chances = CHANCES[self.chances_name](self, index)
+        return Kicked(gain=self.gain, lr=self.lr, counts=self.counts, chances=chances)
+
+
+def _drawn_kicks(draw: np.random.Generator, lr: float) -> Kicking | Kicks:
+    """Return a round or a schedule with a rare branch at random, its chance from 1e-12 to 1e-4."""
+    gap, (scheduled, counts) = 10 ** draw.uniform(-12, -4), (draw.random(2) < 0.5).tolist()
+    return (Kicks if scheduled else Kicking)(
+        gain=float(f"{10 ** draw.uniform(0, 8):.3g}"),
+        lr=lr,
+        counts=counts,
+        beta=float(f"{1 - gap:.15g}"),
+        rate=float(f"{gap:.3g}"),
+        chances_name=str(draw.choice(list(CHANCES))),
+    )
+
+
+def drawn(draw: np.random.Generator, lr: float) -> Algorithm | Schedule:
+    """Return one of these at random, one minus beta from 1e-12 to 1e-4."""
     gap = 10 ** draw.uniform(-12, -4)
     below = (f"{1 - float(f'{gap * times:.3g}'):.15g}" for times in (1.0, draw.uniform(0.3, 3)))
     beta, gamma = map(float, below)
     factor, update, step = (str(draw.choice(list(kinds))) for kinds in (FACTORS, UPDATES, STEPS))
     gain = float(f"{10 ** draw.uniform(0, 8):.3g}")
     remembers, counts = (draw.random(2) < 0.3).tolist()
-    return Cancelling(beta, gamma, gain, lr, factor, update, step, remembers, counts)
+    rate = float(f"{gap:.3g}")
+    # From a generator of its own: how much is drawn from the first is then always the same.
+    apart = draw.spawn(1)[0]
+    if apart.random() < 0.5:
+        return _drawn_kicks(apart, lr)
+    return Cancelling(beta, gamma, gain, lr, factor, update, step, remembers, counts, rate)

@@ -32,7 +32,7 @@ Entries: TypeAlias = NDArray[Any]
 
 _PRECISION = RLock()
 _DIGITS, _ODD, _LOST = 2**52 - 1, -0x61C8864680B583EB, 55
-_LAST, _MARK = 63, 42
+_LAST = 63
 
 
 class InexactRoundError(ValueError):
@@ -368,7 +368,7 @@ class Shaken(Float64):
     """Floats that are all a little off, in proportion to their size, as rounding leaves them.
 
     Equal numbers are equally off, so that what cancels still does; whole numbers are exact. The
-    last bits mark what is off.
+    last bits mark what is off: those of the seed, as some numbers look marked by chance.
     """
 
     seed: int = 0
@@ -377,16 +377,17 @@ class Shaken(Float64):
     largest: ClassVar[float] = 2.0**-43
 
     def parameter(self, value: Any) -> float:
-        """Return a float near the float."""
-        given = np.array(as_float(value))
-        return float(self._off(given, given == np.rint(given)))
+        """Return a float near the float, of which what is computed is off as well."""
+        made = ShakenNumber(self.made(np.array(as_float(value))))
+        made.arithmetic = self
+        return made
 
     def made(self, values: Entries) -> Entries:
         """Return what an operation has made, off by at most a share of ``largest``.
 
         What has been off already stays: moved about, or times one, it is the same number.
         """
-        marked = values.view(np.int64) & _LAST == _MARK
+        marked = values.view(np.int64) & _LAST == self.seed & _LAST
         return self._off(values, marked | (values == np.rint(values)))
 
     def _off(self, values: Entries, kept: Any) -> Entries:
@@ -397,12 +398,40 @@ class Shaken(Float64):
         with np.errstate(all="ignore"):
             mixed = ((bits & _DIGITS) ^ self.seed) * _ODD
             off = (self.share * (mixed >> _LOST)).astype(np.int64)
-            return np.where(kept, values, (((bits + off) & ~_LAST) | _MARK).view(np.float64))
+            return np.where(
+                kept, values, (((bits + off) & ~_LAST) | (self.seed & _LAST)).view(np.float64)
+            )
 
     def decided(self, answers: Entries) -> Entries:
         """Return what numbers have decided, and remember it."""
         self.decisions.append(np.asarray(answers).tobytes())
         return answers
+
+
+class ShakenNumber(float):
+    """A float that is off, as are those that sums, products, quotients and powers make of it."""
+
+    __slots__ = ("arithmetic",)
+
+    arithmetic: Shaken
+
+
+def _off_again(name: str) -> Callable[..., Any]:
+    operation = getattr(float, name)
+
+    def step(self: ShakenNumber, *others: Any) -> Any:
+        made = operation(self, *others)
+        # Arrays answer for themselves.
+        return self.arithmetic.parameter(made) if type(made) is float else made
+
+    return step
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    setattr(ShakenNumber, f"__{_name}__", _off_again(f"__{_name}__"))
+    setattr(ShakenNumber, f"__r{_name}__", _off_again(f"__r{_name}__"))
+for _name in ("__neg__", "__abs__"):
+    setattr(ShakenNumber, _name, _off_again(_name))
 
 
 @dataclass(frozen=True)

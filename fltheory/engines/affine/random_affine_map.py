@@ -221,8 +221,13 @@ class Effects:
         )
 
 
-def mixture(laws: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:
-    """Return the law of drawing one of ``laws`` with its probability, then applying it."""
+def mixture(
+    laws: Sequence[tuple[float, RandomAffineMap]], chance_error: float = 0.0
+) -> RandomAffineMap:
+    """Return the law of drawing one of ``laws`` with its probability, then applying it.
+
+    Each probability may be off by ``chance_error``, which adds to the errors.
+    """
     if len(laws) == 1 and laws[0][0] == 1:
         return laws[0][1]
 
@@ -232,7 +237,7 @@ def mixture(laws: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:
 
     each = [law for _, law in laws]
     rows = [(p, law.rows) for p, law in laws if law.rows is not None]
-    return RandomAffineMap(
+    mixed = RandomAffineMap(
         mean_slope=mean(law.mean_slope for law in each),
         mean_offset=mean(law.mean_offset for law in each),
         slopes=np.concatenate([np.sqrt(p) * law.slopes for p, law in laws]),
@@ -243,4 +248,17 @@ def mixture(laws: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:
         noise_error=max(law.noise_error for law in each),
         rows=CorrelatedRows.mixed(rows) if rows else None,
         sums=tuple(part.scaled(p) for p, law in laws for part in law.sums),
+    )
+    if not chance_error:
+        return mixed
+    # A factor's root of a probability is off at most by the error over that root; a mean by less.
+    factors = [(chance_error / np.sqrt(p), law) for p, law in laws]
+    slope = sum(off**2 * np.trace(law.gram, axis1=-2, axis2=-1) for off, law in factors)
+    offset = sum(off**2 * law.offset_square for off, law in factors)
+    noise = chance_error * sum(np.trace(law.noise, axis1=-2, axis2=-1) for law in each)
+    return replace(
+        mixed,
+        slope_error=mixed.slope_error + float(np.sqrt(slope).max()),
+        offset_error=mixed.offset_error + float(np.sqrt(offset).max()),
+        noise_error=mixed.noise_error + float(np.max(noise)),
     )

@@ -4,7 +4,8 @@ Bounds on what is lost in reading a map suppose that numbers met on the way are 
 those of the map, and of the state. In a round of somebody's own, they need not be: with beta just
 below one, ``1 - beta`` has few right digits, and ``g x - (g - 1) x`` is off by units of g. So a
 round is run again with its hyper-parameters, and what every operation makes, a little off. What
-that does to its maps, in proportion, is what rounding does.
+that does to its maps, in proportion, is what rounding does. Chances of branches are computed again
+like this, too.
 """
 
 from __future__ import annotations
@@ -27,17 +28,23 @@ from fltheory.validation import FloatArray
 
 
 class Losses(NamedTuple):
-    """How many times as much as is stated a round loses, at least one each."""
+    """How many times as much as is stated a round loses, at least one each.
 
-    slope: float
-    offset: float
-    noise: float
+    And what the chance of a branch is off by, absolutely, beyond some units of its size.
+    """
+
+    slope: float = 1.0
+    offset: float = 1.0
+    noise: float = 1.0
+    chance: float = 0.0
 
 
-NO_MORE = Losses(1.0, 1.0, 1.0)
+NO_MORE = Losses()
 
 # Several, as the ways in which two numbers are off may cancel.
 _SEEDS = (0x3C6EF372FE94F, 0x9B05688C2B3E6, 0x1F83D9ABFB41B, 0x5BE0CD19137E2)
+# A chance is a single number: more of them are needed, and cost next to nothing.
+_SEEDS_OF_CHANCES = np.random.default_rng(0).integers(2**52, size=16).tolist()
 # Numbers are off by a quarter of the largest shake on average, and maps by a root of how many
 # there are.
 _ROOM = 16.0
@@ -102,6 +109,24 @@ def losses(
         lost = _ROOM * UNIT_ROUNDOFF / Shaken.largest * np.sqrt(np.mean(np.square(moved), axis=0))
         told = np.divide(lost, stated, out=np.ones_like(lost), where=stated > 0)
         return Losses(*np.fmax(told, 1.0).max(axis=1).tolist())
+
+
+def chance_error(algorithm: Algorithm | Schedule, index: int) -> float:
+    """Return what a chance of a round's branches is off by, beyond some units of its size."""
+
+    def chances(own: Algorithm) -> FloatArray:
+        return np.array([chance for _, chance in own.branches], dtype=np.float64)
+
+    plain = chances(in_round(algorithm, index))
+    if len(plain) == 1:
+        return 0.0
+    try:
+        shaken = [chances(_own(algorithm, index, Shaken(seed=seed))) for seed in _SEEDS_OF_CHANCES]
+        moved = np.sqrt(np.mean(np.square(np.array(shaken) - plain), axis=0)) / Shaken.largest
+    except Exception:
+        # Somebody's own code, with numbers that it may not be written for.
+        return 0.0
+    return float(_ROOM * UNIT_ROUNDOFF * np.fmax(moved - plain, 0.0).max())
 
 
 def _own(algorithm: Algorithm | Schedule, index: int, arithmetic: Shaken) -> Algorithm:

@@ -73,7 +73,7 @@ _MOST_CONTINUED = 1 << 22
 _MOST_SETS = 1 << 16
 _READ_TOGETHER = 256
 _MOST_CLOSED = 64
-_NO_ERRORS = np.zeros((0, 3))
+_NO_ERRORS = np.zeros((0, 4))
 # T^(2^20): what contracts by less than about 1e-6 a round has not fallen below one by then.
 _MOST_SQUARINGS = 20
 

@@ -250,7 +250,10 @@ class AffineRounds(Rounds):
         errors = reading_errors(
             maps[:, :n, :n], maps[:, :n, n], origin / units, self._numbers, several
         )
-        errors *= self._losses
+        *of_maps, of_chances = self._losses
+        chance = min(p for name, p in batch.algorithm.branches if name == branch and p > 0)
+        off = np.full((len(rows), 1), of_chances / chance)
+        errors = np.concatenate([errors * of_maps, off], axis=1)
         return Image(names, known, maps, inverse * made.noises * inverse.T, errors)
 
 
@@ -283,7 +286,7 @@ class KnownRounds(Rounds):
             raise refused(f"a round gives a replica {other}")
         known, count = _real_round(coming, self._clients, {}), len(coming.continued.rows)
         return Image(
-            (), known, np.ones((count, 1, 1)), np.zeros((count, 0, 0)), np.zeros((count, 3))
+            (), known, np.ones((count, 1, 1)), np.zeros((count, 0, 0)), np.zeros((count, 4))
         )
 
 

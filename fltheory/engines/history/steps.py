@@ -6,7 +6,8 @@ keep the order of symmetric matrices.
 *Operations.* Moments M are off by some D with ``-E <= D <= E``. In an entry of an image a round
 loses at most ``k u f_a f_b``, with f the round's absolute map of the entries' scale. As
 ``2 |v_a v_b| <= v_a^2 + v_b^2`` in any units, that lies within the diagonal ``(n + 1) k u f_a^2``.
-Noise is off in proportion to its size.
+Noise is off in proportion to its size. An error in a branch's chance leaves as much as it is of
+the branch's image.
 
 *Maps.* Maps that were read a little wrong make a run s + d beside the true one, ``E[d d'] <= C``. A
 round makes d to A d plus what is wrong with its map at s: of such a sum, second moments are at most
@@ -46,8 +47,9 @@ class HistoryStep:
     maps : array, (C, n + 1, n + 1)
         ``[[A, b], [0, 1]]``.
     noises : array, (C, n, n)
-    errors : array, (C, 3)
-        Bounds on the rounding errors in A, b (norms) and, relatively, in the noise.
+    errors : array, (C, 4)
+        Bounds on the rounding errors in A, b (norms) and, relatively, in the noise and, beyond
+        what any product loses, in the chance of its branch.
     onward, targets : arrays of int, (Q,)
         Which of the continued ones goes on, and the history that it becomes part of.
     chances : array, (Q,)
@@ -147,7 +149,7 @@ class HistoryErrors:
         squares = np.maximum(_diagonals(step.before), 0.0)[step.rows]
         scale, noise = np.sqrt(squares), _diagonals(step.noises) * squares[:, -1:]
         by_operations = (np.abs(step.maps) @ scale[:, :, None])[:, :, 0] ** 2
-        of_slope, of_offset, of_noise = step.errors.T[:, :, None]
+        of_slope, of_offset, of_noise, of_chance = step.errors.T[:, :, None]
         by_operations *= (n + 1) * step.operations * UNIT_ROUNDOFF
         by_operations[:, :n] += n * step.operations * UNIT_ROUNDOFF * noise
         # What is lost in reading noise is of its whole size: a small entry may be left of large
@@ -156,6 +158,9 @@ class HistoryErrors:
         by_maps = of_slope * np.sqrt(squares[:, :n].sum(axis=1, keepdims=True))
         by_maps = (by_maps + of_offset * scale[:, -1:]) ** 2
         images = step.images(self.bounds)
+        if of_chance.any():
+            images *= 1 + of_chance[:, :, None]
+            images[0] += of_chance[:, :, None] * step.images(step.before)
         diagonals = _diagonals(images)
         # The best e is the ratio of both parts' sizes, here in units of the moments themselves.
         units = _diagonals(moments)[:, :n].sum(axis=0)

@@ -281,12 +281,13 @@ def moment_map(
     losses: Losses = NO_MORE,
 ) -> MomentMap:
     """Return one round's map of the moments of the state's offset, its errors times losses."""
+    *of_maps, of_chances = losses
     laws = [
-        (p, who.law(layout.function(algorithm, branch), problem, layout.origin))
+        (p, who.law(layout.function(algorithm, branch), problem, layout.origin).losing(*of_maps))
         for branch, p in algorithm.branches
         if p > 0
     ]
-    return MomentMap(mixture(laws).losing(*losses), who.states)
+    return MomentMap(mixture(laws, of_chances), who.states)
 
 
 # --- following the moments -----------------------------------------------------------------------

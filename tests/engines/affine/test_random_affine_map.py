@@ -100,6 +100,26 @@ def test_mixtures_weigh_moments_and_take_the_largest_errors() -> None:
     assert (mixed.slope_error, mixed.offset_error, mixed.noise_error) == (5e-3, 2e-3, 3e-3)
 
 
+@pytest.mark.parametrize("share", [1.0, -1.0])
+@pytest.mark.parametrize("p", [1e-8, 0.25])
+def test_mixtures_bound_what_errors_of_chances_do(p: float, share: float) -> None:
+    """A factor T that is off by D leaves ``2 |T| |D| + |D|^2`` in second moments."""
+    error = 0.5 * p
+    for sums in (True, False):
+        usual = law(sums=sums)
+        rare = replace(usual, slopes=30 * usual.slopes, offsets=30 * usual.offsets, noise=9 * NOISE)
+        mixed = mixture([(p, rare), (1 - p, usual)], error)
+        true = mixture([(p + share * error, rare), (1 - p - share * error, usual)])
+        off = mixed.slope_error - usual.slope_error
+        size = np.sqrt(np.trace(mixed.gram))
+        assert 0 < np.linalg.norm(true.gram - mixed.gram, "nuc") <= 2 * size * off + off**2
+        off = mixed.offset_error - usual.offset_error
+        size, lost = np.sqrt(mixed.offset_square), abs(true.offset_square - mixed.offset_square)
+        assert 0 < lost <= 2 * size * off + off**2
+        off = mixed.noise_error - usual.noise_error
+        assert 0 < abs(np.trace(true.noise - mixed.noise)) <= off
+
+
 UNBALANCED = np.array([[1.0, 0.3, 0.1], [0.3, 0.5, 0.0], [0.1, 0.0, 0.2]])
 BALANCED = np.array([[1.0, -0.4, -0.6], [-0.4, 0.9, -0.5], [-0.6, -0.5, 1.1]])
 

@@ -31,7 +31,7 @@ def one_history(**changes: object) -> HistoryStep:
         rows=np.array([0]),
         maps=np.array([[[0.5, 1.0], [0.0, 1.0]]]),
         noises=np.array([[[3.0]]]),
-        errors=np.zeros((1, 3)),
+        errors=np.zeros((1, 4)),
         onward=np.array([0]),
         targets=np.array([0]),
         chances=np.array([0.5]),
@@ -97,7 +97,7 @@ def test_errors_of_maps_and_noise_by_hand() -> None:
     before = HistoryErrors(
         np.array([[[[8.0, 2.0], [2.0, 1.0]]], [[[2.56, 0.0], [0.0, 0.0]]]]), np.zeros((1, 1))
     )
-    found = after(one_history(errors=np.array([[0.1, 0.2, 0.2]])), before)
+    found = after(one_history(errors=np.array([[0.1, 0.2, 0.2, 0.0]])), before)
     np.testing.assert_allclose(found.bounds[0, 0], 0.5 * np.array([[8.6, 2], [2, 1]]), rtol=1e-12)
     np.testing.assert_allclose(found.bounds[1, 0], 0.5 * np.diag([1.44, 0]), rtol=1e-12)
     assert found.noise.tolist() == [[1.5]]
@@ -123,7 +123,7 @@ def test_one_map_that_is_always_off_the_same_way_meets_its_bound() -> None:
         before=np.diag([1.0, 1.0])[None],
         maps=np.diag([0.5, 1.0])[None],
         noises=np.zeros((1, 1, 1)),
-        errors=np.array([[1e-3, 0.0, 0.0]]),
+        errors=np.array([[1e-3, 0.0, 0.0, 0.0]]),
         chances=np.ones(1),
     )
     errors, moments = NOTHING, step.before
@@ -158,7 +158,7 @@ def test_runs_with_other_maps_stay_within_the_bound(seed: int) -> None:
             rows=np.arange(histories),
             maps=maps,
             noises=np.tile(np.eye(3) * rng.uniform(0, 5), (histories, 1, 1)),
-            errors=np.stack([slope * scale, offset * scale, 0 * slope], axis=1),
+            errors=np.stack([slope * scale, offset * scale, 0 * slope, 0 * slope], axis=1),
             onward=np.repeat(np.arange(histories), histories),
             targets=np.tile(np.arange(histories), histories),
             chances=draws.ravel(),
@@ -214,7 +214,7 @@ def test_errors_add_up_where_the_truth_is_nothing() -> None:
         before=np.diag([0.0, 1.0])[None],
         maps=np.eye(2)[None],
         noises=np.zeros((1, 1, 1)),
-        errors=np.array([[0.0, 0.1, 0.0]]),
+        errors=np.array([[0.0, 0.1, 0.0, 0.0]]),
         chances=np.ones(1),
     )
     errors = NOTHING
