@@ -86,13 +86,21 @@ def ordered_terms(formula: sp.Basic) -> list[Any]:
     return sorted(formula.as_ordered_terms(), key=lambda term: term.could_extract_minus_sign())
 
 
+_MOST_DIGITS = 7
+"""Powers of ten with more digits are written as powers."""
+
+
 class _PositiveFirst:
     def _as_ordered_terms(self, expr: sp.Add, order: Any = None) -> list[Any]:
         return ordered_terms(expr)
 
 
 class _Latex(_PositiveFirst, LatexPrinter):
-    pass
+    def _print_Rational(self, expr: sp.Rational) -> str:
+        digits = str(expr.q)
+        if expr.p == 1 and len(digits) > _MOST_DIGITS and digits.strip("0") == "1":
+            return f"10^{{-{len(digits) - 1}}}"
+        return str(super()._print_Rational(expr))  # type: ignore[no-untyped-call]
 
 
 class _Pretty(_PositiveFirst, PrettyPrinter):

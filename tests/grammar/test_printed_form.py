@@ -38,6 +38,19 @@ def test_order_and_shape_are_kept(formula, latex: str) -> None:
     assert printed_latex(as_printed(formula)) == latex
 
 
+@pytest.mark.parametrize(
+    ("number", "latex"),
+    [
+        (sp.Rational(1, 10**18), "10^{-18}"),
+        (sp.Rational(1, 10**6), r"\frac{1}{1000000}"),
+        (sp.Rational(1, 10**7 + 1), r"\frac{1}{10000001}"),
+        (sp.Rational(3, 10**18), r"\frac{3}{1000000000000000000}"),
+    ],
+)
+def test_only_a_small_power_of_ten_is_written_as_one(number: sp.Rational, latex: str) -> None:
+    assert printed_latex(number) == latex
+
+
 def test_the_value_is_what_sympy_makes_of_it() -> None:
     found = as_printed(lambda: 1 / (4 * sp.sqrt(30 * b * a)))
     assert found == 1 / (4 * sp.sqrt(30 * b * a))
