@@ -63,9 +63,9 @@ def test_one_shape():
 
 def test_no_images():
     part, nothing = Labelled(IMAGES, LABELS), Labelled(IMAGES[:0], LABELS[:0])
-    with pytest.raises(ValueError, match=r"^test images of it must be at least one, got none$"):
+    with pytest.raises(ValueError, match=r"^test images of it must not be empty, got none$"):
         ImageData(part, nothing, 3, "it")
-    with pytest.raises(ValueError, match=r"^training images of it must be at least one, got none$"):
+    with pytest.raises(ValueError, match=r"^training images of it must not be empty, got none$"):
         ImageData(nothing, part, 3, "it")
 
 

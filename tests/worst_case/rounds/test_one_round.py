@@ -59,7 +59,7 @@ def test_the_variance_of_a_sample_without_replacement() -> None:
         ),
         (FedAvg(0.1, 1), Bernoulli([0.5, 0.5]), "Bernoulli: clients must be interchangeable"),
         (FedAU(0.1, 1, cutoff=2), UniformSubset(2, 1), "FedAU: its weights are random"),
-        (Scaffold(0.1, 1), UniformSubset(2, 1), "Scaffold: its round is not written"),
+        (Scaffold(0.1, 1), UniformSubset(2, 1), "Scaffold: fltheory has no form of its round"),
     ],
 )
 def test_what_is_not_covered_is_refused_with_the_reason(
