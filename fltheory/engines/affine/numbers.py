@@ -493,7 +493,7 @@ class Balls(_AsMade):
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Compute with some number of bits; other threads wait: the process has one precision."""
+        """Compute with ``bits`` bits; other threads wait: the process has one precision."""
         with _PRECISION:
             before = ctx.prec
             ctx.prec = self.bits

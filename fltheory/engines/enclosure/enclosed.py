@@ -22,7 +22,7 @@ from flint import arb, arb_mat, ctx, fmpq_mat
 from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, in_round
-from fltheory.content import content, kept
+from fltheory.content import content, kept, runs_users_code
 from fltheory.decimals import as_fraction
 from fltheory.engines.affine.numbers import (
     RATIONAL,
@@ -38,7 +38,7 @@ from fltheory.engines.affine.numbers import (
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, read_round
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
-from fltheory.engines.guard import guard_affine, guard_in_fractions
+from fltheory.engines.guard import guard_affine, guard_in_fractions, refused
 from fltheory.engines.history.histories import (
     Arrivals,
     ComingRound,
@@ -51,6 +51,7 @@ from fltheory.engines.history.histories import (
     WidenedError,
     check_ranges,
     ranges_of,
+    telling,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.observables import Observable
@@ -218,6 +219,7 @@ class ExactRun(Rounds):
         setting = without_idle_projection(setting, problem, exact_setting)
         guard_affine(setting)
         guard_in_fractions(setting)
+        self._users = runs_users_code(setting.algorithm)
         self._problem = problem
         self._arithmetic = arithmetic
         self._law = participation.law()
@@ -465,19 +467,28 @@ class ExactRun(Rounds):
             own = [keys[row] for row in continued.rows[chosen].tolist()]
             counts = [self._counts[number] for _, number in own]
             self._work.read(len(own), self._problem.n_clients, self._width)
-            made = read_round(
-                twin.exact,
-                name,
-                self._numbers,
-                continued.masks[chosen],
-                {n: np.concatenate([each[n] for each in counts]) for n in counts[0]},
-                self._shapes,
-                self._origin(self._width),
-            )
+            known = {n: np.concatenate([each[n] for each in counts]) for n in counts[0]}
+
+            def read(
+                some: slice, name: str = name, chosen: Rows = chosen, known: Any = known
+            ) -> Any:
+                return read_round(
+                    twin.exact,
+                    name,
+                    self._numbers,
+                    continued.masks[chosen[some]],
+                    {n: array[some] for n, array in known.items()},
+                    self._shapes,
+                    self._origin(self._width),
+                )
+
+            made = read(slice(None))
             if made.widened:
                 raise WidenedError((*self._random, *made.widened))
             if counts[0] and self._reading is not RATIONAL:
                 raise _CountingError
+            if self._users and counts[0] and len(own) > 1:
+                _check_alone(made, read)
             chances = continued.chances[chosen].tolist()
             maps = zip(own, made.slopes, made.offsets, made.noises, chances, strict=True)
             for place, (key, slope, offset, noise, chance) in enumerate(maps):
@@ -655,6 +666,20 @@ class ExactRun(Rounds):
                     for a, b in _upper(n)
                 ]
         return self._kind(len(lines), len(lines[0]), [item for line in lines for item in line])
+
+
+def _check_alone(made: Any, read: Callable[[slice], Any]) -> None:
+    """Raise RoundRefusedError if a history is not read alone as it is with others, in fractions.
+
+    The guard follows few paths, and histories go where none of these may come.
+    """
+    counts = [array.reshape(len(array), -1) for array in made.known.values()]
+    for row in telling(np.concatenate(counts, axis=1).astype(float)).tolist():
+        alone = read(slice(row, row + 1))
+        pairs = [(made.slopes, alone.slopes), (made.offsets, alone.offsets)]
+        pairs += [(array, alone.known[name]) for name, array in made.known.items()]
+        if not all((many[row] == one[0]).all() for many, one in pairs):
+            raise refused("a round gives a replica another image in a batch than alone")
 
 
 class _CountingError(Exception):

@@ -38,6 +38,7 @@ from fltheory.engines.history.histories import (
     Rounds,
     Ways,
     distinct,
+    telling,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.setting import Setting
@@ -49,8 +50,6 @@ _NUMBERS_AT_ONCE = 1 << 22
 _NUMBERS_AHEAD = 1 << 19
 _MOST_ROUNDS_AHEAD = 512
 _MOST_IMAGES = 7
-# Histories run alone besides those that hold an extreme count.
-_ALONE = 6
 
 
 class AffineRounds(Rounds):
@@ -311,18 +310,13 @@ def _real_round(
 
 
 def _other_alone(coming: ComingRound | _Batch, clients: Any, some: State) -> str:
-    """Return what a history is given that it is not given alone, or nothing.
-
-    Those are tried that hold the least or the most of something, and some between.
-    """
+    """Return what a history is given that it is not given alone, or nothing."""
     rows = coming.continued.rows
     if len(rows) == 1 or not coming.known:
         return ""
     counts = joined(coming.known, sorted(coming.known))[rows]
-    between = np.linspace(0, len(rows) - 1, _ALONE).astype(int)
-    tried = np.unique(np.concatenate([counts.argmin(axis=0), counts.argmax(axis=0), between]))
     together = _real_round(coming, clients, some)
-    for row in tried.tolist():
+    for row in telling(counts).tolist():
         other = other_alone(together, row, _real_round(coming, clients, some, slice(row, row + 1)))
         if other:
             return other

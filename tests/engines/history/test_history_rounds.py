@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAR, FedAU, Harmonic, Mifa, Scheduled
-from fltheory.engines import Setting, paths
+from fltheory.engines import Setting, exact, paths
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import RoundRefusedError, guarded
 from fltheory.engines.history import history_rounds
@@ -145,6 +145,39 @@ def test_a_look_at_other_replicas_is_refused_where_guards_do_not_come(of_norm: b
     guarded(setting)
     with pytest.raises(RoundRefusedError, match="a round gives a replica another 'x' in a batch"):
         paths(setting)
+
+
+class SlowsDownInWholeNumbers(SlowsDown):
+    """The same rule in numbers that fractions take."""
+
+    def __init__(self, of_all: bool):
+        self.of_all, self.lr = of_all, 0.025
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "absent": np.zeros((len(x0), n_clients), dtype=np.int64)}
+
+    def round(self, state, clients, who, branch):
+        absent = np.where(who, 0, state["absent"] + 1)
+        slow = (absent >= 3).any(axis=1)
+        if self.of_all and (absent >= 3).any():
+            slow = np.ones_like(slow)
+        weights = np.where(who, 1, 0)
+        update = clients.summed_local_sgd(state["x"], who, weights, steps=1, lr=self.lr)
+        return {"x": state["x"] + np.where(slow, 1, 10)[:, None] * update, "absent": absent}
+
+
+@pytest.mark.parametrize("arithmetic", ["enclosed", "rational"])
+def test_fractions_and_balls_refuse_a_look_at_other_replicas_too(arithmetic: str) -> None:
+    """Both gave 0.0107 for 0.0092, one replica by itself, and called it exact."""
+    own, all_of_them = (
+        Setting(SlowsDownInWholeNumbers(of_all), PROBLEM, RARELY_AWAY, 5, [3.0])
+        for of_all in (False, True)
+    )
+    found = exact(own, arithmetic=arithmetic)
+    expected = paths(own).squared_distance[-1]
+    assert float(found.squared_distance[-1]) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(RoundRefusedError, match="another image in a batch than alone"):
+        exact(all_of_them, arithmetic=arithmetic)
 
 
 @pytest.mark.parametrize("of_norm", [False, True])
