@@ -678,7 +678,7 @@ def _check_alone(made: Any, read: Callable[[slice], Any]) -> None:
         alone = read(slice(row, row + 1))
         pairs = [(made.slopes, alone.slopes), (made.offsets, alone.offsets)]
         pairs += [(array, alone.known[name]) for name, array in made.known.items()]
-        if not all((many[row] == one[0]).all() for many, one in pairs):
+        if not all(np.array_equal(many[row], one[0]) for many, one in pairs):
             raise refused("a round gives a replica another image in a batch than alone")
 
 
