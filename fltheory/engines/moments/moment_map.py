@@ -321,7 +321,7 @@ class MomentErrors:
 
 
 RunOfRounds: TypeAlias = tuple[MomentRounding, MomentMap | None, int]
-"""The rounding of some rounds that are alike, their map where there are several, and how many."""
+"""The rounding of equal rounds, their map (None for a single round), and their number."""
 
 
 def propagate(

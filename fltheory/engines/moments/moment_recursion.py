@@ -52,7 +52,7 @@ ARITHMETICS = ("float64", "enclosed", "rational")
 
 T = TypeVar("T")
 Advance = Callable[[FloatArray, FloatArray], None]
-"""Takes moments, and rows for those after each of the next rounds."""
+"""A function that fills rows with the moments after each of the next rounds, given the moments."""
 
 
 @checks_kinds
@@ -257,7 +257,7 @@ class _AlongChain:
 
 
 Participants: TypeAlias = _Independent | _AlongChain
-"""Who takes part: laws of rounds, forms of observables, and the states that moments go by."""
+"""The law of participants: laws of rounds, forms of observables, and the chain states."""
 
 
 def participants_of(participation: Participation) -> Participants:
