@@ -204,7 +204,7 @@ class Truth:
             return values - error, values + error
 
     def error(self, field: str) -> FloatArray:
-        """Return the larger distance of an interval's ends from one field's value at every round."""
+        """Return the larger distance of an interval's ends from a field's value at every round."""
         from scipy.special import stdtrit
 
         values = self.trajectory[field]

@@ -142,7 +142,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 def _make_like(new: Path, old: Path) -> None:
     """Give a file the owner, group, mode and access list of the file that it replaces."""
     before = old.stat()
-    for owner in (before.st_uid, -1):  # only root can change the owner, but any member can set a group
+    for owner in (before.st_uid, -1):  # only root can change the owner
         with suppress(OSError):
             os.chown(new, owner, before.st_gid)
             break
