@@ -95,9 +95,9 @@ def best_bound(
       mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
       + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
       0. The measure "loss" bounds ``E F`` at the mean model instead. The same holds for a small
-         `FiniteChain` of sets. With a schedule of steps, the mean of ``E||x_t - x*||^2`` over the
-         given ``rounds`` is bounded; the measure "last" bounds ``E||x_T - x*||^2`` after these
-         rounds, with or without a schedule.
+      `FiniteChain` of sets. With a schedule of steps, the mean of ``E||x_t - x*||^2`` over the
+      given ``rounds`` is bounded; the measure "last" bounds ``E||x_T - x*||^2`` after these
+      rounds, with or without a schedule.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client per round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
@@ -149,8 +149,9 @@ def best_bound(
     Raises
     ------
     ValueError
-        For algorithms, participation and numbers that are not covered. ArithmeticError If no bound
-        is found, for example at a rate below the smallest possible one.
+        For algorithms, participation and numbers that are not covered.
+    ArithmeticError
+        If no bound is found, for example at a rate below the smallest possible one.
 
     Examples
     --------
