@@ -1,4 +1,4 @@
-"""Gradients of a few clients at a few models, as a file: CSV, a row a gradient on a minibatch."""
+"""Gradients of a few clients at a few models in a CSV file, one row per minibatch gradient."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def read_gradients(path: Path | str, clients: Sequence[str]) -> ClientGradients:
 
     The file is CSV with the header ``client,point,...`` and then a column per coordinate, of any
     name. A row is the gradient of a client's loss on one minibatch, at a model that `point` names;
-    a row without a client is that model itself. Rows come in any order, points count in the order
-    in which they first come.
+    a row without a client is that model itself. Rows may have any order; points are ordered by
+    their first occurrence.
 
     Parameters
     ----------
     path : Path
     clients : sequence of str
-        Names, as a log has them; not all of them need be in the file.
+        Names as in the log; not all of them need to be in the file.
 
     Raises
     ------
     ValueError
-        For a file that is none, a wrong header, a number that is none, or a client that is in no
-        log, with the line; for fewer than three clients, or a client with fewer than two gradients
-        at a point; and for models that are there for some points only.
+        If the file does not exist, or has a wrong header, an invalid number or an unknown client
+        (the message gives the line); if there are fewer than three clients, or fewer than two
+        gradients of a client at a point; or if models are given for only some points.
 
     Examples
     --------

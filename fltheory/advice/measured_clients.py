@@ -1,4 +1,4 @@
-"""How unlike clients are, and how noisy and curved, measured from a few of their gradients."""
+"""Clients' dissimilarity, noise and curvature, measured from a few gradients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MeasuredClients:
-    """What gradients say about clients, in their own units and in those of the advice.
+    """Properties of clients measured by gradients, in their own units and in those of the advice.
 
     Attributes
     ----------
@@ -45,21 +45,22 @@ class MeasuredClients:
     curvature : float or None
         Curvature of F between the first point and the others; None without other points, or models.
     noise, dissimilarity : Estimate
-        In the units of `Training`: of ``L ||w_0 - w*||``, and of ``L ||w_0 - w*||^2``.
+        Noise and dissimilarity in the units of `Training`, ``L ||w_0 - w*||`` and ``L ||w_0 -
+        w*||^2``.
     condition : Estimate or None
-        The ratio of the largest curvature of a client to the least.
+        The ratio of the largest to the smallest curvature of a client.
 
     Notes
     -----
-    Clients are taken to be quadratic, each with curvature alike in all directions, their curvatures
-    log-uniform between L/condition and L, as `ClientPopulation` draws them. Then ``||w_0 - w*|| =
-    ||grad F(w_0)|| / c`` with c the curvature of F, and a client's optimum is at the distance
-    ``sigma_G / rms(c_k)`` from w*. With ``u = log condition``, the squared coefficient of variation
-    of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 - e^-u)/u``.
+    Clients are assumed to be quadratic with isotropic curvatures, log-uniform between L/condition
+    and L, as in `ClientPopulation`. Then ``||w_0 - w*|| = ||grad F(w_0)|| / c``, where c is the
+    curvature of F, and a client's optimum is at the distance ``sigma_G / rms(c_k)`` from w*. With
+    ``u = log condition``, the squared coefficient of variation of log-uniform curvatures is ``(u/2)
+    coth(u/2) - 1``, and their mean ``L (1 - e^-u)/u``.
 
-    All squares are without what minibatches add to them. Where only some of the log's clients were
-    measured, they are taken for a random sample. Intervals are Student's around the estimate, with
-    the jackknife's error over clients: one left out at a time.
+    The contribution of minibatch noise is subtracted from all squares. If only some of the log's
+    clients were measured, they are treated as a random sample. Intervals are Student's around the
+    estimate, with the jackknife error over clients (one left out at a time).
     """
 
     clients: int
@@ -80,7 +81,7 @@ class MeasuredClients:
         return self.curvature / _mean_curvature(self.condition.value)
 
     def in_training(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return options of `Training`: those given by hand, the others as measured."""
+        """Return options of `Training`: given ones, and the others as measured."""
         measured = {"noise": self.noise.value, "dissimilarity": self.dissimilarity.value}
         if self.condition is not None:
             measured["condition"] = self.condition.value
@@ -94,7 +95,7 @@ def measure_clients(
     n_clients: int,
     condition: float | None = None,
 ) -> MeasuredClients:
-    """Return how unlike, noisy and curved clients are, from their gradients.
+    """Estimate the clients' dissimilarity, noise and curvature from their gradients.
 
     Parameters
     ----------
@@ -102,15 +103,15 @@ def measure_clients(
     importance : array, (n,)
         The weight of each of its clients in F, in any unit.
     n_clients : int
-        Clients in the log; the measured ones are a sample of them, or all.
+        Number of clients in the log; the measured ones are a sample of them, or all.
     condition : float, optional
-        L/mu by hand; measured by default, if there are models at two points.
+        L/mu, if given; by default it is measured if there are models at two points.
 
     Raises
     ------
     ValueError
-        If the start's gradient, the difference between clients, or curvature does not stand out
-        from noise; or if models do not differ.
+        If the initial gradient, the difference between clients or the curvature is not
+        distinguishable from noise, or if models do not differ.
     """
     shares = validation.real_array("importance", importance, shape="(n,)")
     count = len(gradients.clients)
@@ -145,17 +146,17 @@ def measure_clients(
 
 @dataclass(frozen=True, eq=False)
 class _Statistics(ReadOnlyArrays):
-    """Of each client: mean gradients at the first and last point, and what minibatches add.
+    """Per client: mean gradients at the first and last points, and their minibatch errors.
 
     Attributes
     ----------
     first, last : array, (n, dim)
     first_error, last_error : array, (n,)
-        The squares that minibatches add to these means.
+        Expected squared errors of these means from minibatches.
     sigma : array, (n,)
-        The square of one minibatch's distance from its mean.
+        The mean squared distance of a minibatch gradient from its mean.
     curvature, curvature_error : array, (n,), or None
-        Between the first point and the others, and the square that minibatches add.
+        Curvature between the first point and the others, and its squared error from minibatches.
     """
 
     first: FloatArray
@@ -198,7 +199,7 @@ class _Statistics(ReadOnlyArrays):
         )
 
     def without(self, client: int) -> _Statistics:
-        """Return those of all but one client."""
+        """Return the statistics of all but one client."""
         arrays: dict[str, Any] = {
             name: None if value is None else np.delete(value, client, axis=0)
             for name, value in vars(self).items()
@@ -212,7 +213,7 @@ def _scatter(gradients: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class _Squares:
-    """Squares without what minibatches and sampling add: they may come out below zero.
+    """Squares with the contributions of minibatches and sampling subtracted; may be negative.
 
     Attributes
     ----------
@@ -238,7 +239,7 @@ class _Squares:
         cls, each: _Statistics, shares: FloatArray, outside: float, condition: float | None
     ) -> _Squares:
         a = shares / shares.sum()
-        # Of n clients drawn from N, a mean's variance is the clients' by this share.
+        # The factor on the clients' variance in the variance of a mean over n clients out of N.
         drawn = outside * float((a**2).sum())
 
         def between(values: FloatArray, errors: FloatArray) -> float:
@@ -253,7 +254,7 @@ class _Squares:
         curvature, spread = None, 0.0
         if each.curvature is not None and each.curvature_error is not None:
             curvature = float(a @ each.curvature)
-            # Whether curvature is above zero is checked with the rest.
+            # That curvature is above zero is checked with the rest.
             square = curvature**2 or math.inf
             spread = between(each.curvature, each.curvature_error) / square
         if condition is not None:
@@ -304,7 +305,7 @@ def _interval(value: float, others: FloatArray) -> Estimate:
 
 
 def _of_squares(estimate: Estimate, change: Any) -> Estimate:
-    """Return what is an increasing function of a square that is 0 at least."""
+    """Return the estimate of an increasing function of a square, with negative values set to 0."""
     ends = (estimate.value, estimate.low, estimate.high)
     return Estimate(*(float(change(max(end, 0.0))) for end in ends))
 
@@ -316,7 +317,7 @@ def _spread(condition: float) -> float:
 
 
 def _condition(spread: float) -> float:
-    """Return its inverse, 1 for nothing, at most a million."""
+    """Return the inverse of `_spread`: 1 for zero, at most a million."""
     from scipy.optimize import brentq
 
     if spread <= 0:

@@ -1,9 +1,9 @@
-"""Clients whose optima are orthogonal, so that a model shows the weight of each.
+"""Clients with orthogonal optima, so that a model shows the weight of each optimum.
 
-With curvature alike in all directions, all coordinates of the optima follow the same linear
-rounds. So a model that begins at 0, of clients with optima ``e_1, ..., e_G``, is at any time the
-row of weights with which *any* optima enter it: `weights`. One more coordinate begins at 1 and is
-drawn to 0 by everybody: the weight of the `start`. The last ones are `noise`: nothing but the
+With isotropic curvature, all coordinates of the optima follow the same linear rounds. So with
+optima ``e_1, ..., e_G`` and a model that starts at 0, the model is at any time the vector of
+weights with which *any* optima enter it: `weights`. Another coordinate starts at 1 and is pulled to
+0 by everybody: the weight of the `start`. The last coordinates are `noise`: they contain only the
 gradients' noise, of variance one each. Weights and start add up to one.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from fltheory.participation.base import Masks
 from fltheory.validation import FloatArray
 
-# Few would leave to chance which algorithm is less noisy.
+# With few, chance would decide which algorithm seems less noisy.
 NOISES = 32
 
 
@@ -26,16 +26,17 @@ class OrthogonalClients:
     ----------
     curvatures : array, (G,)
     targets : array, (G,) or longer
-        The weight of each group in F, with sum one; groups beyond the G are of clients who never
-        take part but are represented in the server's data.
+        The weight of each group in F, with sum one; groups beyond the first G are clients that
+        never take part but are represented in the server's data.
     spread : array, of the same shape
-        ``||c||^2`` of a group's mean optimum, relative to a client's: 1/n of n unlike clients.
+        ``||c||^2`` of a group's mean optimum, relative to a single client's: 1/n for n different
+        clients.
     curvature : float
         Curvature of F, for the server's gradient.
     radius, noise : float
-        Distance of the clients' optima from their centre, and sigma of a gradient, for losses.
+        Distance of the clients' optima from their centre, and sigma of a gradient, used for losses.
     emphasis : array, (G,)
-        The factor on each group's loss when it trains.
+        The factor on each group's loss in training.
     rng : numpy.random.Generator
         Generator for gradient noise.
     """
@@ -64,11 +65,11 @@ class OrthogonalClients:
 
     @property
     def n_clients(self) -> int:
-        """G, the groups that take part."""
+        """G, the number of groups that take part."""
         return self._curvatures.size
 
     def at_start(self, replicas: int) -> FloatArray:
-        """Return models that are all start, (replicas, dim)."""
+        """Return models equal to the start, (replicas, dim)."""
         x = np.zeros((replicas, self._targets.size + 1 + NOISES))
         x[:, self._targets.size] = 1
         return x
@@ -82,7 +83,7 @@ class OrthogonalClients:
         return np.asarray(x[:, self._targets.size])
 
     def noise(self, x: FloatArray) -> FloatArray:
-        """Return what gradients' noise adds to ``||x - x*||^2``, for sigma one, (replicas,)."""
+        """Return the contribution of noise to ``||x - x*||^2``, for sigma one, (replicas,)."""
         return self.noises(x).mean(axis=1)
 
     def noises(self, x: FloatArray) -> FloatArray:
@@ -90,7 +91,7 @@ class OrthogonalClients:
         return np.asarray(x[:, -NOISES:] ** 2)
 
     def moves(self, steps: int, lr: float) -> FloatArray:
-        """Return the share of the way to its optimum that each client goes in ``steps`` steps."""
+        """Return the share of its distance to its optimum that each client covers."""
         return np.asarray(1 - (1 - lr * self._curvatures) ** steps)
 
     def local_sgd(

@@ -1,4 +1,4 @@
-"""An algorithm's own rounds, followed along a record, in weights of clients."""
+"""An algorithm's own rounds, followed along a record, in terms of the clients' weights."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _DIVERGED = 1e6
-# Their last quarters together are the whole record.
+# Their last quarters together cover the whole record.
 _RUNS = 4
-# An error from so few has Student's quantile of 95%, with three degrees of freedom: 3.18, not 1.96.
+# With so few runs, the 95% quantile is Student's with three degrees of freedom: 3.18, not 1.96.
 _STUDENT = 1.62
 
 
@@ -38,18 +38,20 @@ class OnTheLog(ReadOnlyArrays):
     weights : array, (G,)
         The mean model late in a run, as weights of the groups' optima.
     pulls : array, (B, G)
-        Towards which mean of optima clients pulled in each of B batches of the record.
+        The mean of optima towards which clients pulled, as weights, in each of B batches of the
+        record.
     squares : array, (B,)
         Mean squares of sway, at the worst optima, and noise together, in each batch.
     sway, sway_at_worst : float
-        How far the coming and going of clients moves the model about that mean, root mean square:
-        over unrelated optima, and for the optima that are worst for the mean.
+        Root-mean-square movement of the model around this mean by the coming and going of clients,
+        for unrelated optima and for the worst optima of the mean.
     noise : float
-        How far gradients' noise moves it.
+        Root-mean-square movement of the model by gradient noise.
     left : float
-        The part of the initial error that is left over a run's last quarter, root mean square.
+        Root mean square, over a run's last quarter, of the remaining initial error.
     drawn_error : float
-        Standard error of the squares of noise and of what is left, from so few draws and starts.
+        Standard error of the squares of noise and remaining initial error, from few draws and
+        starts.
     """
 
     errors: FloatArray
@@ -63,7 +65,7 @@ class OnTheLog(ReadOnlyArrays):
     drawn_error: float
 
     def rounds_within(self, distance: float) -> int | None:
-        """Return after how many rounds the error stays within a distance; None if never."""
+        """Return the number of rounds after which the error stays within a distance, or None."""
         above = np.flatnonzero(~(self.errors <= distance))
         last = int(above[-1]) + 1 if above.size else 0
         return last + 1 if last < self.errors.size else None
@@ -71,21 +73,21 @@ class OnTheLog(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class _Runs(PlayedLog):
-    """A record that begins anew after its end, played from several of its rounds on."""
+    """A record that is repeated after its end, played from several starting rounds."""
 
     begins: tuple[int, ...] = ()
 
     def masks(self, rng: np.random.Generator | None, replicas: int) -> Iterator[Masks]:
-        """Play the rounds, one for each beginning."""
+        """Play the rounds, one replica for each starting round."""
         there, begins = self.log.present(), np.array(self.begins)
         yield from (there[(number + begins) % len(there)] for number in count())
 
 
 class LogRounds:
-    """An algorithm's rounds along the record, as often as it has quarters, each time from another.
+    """An algorithm's rounds along the record, four times, started at each of its quarters.
 
-    So what is late in a run is known for every round of the record, also for clients that have not
-    come yet. Where availability drifts, all runs begin where the record does.
+    So late errors are known for every round of the record, including for clients that have not
+    appeared yet. If availability drifts, all runs start at the beginning of the record.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ class LogRounds:
                 return
             models[index], noises[index] = clients.weights(x), clients.noises(x)
             starts[index, :, 0] = clients.start(x)
-        # Without what is left of the start: a mean of optima, as the limit is.
+        # Without the remaining start, as the limit is a mean of optima.
         self._models = models / np.where(starts == 1, 1, 1 - starts)
         self._starts = starts[..., 0]
         self._noises = noises * population.training.noise**2 * population.thinning
@@ -134,12 +136,12 @@ class LogRounds:
         distances = self._population.group_distances
         away = (1 - self._starts[..., None]) * (self._models - distances.targets)
         squares = self._starts**2 + distances.radius**2 * (away**2 @ distances.spread)
-        # The noise of so few coordinates is itself noisy: its mean stands for it in all rounds.
+        # The noise of so few coordinates is itself noisy, so its mean is used in all rounds.
         return np.asarray(np.sqrt(squares.mean(axis=1) + self._drawn_squares().mean()))
 
     def _drawn_squares(self) -> FloatArray:
-        """Return squares of noise that were drawn, (runs, draws): means over what is late."""
-        # Noise is settled by half of a run, where it does not drift.
+        """Return drawn squares of noise, averaged over late rounds, (runs, draws)."""
+        # Noise is stationary after half of a run, if availability does not drift.
         late = 4 if self._population.drifts else 2
         return np.asarray(self._late(self._noises, late).mean(axis=0))
 
@@ -149,13 +151,13 @@ class LogRounds:
         return values[-max(1, len(values) // parts) :]
 
     def on_the_log(self) -> OnTheLog | None:
-        """Return what all rounds show; None if the algorithm diverges."""
+        """Return the results of all rounds; None if the algorithm diverges."""
         if self._diverged:
             return None
         distances = self._population.group_distances
         rounds, starts = len(self._models), self._late(self._starts) ** 2
-        # The mean pull of a batch is where the model was, and how far it went from its beginning
-        # to its end over how far it goes at all: unlike models, pulls forget from batch to batch.
+        # The mean pull of a batch is the mean model plus its change over the batch, divided by the
+        # total share moved. Unlike models, pulls have no memory from batch to batch.
         pull = 1 - max(math.sqrt((self._starts[-1] ** 2).mean()), 1e-300) ** (1 / rounds)
         counted, noises, pulls = [], [], []
         for begin, end in pairwise(self._population.batches):

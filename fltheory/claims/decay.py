@@ -42,7 +42,7 @@ class Measurement:
     ----------
     value : float
     standard_error : float
-        Zero where it is not sampled.
+        Zero if the value is not sampled.
     remark : str
         A further finding, in a few words.
     """
@@ -61,17 +61,16 @@ class DecayQuantity:
     measure : callable
         Takes the problem, the size, a number of replicas and a generator.
     is_sampled : callable
-        Whether it is sampled for a problem.
+        Returns whether the quantity is sampled for a problem.
     text : str
     sample : callable, optional
-        Independent estimates of it, (replicas,), for figures; arguments as for ``measure``.
+        Returns independent estimates for figures, (replicas,); arguments as for ``measure``.
     latex : str
-        How it is typeset; by its text where there is none.
+        The quantity in LaTeX; if empty, the text is used.
     known_decay : callable, optional
-        Takes the problem and returns a power of the size of which the quantity is known to be at
-        least a multiple, or None where none
-        is known. A claimed order is refuted by that alone: a slope ends where the sizes end.
-        Without it, no problem can refute an order of the quantity.
+        Takes the problem and returns a power of the size such that the quantity is known to be at
+        least a multiple of it, or None if none is known. Only such a power can refute a claimed
+        order, since a fitted slope says nothing beyond the largest size.
     """
 
     measure: Callable[[Any, int, int, np.random.Generator], Measurement]
@@ -82,7 +81,7 @@ class DecayQuantity:
     known_decay: Callable[[Any], KnownDecay | None] | None = None
 
     def known_decay_on(self, problem: Any) -> KnownDecay | None:
-        """Return how it is known to decay on a problem; None where that is not known."""
+        """Return the quantity's known decay on a problem; None if unknown."""
         return None if self.known_decay is None else self.known_decay(problem)
 
 
@@ -95,7 +94,7 @@ class DecayClaim(Basis):
     variable : sympy symbol
         The number of samples.
     order : sympy expression
-        The claimed order as a function of it; logarithms, which the claims hide, are left out.
+        The claimed order as a function of the variable, without logarithms, which the claims hide.
 
     The other attributes are those of `LearningClaim`.
     """
@@ -115,7 +114,7 @@ class DecayClaim(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions."""
+        """The claim's assertions."""
         left = self.quantity.text, self.quantity.latex
         return (Assertion(*left, Relation.OF_ORDER, self.order, self.variable),)
 
@@ -123,13 +122,13 @@ class DecayClaim(Basis):
         """Fit the slope over all sizes, and judge it by the ends of its interval.
 
         An excess over the claimed slope of at most 0.05, at the upper end, counts as the claimed
-        order. Another order is known by a limit, not by a slope: the claim is refuted where the
-        quantity is known to stay above a multiple of a higher power, and a slope that exceeds the
-        claimed one without such knowledge leaves it undecided. Sizes share the replicas equally.
-        Intervals are Student's, hence asymptotic; where all draws of a size agree none decides.
+        order. Only a limit, not a slope, proves another order: the claim is refuted if the quantity
+        is known to stay above a multiple of a higher power. Without this, a slope that exceeds the
+        claimed one leaves it undecided. Sizes share the replicas equally. Intervals are Student's,
+        hence asymptotic; if all draws of a size agree, nothing is decided.
         """
         problem: Any = of_learning(setting)
-        # First, as a problem of which it does not speak has no sizes.
+        # This comes first, as a problem that the claim is not about has no sizes.
         hypotheses = self.hypotheses_without_run(problem)
         sizes, sampled = problem.sizes, self.quantity.is_sampled(problem)
         replicas, measured = self._measured(problem, sampling)
@@ -161,7 +160,7 @@ class DecayClaim(Basis):
         )
 
     def _measured(self, problem: Any, sampling: Sampling) -> tuple[int, tuple[Measurement, ...]]:
-        """Return the replicas of each size, and the quantity at all of them."""
+        """Return the number of replicas per size, and the measurements at all sizes."""
         replicas = max(2, sampling.replicas // len(problem.sizes))
         return replicas, measurements(self.quantity, problem, replicas, sampling.seed)
 
@@ -173,7 +172,7 @@ class DecayClaim(Basis):
 
     @property
     def why_not_searched(self) -> str:
-        """Which hypotheses are lost, or that no limit of the quantity is known anywhere."""
+        """A reason: hypotheses are missing in our text, or no limit of the quantity is known."""
         if self.quantity.known_decay is None:
             return (
                 "an order in the number of samples can be refuted only by a limit, and no limit of "
@@ -182,9 +181,10 @@ class DecayClaim(Basis):
         return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the hypotheses, then how it is known to decay, or decays as far as computed.
+        """Evaluate the hypotheses, then the quantity's known or computed decay.
 
-        Where it is sampled and no limit is known, nothing could be refuted, and nothing is drawn.
+        If the quantity is sampled and no limit is known, nothing could be refuted, so nothing is
+        drawn.
         """
         problem = of_learning(setting)
         checks = self.hypotheses_without_run(problem)
@@ -200,7 +200,7 @@ class DecayClaim(Basis):
         return Trial.applied(growth, refutes, remark=verdict.detail)
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow it over the numbers of samples."""
+        """Compute the quantity over the numbers of samples."""
         problem: Any = of_learning(setting)
         sampling = drawing.sampling
         verdict, sizes = self.verdict(problem, sampling), problem.sizes
@@ -240,7 +240,7 @@ class Slope:
 def measurements(
     quantity: DecayQuantity, setting: Any, replicas: int, seed: int
 ) -> tuple[Measurement, ...]:
-    """Measure at every size; the last ones are kept, as readings share them."""
+    """Measure at every size; the last results are cached, as readings share them."""
     seeds = np.random.SeedSequence(seed).spawn(len(setting.sizes))
     return tuple(
         quantity.measure(setting, size, replicas, np.random.default_rng(child))

@@ -54,7 +54,7 @@ class DirectionClaim(RateClaim):
 
     @property
     def why_not_searched(self) -> str:
-        """Which hypotheses are lost; a direction needs no bound."""
+        """The hypotheses missing in our text, if any; a direction needs no bound."""
         return lost_in(self.theorem)
 
     def orders_along(self, axis: RateAxis, values: Sequence[Mapping[Any, Any]]) -> list[float]:
@@ -67,19 +67,19 @@ class DirectionClaim(RateClaim):
     def known_along(
         self, axis: RateAxis, settings: Sequence[Setting], claimed_slope: float
     ) -> None:
-        """Return nothing: a limit of the truth does not tell its direction."""
+        """Return None, as a limit of the truth does not determine its direction."""
         return
 
     def _first_judged(self, grid: Sequence[int]) -> int:
-        """Every step counts."""
+        """Return 0, as every step counts."""
         return 0
 
     def _trial_in_vain(self, excess_of_bound: float) -> None:
-        """Whatever the bound does, the truth may go the other way."""
+        """Return None, as the truth may go the other way whatever the bound does."""
         return
 
     def _trial_of(self, reading: AxisReading) -> Trial:
-        """Return the step that is nearest to going the other way."""
+        """Return the trial of the step that is closest to going the other way."""
         verdict = self.judged([reading])
         return Trial.applied(
             verdict.truth, verdict.outcome is Outcome.REFUTED, None, verdict.detail
@@ -122,7 +122,7 @@ class DirectionClaim(RateClaim):
 
 
 def _quotient(step: tuple[Comparison, Comparison]) -> float:
-    """Return what the first is of the second; one where both are nothing."""
+    """Return the first truth over the second; 1 if both are zero."""
     lower, higher = (side.truth for side in step)
     if higher == 0:
         return 1.0 if lower == 0 else math.inf

@@ -1,13 +1,14 @@
-"""The base class of all statements: what each answers, whatever its kind of claim.
+"""The base class of all statements: the interface of every kind of claim.
 
 A convergence theorem is data: its bound and each hypothesis are SymPy expressions over named
 symbols, the one source that is evaluated in numbers, rendered in documents and manipulated. A
-*reading* of a statement is one way to take it: ``printed`` is the statement to the letter, faults
-included; ``derived`` is what its own proof gives; ``repaired`` is the printed statement with what
-its proof asks for, made to apply; ``tight`` is the printed form with the least constants.
+*reading* of a statement is one way to understand it: ``printed`` is the statement to the letter,
+including faults; ``derived`` is what its own proof supports; ``repaired`` is the printed statement
+with the conditions that its proof needs, made applicable; ``tight`` is the printed form with the
+smallest constants.
 
-A kind of claim is a class here that says how it is checked, described, drawn, searched and
-certified. What makes no sense for a kind is refused by these defaults, in one line.
+Each kind of claim is a subclass that defines how it is checked, described, drawn, searched and
+certified. The defaults here refuse operations that make no sense for a kind.
 """
 
 from __future__ import annotations
@@ -55,16 +56,16 @@ class Statement(ABC):
     Attributes
     ----------
     id, reading, title, source : str
-        Its name, how it is read (as printed by default), what it says in a line, and where it
-        stands.
+        The statement's name, its reading (by default as printed), a one-line summary, and its place
+        in the paper.
     regimes : mapping
-        Named settings to check it on.
+        Named settings on which the statement is checked.
     note : str
-        How the reading departs from others, and at which equation.
+        How the reading differs from others, and at which equation.
     kind : StatementKind
-        Its rank in its paper: theorem, lemma, remark, ...
+        The statement's rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
-        Its faults, if it is refuted: why, how serious each is, and what fixes it.
+        The faults of a refuted statement: the reason, weight and remedy of each.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     axes : tuple of RateAxis
@@ -74,18 +75,19 @@ class Statement(ABC):
     family : Family, optional
         Settings in which to search for a refutation, and over which to map the statement.
     search_space : SearchSpace, optional
-        Settings with a search of their own, if it is about those.
+        Settings with a search of their own, if the statement is about those.
     repair : Repair, optional
         The changes that turn the printed statement into this repaired reading.
     own_run : OwnRun, optional
-        Its algorithm at the steps that it asks for, on any problem, to be compared with others.
+        The statement's algorithm at the prescribed steps, on any problem, for comparisons with
+        others.
     why_not_certified : str
-        Why its kind of claim has no certificate; "" where it has.
+        Why this kind of claim has no certificates; "" if it has.
     searched_where, search_raises : str
         The condition that a setting must meet to count in a search, and the number that a search
-        raises.
+        maximises.
     search_budget : int
-        Settings that a search around regimes tries unless told.
+        Default number of settings in a search around regimes.
     """
 
     id: str
@@ -98,7 +100,7 @@ class Statement(ABC):
     refutations: tuple[Refutation, ...] = ()
     derivation: Derivation | None = None
 
-    # Fields of some kinds of claim, which are given there; nothing elsewhere.
+    # Fields that only some kinds of claim have; empty for the others.
     axes: tuple[Any, ...] = field(default=(), init=False, repr=False)
     round_symbols: tuple[RoundSymbol, ...] = field(default=(), init=False, repr=False)
     family: Family | None = field(default=None, init=False, repr=False)
@@ -113,40 +115,40 @@ class Statement(ABC):
     @property
     @abstractmethod
     def basis(self) -> Basis:
-        """The owner of its symbols and hypotheses: itself, or the theorem that it rests on."""
+        """The statement that has the symbols and hypotheses: itself, or the underlying theorem."""
 
     @property
     @abstractmethod
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions, each with left side, relation and right side."""
+        """The assertions, each with left side, relation and right side."""
 
     @property
     def conditions(self) -> tuple[Hypothesis, ...]:
-        """All that it asks for: the hypotheses of its basis, then those of single assertions."""
+        """All conditions: the hypotheses of the basis, then those of single assertions."""
         further = (h for assertion in self.assertions for h in assertion.hypotheses)
         return (*self.basis.hypotheses, *further)
 
     @abstractmethod
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Say what it is worth on a setting.
+        """Return the verdict on the statement in a setting.
 
         Raises
         ------
         ValueError
-            If it is not about such a setting at all.
+            If the statement is not about such a setting at all.
         """
 
     def verdict_and_curve(
         self, setting: Setting | LearningSetting, sampling: Sampling
     ) -> tuple[Verdict, BoundCurve | None]:
-        """Return the verdict, and both sides over a run or a variable where there is one.
+        """Return the verdict, and both sides over a run or a variable if there is one.
 
         The truth behind both is computed once.
         """
         return self.verdict(setting, sampling), None
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return its symbols' units, and its formulas with their places, to check units of.
+        """Return the units of symbols, and the formulas whose units are checked, with places.
 
         Statements about probabilities and counts have no units.
         """
@@ -154,11 +156,11 @@ class Statement(ABC):
 
     @property
     def why_not_searched(self) -> str:
-        """Why no setting can refute it, in a few words; "" where one may."""
+        """Why no setting can refute the statement, in a few words; "" if one can."""
         return "nothing says when a setting refutes a claim of its kind"
 
     def check_searchable(self) -> None:
-        """Raise ValueError if no setting can refute it, which says why."""
+        """Raise ValueError, with the reason, if no setting can refute the statement."""
         if self.why_not_searched:
             raise ValueError(
                 f"theorem must be one that a setting can refute, got {self.name}: "
@@ -166,22 +168,22 @@ class Statement(ABC):
             )
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Say how near a setting comes to refuting it; what costs most is worked out last.
+        """Return how close a setting is to a refutation, computing the costliest parts last.
 
         Raises
         ------
         ValueError
-            If it is not about such a setting at all, or none can refute it.
+            If the statement is not about such a setting, or no setting can refute it.
         """
         raise ValueError(f"theorem must be of a kind that is searched, got {self.name}")
 
     def for_certificate(self) -> Inequality:
-        """Return it as what a certificate of refutation holds.
+        """Return the statement as the inequality in its certificates of refutation.
 
         Raises
         ------
         ValueError
-            If it has none.
+            If it has no certificates.
         """
         raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
 
@@ -195,7 +197,7 @@ class Statement(ABC):
         return None
 
     def fields_of_run(self) -> frozenset[str]:
-        """Return the quantities of a run that it is about; none if it is not about one."""
+        """Return the names of a run's quantities that the statement is about, if any."""
         return frozenset()
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
@@ -205,7 +207,7 @@ class Statement(ABC):
         )
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute its quantity round by round along a run to which it need not apply."""
+        """Compute the quantity round by round along a run to which the statement need not apply."""
         raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
@@ -216,26 +218,26 @@ class Statement(ABC):
 
     @property
     def name(self) -> str:
-        """Id and reading."""
+        """The statement's id and reading."""
         return f"{self.id} ({self.reading})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Basis(Statement):
-    """A statement with symbols and hypotheses of its own.
+    """A statement with its own symbols and hypotheses.
 
     Attributes
     ----------
     hypotheses : tuple of Hypothesis
     domain : callable
-        The setting in the paper's terms, by default as it is; raises ValueError for one that the
-        statement is not about at all.
+        Returns the setting in the paper's terms, by default unchanged; raises ValueError if the
+        statement is not about such a setting at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
     symbols : tuple of Symbol
-        Symbols in none of its formulas, but in its texts or in a corollary's orders.
+        Symbols in the statement's texts or a corollary's orders, but in none of its formulas.
     read_as : mapping
-        Symbols that mean something else in this reading, each with a symbol that says what.
+        Symbols that mean something else in this reading, each with a symbol that gives the meaning.
 
     The other attributes are those of `Statement`.
     """
@@ -256,13 +258,13 @@ class Basis(Statement):
         check_fields(self, of, **{"regimes": regimes_of(Regime), **self.checks})
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
-        """Return the formulas whose symbols are its own."""
+        """Return the formulas whose symbols belong to the statement."""
         conditions = (item.condition for item in self.hypotheses)
         return (*conditions, *self.definitions, *self.definitions.values(), *self.symbols)
 
     @cached_property
     def _said(self) -> tuple[tuple[Symbol, Any], ...]:
-        """Its symbols, each with the one that says what it stands for in this reading."""
+        """The symbols, each with the one that gives its meaning in this reading."""
         return tuple((one, self.read_as.get(one, one)) for one in declared_in(self._formulas()))
 
     @cached_property
@@ -272,7 +274,7 @@ class Basis(Statement):
 
     @cached_property
     def units(self) -> Mapping[sp.Symbol, Unit]:
-        """The unit of each symbol; none where one of them has no unit."""
+        """The unit of each symbol; empty if one of them has no unit."""
         known: dict[sp.Symbol, Unit] = {
             one: as_.unit for one, as_ in self._said if as_.unit is not None
         }
@@ -280,22 +282,22 @@ class Basis(Statement):
 
     @cached_property
     def quantities(self) -> Mapping[sp.Symbol, str]:
-        """Which number of a setting each symbol is, where that is a formula."""
+        """The formula of each symbol that is a number of a setting given by a formula."""
         return {one: as_.number for one, as_ in self._said if isinstance(as_.number, str)}
 
     @cached_property
     def constants(self) -> NumbersOfSymbols:
-        """The values of its symbols on a setting."""
+        """A function for the values of the symbols on a setting."""
         numbers = tuple((one, as_.number) for one, as_ in self._said if as_.number is not None)
         return NumbersOfSymbols(numbers, self.domain)
 
     @property
     def basis(self) -> Self:
-        """The owner of its symbols and hypotheses: itself."""
+        """The statement that has the symbols and hypotheses: itself."""
         return self
 
     def with_symbols_of(self, formulas: Sequence[sp.Basic]) -> Self:
-        """Return it with the symbols of further formulas, itself if it has them."""
+        """Return the statement with the symbols of further formulas added."""
         further = set(declared_in(formulas)) - set(declared_in(self._formulas()))
         return replace(self, symbols=(*self.symbols, *declared_in(further))) if further else self
 
@@ -308,7 +310,7 @@ class Basis(Statement):
         return f"its symbols give {', '.join(found)}" if found else ""
 
     def hypotheses_without_run(self, setting: Any) -> tuple[HypothesisCheck, ...]:
-        """Evaluate those hypotheses on a setting that take no run.
+        """Evaluate the hypotheses that need no run on a setting.
 
         Raises
         ------
@@ -332,8 +334,8 @@ class Inequality(Basis):
     ----------
     bound : sympy expression
     tightest : mapping
-        Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
-        A statement that holds must hold with these values, too.
+        Like ``read_as``, for constants that a paper leaves open: values with which the bound is
+        smallest. A true statement must hold with these values, too.
     """
 
     bound: sp.Expr
@@ -350,17 +352,17 @@ class Inequality(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its one assertion: its quantity is at most its bound."""
+        """The single assertion that the quantity is at most the bound."""
         quantity = self.quantity
         return (Assertion(quantity.text, quantity.latex, Relation.AT_MOST, self.bound),)
 
     @property
     def why_not_searched(self) -> str:
-        """Which hypotheses are lost, as nothing meets them; "" for none."""
+        """The hypotheses missing in our text, which nothing can meet; "" if there are none."""
         return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the hypotheses that take no run, then both sides."""
+        """Evaluate the hypotheses that need no run, then both sides."""
         setting = self.spoken_of(setting)
         checks = self.hypotheses_without_run(setting)
         if not all(check.holds for check in checks):
@@ -370,16 +372,17 @@ class Inequality(Basis):
             return Trial.unmet(comparison.hypotheses)
         truth, bound = comparison.truth, comparison.bound
         told = comparison.outcome is not Outcome.UNDECIDED or math.isnan(truth - bound)
-        # What cannot be told apart is as near to a refutation as to none, unless it has underflown.
+        # An undecided comparison is equally close to a refutation and to none, unless it
+        # underflowed.
         ratio = ratio_of(truth, bound) if told else float(truth > LEAST_EXCESS)
         return Trial.applied(ratio, comparison.outcome is Outcome.REFUTED)
 
     def for_certificate(self) -> Inequality:
-        """Return itself; ValueError where it has none."""
+        """Return the statement itself; ValueError if it has no certificates."""
         return super().for_certificate() if self.why_not_certified else self
 
     def spoken_of(self, setting: Any) -> Any:
-        """Return the setting; ValueError for one of a kind that it is not about."""
+        """Return the setting; ValueError if the statement is not about this kind of setting."""
         return of_runs(self, setting)
 
     @abstractmethod
@@ -387,7 +390,7 @@ class Inequality(Basis):
         """Evaluate both sides and the hypotheses on a setting."""
 
     def best_compared(self, setting: Setting, sampling: Sampling) -> Comparison:
-        """Compare both sides: enclosed where that is affordable, else in floats or on a sample."""
+        """Compare both sides: enclosed if affordable, otherwise in floats or by a sample."""
         try:
             return Comparison.of_enclosed(self.enclosed(setting))
         except NotEnclosedError as error:
@@ -395,7 +398,7 @@ class Inequality(Basis):
 
     @abstractmethod
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what in them is not.
+        """Return both sides enclosed; NotEnclosedError names the part that cannot be.
 
         Parameters
         ----------
@@ -406,14 +409,14 @@ class Inequality(Basis):
 
     @abstractmethod
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
-        """Sample the quantity in each setting; None where it is not drawn."""
+        """Sample the quantity in each setting; None if it cannot be sampled."""
 
     def remark(self, setting: Setting) -> str:
-        """Return what stands beside a verdict on a setting, and decides nothing."""
+        """Return a remark to print with a verdict on a setting; it decides nothing."""
         return ""
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Compare both sides, enclosed where that is affordable."""
+        """Compare both sides, enclosed if affordable."""
         spoken_of = self.spoken_of(setting)
         comparison = self.best_compared(spoken_of, sampling)
         found = self._verdict_of(comparison, spoken_of)
@@ -459,7 +462,7 @@ class Inequality(Basis):
         )
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return bound, hypotheses and definitions; the bounded quantity is one more symbol."""
+        """Return bound, hypotheses and definitions; the bounded quantity counts as a symbol."""
         quantity = sp.Symbol(self.quantity.text)
         known = self.quantity.unit is not None
         units = {**self.units, quantity: self.quantity.unit} if known else self.units
@@ -469,7 +472,7 @@ class Inequality(Basis):
             *(
                 (f"hypothesis '{item.name}'", item.condition)
                 for item in self.hypotheses
-                if not item.is_sign  # its formula is a part of another one's
+                if not item.is_sign  # its formula is part of another symbol's formula
             ),
             *(
                 (f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False))
@@ -499,7 +502,7 @@ def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting
 
 @dataclass(frozen=True)
 class StatementFlag:
-    """Where in a statement units do not fit, and how."""
+    """A place in a statement where units do not fit, and how."""
 
     place: str
     flag: UnitFlag
@@ -509,14 +512,14 @@ class StatementFlag:
 
 
 def unit_flags(statement: Statement) -> tuple[StatementFlag, ...]:
-    """Return what does not fit in a theorem, or in the conditions of a corollary's own.
+    """Return the unit errors in a theorem, or in a corollary's own conditions.
 
     Statements on learnability are about probabilities and counts, which have no unit.
 
     Raises
     ------
     ValueError
-        Where the theorem gives no unit for a symbol.
+        If the theorem gives no unit for a symbol.
     """
     units, formulas = statement.unit_formulas()
     return tuple(

@@ -36,7 +36,7 @@ class Outcome(Enum):
 
 
 class Scope(Enum):
-    """The scope of a verdict; the value is how files and tables say it."""
+    """The scope of a verdict; the value is its name in files and tables."""
 
     ONE_SETTING = "one setting"
     CLASS = "every loss of the class"
@@ -59,18 +59,19 @@ class Evidence:
     ----------
     grade : Grade
     error : float
-        Half-width of the interval around the truth: rounding bound, or confidence interval, of
-        which it is the longer side, infinite where nothing bounds what was not seen.
+        Half-width of the interval around the truth, from rounding bounds or a confidence interval;
+        for an asymmetric interval, its longer side, which is infinite if nothing bounds unseen
+        values.
     error_probability : float
         Probability that any interval used in the check misses, zero unless statistical.
     replicas : int or None
-        Sample size where statistical.
+        Sample size if statistical.
     scope : str
         The limits of the evidence, if it has any.
     ends : pair of float, optional
-        Of the interval, where it is not symmetric.
+        Ends of the interval, if it is not symmetric.
     why_not_exact : str
-        For float64: what could not be enclosed.
+        For float64: the part that could not be enclosed.
     """
 
     grade: Grade
@@ -90,16 +91,16 @@ class HypothesisCheck:
     ----------
     name, condition, source : str
     holds : bool or None
-        None where its value's error interval straddles the limit.
+        None if the error interval of its value contains the limit.
     margin : float
-        How far inside (positive) or outside (negative) its limit it is; NaN where the
-        condition is undefined, as where it divides by zero.
+        The distance inside (positive) or outside (negative) the limit; NaN if the condition is
+        undefined, for example because it divides by zero.
     at_round : int or None
         The round with the smallest margin, for conditions on every round.
     left, right : float
-        About both sides, in that round; NaN where they are undefined or not known.
+        Approximate values of both sides, in that round; NaN if they are undefined or unknown.
     relation : str
-        How the condition compares them: ``<=``, ``<``, ``>=``, ``>``, ``=`` or ``!=``.
+        The sign between both sides: ``<=``, ``<``, ``>=``, ``>``, ``=`` or ``!=``.
     """
 
     name: str
@@ -121,13 +122,13 @@ class HypothesisCheck:
         at_round: int | None = None,
         sides: tuple[float, float] = (math.nan, math.nan),
     ) -> HypothesisCheck:
-        """Return what became of a hypothesis."""
+        """Return the result for a hypothesis."""
         name, condition, source = hypothesis.name, hypothesis.text, hypothesis.source
         return cls(name, condition, source, holds, margin, at_round, *sides, hypothesis.relation)
 
     @property
     def sides(self) -> str:
-        """Return both sides in numbers, with as many digits as tell them apart.
+        """Both sides in numbers, with enough digits to distinguish them.
 
         Examples
         --------
@@ -143,7 +144,7 @@ class HypothesisCheck:
 
     @property
     def failure(self) -> str:
-        """Return what went wrong, in a line."""
+        """A line on why the hypothesis fails."""
         where = "" if self.at_round is None else f" in round {self.at_round}"
         if math.isnan(self.margin):
             return f"{self.name}: undefined{where}"
@@ -159,7 +160,7 @@ class Verdict:
     Attributes
     ----------
     theorem, reading : str
-        Which statement, and how it was read.
+        The statement and its reading.
     outcome : Outcome
     evidence : Evidence
     truth, bound : float
@@ -169,7 +170,7 @@ class Verdict:
     detail : str
         More about a claimed order, or both sides as fractions.
     relation : Relation
-        How the truth is claimed to compare with the bound; for an order both are slopes.
+        The claimed relation between truth and bound; for an order, both are slopes.
 
     Examples
     --------
@@ -192,7 +193,7 @@ class Verdict:
 
     @property
     def scope(self) -> Scope:
-        """The scope: its setting. Verdicts on whole classes come from `worst_case`."""
+        """The scope, one setting; verdicts on whole classes come from `worst_case`."""
         return Scope.ONE_SETTING
 
     @property
@@ -204,7 +205,7 @@ class Verdict:
     def ratio(self) -> float:
         """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN.
 
-        For a lower bound, it is bound/truth: either way a value above 1 violates the bound.
+        For a lower bound, it is bound/truth; in both cases a value above 1 violates the bound.
         """
         if self.is_rate:
             return self.truth - self.bound
@@ -214,7 +215,7 @@ class Verdict:
 
     @property
     def contrary(self) -> str:
-        """How truth and bound compare if the claim is refuted."""
+        """The sign between truth and bound if the claim is refuted."""
         return self.relation.contrary
 
     @property
@@ -224,7 +225,7 @@ class Verdict:
 
 
 def _told_apart(left: float, right: float) -> tuple[str, str]:
-    """Return two numbers as text that is the same only where they are."""
+    """Return two numbers as texts that are equal only if the numbers are."""
     for digits in range(4, 17):
         texts = f"{left:.{digits}g}", f"{right:.{digits}g}"
         if left == right or texts[0] != texts[1]:

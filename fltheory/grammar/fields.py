@@ -1,6 +1,6 @@
 """Checks of a statement's fields, made when it is constructed.
 
-A misspelt word would otherwise come out as some number, far from its place, and turn a verdict.
+A misspelt word could otherwise lead to a wrong number, far from its place, and change a verdict.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def check_fields(owner: Any, of: str, **further: Check) -> None:
-    """Raise ValueError unless every field of ``owner`` is what its name says it is.
+    """Raise ValueError unless every field of ``owner`` has a valid value.
 
     Parameters
     ----------
     owner : dataclass
     of : str
-        Whose fields they are, for messages.
+        The owner's name in messages.
     further : callable
-        Checks of fields that are this owner's alone: they take the name and the value.
+        Checks of fields that only this owner has; they take the name and the value.
     """
     checks = {**_CHECKS, **further}
     for item in fields(owner):
@@ -90,9 +90,9 @@ def check_fields(owner: Any, of: str, **further: Check) -> None:
 
 
 def _check_refutations(statement: Any, of: str) -> None:
-    """Raise ValueError for a fault that its own reading mends, or that an unknown regime shows.
+    """Raise ValueError for a fault that its own reading repairs or an unknown regime shows.
 
-    That its regimes are refuted is for the record of verdicts to say: nothing is run here.
+    Whether its regimes are refuted is left to the record of verdicts, as nothing is run here.
     """
     for item in statement.refutations:
         if item.reading == statement.reading:

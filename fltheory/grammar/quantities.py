@@ -30,7 +30,8 @@ class RoundRange:
     Raises
     ------
     ValueError
-        Unless ``first`` is a whole number of at least 0 and ``beyond_last`` one of at most 0.
+        Unless ``first`` is a whole number of at least 0, and ``beyond_last`` a whole number of at
+        most 0.
 
     Examples
     --------
@@ -74,15 +75,16 @@ class RoundSymbol:
     field : str
         Name of the array in a `Trajectory`.
     reduction : str
-        How the rounds become one number; ``every`` asks for the hypothesis at each of them.
+        How the rounds are reduced to one number; with ``every``, the hypothesis must hold in each
+        round.
     rounds : RoundRange
-        The rounds for which the proof needs it.
+        The rounds for which the proof needs the hypothesis.
     meaning : str
 
     Raises
     ------
     ValueError
-        If one of them is something else, an unknown reduction, say.
+        If an argument is invalid, such as an unknown reduction.
 
     Examples
     --------
@@ -115,9 +117,9 @@ class BoundedQuantity:
     """The left-hand side: one field of a trajectory, reduced over a range of rounds.
 
     Without a unit, units are checked only within the bound. A mean may have ``weights``, a function
-    of the setting that returns one number that is not negative for each round of the range; they
-    need not sum to one. If all of them are zero, the mean is NaN. For certificates,
-    ``weights_text`` gives the same weights as a formula in the statement's symbols and the round r.
+    of the setting that returns one nonnegative number for each round of the range; they need not
+    sum to one. If all of them are zero, the mean is NaN. For certificates, ``weights_text`` gives
+    the same weights as a formula in the statement's symbols and the round r.
 
     Raises
     ------
@@ -146,7 +148,7 @@ class BoundedQuantity:
     def __post_init__(self) -> None:
         of = "of a bounded quantity"
         validation.text(f"field {of}", self.field)
-        # "every" leaves as many numbers as there are rounds, and a bound is compared with one.
+        # "every" gives one number per round, but a bound is compared with a single one.
         single = tuple(item for item in _REDUCTIONS if item != "every")
         validation.one_of(f"reduction {of}", self.reduction, single)
         must_be(RoundRange)(f"rounds {of}", self.rounds)
@@ -159,15 +161,15 @@ class BoundedQuantity:
                 raise ValueError(f"weights {of} must belong to a mean, got {self.reduction!r}")
 
     def of(self, trajectory: Trajectory, setting: Setting) -> float:
-        """Return its value on a setting's trajectory."""
+        """Return the quantity's value on a setting's trajectory."""
         return self._reduced(trajectory[self.field], setting)
 
     def error(self, errors: FloatArray, setting: Setting) -> float:
-        """Return a bound on its error from the errors of each round."""
+        """Return a bound on the quantity's error from the errors of each round."""
         return self._reduced(errors, setting)
 
     def ends(self, lower: FloatArray, upper: FloatArray, setting: Setting) -> tuple[float, float]:
-        """Return the ends of its interval from those of each round; it increases with each."""
+        """Return the ends of a monotone quantity's interval from those of each round."""
         return self._reduced(lower, setting), self._reduced(upper, setting)
 
     def certified_text(self, owner: str) -> Mapping[str, Any]:
@@ -183,7 +185,7 @@ class BoundedQuantity:
         return {**rule_text(self.field, self.reduction, self.rounds), "weights": self.weights_text}
 
     def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[sp.Basic, ...]:
-        """Return its formulas: that of its weights, in symbols with these names."""
+        """Return the formula of the weights, if any, in symbols with these names."""
         if self.weights is None:
             return ()
         return (parse_expr(self.weights_text, local_dict=dict(names)),)
@@ -200,7 +202,7 @@ class BoundedQuantity:
 
 
 def rule_text(field: str, reduction: Reduction, rounds: RoundRange) -> dict[str, Any]:
-    """Return how rounds become one number, as the checker of certificates reads it."""
+    """Return a reduction over rounds in the format of the checker of certificates."""
     return {"of": field, "reduction": reduction, "rounds": [rounds.first, rounds.beyond_last]}
 
 
@@ -210,7 +212,7 @@ def reduced(values: FloatArray, reduction: Reduction, rounds: RoundRange) -> Flo
     Raises
     ------
     ValueError
-        For an unknown reduction, or a run too short to have a round in the range.
+        If the reduction is unknown, or the run is too short to have a round in the range.
     """
     validation.one_of("reduction", reduction, _REDUCTIONS)
     taken = rounds.of(values)
@@ -231,14 +233,14 @@ def reduced(values: FloatArray, reduction: Reduction, rounds: RoundRange) -> Flo
 
 @dataclass(frozen=True)
 class Looseness:
-    """How tight an inequality is at its tightest; shown beside a verdict, and decides nothing.
+    """How tight an inequality is at its tightest point; shown with a verdict, but not used in it.
 
     Attributes
     ----------
     over : str
         The set of points.
     largest_ratio : callable
-        The largest truth/bound over them for a setting, in float64.
+        Returns the largest truth/bound over these points for a setting, in float64.
     """
 
     over: str
@@ -251,7 +253,7 @@ class Looseness:
 
 @dataclass(frozen=True)
 class PointQuantity:
-    """A left-hand side that a setting, or a learning problem, has by itself, without a run.
+    """A left-hand side that is a number of a setting or learning problem, without a run.
 
     Attributes
     ----------
@@ -262,13 +264,12 @@ class PointQuantity:
     unit : Unit or None
         None for probabilities and counts of a learning problem.
     latex : str
-        How it is typeset; the text by default.
+        The quantity in LaTeX; by default, the text is used.
     sample : callable, optional
         Used by figures. Takes a setting, a number of replicas and a generator, and returns
         independent estimates, (replicas,).
     certified : str
-        Which number of a setting it is, as a formula in the names that the checker of certificates
-        knows.
+        The quantity as a formula in the names that the checker of certificates knows.
     looseness : Looseness, optional
         Used by a claim about all points of a set, which is checked at the point where it is
         closest to failing.
@@ -305,7 +306,7 @@ class PointQuantity:
         Raises
         ------
         ValueError
-            If the checker does not know it.
+            If the checker does not know the quantity.
         """
         if not self.certified:
             raise ValueError(
@@ -315,5 +316,5 @@ class PointQuantity:
         return self.certified
 
     def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[()]:
-        """Return no formulas: it is a number given by its name."""
+        """Return no formulas, as the quantity is given by its name."""
         return ()

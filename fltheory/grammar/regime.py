@@ -1,4 +1,4 @@
-"""Settings of a statement: those that it is checked on, and its own run on any problem."""
+"""Settings of a statement: those on which it is checked, and its own run on any problem."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Instance = TypeVar("Instance")
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """A setting, or a learning problem, built when first needed: listing theorems stays quick.
+    """A setting or a learning problem, built when first needed so that listing theorems is quick.
 
     Attributes
     ----------
     about : str
-        Its special feature, in one line.
+        The setting's special feature, in one line.
     make : callable
         Makes the setting.
     effort : int
-        Factor on the number of replicas, if a verdict here is sampled.
+        Factor on the number of replicas if a verdict in this regime is sampled.
 
     Raises
     ------
     ValueError
-        For anything else.
+        If an argument is invalid.
 
     Examples
     --------
@@ -60,9 +60,9 @@ def coupled(
     instances: Mapping[str, tuple[str, Callable[[], Instance]]],
     couple: Callable[[Instance], Setting],
 ) -> dict[str, Regime]:
-    """Return regimes of instances, each (what is special, how it is made), as ``couple`` sets them.
+    """Return regimes of instances, given as (feature, maker), with step sizes from ``couple``.
 
-    Theorems on the same instances differ in how they tie the step sizes to the rest.
+    Theorems on the same instances differ in how they couple step sizes.
     """
 
     def regime(about: str, make: Callable[[], Instance]) -> Regime:
@@ -82,15 +82,15 @@ class OwnRun:
     Attributes
     ----------
     make : callable
-        The run, from a setting that says the problem, who takes part, the start, how many averages
-        there are (its ``rounds``), and how many local steps lie between two of them. Raises
-        ValueError where the theorem names no steps for it.
+        Returns the run for a setting, which gives the problem, participation, start, number of
+        averages (its ``rounds``) and number of local steps between averages. Raises ValueError if
+        the theorem prescribes no steps for it.
     quantity : BoundedQuantity, optional
         The quantity of the run that the divided bound is about; the statement's own by default.
     divisor : callable
-        The divisor that makes the bound one on ``quantity``; 1 by default.
+        Returns the divisor that turns the bound into one on ``quantity``; 1 by default.
     divided_by : str
-        The same in words.
+        The divisor in words.
     """
 
     make: Callable[[Setting], Setting]
@@ -100,7 +100,7 @@ class OwnRun:
 
 
 def strong_convexity(setting: Setting) -> Any:
-    """Return mu, on which the steps rest; ValueError if it is not positive."""
+    """Return mu, which determines the steps; ValueError if it is not positive."""
     mu = number(setting.problem.mu)
     if mu <= 0:
         raise ValueError(f"problem must be strongly convex for its step sizes, got mu = {mu:g}")

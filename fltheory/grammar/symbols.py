@@ -1,8 +1,8 @@
-"""Symbols of a paper: each is declared in one line, with all that is known about it.
+"""Symbols of a paper, each declared in one line with its meaning, unit and value.
 
 ``L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)`` is SymPy's symbol L
-that also knows what it stands for, its unit, and its value on a setting. A statement needs no
-tables beside its formulas: it asks their symbols.
+that also knows its meaning, its unit, and its value on a setting. A statement needs no tables
+besides its formulas, as the symbols hold this information.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _PLACES = count()
 class Symbol(sp.Symbol):
     """SymPy's symbol with a meaning, a unit and a number; `symbol` makes it.
 
-    Two papers' L are two symbols, though SymPy would have them be one: what is known about a symbol
-    belongs to what it is. The class has SymPy's own name, by which SymPy sorts symbols among other
-    expressions, so that formulas are written in the same order as with plain symbols.
+    The L of two papers are different symbols, although SymPy would identify them, because meaning,
+    unit and number are part of a symbol's identity. The class has the same name as SymPy's own, by
+    which SymPy sorts symbols among other expressions, so that formulas are written in the same
+    order as with plain symbols.
     """
 
     __slots__ = ("_told", "meaning", "number", "place", "unit")
@@ -51,13 +52,13 @@ class Symbol(sp.Symbol):
         base._sanitize(assumptions, cls)
         made: Symbol = base.__xnew__(cls, name, **assumptions)
         made.meaning, made.unit, made.number = meaning, unit, number
-        # Once: SymPy asks at every comparison.
+        # Computed once, as SymPy uses it in every comparison.
         made._told = f"{meaning}, {unit}, {number}"
         made.place = next(_PLACES)
         return made
 
     def on(self, setting: Any) -> Any:
-        """Return its value on a setting; ValueError if it has none."""
+        """Return the symbol's value on a setting; ValueError if it has none."""
         if self.number is None:
             raise ValueError(f"symbol must have a number of a setting, got {self}")
         number = self.number
@@ -154,7 +155,7 @@ def declared_in(formulas: Iterable[sp.Basic]) -> tuple[Symbol, ...]:
 
 
 def whole_setting(setting: Any) -> Any:
-    """Return the setting as it is: the ``domain`` of a statement about every setting."""
+    """Return the setting unchanged: the ``domain`` of a statement about every setting."""
     return setting
 
 
@@ -165,9 +166,10 @@ class NumbersOfSymbols:
     Attributes
     ----------
     numbers : tuple of pairs
-        Symbols and what each is of a setting.
+        Symbols and their numbers of a setting.
     domain : callable
-        The setting in the paper's terms; raises ValueError for one that it is not about.
+        Returns the setting in the paper's terms; raises ValueError if the statement is not about
+        it.
     """
 
     numbers: tuple[tuple[sp.Symbol, Number], ...] = ()

@@ -1,7 +1,7 @@
-"""Units of expressions: what a change of the units of length and loss does to them.
+"""Units of expressions, in terms of the units of length and loss.
 
-Only two units are free in optimization: that of the model space, X, and that of the loss, F.
-A formula whose terms have unlike units cannot hold in all choices of them.
+Only two units are free in optimisation: that of the model space, X, and that of the loss, F. A
+formula whose terms have different units cannot hold for all choices of these units.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class UnitFlag:
     expression : sympy expression or relation
         A sum, comparison, power or function.
     parts : tuple of pairs
-        Its parts and their units: unlike ones, or those that had to be pure numbers.
+        The parts and their units, which differ or should be pure numbers.
     """
 
     expression: sp.Basic
@@ -84,14 +84,14 @@ class UnitFlag:
 
 
 def unit_of(expression: sp.Basic, units: Units) -> Unit | tuple[UnitFlag, ...] | None:
-    """Return the unit of an expression, or of both sides of a relation, or what does not fit.
+    """Return the unit of an expression, or of both sides of a relation, or the errors found.
 
     Zero and infinity fit any unit; for these alone the result is None.
 
     Raises
     ------
     ValueError
-        For a symbol without a unit, or an expression of an unknown kind.
+        If a symbol has no unit, or an expression is of an unknown kind.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def unit_of(expression: sp.Basic, units: Units) -> Unit | tuple[UnitFlag, ...] |
 
 
 def _unit(expression: sp.Basic, units: Units, flags: list[UnitFlag]) -> Unit | None:
-    """Return the unit, None where any fits or where a flagged part leaves it open."""
+    """Return the unit; None if any unit fits or a flagged part leaves it open."""
     if isinstance(expression, sp.Symbol):
         return _of_symbol(expression, units)
     if isinstance(expression, sp.Expr) and expression.is_number:

@@ -2,9 +2,9 @@
 
 With p = a/b and c = b - a, the sum of ``C(n, j) a^j c^(n-j)`` over j < k is cut into blocks. A
 block needs one long binomial coefficient and short numbers; blocks are joined two by two, as
-``T(lo, hi) = T(lo, mid) c^(hi - mid) + a^(mid - lo) T(mid, hi)`` for ``T(lo, hi) = sum C(n, j)
-a^(j - lo) c^(hi - 1 - j)``. The denominator is a power of b, so the fraction is reduced by b's few
-primes and not by a greatest common divisor of two long numbers.
+``T(lo, hi) = T(lo, mid) c^(hi - mid) + a^(mid - lo) T(mid, hi)`` for ``T(lo, hi) = sum C(n, j) a^(j
+- lo) c^(hi - 1 - j)``. The denominator is a power of b, so the fraction is reduced by the few
+primes of b, without a greatest common divisor of two long numbers.
 """
 
 from __future__ import annotations

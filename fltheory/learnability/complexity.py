@@ -1,10 +1,10 @@
 """The complexity term A(m, delta) of SA-FL's Lemma 1 and Theorem 3, as printed and as it must be.
 
-As printed, ``(1/m) log(1/delta)`` stands inside the logarithm, where delta hardly counts; a sample
-of m fails with probability exponentially small in m and no smaller, so no bound of this form holds
-for all delta. In the uniform Bernstein bounds of the works that the lemma cites, the term stands
-outside, and m/d is at least one. How likely the shares of m uniform points are to be off by such a
-term is known in closed form: the crossing of a line.
+As printed, ``(1/m) log(1/delta)`` is inside the logarithm, where delta hardly matters. The failure
+probability of m samples is exponentially small in m but no smaller, so no bound of this form holds
+for all delta. In the uniform Bernstein bounds of the works that the lemma cites, the term is
+outside, and m/d is at least one. The probability that the shares of m uniform points are off by
+such a term has a closed form: the probability of crossing a line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def cited_complexity(m: int, delta: float, d: int = 1) -> float:
     Raises
     ------
     ValueError
-        As `printed_complexity`.
+        As in `printed_complexity`.
     """
     _check(m, delta, d)
     return d / m * math.log(max(m, d) / d) - math.log(delta) / m
@@ -49,9 +49,9 @@ def _check(m: int, delta: float, d: int) -> None:
 def log_crossing(m: int, slope: float, start: float) -> float:
     """Return log P[F_m(t) < slope (t - start) for some t] for m points uniform on [0, 1].
 
-    The line is passed from above at a t_j = start + j/(slope m), below which there are j points:
-    Dempster's sum over j of ``C(m, j) start t_j^(j-1) (1 - t_j)^(m-j)`` (Annals of Mathematical
-    Statistics 30, 1959), with the terms of t_j < 1.
+    The crossing is at some t_j = start + j/(slope m), below which there are j points. The
+    probability is Dempster's sum over j of ``C(m, j) start t_j^(j-1) (1 - t_j)^(m-j)`` (Annals of
+    Mathematical Statistics 30, 1959), with the terms of t_j < 1.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def log_crossing(m: int, slope: float, start: float) -> float:
     slope : float
         Above 0.
     start : float
-        In (0, 1], where the line meets 0; from 1 on nothing crosses it.
+        The point in (0, 1] where the line is 0; from 1 on there is no crossing.
 
     Examples
     --------
-    One point, which must be above 1/2: the line is above 0 from there on.
+    A single point crosses if it is above 1/2, where the line starts:
 
     >>> round(math.exp(log_crossing(1, 0.5, 0.5)), 12)
     0.5
@@ -86,5 +86,5 @@ def log_less_than_half_seen(m: int, level: float) -> float:
 
 
 def log_more_than_twice_seen(m: int, level: float) -> float:
-    """Return log P[P_m[0, t] > 2t + level for some t]: seen from the other end, a line again."""
+    """Return log P[P_m[0, t] > 2t + level for some t], a line seen from the other end."""
     return log_crossing(m, 2.0, (1 + level) / 2) if level > 0 else 0.0

@@ -25,14 +25,14 @@ from fltheory.learnability.populations import (
 
 @dataclass(frozen=True)
 class FederatedSystem:
-    """M clients with n samples each, m of whom take part, and a pair of concepts.
+    """M clients with n samples each, of which m take part, and a pair of concepts.
 
     Attributes
     ----------
     M, n, m : int
     agree_somewhere : bool
         Whether the two concepts agree at x_1; they differ at x_2. If two concepts differ
-        everywhere, any sample tells them apart.
+        everywhere, any sample distinguishes them.
 
     Raises
     ------
@@ -98,22 +98,22 @@ class ServerAssistedSystem:
     Attributes
     ----------
     target : Population
-        P, on which errors count.
+        P, on which errors are measured.
     server : Population
         The source of the server's samples: P, or P' in Remark 2.
     clients : callable
-        The source of the clients' samples, D, at a size.
+        Returns the source of the clients' samples, D, at a size.
     sizes : tuple of int
         Values of n = n_T + n_S, or of n_T, in increasing order.
     split : callable
-        n_T and n_S at a size.
+        Returns n_T and n_S at a size.
     delta : float
-        Probability of failure that A(n_T, delta) is taken at.
+        Probability of failure in A(n_T, delta).
 
     Raises
     ------
     ValueError
-        For fewer than two sizes, or sizes out of order.
+        If there are fewer than two sizes, or they are out of order.
     """
 
     target: Population
@@ -128,7 +128,7 @@ class ServerAssistedSystem:
             raise ValueError(f"sizes must be two or more in increasing order, got {self.sizes}")
 
     def training(self, size: int) -> Population:
-        """Return Q at a size: clients and server in the proportion of their samples."""
+        """Return Q at a size: the mixture of clients and server in proportion to their samples."""
         n_server, n_clients = self.split(size)
         share = Fraction(n_server, n_server + n_clients)
         return mixture(self.clients(size), self.server, share)
@@ -171,12 +171,12 @@ class TailCase:
 
 @dataclass(frozen=True)
 class PowerOfSize:
-    """A number that falls with a size n: ``factor / n**exponent``.
+    """A number that depends on a size n as ``factor / n**exponent``.
 
     Raises
     ------
     ValueError
-        For an exponent outside of [-30, 30], whose powers of a size are no floats.
+        If the exponent is outside [-30, 30], beyond which powers of a size may not be floats.
     """
 
     factor: float
@@ -186,18 +186,18 @@ class PowerOfSize:
         validation.real_number("exponent", self.exponent, "in [-30, 30]", lambda e: abs(e) <= 30)
 
     def __call__(self, size: int) -> float:
-        """Return it at a size."""
+        """Return the number at a size."""
         return self.factor / size**self.exponent
 
 
 @dataclass(frozen=True, eq=False)
 class DisagreementCase:
-    """Two fixed hypotheses without noise, compared on the server's samples at several sizes.
+    """Two fixed hypotheses without noise, compared on different numbers of server samples.
 
     Attributes
     ----------
     mass : callable
-        ``P(h_Q* != h_P*)``, which is also ``eps_P(h_Q*)``, at a number of samples.
+        Returns ``P(h_Q* != h_P*)``, which equals ``eps_P(h_Q*)``, at a number of samples.
     sizes : tuple of int
         Numbers n_T of samples.
     delta : float
@@ -221,22 +221,22 @@ class DisagreementCase:
 
 @dataclass(frozen=True)
 class TailFamily:
-    """Samples of several sizes, as of `TailCase`, with a delta that falls with the size m.
+    """Samples of several sizes m as in `TailCase`, with a delta that decreases with m.
 
     Attributes
     ----------
     sizes : tuple of int
         Numbers m of samples.
     delta : Fraction
-        At m = 0.
+        Delta at m = 0.
     rate : float
-        The delta of m is ``delta exp(-rate m)``.
+        At size m, delta is ``delta exp(-rate m)``.
 
     Raises
     ------
     ValueError
-        For a delta outside (0, 1], or a rate outside [0, log 2): with probability 2^-m all
-        samples are on one side, and no error is less likely.
+        If delta is outside (0, 1], or the rate is outside [0, log 2). With probability 2^-m all
+        samples are on one side, and no smaller probability of an error is possible.
     """
 
     sizes: tuple[int, ...]
@@ -262,11 +262,11 @@ LearningSetting: TypeAlias = (
 
 
 def exact_effort(problem: LearningSetting) -> int:
-    """Return how many samples the exact figures of a problem count one by one."""
+    """Return the number of samples that the exact numbers of a problem enumerate."""
     return problem.M * problem.n if isinstance(problem, FederatedSystem) else 0
 
 
-# Dataclasses and not closures, so that a search finds the numbers in them and can change them.
+# Dataclasses instead of closures, so that a search can find and change the numbers in them.
 @dataclass(frozen=True)
 class Fixed:
     """Clients that are the same at every size."""
@@ -310,7 +310,7 @@ class ServerOf:
 
 @dataclass(frozen=True)
 class ClientsPerServer:
-    """The split where a size is n_T, and n_S is ``ratio`` times as large."""
+    """The split in which a size is n_T, and n_S is ``ratio`` times as large."""
 
     ratio: int
 
