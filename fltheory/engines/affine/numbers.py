@@ -28,7 +28,7 @@ from fltheory.content import attributes_of
 from fltheory.decimals import as_fraction
 
 Entries: TypeAlias = NDArray[Any]
-"""Entries of one arithmetic: float64, or objects."""
+"""Array entries of one arithmetic: float64 or objects."""
 
 
 _PRECISION = RLock()
@@ -508,10 +508,10 @@ class Balls(_AsMade):
 FLOAT64 = Float64()
 RATIONAL = Rational()
 Arithmetic: TypeAlias = Float64 | Rational | Balls
-"""A kind of numbers, and how arrays of them are made.
+"""A number type, with the conversions to it.
 
-An ``entry`` of an array stands for a number, of which a float is its decimal; a ``parameter`` is a
-hyper-parameter. Where it is ``exact``, floats are refused inside a round.
+``entry`` converts a number to an array entry, reading a float as its shortest decimal;
+``parameter`` converts a hyper-parameter. If ``exact`` is true, floats are refused inside a round.
 """
 
 

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-A round is one step of every client's gradient descent, T is `Setting.rounds`, and M the clients.
-Algorithm 1 averages in the step *from* t = t_p, p = 1, 2, .., so that the models are equal at
-t_p + 1; the analysis begins each epoch at t_p with equal models. The printed readings run Algorithm
-1 as it stands, the derived ones average one step earlier. ``t_p = p H``.
+A round is one gradient step of every client, T is `Setting.rounds`, and M is the number of clients.
+Algorithm 1 averages in the step *from* t = t_p, p = 1, 2, .., so that the models are equal at t_p +
+1; the analysis starts each epoch at t_p with equal models. The printed readings run Algorithm 1 as
+printed, the derived ones average one step earlier. ``t_p = p H``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _is_plain(setting: Setting) -> int:
 
 @dataclass(frozen=True)
 class _Worst:
-    """The step or epoch at which an inequality is nearest to failing; ties go to the first."""
+    """The step or epoch at which an inequality is closest to failing; ties go to the first."""
 
     margins: Callable[[ClientModels], list[float]]
 
@@ -67,7 +67,7 @@ class _Worst:
 
 
 def _lemma_1_margins(models: ClientModels) -> list[float]:
-    """Left less right of (4) for t = 0 .. T-1."""
+    """Return left-hand side minus right-hand side of (4) for t = 0 .. T-1."""
     lr, size = float(_step(models.setting)), float(models.setting.problem.L)
     return [
         float(models.squared_distance(t + 1) - models.squared_distance(t))
@@ -78,13 +78,13 @@ def _lemma_1_margins(models: ClientModels) -> list[float]:
 
 
 def _epochs(models: ClientModels) -> list[range]:
-    """t_p .. t_{p+1} - 1 for every whole epoch."""
+    """Return the range t_p .. t_{p+1} - 1 of every whole epoch."""
     steps = local_sgd(models.setting).local_steps
     return [range(t, t + steps) for t in range(0, models.setting.rounds - steps + 1, steps)]
 
 
 def _lemma_2_margins(models: ClientModels) -> list[float]:
-    """Left less right of Lemma 2's first inequality, for every epoch."""
+    """Return left-hand side minus right-hand side of Lemma 2's first inequality, by epoch."""
     setting = models.setting
     reach = float(_step(setting)) * local_sgd(setting).local_steps
     smoothness, spread = float(setting.problem.L), float(value_in("control_gap", setting))
@@ -199,7 +199,7 @@ def _setting(
     late: bool = True,
     averaged: bool = True,
 ) -> Setting:
-    """Four clients in the plane; ``step`` is gamma over 1/(4 L H)."""
+    """Return four clients in the plane; ``step`` is gamma over 1/(4 L H)."""
     problem = clients_in_the_plane(condition, spread, sigma)
     steps = int(local_steps)
     method: Any = LocalSgd(
@@ -216,7 +216,7 @@ def _setting(
 
 
 def _corollary_setting(*, local_steps: int = 4, epochs: int = 16, **changes: Any) -> Setting:
-    """Return gamma = sqrt(M)/(4L sqrt(T)), which with four clients is H/sqrt(T/4) of 1/(4LH)."""
+    """Return the setting with gamma = sqrt(M)/(4L sqrt(T)), the corollary's step."""
     step = 2 * local_steps / (local_steps * epochs) ** 0.5
     return _setting(local_steps=local_steps, epochs=epochs, step=step, **changes)
 
@@ -224,7 +224,7 @@ def _corollary_setting(*, local_steps: int = 4, epochs: int = 16, **changes: Any
 def _own(
     setting: Setting, step_of: Callable[[Setting, int], float], *, late: bool = True
 ) -> Setting:
-    """Return local gradient descent over whole epochs, at the step that ``step_of`` gives."""
+    """Return local gradient descent over whole epochs, with the step from ``step_of``."""
     steps = value_in("local_steps", setting)
     weights = tuple(setting.problem.alpha.tolist())
     method = LocalSgd(Constant(step_of(setting, steps)), steps, weights, first_average=steps + late)
@@ -272,7 +272,7 @@ def _family(make: Callable[..., Setting], *, step: bool = True) -> Family:
 
 
 def _derived(printed: Any, make: Callable[..., Setting], *, step: bool = True) -> Any:
-    """Return the reading in which epochs begin with equal models, as the analysis has it."""
+    """Return the reading in which epochs start with equal models, as in the analysis."""
 
     def in_time(regime: Regime) -> Regime:
         made: Any = regime.make
@@ -407,7 +407,7 @@ COROLLARY_1 = replace(
 
 
 def _least_accuracy(setting: Setting) -> Any:
-    """Return the least epsilon with 2 D^2/(gamma T) and 24 gamma^2 sigma^2 H^2 L at most half."""
+    """Return the smallest epsilon whose half is at least both terms of the bound."""
     lr = _step(setting)
     of_start = 4 * value_in("squared_distance", setting) / (lr * setting.rounds)
     of_clients = value_in("48 * local_steps**2 * control_gap * L", setting) * lr * lr

@@ -1,14 +1,14 @@
-"""ProxSkip and ProxSkip-VR: local steps that skip most averages.
+"""ProxSkip and ProxSkip-VR: gradient steps that skip most averages.
 
 Malinovsky, Yi and Richtarik, "Variance Reduced ProxSkip" (NeurIPS 2022), Theorems 5 and 6; the
-latter is that of Mishchenko et al. (ICML 2022).
+latter is due to Mishchenko et al. (ICML 2022).
 
 Conventions
 -----------
-In the consensus form, ``x = (x_1, .., x_M)``, f(x) is the sum of the clients' losses and r says
+In the consensus form, ``x = (x_1, .., x_M)``, f(x) is the sum of the clients' losses and r requires
 that all x_m are equal, so that ``h* = (grad f_1(x*), .., grad f_M(x*))``. A round is one step. The
-Lyapunov function is one of models and controls, which no trajectory of the server's model has: its
-mean is followed by a recursion of its own. ``c > 0`` before Assumption 4 is read as C >= 0.
+Lyapunov function depends on models and controls, so it cannot be read off the server's model: its
+mean has its own recursion here. ``c > 0`` before Assumption 4 is read as C >= 0.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
 
 
 def _of_proxskip(setting: Setting) -> Setting:
-    """Return the setting; ValueError for one that the theorems are not about."""
+    """Return the setting; ValueError if the theorems are not about it."""
     if not isinstance(setting.algorithm, ProxSkip):
         raise ValueError(f"algorithm must be ProxSkip for its theorems, got {setting.algorithm!r}")
     problem, alpha = setting.problem, setting.problem.alpha
@@ -68,14 +68,14 @@ def lyapunov(setting: Setting) -> tuple[Any, Any, float]:
     """Return Psi_0 and E Psi_T, and how far off the latter may be.
 
     With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*``, a step is linear in (z, u) and the noise n:
-    ``y = z - gamma (H z - u + n)``, and then z is y, or the mean of ``y - gamma/p u``, and u moves
-    by ``p/gamma`` of what z has moved from y. Second moments follow from themselves.
+    ``y = z - gamma (H z - u + n)``, and then z is y, or the mean of ``y - gamma/p u``, and u
+    changes by ``p/gamma`` times the change of z from y. So second moments obey a recursion.
     """
     problem: Any = setting.problem
     method: Any = setting.algorithm
     lr, chance = method.client_lr, method.communication
     size = problem.n_clients * problem.dim
-    one = problem.hessians.flat[0] * 0 + 1  # of the setting's kind: a step may be a whole number
+    one = problem.hessians.flat[0] * 0 + 1  # in the setting's type: a step may be an integer
     hessian = np.zeros((size, size), dtype=int) * one
     for m, block in enumerate(problem.client_hessians):
         here = slice(m * problem.dim, (m + 1) * problem.dim)
@@ -88,7 +88,7 @@ def lyapunov(setting: Setting) -> tuple[Any, Any, float]:
     averaged = mean @ (stepped - lr / chance * control)
     apart = np.vstack([stepped, control])
     together = np.vstack([averaged, control + chance / lr * (averaged - stepped)])
-    # Models and controls: a step has four products of matrices twice as wide.
+    # With models and controls, a step needs four products of matrices of twice the width.
     check_affordable(setting.x0, 4 * setting.rounds, problem.n_clients)
     start = np.concatenate([setting.x0 - problem.x_star] * problem.n_clients)
     first = np.concatenate([start, -problem.gradients_at_optimum.ravel()])
@@ -141,7 +141,7 @@ def _setting(
     step: float = 1.0,
     sigma: float = 0.0,
 ) -> Setting:
-    """Four clients in the plane, L = 1; ``step`` is gamma L."""
+    """Return four clients in the plane with L = 1; ``step`` is gamma L."""
     problem = clients_in_the_plane(condition, spread, sigma)
     method = ProxSkip(step, communication)
     x0 = problem.x_star + np.array([start, 0.0])
@@ -149,7 +149,7 @@ def _setting(
 
 
 def _own(setting: Setting) -> Setting:
-    """Return steps of 1/L, an average in every K-th in the mean."""
+    """Return the setting with steps of 1/L and an average in every K-th step on average."""
     steps = value_in("local_steps", setting)
     method = ProxSkip(JUST_BELOW / setting.problem.L, 1 / steps)
     rounds = setting.rounds * steps
