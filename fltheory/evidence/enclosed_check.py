@@ -1,4 +1,4 @@
-"""Comparison of both sides of a statement and of its hypotheses, enclosing every rounding error."""
+"""Comparison of both sides of statements and hypotheses, with every rounding accounted for."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from fltheory.grammar.quantities import (
 from fltheory.validation import FloatArray
 
 _Rounds = Mapping[sp.Symbol, tuple[FloatArray, FloatArray]]
-"""For each symbol its values in all rounds, and how far off they may be."""
+"""For each symbol, its values in all rounds and their error bounds."""
 
 _BITS = (128, 512)
 _MOST_ROUNDS = 5_000
@@ -74,14 +74,14 @@ _PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class EnclosedSides:
-    """Truth, bound and hypotheses, decided in fractions and balls.
+    """Truth, bound and hypotheses, compared in fractions and balls.
 
     Attributes
     ----------
     truth, bound : float
-        Approximations of the two sides.
+        Approximate values of the two sides.
     truth_error, bound_error : float
-        Bounds on the error of each, including the floats' own rounding.
+        Error bounds of these values, including the rounding to floats.
     below : bool or None
         Whether truth <= bound; None if the two overlap.
     hypotheses : tuple of HypothesisCheck
@@ -96,21 +96,21 @@ class EnclosedSides:
 
     @property
     def decided(self) -> bool:
-        """Whether everything is decided, so that more digits cannot change anything."""
+        """Whether more digits could change nothing."""
         return self.below is not None and all(h.holds is not None for h in self.hypotheses)
 
 
 def enclosed_run(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE) -> Trajectory:
-    """Return the enclosed trajectory of a setting, with what a theorem observes of it.
+    """Return the enclosed trajectory of a setting, with the observables of a theorem.
 
-    A run may cost ``most`` units of `Work`, by default 2e6, about two seconds on an idle core. They
-    are counted during the run, as it is not known beforehand how many histories an algorithm that
-    counts has, or how many digits a run loses.
+    A run may cost ``most`` units of `Work`, by default 2e6, about two seconds on an idle core.
+    Units are counted during the run, as the number of histories of an algorithm that counts, and
+    the number of digits that a run loses, are not known beforehand.
 
     Raises
     ------
     NotEnclosedError
-        If the run cannot be enclosed, or costs too much.
+        If the run cannot be enclosed or costs too much.
     """
     found = _affordable_trajectory(setting, tuple(_observed(theorem, setting)), most)
     if isinstance(found, str):
@@ -122,7 +122,7 @@ def enclosed_run(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE)
 def _affordable_trajectory(
     setting: Setting, observe: tuple[Observable, ...], most: float
 ) -> Trajectory | str:
-    # An error is returned instead of raised, so that it is cached: finding it may take seconds.
+    # Errors are returned instead of raised so that they are cached: finding them may take seconds.
     try:
         return enclosed_trajectory(setting, observe, Work(most))
     except (NotAffineError, InexactRoundError) as error:
@@ -154,7 +154,7 @@ class _AtPoint(_Inequality, Protocol):
 
 
 class _LeftSide(Protocol):
-    """The bounded side of an inequality, and the run, if any, that its hypotheses are about."""
+    """The bounded side of an inequality, and the run, if any, that its hypotheses involve."""
 
     @property
     def trajectory(self) -> Trajectory | None: ...
@@ -179,7 +179,7 @@ class _OfRun:
     def is_below(self, twin: Setting, value: Value, bound: Value) -> bool | None:
         if value != math.inf:
             return _at_most(value, bound)
-        # Rounds that have overflowed are certainly above half of OVERFLOW, and none is negative.
+        # Values that have overflowed are proved to exceed half of OVERFLOW, and none is negative.
         share = _share_of_overflow(self.quantity, twin, self.trajectory)
         return False if bound < share * arb(OVERFLOW / 2) else None
 
@@ -211,7 +211,7 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
     Raises
     ------
     NotEnclosedError
-        If something in them cannot be enclosed; the message names it.
+        If something in them cannot be enclosed; the message says what.
     """
     _check_worth_a_run(theorem, theorem.round_symbols, setting)
     trajectory = enclosed_run(theorem, setting, most)
@@ -223,9 +223,9 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
 
 
 def _in_fractions(theorem: _AlongRun, setting: Setting, sides: EnclosedSides) -> EnclosedSides:
-    """Decide comparisons that balls leave open if both sides are fractions, as ties 1/4 <= 1/4.
+    """Decide in fractions a comparison that balls leave open, such as the tie 1/4 <= 1/4.
 
-    Balls of any precision contain both sides of a tie. Hypotheses stay as decided by balls.
+    At any precision, the balls of a tie overlap. Hypotheses keep the decisions from balls.
     """
     quantity = theorem.quantity
     if quantity.weights is not None:
@@ -254,10 +254,10 @@ def enclosed_at_point(claim: _AtPoint, setting: Setting) -> EnclosedSides:
 
 
 def _check_worth_a_run(claim: _Inequality, of_run: Sequence[RoundSymbol], setting: Setting) -> None:
-    """Raise NotEnclosedError if the bound is not exact, or an equation fails only by rounding.
+    """Raise NotEnclosedError if the bound is not exact, or an equation holds only up to rounding.
 
-    Decimals of numbers computed in floats, such as 8 kappa, do not satisfy equations exactly, and
-    no fraction equals a root in a schedule of step sizes.
+    Decimals of values computed in floats, such as 8 kappa, satisfy no equation exactly, and neither
+    does any fraction if a schedule of step sizes contains a root.
     """
     enclosed_on(claim, setting, claim.bound)
     varying = {item.symbol for item in of_run}
@@ -289,7 +289,7 @@ def _refusing() -> Iterator[None]:
 
     NumPy raises TypeError or AttributeError for exact numbers where it needs floats, and fractions
     raise ZeroDivisionError where floats would be infinite. A ValueError may be about the setting
-    itself: it is raised again, with the user's own numbers, when floats are tried.
+    itself; it is raised again, with the user's own numbers, when floats are tried.
     """
     try:
         yield
@@ -320,7 +320,7 @@ def _sides(claim: _Inequality, left: _LeftSide, setting: Setting) -> EnclosedSid
 
 @cached_by_content(64)
 def _twin(setting: Setting, bits: int) -> Setting:
-    """Return a setting's exact twin; the last ones are cached, as several statements use them."""
+    """Return the exact twin; recent ones are cached, as several statements use the same twin."""
     with Balls(bits).in_use():
         return exact_setting(setting)
 
@@ -338,7 +338,7 @@ def _given_constants(
 
 
 def _float_among_constants(error: InexactRoundError) -> str:
-    """Return which line of the user's file mixes a float with exact numbers in constants."""
+    """Return a message naming the line of the user's file where constants mix in a float."""
     libraries = (_PACKAGE, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
     own = [
         line
@@ -371,12 +371,12 @@ def enclosed_on(claim: WithConstants, setting: Setting, expression: sp.Basic) ->
 def enclosed_constants(
     claim: WithConstants, given: Mapping[sp.Symbol, Any]
 ) -> dict[sp.Symbol, Value]:
-    """Return the values of a statement's symbols on an exact twin, including abbreviations.
+    """Return the values of a statement's symbols on an exact twin, abbreviations included.
 
     Raises
     ------
     NoExactTwinError
-        If one of them is a float, because something was rounded on the way.
+        If one of them is a float, so that something has been rounded.
     """
     values = {
         symbol: exact_value(f"the constant {symbol} of {claim.id}", value)
@@ -395,7 +395,7 @@ def _value_or_nan(evaluation: Evaluation, expression: sp.Basic) -> Value:
 
 
 def _share_of_overflow(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) -> Value:
-    """Return the weight, in a quantity, of the rounds whose values have overflowed."""
+    """Return the share of a quantity's weight on rounds whose values have overflowed."""
     infinite = np.isinf(quantity.rounds.of(trajectory[quantity.field]))
     if quantity.reduction in ("last", "max"):
         return fmpq(int(infinite[-1] if quantity.reduction == "last" else infinite.any()))
@@ -426,12 +426,12 @@ def _quantity(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) 
 def reduced_ball(
     trajectory: Trajectory, field: str, reduction: Reduction, rounds: RoundRange
 ) -> Value:
-    """Reduce the values of rounds 0 to R, with their errors, to one ball; not for ``every``."""
+    """Reduce the enclosed values of rounds 0 to R to one ball; not for ``every``."""
     centres, radii = rounds_and_errors(trajectory, field, rounds)
     if reduction == "last":
         return ball(float(centres[-1]), float(radii[-1]))
     if reduction == "mean":
-        # fsum rounds only once, whatever the number of terms.
+        # Sums by fsum are rounded once, however many terms there are.
         total, spread = _sums(trajectory, field, rounds)
         about = ball(total, abs(total) * 2.0**-52) + ball(0.0, spread * (1 + 2.0**-50))
         return about / len(centres)
@@ -446,7 +446,7 @@ def reduced_ball(
 
 @lru_cache(maxsize=32)
 def _sums(trajectory: Trajectory, field: str, rounds: RoundRange) -> tuple[float, float]:
-    """Return the sums of a field and its errors, cached for runs with many hypotheses."""
+    """Return the sums of a field and of its errors, cached for many hypotheses on long runs."""
     centres, radii = rounds_and_errors(trajectory, field, rounds)
     return math.fsum(centres.tolist()), math.fsum(radii.tolist())
 
@@ -454,7 +454,7 @@ def _sums(trajectory: Trajectory, field: str, rounds: RoundRange) -> tuple[float
 def rounds_and_errors(
     trajectory: Trajectory, field: str, rounds: RoundRange
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a field over a range of rounds, and bounds on its errors."""
+    """Return a field over a range of rounds, with error bounds."""
     assert trajectory.rounding_error is not None
     return rounds.of(trajectory[field]), rounds.of(trajectory.rounding_error[field])
 
@@ -483,7 +483,7 @@ def _checked(
     else:
         single, gap = _decided(hypothesis, evaluation)
         holds, gaps = [single], [gap]
-    # The first smallest value, or the first undefined one, which NumPy ranks below all others.
+    # The first of the smallest margins; NumPy treats undefined ones as smaller than any.
     worst = int(np.argmin(gaps))
     both = _sides_in_numbers(hypothesis, evaluation.at(_in_round(known, worst)))
     at_round = every[0].rounds.first + worst if every else None
@@ -507,7 +507,7 @@ def _in_every_round(
     evaluation: Evaluation,
     known: _Rounds,
 ) -> tuple[list[bool | None], list[float]]:
-    """Decide a condition in each round: first in intervals, then in balls where still open."""
+    """Decide a condition in each round, in intervals, or in balls if these do not decide."""
     holds, gaps = _by_intervals(hypothesis.condition, evaluation, known)
     unknown = [place for place, each in enumerate(holds) if each is None]
     if len(unknown) > _MOST_ROUNDS:

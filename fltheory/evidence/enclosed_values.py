@@ -1,11 +1,11 @@
-"""Evaluation of SymPy expressions in fractions, or in balls if a value is irrational.
+"""Evaluation of SymPy expressions in fractions, or in balls for irrational values.
 
-A value is a fraction (`fmpq`), a ball (`arb`) that is certain to contain it, or an infinite float.
-An expression that divides by zero or takes a root of a negative number is undefined; it gets no
-value.
+A value is a fraction (`fmpq`), a ball (`arb`) that is proved to contain it, or an infinite float.
+An expression that divides by zero, or takes the root of a negative number, is undefined and gets no
+substitute value.
 
-If a symbol varies from round to round, all rounds are evaluated at once, in intervals of floats
-that are certain to contain the values, because balls are slow.
+If a symbol varies from round to round, all rounds are evaluated at once in intervals of floats that
+contain the values, because balls are slow.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class UndefinedError(ArithmeticError):
 
 
 def exact_value(name: str, value: Any) -> Value:
-    """Return a symbol's value as a statement gives it, if it is exact.
+    """Return a symbol's value from a statement, if it is exact.
 
     Raises
     ------
     NoExactTwinError
-        If it is a finite float, or anything else that may have been rounded.
+        For a finite float, or any other value that has been rounded.
 
     Notes
     -----
-    NaN stands for an undefined value, and is refused if an expression needs it.
+    NaN stands for an undefined value, and is refused only if an expression needs it.
     """
     if isinstance(value, ExactNumber):
         return value.value
@@ -77,7 +77,7 @@ def _why_inexact(value: object) -> str:
 
 
 class Evaluation:
-    """Values of expressions at given values of their symbols.
+    """Evaluation of expressions at given values of their symbols.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ class Evaluation:
         Raises
         ------
         UndefinedError
-            If it divides by zero, subtracts infinities, or has a root of a negative number.
+            If it divides by zero, subtracts infinities, or takes the root of a negative number.
         NoExactTwinError
-            If it has a function that is not supported.
+            For functions that are not supported.
         """
         if expression not in self._known:
             self._known[expression] = self._evaluated(expression)
@@ -139,7 +139,7 @@ def _multiplied(values: Sequence[Value]) -> Value:
 
 
 def _sign(value: Value) -> int | None:
-    """Return -1, 0 or 1; None for a ball of undecided sign."""
+    """Return the sign -1, 0 or 1; None for a ball that does not determine it."""
     if value > 0:
         return 1
     if value < 0:
@@ -236,7 +236,7 @@ _RULES: Mapping[Any, Callable[[Sequence[Value]], Value]] = {
 
 
 def relation_holds(condition: Relational, left: Value, right: Value) -> bool | None:
-    """Decide ``left <= right`` and the like; None where balls overlap."""
+    """Decide ``left <= right`` and the like; None if balls overlap."""
     left, right = _comparable(left), _comparable(right)
     for kinds, relation, contrary in _RELATIONS:
         if isinstance(condition, kinds):
@@ -256,7 +256,7 @@ _RELATIONS: tuple[tuple[Any, Callable[..., bool], Callable[..., bool]], ...] = (
 
 
 def margin(condition: Relational, left: Value, right: Value) -> float:
-    """Return a condition's approximate distance from its limit (zero at it, less if strict)."""
+    """Return a condition's approximate margin: zero at the limit, or below if strict."""
     if isinstance(condition, sp.Eq):
         return -abs(difference(left, right))
     if isinstance(condition, sp.Ge | sp.Gt):
@@ -268,19 +268,19 @@ def margin(condition: Relational, left: Value, right: Value) -> float:
 
 
 def difference(left: Value, right: Value) -> float:
-    """Return approximately ``left - right``; zero for equal infinities."""
+    """Return approximately ``left - right``, zero for equal infinities."""
     if isinstance(left, float) or isinstance(right, float):
         return 0.0 if left == right else middle(left) - middle(right)
     return middle(left - right)
 
 
 def middle(value: Value) -> float:
-    """Return a float close to the value."""
+    """Return a float near the value."""
     return value if isinstance(value, float) else as_float(value)
 
 
 def half_width(value: Value) -> float:
-    """Return the largest distance of the value from its `middle`, rounded up."""
+    """Return a bound on the distance of the value from its `middle`, rounded up."""
     if isinstance(value, float):
         return 0.0
     centre = middle(value)
@@ -291,12 +291,12 @@ def half_width(value: Value) -> float:
 
 
 def ball(centre: float, radius: float) -> Value:
-    """Return the ball with this centre and radius."""
+    """Return the ball with a given centre and radius."""
     return centre if math.isinf(centre) else arb(centre, radius)
 
 
 def ends(value: arb) -> tuple[float, float]:
-    """Return floats below and above a ball; infinite ones if it is not finite."""
+    """Return floats below and above a ball; infinite if the ball is not finite."""
     if not value.is_finite():
         return -math.inf, math.inf
     centre, radius = middle(value), half_width(value)
@@ -307,8 +307,8 @@ def ends(value: arb) -> tuple[float, float]:
 class Intervals(ReadOnlyArrays):
     """Numbers between ``low`` and ``high``, (n,) or ().
 
-    IEEE arithmetic rounds to nearest, so the next float outwards is a bound. Ends are infinite if
-    nothing is known, as after a division by a number that may be zero.
+    IEEE operations round to nearest, so the next float outward is a bound. Unknown values, as after
+    a division by a possible zero, have infinite intervals.
     """
 
     low: FloatArray
@@ -346,7 +346,7 @@ class Intervals(ReadOnlyArrays):
 
 def _outward(candidates: list[FloatArray]) -> Intervals:
     every = np.array(np.broadcast_arrays(*candidates))
-    # An undefined operation (zero times infinity) leaves nothing known.
+    # After an undefined operation (zero times infinity), nothing is known.
     low = np.where(np.isnan(every), -np.inf, every).min(axis=0)
     high = np.where(np.isnan(every), np.inf, every).max(axis=0)
     return Intervals(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
@@ -361,7 +361,7 @@ def intervals_of(
     ----------
     expression : sympy expression
     fixed : Evaluation
-        The evaluation of everything that does not vary.
+        Evaluation of the symbols that do not vary.
     varying : mapping of symbol to Intervals
     """
     if isinstance(expression, sp.Symbol) and expression in varying:

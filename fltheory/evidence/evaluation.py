@@ -1,4 +1,4 @@
-"""Numerical evaluation of a theorem's expressions, with error bars from their inputs."""
+"""Evaluation of a theorem's expressions in floats, with error bars of the inputs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from fltheory.grammar.quantities import RoundSymbol, reduced
 from fltheory.grammar.symbols import NumbersOfSymbols
 from fltheory.validation import FloatArray
 
-# Each side of an equation is a few operations on decimals, which were rounded to half a unit in the
-# last place.
+# Each side of an equation takes a few operations on decimals, which were rounded to half a unit.
 _LAST_PLACES = 4 * float(np.finfo(np.float64).eps)
 
 
@@ -39,7 +38,7 @@ class WithConstants(Protocol):
 
     @property
     def constants(self) -> NumbersOfSymbols:
-        """Values of the other symbols for a setting."""
+        """The values of the other symbols on a setting."""
         ...
 
 
@@ -52,8 +51,8 @@ def _numeric(expression: sp.Expr) -> tuple[tuple[sp.Basic, ...], Callable[..., A
 def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
     """Evaluate an expression; symbols may have array values, which broadcast.
 
-    Where the expression is undefined (such as zero divided by zero) the result is NaN, without a
-    warning; callers report it.
+    If it is undefined (e.g. zero divided by zero), the result is NaN, without a warning; the caller
+    must report it.
 
     Raises
     ------
@@ -75,7 +74,7 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
 
 
 def _floats(value: Any) -> FloatArray:
-    """Return real numbers as floats: infinite if out of range, NaN if not real."""
+    """Return real numbers as floats: infinite if too large, and NaN if not real."""
     if type(value) is float:
         return np.asarray(value)
     try:
@@ -89,14 +88,14 @@ def _floats(value: Any) -> FloatArray:
 def constants_of(
     constants: Callable[[Any], Mapping[sp.Symbol, Any]], setting: Any
 ) -> Mapping[sp.Symbol, Any]:
-    """Return constants; the last ones are cached, as hypotheses, sides and readings share them."""
+    """Return a setting's constants, cached because hypotheses and readings share them."""
     return constants(setting)
 
 
 def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]) -> None:
-    """Raise ValueError, with the place of computation, if a symbol's value is not a real number.
+    """Raise ValueError, naming the place of computation, if a symbol's value is not a real number.
 
-    NaN and infinity are allowed, since a constant may not exist in some settings.
+    NaN and infinity are allowed, as a constant may not exist in some setting.
     """
     for symbol, value in constants.items():
         if not _is_number(value):
@@ -107,7 +106,7 @@ def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]
 
 
 def _is_number(value: Any) -> bool:
-    # A text could pass as a float, and None as NaN.
+    # A text could be converted to a float, and None to NaN.
     if isinstance(value, str | bytes) or np.ndim(value) > 0:
         return False
     try:
@@ -120,7 +119,7 @@ def _is_number(value: Any) -> bool:
 
 
 def place_of(function: Any) -> str:
-    """Return a function's file and first line, in brackets; empty if unknown."""
+    """Return the file and line where a function begins, in brackets, or ""."""
     code = getattr(function, "__code__", None)
     return f" ({code.co_filename}, line {code.co_firstlineno})" if code is not None else ""
 
@@ -128,7 +127,7 @@ def place_of(function: Any) -> str:
 def theorem_values(
     statement: WithConstants, constants: Mapping[sp.Symbol, float]
 ) -> dict[sp.Symbol, float]:
-    """Return the constants together with the theorem's abbreviations."""
+    """Return the constants with the values of the theorem's abbreviations."""
     check_constants(statement, constants)
     values: dict[sp.Symbol, float] = dict(constants)
     for symbol, expression in statement.definitions.items():
@@ -139,7 +138,7 @@ def theorem_values(
 def values_in(
     statement: WithConstants, formulas: Sequence[sp.Basic], setting: Any
 ) -> dict[sp.Symbol, float]:
-    """Return the values of only the symbols in some formulas, as others may take long."""
+    """Return the values of the symbols in some formulas, as others may take long to compute."""
     asked = {symbol for formula in formulas for symbol in formula.free_symbols}
     for symbol, expression in reversed(list(statement.definitions.items())):
         asked |= expression.free_symbols if symbol in asked else set()
@@ -161,17 +160,17 @@ def check_hypothesis(
 ) -> HypothesisCheck:
     """Evaluate one hypothesis on a setting and its trajectory.
 
-    A hypothesis that is missing in the text at hand is left open, whatever the setting.
+    A hypothesis that is missing from our copy of the text is left open for every setting.
 
-    Symbols that depend on the trajectory have intervals; a condition is decided if the result is
-    the same at all corners and in the middle, which a pole in between could make different.
+    Symbols that depend on the trajectory have intervals. A condition is decided if it is the same
+    at all their corners and in the middle, which may differ if there is a pole between.
     """
     if not hypothesis.is_known:
         return HypothesisCheck.of(hypothesis, None, math.nan)
     used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
     intervals = [_interval(symbol, truth) for symbol in used]
     middle = [reduced_value(symbol, truth) for symbol in used]
-    # In the middle first.
+    # The middle comes first.
     sides = [
         _sides(hypothesis, {**values, **dict(zip((s.symbol for s in used), numbers, strict=True))})
         for numbers in (middle, *(product(*intervals) if used else ()))
@@ -191,12 +190,12 @@ def check_point_hypothesis(
 
 
 def reduced_value(symbol: RoundSymbol, truth: Truth) -> FloatArray:
-    """Return a symbol's value on a trajectory: an array, of length one unless ``every``."""
+    """Return a symbol's value on a trajectory, an array of length one unless ``every``."""
     return reduced(truth.trajectory[symbol.field], symbol.reduction, symbol.rounds)
 
 
 def _interval(symbol: RoundSymbol, truth: Truth) -> tuple[FloatArray, FloatArray]:
-    # Every reduction is monotone in each number that it reduces.
+    # Every reduction is monotone in each of the reduced numbers.
     lower, upper = (
         reduced(end, symbol.reduction, symbol.rounds) for end in truth.interval(symbol.field)
     )
@@ -211,7 +210,7 @@ def _sides(
 
 
 def _margin(hypothesis: Hypothesis, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return a condition's distance from its limit, given its sides; NaN if undefined."""
+    """Return a condition's margin, given both sides; NaN where it is undefined."""
     condition = hypothesis.condition
     with np.errstate(invalid="ignore"):
         if isinstance(condition, sp.Eq):
@@ -227,7 +226,7 @@ def _margin(hypothesis: Hypothesis, left: FloatArray, right: FloatArray) -> Floa
 
 
 def _just_missed(limit: FloatArray) -> FloatArray:
-    """Return the margin by which a strict inequality misses at its limit itself."""
+    """Return the amount by which a strict inequality fails exactly at its limit."""
     return np.where(np.isinf(limit), np.inf, AT_THE_LIMIT)
 
 
@@ -237,7 +236,7 @@ def _decided(
     margins: FloatArray,
     sides: tuple[FloatArray, FloatArray],
 ) -> HypothesisCheck:
-    """Decide by the margins in the middle, which are the first ones, and at the corners."""
+    """Decide by the margins in the middle (first row) and at the corners."""
     centre = margins[0]
     undefined = np.isnan(centre)
     lowest = np.where(np.isnan(margins), -np.inf, margins).min(axis=0)

@@ -1,4 +1,4 @@
-"""Verdicts: outcome, evidence, and the hypotheses that were checked."""
+"""Verdicts: outcome, evidence, and checked hypotheses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 
 AT_THE_LIMIT = sys.float_info.min
-"""By how much a strict inequality misses, as a margin, where both sides are equal."""
+"""The amount by which a strict inequality fails, as a margin, if both sides are equal."""
 SLOPE_IS_MET = 0.05
 SLOPE_IS_MISSED = 0.25
-"""A slope in excess of a claimed one: up to the first of its order, from the second of another."""
+"""A slope exceeding the claimed one by at most the first limit counts as the claimed order.
+
+From the second limit on, it counts as another order.
+"""
 
 
 class Outcome(Enum):
@@ -59,19 +62,18 @@ class Evidence:
     ----------
     grade : Grade
     error : float
-        Half-width of the interval around the truth, from rounding bounds or a confidence interval;
-        for an asymmetric interval, its longer side, which is infinite if nothing bounds unseen
-        values.
+        Half-width of the interval around the truth: a rounding bound, or the longer side of a
+        confidence interval, infinite if nothing bounds unseen values.
     error_probability : float
-        Probability that any interval used in the check misses, zero unless statistical.
+        Probability that any interval used in the check misses; zero unless statistical.
     replicas : int or None
-        Sample size if statistical.
+        Sample size, if statistical.
     scope : str
-        The limits of the evidence, if it has any.
+        Limits of the evidence, if any.
     ends : pair of float, optional
         Ends of the interval, if it is not symmetric.
     why_not_exact : str
-        For float64: the part that could not be enclosed.
+        For float64, the reason why the check was not enclosed.
     """
 
     grade: Grade
@@ -85,22 +87,22 @@ class Evidence:
 
 @dataclass(frozen=True)
 class HypothesisCheck:
-    """One hypothesis on one setting.
+    """The check of one hypothesis on one setting.
 
     Attributes
     ----------
     name, condition, source : str
     holds : bool or None
-        None if the error interval of its value contains the limit.
+        None if the error interval of its value straddles the limit.
     margin : float
-        The distance inside (positive) or outside (negative) the limit; NaN if the condition is
-        undefined, for example because it divides by zero.
+        Distance inside (positive) or outside (negative) the limit; NaN if the condition is
+        undefined, for instance by a division by zero.
     at_round : int or None
         The round with the smallest margin, for conditions on every round.
     left, right : float
-        Approximate values of both sides, in that round; NaN if they are undefined or unknown.
+        Approximate values of both sides, in that round; NaN if undefined or unknown.
     relation : str
-        The sign between both sides: ``<=``, ``<``, ``>=``, ``>``, ``=`` or ``!=``.
+        The condition's sign: ``<=``, ``<``, ``>=``, ``>``, ``=`` or ``!=``.
     """
 
     name: str
@@ -122,13 +124,13 @@ class HypothesisCheck:
         at_round: int | None = None,
         sides: tuple[float, float] = (math.nan, math.nan),
     ) -> HypothesisCheck:
-        """Return the result for a hypothesis."""
+        """Return the check of a hypothesis, given its results."""
         name, condition, source = hypothesis.name, hypothesis.text, hypothesis.source
         return cls(name, condition, source, holds, margin, at_round, *sides, hypothesis.relation)
 
     @property
     def sides(self) -> str:
-        """Both sides in numbers, with enough digits to distinguish them.
+        """Return both sides in numbers, with enough digits to distinguish them.
 
         Examples
         --------
@@ -144,7 +146,7 @@ class HypothesisCheck:
 
     @property
     def failure(self) -> str:
-        """A line on why the hypothesis fails."""
+        """Return a line that says how the hypothesis fails."""
         where = "" if self.at_round is None else f" in round {self.at_round}"
         if math.isnan(self.margin):
             return f"{self.name}: undefined{where}"
@@ -160,7 +162,7 @@ class Verdict:
     Attributes
     ----------
     theorem, reading : str
-        The statement and its reading.
+        Id and reading of the statement.
     outcome : Outcome
     evidence : Evidence
     truth, bound : float
@@ -170,7 +172,7 @@ class Verdict:
     detail : str
         More about a claimed order, or both sides as fractions.
     relation : Relation
-        The claimed relation between truth and bound; for an order, both are slopes.
+        The claimed relation of truth and bound; for an order, both are slopes.
 
     Examples
     --------
@@ -193,7 +195,7 @@ class Verdict:
 
     @property
     def scope(self) -> Scope:
-        """The scope, one setting; verdicts on whole classes come from `worst_case`."""
+        """The scope, a single setting. Verdicts on whole classes come from `worst_case`."""
         return Scope.ONE_SETTING
 
     @property
@@ -203,9 +205,9 @@ class Verdict:
 
     @property
     def ratio(self) -> float:
-        """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN.
+        """truth/bound or, for a claimed order, the excess of the truth's slope; may be NaN.
 
-        For a lower bound, it is bound/truth; in both cases a value above 1 violates the bound.
+        For a lower bound it is bound/truth, so in both cases a value above 1 violates the bound.
         """
         if self.is_rate:
             return self.truth - self.bound

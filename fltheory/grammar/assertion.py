@@ -1,7 +1,7 @@
 """Assertions: a left side, a relation and a right side.
 
-A terminal, a page and a report all show a statement by its assertions, so that none of them can
-turn an inequality around.
+Terminal, pages and reports all show a statement through its assertions, so none of them can reverse
+an inequality.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 
 
 class Relation(StrEnum):
-    """The claimed relation between a left and a right side; the value is its sign in text.
+    """The claimed relation of a left side to a right side; the value is its sign in text.
 
     Examples
     --------
@@ -40,11 +40,11 @@ class Relation(StrEnum):
 
     @property
     def contrary(self) -> str:
-        """The sign of the opposite relation, which refutes an inequality."""
+        """The sign of the relation that refutes an inequality."""
         return _CONTRARIES[self]
 
     def holds(self, left: Any, right: Any) -> bool:
-        """Return whether two numbers satisfy the relation.
+        """Return whether the relation holds between two numbers.
 
         Raises
         ------
@@ -70,7 +70,7 @@ _COMPARISONS: Mapping[Relation, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Assertion:
-    """One assertion of a statement under its hypotheses.
+    """A single assertion of a statement under its hypotheses.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Assertion:
     variable : sympy symbol or None
         The variable in which an order or direction is claimed.
     hypotheses : tuple of Hypothesis
-        Conditions of only this assertion.
+        Conditions of this assertion only.
     """
 
     left: str
@@ -96,7 +96,7 @@ class Assertion:
 
     @property
     def text(self) -> str:
-        """The assertion in a line."""
+        """The assertion in one line."""
         where = "" if self.variable is None else f"in {self.variable}: "
         is_order = self.relation is Relation.OF_ORDER
         right = f"({self.right})" if is_order else f" {self.right}"

@@ -1,7 +1,7 @@
 """Families of settings, in which theorems are searched and mapped.
 
-A family makes a setting from a few numbers and couples whatever the theorem couples (such as step
-sizes that must satisfy an equation), so that most of its settings meet the hypotheses.
+A family makes a setting from a few numbers, and couples quantities that the theorem couples (e.g.
+step sizes that must satisfy an equation), so that most of its settings meet the hypotheses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DIGITS = 2
 
 
 class SearchSpace(Enum):
-    """Kinds of settings with a search of their own; other searches start from regimes."""
+    """Settings with their own search; without one, a search starts from the regimes."""
 
     SAFARI = "low-dimensional extremal instances of SAFARI"
     SAFARI_ONE_NOISE_LEVEL = (
@@ -38,7 +38,7 @@ class Parameter:
     Attributes
     ----------
     name : str
-        The parameter's name, and the keyword under which the family's ``make`` receives it.
+        The name, which is also the keyword argument of the family's ``make``.
     low, high, default : float
         The parameter's range and its default value.
     meaning : str
@@ -118,7 +118,7 @@ class Parameter:
         return rounded if self.low <= rounded <= self.high else value
 
     def simpler(self, value: float) -> tuple[float, ...]:
-        """Return candidates to replace ``value``, the simplest first, itself last."""
+        """Return candidates to replace ``value``, the simplest first and ``value`` last."""
         if value == self.default:
             return (value,)
         options = [self.default]
@@ -143,8 +143,8 @@ class Family:
     Parameters
     ----------
     make : callable
-        Takes every parameter by name and returns a setting. It may raise ValueError for values that
-        do not fit together.
+        Takes every parameter by name and returns a setting. It may raise ValueError for
+        incompatible values.
     parameters : tuple of Parameter
 
     Raises
@@ -198,7 +198,7 @@ class Family:
         Raises
         ------
         ValueError
-            If it is unknown; the message lists those that exist.
+            If it is unknown; the message lists the known ones.
         """
         for parameter in self.parameters:
             if parameter.name == name:

@@ -1,9 +1,9 @@
-"""Recorded refutations: the kind of sentence, why a printed one is refuted, and its repair.
+"""Recorded refutations: kinds of statements, reasons why printed ones fail, and mends.
 
 A refuted remark is not a refuted theorem, and a misprint is not a gap in a proof. So a statement
-records its rank in its paper, and each fault of a refuted one records where readers find it, its
-weight, and the single change that repairs it. A repair is the printed statement with the changes
-that its own proof requires.
+records its rank in the paper, and each fault of a refuted one records where a reader finds it, how
+serious it is, and which single change mends it. A repair is the printed statement with the changes
+that its own proof requires, one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Any)
 
 
 class StatementKind(StrEnum):
-    """The rank of a sentence in its paper; the value is the word shown to readers.
+    """The rank of a statement in its paper; the value is the word shown to readers.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class StatementKind(StrEnum):
 
 
 class Weight(StrEnum):
-    """The weight of a fault, the lightest first; the value is a sentence that describes it.
+    """How serious a fault is, the least serious first; the value is the sentence shown to readers.
 
     Examples
     --------
@@ -78,17 +78,17 @@ class Weight(StrEnum):
 
     @classmethod
     def heaviest(cls, weights: Iterable[Weight]) -> Weight | None:
-        """Return the heaviest of some weights; None if there are none."""
+        """Return the most serious of some weights, None if there are none."""
         return max(weights, key=list(cls).index, default=None)
 
 
-# A full stop ends a sentence if a capital or nothing follows; those in "Eq. (3)" and "0.5" do not.
+# A sentence ends at a full stop followed by a capital or by nothing, unlike in "Eq. (3)" and "0.5".
 _SENTENCE_END = re.compile(r"\.(?=\s+[A-Z]|\s*$)")
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """One fault of a statement, and the change that repairs it.
+    """One fault of a statement, with the change that mends only this fault.
 
     Attributes
     ----------
@@ -96,17 +96,17 @@ class Refutation:
         The fault in one to three sentences, with the places in the paper that show it.
     weight : Weight
     change : str
-        The single change that repairs the fault, in a few words.
+        The single change that mends it, in a few words.
     reading : str
-        The registered reading with this change, perhaps among others; empty if there is none.
+        A registered reading that has this change, possibly among others; empty if there is none.
     regimes : tuple of str
         The regimes that this fault refutes.
     certificates : tuple of str
-        Names of kept certificates that show the fault, on settings that a referee would call
+        Names of stored certificates that show the fault on settings that a referee would call
         natural.
     natural : str
-        If no certificate is kept: the regime whose setting is natural, or a sentence that says that
-        none is known and how much was searched.
+        Without a stored certificate: the regime with a natural setting, or a sentence saying that
+        none is known and how hard it was searched for.
     answer : str
         The authors' likely answer, in one line: whether the result survives, and at what price.
 
@@ -158,7 +158,7 @@ class Refutation:
 
     @property
     def natural_witness(self) -> str:
-        """The place of a natural witness, or why none is known; empty if nothing is recorded."""
+        """The location of a natural witness, or why none is known; empty if neither is recorded."""
         if self.certificates:
             return ", ".join(self.certificates)
         return f"regime {self.natural!r}" if self.natural in self.regimes else self.natural
@@ -178,12 +178,12 @@ class Mend:
     about : str
         The change, in a few words.
     source : str
-        The equation of the proof that requires the change.
+        The equation of the proof that requires it.
     changes : mapping
         Keyword arguments of the repair's ``build``.
     weight : Weight or None
-        The weight of the fault that the change repairs; None if it repairs no fault but makes the
-        statement apply more widely.
+        How serious the mended fault is; None if the change mends no fault but makes the statement
+        apply more widely.
     """
 
     about: str
@@ -193,7 +193,7 @@ class Mend:
 
     @property
     def kind(self) -> str:
-        """The weight's word for readers."""
+        """The word for the weight, as shown to readers."""
         return "so that it applies" if self.weight is None else self.weight.label
 
 

@@ -1,4 +1,4 @@
-"""Settings of a statement: those on which it is checked, and its own run on any problem."""
+"""Regimes, the settings that a statement is checked on, and a theorem's own run on any problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Instance = TypeVar("Instance")
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """A setting or a learning problem, built when first needed so that listing theorems is quick.
+    """A setting or learning problem, built on first use so that listing theorems stays fast.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Regime:
     Raises
     ------
     ValueError
-        If an argument is invalid.
+        For any other arguments.
 
     Examples
     --------
@@ -60,9 +60,9 @@ def coupled(
     instances: Mapping[str, tuple[str, Callable[[], Instance]]],
     couple: Callable[[Instance], Setting],
 ) -> dict[str, Regime]:
-    """Return regimes of instances, given as (feature, maker), with step sizes from ``couple``.
+    """Return regimes from instances, given as (about, make), turned into settings by ``couple``.
 
-    Theorems on the same instances differ in how they couple step sizes.
+    Theorems on the same instances differ in how they couple the step sizes to other quantities.
     """
 
     def regime(about: str, make: Callable[[], Instance]) -> Regime:
@@ -72,7 +72,7 @@ def coupled(
 
 
 JUST_BELOW = 1 - 1e-12
-"""A product of step sizes that is meant to meet a limit must not exceed it by rounding."""
+"""Keeps a product of step sizes that should equal a limit from exceeding it by rounding."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,13 @@ class OwnRun:
     Attributes
     ----------
     make : callable
-        Returns the run for a setting, which gives the problem, participation, start, number of
-        averages (its ``rounds``) and number of local steps between averages. Raises ValueError if
-        the theorem prescribes no steps for it.
+        Makes the run from a setting, which gives the problem, participation, initial model, number
+        of averages (its ``rounds``), and number of local steps between two averages. Raises
+        ValueError if the theorem names no step sizes for it.
     quantity : BoundedQuantity, optional
-        The quantity of the run that the divided bound is about; the statement's own by default.
+        The quantity of the run that the divided bound applies to; the statement's own by default.
     divisor : callable
-        Returns the divisor that turns the bound into one on ``quantity``; 1 by default.
+        The number by which to divide the bound to get one on ``quantity``; 1 by default.
     divided_by : str
         The divisor in words.
     """

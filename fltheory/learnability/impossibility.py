@@ -1,30 +1,30 @@
-"""SA-FL's Theorem 1: the two-point construction, exactly, for every learner at once.
+"""The two-point construction of SA-FL's Theorem 1, computed exactly for all learners at once.
 
 A point x_2 has probability ``4 epsilon = (1 - omega)/2`` with ``omega = m/M``; of Mn samples, mn
 are selected, as many at x_1 as possible; two targets agree at x_1 and differ at x_2. Among the Mn
-samples ``s_hat`` lie at x_2, a binomial number. The selection hides x_2 where ``s_hat <=
+samples, a binomial number ``s_hat`` lies at x_2. The selection hides x_2 if ``s_hat <=
 (1-omega)Mn``; the paper's proof counts ``s_hat < (1-omega)Mn``.
 
-A sample that hides x_2 is the same for both targets, so a learner's output is the same too, and is
-wrong at x_2 for at least one of them. So over both targets, the probabilities of an error above
-epsilon add up to at least the probability of hiding. A learner that knows the two targets, uses
-x_2's label if it sees it and otherwise tosses a coin, attains half of this for either target.
+If x_2 is hidden, the sample is the same for both targets, so a learner returns the same hypothesis
+for both, which is wrong at x_2 for at least one. Summed over both targets, the probabilities of an
+error above epsilon are therefore at least the probability of hiding. A learner that knows the two
+targets, uses x_2's label if it sees it and tosses a coin otherwise, attains half of that on each.
 
-The construction with clients chooses who takes part, not which samples.
+The module also computes the construction when clients are selected instead of samples.
 
 The theorem is about a participation process, but its proof is about a selection of samples. A
-process can only take or leave whole clients, each with all n samples. The effect depends on how the
-samples are distributed over clients; three cases are here.
+process can only take or leave whole clients, with all n samples of each. The effect depends on how
+the samples are distributed over clients, for which there are three cases here.
 
-*Split* clients hold one point each, and those with x_2 are excluded. With as many of them as can be
-excluded, ``(1 - omega)M``, x_2 has mass ``1 - omega`` and is hidden with certainty, for every n.
+*Split* clients hold one point each, and those with x_2 are excluded. With as many of them as may be
+excluded, ``(1 - omega)M``, x_2 has mass ``1 - omega`` and is certainly hidden, whatever n is.
 
-*Drawn* clients also hold one point each, drawn for the whole client: the number of those at x_2
-is binomial over M clients, so n plays no part.
+*Drawn* clients also hold one point each, drawn for the whole client. The number of those at x_2 is
+binomial over M clients, so n does not matter.
 
 *Alike* clients draw each sample from the same P, which makes all Mn samples independent, as in the
 proof. A client has no sample at x_2 only with probability ``(1 - 4 epsilon)^n``, and the
-probability of hiding x_2 vanishes as n grows, whereas the proof's selection of samples hides it
+probability of hiding x_2 vanishes as n grows, while the proof's selection of samples hides it
 almost certainly.
 """
 
@@ -39,12 +39,12 @@ from fltheory.learnability.binomial import binomial_tail
 
 @dataclass(frozen=True)
 class Impossibility:
-    """The construction's numbers, all of them fractions.
+    """The numbers of the construction, as fractions.
 
     Attributes
     ----------
     M, n, m : int
-        Numbers of clients, of samples per client, and of participating clients.
+        Number of clients, of samples per client, and of participants.
     epsilon : Fraction
         ``(1 - omega)/8``, the error that is exceeded according to Theorem 1.
     rare_probability : Fraction
@@ -52,8 +52,8 @@ class Impossibility:
     hidden_probability : Fraction
         Probability that no selected sample is at x_2.
     paper_event : Fraction or None
-        ``P[s_hat < (1-omega)Mn]``, the part that the proof counts; None if the selection is not the
-        one of the proof.
+        ``P[s_hat < (1-omega)Mn]``, the part of ``hidden_probability`` that the proof counts; None
+        if the selection is not that of the proof.
     """
 
     M: int
@@ -66,17 +66,17 @@ class Impossibility:
 
     @property
     def minimax_probability(self) -> Fraction:
-        """The minimum over learners of ``P[error > epsilon]`` for the worse target."""
+        """Minimum over all learners of ``P[error > epsilon]`` for the worse target."""
         return self._exceeding(self.hidden_probability / 2)
 
     @property
     def minimax_deterministic(self) -> Fraction:
-        """The minimum over deterministic learners of ``P[error > epsilon]``, worse target."""
+        """Minimum over deterministic learners of ``P[error > epsilon]`` for the worse target."""
         return self._exceeding(self.hidden_probability)
 
     @property
     def minimax_expected_error(self) -> Fraction:
-        """The minimum over learners of the expected error for the worse target."""
+        """Minimum over all learners of the expected error for the worse target."""
         return self.rare_probability * self.hidden_probability / 2
 
     def minimax_failure_with_server(self, n_server: int) -> float:
@@ -101,8 +101,8 @@ def impossibility(M: int, n: int, m: int) -> Impossibility:
     Parameters
     ----------
     M, n, m : int
-        Numbers of clients, of samples per client, and of participating clients; ``omega = m/M``
-        must be inside (0, 1).
+        Number of clients, of samples per client, and of participants; ``omega = m/M`` must be
+        inside (0, 1).
 
     Raises
     ------
@@ -122,7 +122,7 @@ def impossibility(M: int, n: int, m: int) -> Impossibility:
 
 
 def checked_system(M: int, n: int, m: int) -> tuple[int, int, int]:
-    """Return the three numbers, after checking that omega is inside (0, 1)."""
+    """Return the three numbers if omega = m/M is inside (0, 1); ValueError otherwise."""
     M = validation.whole_number("M", M, at_least=2)
     n = validation.whole_number("n", n, at_least=1)
     m = validation.whole_number("m", m, at_least=1)
@@ -137,14 +137,14 @@ def split_clients(M: int, n: int, m: int, rare_clients: int | None = None) -> Im
     Parameters
     ----------
     M, n, m : int
-        Numbers of clients, of samples per client, and of participating clients.
+        Number of clients, of samples per client, and of participants.
     rare_clients : int, optional
         Number of clients that hold x_2; by default as many as can be excluded, ``M - m``.
 
     Raises
     ------
     ValueError
-        As in `impossibility`, or if the number of such clients is outside 1 .. M.
+        As in `impossibility`, or for ``rare_clients`` outside 1 .. M.
     """
     M, n, m = checked_system(M, n, m)
     rare = M - m if rare_clients is None else rare_clients

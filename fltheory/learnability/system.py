@@ -1,4 +1,4 @@
-"""Settings on which statements about PAC learnability are checked."""
+"""Settings for checking statements about PAC learnability."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fltheory.learnability.populations import (
 
 @dataclass(frozen=True)
 class FederatedSystem:
-    """M clients with n samples each, of which m take part, and a pair of concepts.
+    """A system of M clients with n samples each, m of whom take part, and a pair of concepts.
 
     Attributes
     ----------
@@ -100,9 +100,9 @@ class ServerAssistedSystem:
     target : Population
         P, on which errors are measured.
     server : Population
-        The source of the server's samples: P, or P' in Remark 2.
+        The distribution of the server's samples: P, or P' in Remark 2.
     clients : callable
-        Returns the source of the clients' samples, D, at a size.
+        Returns D, the distribution of the clients' samples, at a size.
     sizes : tuple of int
         Values of n = n_T + n_S, or of n_T, in increasing order.
     split : callable
@@ -128,7 +128,7 @@ class ServerAssistedSystem:
             raise ValueError(f"sizes must be two or more in increasing order, got {self.sizes}")
 
     def training(self, size: int) -> Population:
-        """Return Q at a size: the mixture of clients and server in proportion to their samples."""
+        """Return Q at a size: clients and server in proportion to their samples."""
         n_server, n_clients = self.split(size)
         share = Fraction(n_server, n_server + n_clients)
         return mixture(self.clients(size), self.server, share)
@@ -152,7 +152,7 @@ class ServerAssistedSystem:
 
 @dataclass(frozen=True)
 class TailCase:
-    """A sample of m points from noiseless thresholds on [0, 1] with target 1/2, and a delta.
+    """A sample of m points of a noiseless threshold on [0, 1] with target 1/2, and a delta.
 
     Raises
     ------
@@ -176,7 +176,7 @@ class PowerOfSize:
     Raises
     ------
     ValueError
-        If the exponent is outside [-30, 30], beyond which powers of a size may not be floats.
+        For an exponent outside [-30, 30], for which powers of a size may not be finite floats.
     """
 
     factor: float
@@ -197,7 +197,7 @@ class DisagreementCase:
     Attributes
     ----------
     mass : callable
-        Returns ``P(h_Q* != h_P*)``, which equals ``eps_P(h_Q*)``, at a number of samples.
+        Returns ``P(h_Q* != h_P*)``, which is also ``eps_P(h_Q*)``, at a number of samples.
     sizes : tuple of int
         Numbers n_T of samples.
     delta : float
@@ -221,22 +221,22 @@ class DisagreementCase:
 
 @dataclass(frozen=True)
 class TailFamily:
-    """Samples of several sizes m as in `TailCase`, with a delta that decreases with m.
+    """Samples as in `TailCase` of several sizes m, with a delta that decreases with m.
 
     Attributes
     ----------
     sizes : tuple of int
         Numbers m of samples.
     delta : Fraction
-        Delta at m = 0.
+        delta at m = 0.
     rate : float
-        At size m, delta is ``delta exp(-rate m)``.
+        The delta at m is ``delta exp(-rate m)``.
 
     Raises
     ------
     ValueError
-        If delta is outside (0, 1], or the rate is outside [0, log 2). With probability 2^-m all
-        samples are on one side, and no smaller probability of an error is possible.
+        For a delta outside (0, 1], or a rate outside [0, log 2): all samples are on one side with
+        probability 2^-m, and no failure is less likely.
     """
 
     sizes: tuple[int, ...]
@@ -252,7 +252,7 @@ class TailFamily:
         validation.real_number("rate", rate, "in [0, log 2)", lambda r: 0 <= r < math.log(2))
 
     def log_delta(self, m: int) -> float:
-        """Return the logarithm of delta at a size; delta itself may be below every float."""
+        """Return the logarithm of delta at a size, as delta itself may underflow."""
         return math.log(self.delta) - self.rate * m
 
 
@@ -262,25 +262,25 @@ LearningSetting: TypeAlias = (
 
 
 def exact_effort(problem: LearningSetting) -> int:
-    """Return the number of samples that the exact numbers of a problem enumerate."""
+    """Return the number of samples that the exact computation counts one by one."""
     return problem.M * problem.n if isinstance(problem, FederatedSystem) else 0
 
 
-# Dataclasses instead of closures, so that a search can find and change the numbers in them.
+# Dataclasses instead of closures, so that a search can find and change their numbers.
 @dataclass(frozen=True)
 class Fixed:
-    """Clients that are the same at every size."""
+    """A clients' distribution that is the same at every size."""
 
     population: Population
 
     def __call__(self, size: int) -> Population:
-        """Return the clients."""
+        """Return the clients' distribution."""
         return self.population
 
 
 @dataclass(frozen=True)
 class ShareOfServer:
-    """The split with the server's share of the samples fixed, rounded to at least one."""
+    """A split with a fixed share of samples for the server, rounded to at least one sample."""
 
     share: Fraction
 
@@ -296,7 +296,7 @@ class ShareOfServer:
 
 @dataclass(frozen=True)
 class ServerOf:
-    """The split with the server's number of samples fixed."""
+    """A split with a fixed number of samples for the server."""
 
     count: int
 
@@ -310,7 +310,7 @@ class ServerOf:
 
 @dataclass(frozen=True)
 class ClientsPerServer:
-    """The split in which a size is n_T, and n_S is ``ratio`` times as large."""
+    """A split in which the size is n_T, and n_S is ``ratio`` times as large."""
 
     ratio: int
 
