@@ -1,4 +1,4 @@
-"""The errors of one algorithm for clients that come and go as in a log, and its needs."""
+"""The errors of one algorithm if clients come and go as in a log, and its requirements."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _COUNTED = 3
 
 @dataclass(frozen=True)
 class Needs:
-    """The storage, knowledge and data that an algorithm needs.
+    """The resources that an algorithm requires.
 
     Attributes
     ----------
     vectors, numbers : int
-        Stored per client: vectors as long as the model, and single numbers.
+        Memory per client: vectors as long as the model, and single numbers.
     facts : tuple of str
         Facts about clients that must be known beforehand, e.g. ``availability``.
     server_data : bool
@@ -41,15 +41,15 @@ class Needs:
 
     @classmethod
     def of(cls, algorithm: Algorithm, facts: Iterable[str], n_clients: int = _COUNTED) -> Needs:
-        """Return an algorithm's needs, determined from its state and its branches.
+        """Return an algorithm's needs, read off its state and its branches.
 
         Parameters
         ----------
         algorithm : Algorithm
         facts : iterable of str
-            Facts about clients that the algorithm had to be given.
+            Facts about clients that it takes.
         n_clients : int
-            Number of clients for which the algorithm is constructed.
+            Number of clients that it is made for.
         """
         # With as many coordinates as clients, the server's vectors would look like clients'
         # numbers.
@@ -65,7 +65,7 @@ class Needs:
 
     @property
     def rank(self) -> tuple[bool, int, int, int]:
-        """A sort key, hardest needs first: data, memory, knowledge, numbers."""
+        """A sort key by the hardest requirement: server data, vectors, facts, numbers."""
         return self.server_data, self.vectors, len(self.facts), self.numbers
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ class Needs:
         return ", ".join(parts) or "nothing"
 
 
-# Steps tried are the longest one halved this often.
+# Steps tried are the longest one, halved this many times.
 _MOST_HALVINGS, FIRST_HALVINGS = 6, 4
 _DRAWS, _MISSED, _NORMAL = 400, 0.05, 1.96
 _SHARED = 4
@@ -84,17 +84,17 @@ _SHARED = 4
 
 @dataclass(frozen=True)
 class Bias:
-    """The distance of the mean model from the optimum, in units of ``||w_0 - w*||``.
+    """The limiting distance of the mean model from the optimum, in units of ``||w_0 - w*||``.
 
     Attributes
     ----------
     unrelated : float
-        Root mean square over optima that are unrelated to availability.
+        Root mean square over optima unrelated to availability.
     at_worst : float
-        The largest over all optima at the given distance.
+        Maximum over all optima at the given distance.
     low, high : float
-        95% interval of the largest, as the log is one of many that the same clients might have
-        produced. Both equal the largest if it comes from a formula.
+        95% interval of ``at_worst``, because the same clients might have produced other logs. Both
+        ends equal ``at_worst`` if it comes from a formula.
     """
 
     unrelated: float
@@ -108,30 +108,29 @@ _NOWHERE = Bias(math.inf, math.inf, math.inf, math.inf)
 
 @dataclass(frozen=True, eq=False)
 class AlgorithmAdvice(ReadOnlyArrays):
-    """The expected errors of one algorithm; infinite if it diverges at every step tried.
+    """The errors to expect of one algorithm; infinite if it diverges at every step tried.
 
     Attributes
     ----------
     name, title : str
     options : mapping
-        Hyper-parameters other than step sizes and facts.
+        Its hyper-parameters besides step sizes and facts.
     needs : Needs
     step : float
         The step size, in units of 1/L.
     process : Bias or None
-        The bias by a formula, if clients come and go as in the log, independently of each other;
-        None if there is no formula.
+        The bias from a formula, for clients that come and go as in the log but independently of
+        each other; None if there is no formula.
     log : Bias
-        The bias along the log; for algorithms that are given its availability, in further rounds
-        like the log's.
+        The bias along the log; for algorithms that take its availability, in further rounds like
+        the log's.
     sway, sway_at_worst, noise : float
-        Root-mean-square errors added by the coming and going of clients (for unrelated and for the
-        worst optima) and by gradient noise.
+        Root-mean-square errors due to the coming and going of clients (for unrelated and for the
+        worst optima) and due to gradient noise.
     left : float
-        The part of the initial error that remains late in the log: root mean square over its last
-        quarter.
+        The initial error that remains late in the log: root mean square over its last quarter.
     chance : float
-        Standard error of the combined square of sway, noise and remaining initial error, as the log
+        Standard error of the combined square of ``sway``, ``noise`` and ``left``, because the log
         is one of many possible logs.
     weights : array, (G,)
         Weights of the groups' optima in the mean model along the log.
@@ -159,7 +158,7 @@ class AlgorithmAdvice(ReadOnlyArrays):
 
     @property
     def error(self) -> float:
-        """Root-mean-square error late in the log at the worst optima."""
+        """Root-mean-square error late in the log, for the worst optima."""
         return self.error_if(1.0, 1.0)
 
     @property
@@ -175,18 +174,18 @@ class AlgorithmAdvice(ReadOnlyArrays):
         return math.sqrt(max(found - below, 0.0)), math.sqrt(found + above)
 
     def error_if(self, radius: float, noise: float) -> float:
-        """Return the error with optima `radius` times as far apart and `noise` times the noise."""
+        """Return the error for optima ``radius`` times as far apart, ``noise`` times the noise."""
         worst = (radius * self.log.at_worst, radius * self.sway_at_worst)
         return math.hypot(*worst, noise * self.noise, self.left)
 
     @property
     def usual_error(self) -> float:
-        """Root-mean-square error late in the log if optima are unrelated to availability."""
+        """Root-mean-square error late in the log, if optima are unrelated to availability."""
         return math.hypot(self.log.unrelated, self.sway, self.noise, self.left)
 
     @property
     def called(self) -> str:
-        """The title, with the cut-off if there is one."""
+        """Title, with the cut-off if there is one."""
         cutoff = self.options.get("cutoff")
         return self.title if cutoff is None else f"{self.title} with cut-off {cutoff:g}"
 
@@ -215,7 +214,7 @@ def _made(
 
 @dataclass(frozen=True)
 class FollowedAlgorithm:
-    """An algorithm to run along the log, at a given step or at the best one found."""
+    """An algorithm to run along the log, at a given step or, after a search, at the best one."""
 
     name: str
     options: Mapping[str, Any]
@@ -227,7 +226,7 @@ class FollowedAlgorithm:
 
 
 def advice_on(task: FollowedAlgorithm) -> AlgorithmAdvice:
-    """Return the expected errors of an algorithm."""
+    """Return the errors to expect of an algorithm."""
     name, options, population, seed = task.name, task.options, task.population, task.seed
     if options.keys() & {"client_weights"} or "target_weights" in ALGORITHMS[name].told:
         population = replace(population, weighted=False)
@@ -271,17 +270,17 @@ def limit_weights(
     *,
     grouped: bool = False,
 ) -> FloatArray | None:
-    """Return the weights of all clients' optima in an algorithm's limit, if it has a formula.
+    """Return the weights of all clients' optima in an algorithm's limit, None if unknown.
 
     Parameters
     ----------
     name : str
-        Its name in the package's table.
+        Name in the package's table.
     population : ClientPopulation
     step : float
         The step size of local SGD, in units of 1/L.
     options : mapping
-        Hyper-parameters other than step sizes and facts.
+        Its hyper-parameters besides step sizes and facts.
     grouped : bool
         Whether to treat groups as clients; the weights are then those of the groups' optima.
     """
@@ -302,7 +301,7 @@ def _best_step(
 ) -> tuple[float, LogRounds]:
     """Return the step with the smallest error late in the log, and its run.
 
-    Shorter steps are tried as long as they are better, otherwise longer ones.
+    Shorter steps are tried as long as they improve; if none does, longer ones.
     """
     at, best = halvings, follow(longest / 2**halvings)
     for direction in (1, -1):
@@ -317,16 +316,16 @@ def _best_step(
 
 
 def bias_of(distances: Distances, weights: FloatArray) -> Bias:
-    """Return the bias of a mean model with these weights."""
+    """Return the bias of given weights."""
     worst = distances.at_worst(weights)
     return Bias(distances.unrelated(weights), worst, worst, worst)
 
 
 def _factors(count: int) -> FloatArray:
-    """Return random factors (draws, B) on batches' deviations, whose sums vary like their mean.
+    """Return bootstrap factors (draws, B) for the deviations of batches.
 
-    Neighbouring batches share normal factors, which accounts for cycles and memory beyond a batch
-    (Shao's dependent wild bootstrap, 2010).
+    Neighbouring batches share normal factors, so that cycles and memory longer than a batch are
+    accounted for (dependent wild bootstrap, Shao 2010).
     """
     shared = min(_SHARED, max(1, count // 4))
     normal = np.random.default_rng(0).standard_normal((_DRAWS, count + shared - 1))
@@ -335,20 +334,20 @@ def _factors(count: int) -> FloatArray:
 
 
 def _scatter(of_batches: FloatArray) -> float:
-    """Return the standard error of the mean of batches' means, (B,)."""
+    """Return the standard error of the mean of the batches' means (B,)."""
     return float((_factors(of_batches.size) @ (of_batches - of_batches.mean())).std())
 
 
 def _bias_along(distances: Distances, log: OnTheLog, told: bool) -> Bias:
-    """Return the bias of further rounds like the log's, from its batches' pulls.
+    """Return the bias in further rounds like the log's, from its batches' pulls.
 
-    Other logs of the same clients would give other mean weights. These are simulated by the mean
-    plus the batches' deviations times `_factors`, which keeps the correlation between clients. An
-    algorithm that is *told* the availability of this log has an error from the difference between
-    further rounds and this log, as in these draws; along the log itself it seems unbiased. For
-    other algorithms, the log's own distance is the estimate, and the draws only give its standard
-    error. (Subtracting the contribution of chance, as for a square, was tried; but F3AST and FedAU
-    compensate for chance as they go, and then appeared unbiased.)
+    Other logs of the same clients would give other mean weights. Draws of these are the mean plus
+    the batches' deviations times `_factors`, which preserves correlations between clients. An
+    algorithm that takes the availability of this log (``told``) has no apparent bias along the log
+    itself; its error is the difference between further rounds and the log, which these draws have,
+    too. For the other algorithms, the log's own distance is the estimate, and the draws only give
+    its scatter. (Subtracting the contribution of chance from the square was tried, but F3AST and
+    FedAU compensate for chance as they go, and came out unbiased.)
     """
     factors = _factors(len(log.pulls))
     draws = log.weights + factors @ (log.pulls - log.pulls.mean(axis=0))

@@ -1,4 +1,4 @@
-"""Advice on algorithms one by one, each kept in a file as soon as it is done."""
+"""Running algorithms along a log one by one, storing each result in a file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kept:
     Parameters
     ----------
     path : path or None
-        A JSON file; results in it for other logs or assumptions are replaced.
+        A JSON file; results for other logs or assumptions in it are replaced.
     population : ClientPopulation
     within : float
     seed : int
@@ -45,7 +45,7 @@ class Kept:
     Raises
     ------
     ValueError
-        If the file is not such a file.
+        For a file that does not contain such results.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Kept:
     def followed(
         self, tasks: Sequence[FollowedAlgorithm], progress: Progress | None = None
     ) -> dict[str, AlgorithmAdvice]:
-        """Return the advice on each algorithm, by name, without recomputing kept results."""
+        """Return the errors to expect of each algorithm, by name, reusing stored results."""
         keys = {task.name: f"{task.name}, {task.population.training.condition:g}" for task in tasks}
         left = [task for task in tasks if keys[task.name] not in self._found]
         worth = bool(left) and left[0].population.recorded.size >= _WORTH_PROCESSES
@@ -82,7 +82,7 @@ class Kept:
 
 
 def _parts(thing: Any) -> Any:
-    """Return a JSON form of an array, or of an object's attributes, with all its content."""
+    """Return the content of an array, or of an object with attributes, in a form for JSON."""
     if isinstance(thing, np.ndarray):
         return hashlib.sha256(thing.tobytes()).hexdigest()
     return attributes_of(thing)

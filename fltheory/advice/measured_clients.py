@@ -1,4 +1,4 @@
-"""Clients' dissimilarity, noise and curvature, measured from a few gradients."""
+"""Dissimilarity, noise and curvature of clients, measured from a few of their gradients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MeasuredClients:
-    """Properties of clients measured by gradients, in their own units and in those of the advice.
+    """Properties of clients measured from gradients, in their own units and in those of the advice.
 
     Attributes
     ----------
@@ -45,22 +45,22 @@ class MeasuredClients:
     curvature : float or None
         Curvature of F between the first point and the others; None without other points, or models.
     noise, dissimilarity : Estimate
-        Noise and dissimilarity in the units of `Training`, ``L ||w_0 - w*||`` and ``L ||w_0 -
-        w*||^2``.
+        In the units of `Training`, ``L ||w_0 - w*||`` and ``L ||w_0 - w*||^2``.
     condition : Estimate or None
-        The ratio of the largest to the smallest curvature of a client.
+        The ratio of the clients' largest curvature to their smallest.
 
     Notes
     -----
-    Clients are assumed to be quadratic with isotropic curvatures, log-uniform between L/condition
-    and L, as in `ClientPopulation`. Then ``||w_0 - w*|| = ||grad F(w_0)|| / c``, where c is the
-    curvature of F, and a client's optimum is at the distance ``sigma_G / rms(c_k)`` from w*. With
-    ``u = log condition``, the squared coefficient of variation of log-uniform curvatures is ``(u/2)
-    coth(u/2) - 1``, and their mean ``L (1 - e^-u)/u``.
+    Clients are assumed to be quadratic, each with the same curvature in all directions, and with
+    curvatures log-uniform between L/condition and L, as `ClientPopulation` draws them. Then ``||w_0
+    - w*|| = ||grad F(w_0)|| / c`` with c the curvature of F, and a client's optimum is at the
+    distance ``sigma_G / rms(c_k)`` from w*. With ``u = log condition``, the squared coefficient of
+    variation of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 -
+    e^-u)/u``.
 
     The contribution of minibatch noise is subtracted from all squares. If only some of the log's
     clients were measured, they are treated as a random sample. Intervals are Student's around the
-    estimate, with the jackknife error over clients (one left out at a time).
+    estimate, with the jackknife error over clients, leaving out one at a time.
     """
 
     clients: int
@@ -81,7 +81,7 @@ class MeasuredClients:
         return self.curvature / _mean_curvature(self.condition.value)
 
     def in_training(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return options of `Training`: given ones, and the others as measured."""
+        """Return options of `Training`: given values, or measured ones for those not given."""
         measured = {"noise": self.noise.value, "dissimilarity": self.dissimilarity.value}
         if self.condition is not None:
             measured["condition"] = self.condition.value
@@ -95,23 +95,23 @@ def measure_clients(
     n_clients: int,
     condition: float | None = None,
 ) -> MeasuredClients:
-    """Estimate the clients' dissimilarity, noise and curvature from their gradients.
+    """Return the dissimilarity, noise and curvature of clients, measured from gradients.
 
     Parameters
     ----------
     gradients : ClientGradients
     importance : array, (n,)
-        The weight of each of its clients in F, in any unit.
+        The weight in F of each client in ``gradients``, in any unit.
     n_clients : int
         Number of clients in the log; the measured ones are a sample of them, or all.
     condition : float, optional
-        L/mu, if given; by default it is measured if there are models at two points.
+        A given value of L/mu; by default it is measured, if there are models at two points.
 
     Raises
     ------
     ValueError
-        If the initial gradient, the difference between clients or the curvature is not
-        distinguishable from noise, or if models do not differ.
+        If the initial gradient, the difference between clients, or the curvature cannot be
+        distinguished from noise; or if models do not differ.
     """
     shares = validation.real_array("importance", importance, shape="(n,)")
     count = len(gradients.clients)
@@ -146,17 +146,17 @@ def measure_clients(
 
 @dataclass(frozen=True, eq=False)
 class _Statistics(ReadOnlyArrays):
-    """Per client: mean gradients at the first and last points, and their minibatch errors.
+    """Statistics of each client: mean gradients at the first and last point, and minibatch errors.
 
     Attributes
     ----------
     first, last : array, (n, dim)
     first_error, last_error : array, (n,)
-        Expected squared errors of these means from minibatches.
+        Expected squared error of these means due to minibatches.
     sigma : array, (n,)
-        The mean squared distance of a minibatch gradient from its mean.
+        Variance of one minibatch's gradient.
     curvature, curvature_error : array, (n,), or None
-        Curvature between the first point and the others, and its squared error from minibatches.
+        Curvature between the first point and the others, and its squared error due to minibatches.
     """
 
     first: FloatArray
@@ -199,7 +199,7 @@ class _Statistics(ReadOnlyArrays):
         )
 
     def without(self, client: int) -> _Statistics:
-        """Return the statistics of all but one client."""
+        """Return the statistics without one client."""
         arrays: dict[str, Any] = {
             name: None if value is None else np.delete(value, client, axis=0)
             for name, value in vars(self).items()
@@ -213,7 +213,7 @@ def _scatter(gradients: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class _Squares:
-    """Squares with the contributions of minibatches and sampling subtracted; may be negative.
+    """Squares without the contributions of minibatches and sampling; they may be negative.
 
     Attributes
     ----------
@@ -239,7 +239,8 @@ class _Squares:
         cls, each: _Statistics, shares: FloatArray, outside: float, condition: float | None
     ) -> _Squares:
         a = shares / shares.sum()
-        # The factor on the clients' variance in the variance of a mean over n clients out of N.
+        # For n clients drawn from N, the variance of a mean is the clients' variance times this
+        # factor.
         drawn = outside * float((a**2).sum())
 
         def between(values: FloatArray, errors: FloatArray) -> float:
@@ -254,7 +255,7 @@ class _Squares:
         curvature, spread = None, 0.0
         if each.curvature is not None and each.curvature_error is not None:
             curvature = float(a @ each.curvature)
-            # That curvature is above zero is checked with the rest.
+            # That the curvature is above zero is checked with the other numbers.
             square = curvature**2 or math.inf
             spread = between(each.curvature, each.curvature_error) / square
         if condition is not None:
@@ -295,7 +296,7 @@ def _check_rest(squares: _Squares, gradients: ClientGradients) -> None:
 
 
 def _interval(value: float, others: FloatArray) -> Estimate:
-    """Return the estimate with Student's interval, from values with one client left out."""
+    """Return the estimate with Student's interval, given values with one client left out."""
     from scipy.stats import t
 
     count = others.size
@@ -305,7 +306,7 @@ def _interval(value: float, others: FloatArray) -> Estimate:
 
 
 def _of_squares(estimate: Estimate, change: Any) -> Estimate:
-    """Return the estimate of an increasing function of a square, with negative values set to 0."""
+    """Apply an increasing function to an estimate of a square, set to at least 0."""
     ends = (estimate.value, estimate.low, estimate.high)
     return Estimate(*(float(change(max(end, 0.0))) for end in ends))
 
@@ -317,7 +318,7 @@ def _spread(condition: float) -> float:
 
 
 def _condition(spread: float) -> float:
-    """Return the inverse of `_spread`: 1 for zero, at most a million."""
+    """Return the inverse of `_spread`: 1 for no spread, and at most a million."""
     from scipy.optimize import brentq
 
     if spread <= 0:

@@ -1,4 +1,4 @@
-"""A test of advice: scikit-learn's digits trained with the advised algorithms under the log."""
+"""A test of the advice: training scikit-learn's digits under the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fltheory.validation import FloatArray
 
 _COMPARED = 2
 _MOST_ROUNDS, _CLASSES = 200, 10
-_MOST_CLIENTS = 700  # two per client out of 1,437 training images
+_MOST_CLIENTS = 700  # of 1,437 training images, two per client
 _SEEDS = (0, 1, 2)
 
 
@@ -30,9 +30,9 @@ class Trained(ReadOnlyArrays):
     ----------
     advice : AlgorithmAdvice
     accuracy : array, (seeds,)
-        Mean test accuracy over the second half of the rounds, in per cent.
+        Mean test accuracy over the second half of the rounds, in percent.
     lost : array, (seeds,)
-        Accuracy lost, seed by seed, relative to FedAvg with everybody present in all rounds.
+        Accuracy lost relative to FedAvg with full participation, seed by seed.
     """
 
     advice: AlgorithmAdvice
@@ -43,8 +43,8 @@ class Trained(ReadOnlyArrays):
 def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
     """Return the two best algorithms that can be trained under the log, and plain FedAvg.
 
-    The advised algorithm comes first, then others by their error. Algorithms that need server data
-    are left out, and so are, if some clients are never seen, algorithms that divide by given
+    The advised algorithm comes first, then others by their error. Algorithms with server data are
+    excluded and, if some clients are never seen, so are algorithms that divide by given
     availabilities.
     """
     by_error = sorted(advice.algorithms, key=lambda found: found.error)
@@ -65,7 +65,7 @@ def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
 
 
 def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tuple[Trained, ...]:
-    """Train on the digits under an advice's log, one class per client if there are ten or more.
+    """Train on the digits under an advice's log, with one class per client from ten clients on.
 
     At most the log's first 200 rounds are used.
 
@@ -73,14 +73,14 @@ def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tupl
     ----------
     advice : Advice
     progress : callable, optional
-        Called with (rounds done, rounds in total, the current run).
+        Called with (rounds done, rounds in all, description of the run).
 
     Raises
     ------
     ImportError
         If the extra ``torch`` is not installed.
     ValueError
-        If the log has more than 700 clients, for which there are too few images.
+        For a log with more than 700 clients, for which there are too few images.
     """
     count = advice.population.log.n_clients
     if count > _MOST_CLIENTS:
@@ -105,7 +105,7 @@ def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tupl
 
 
 def _document(advice: Advice, compared: tuple[AlgorithmAdvice, ...], log: Path) -> dict[str, Any]:
-    """Return the experiment in the files' format; the first row has everybody always present."""
+    """Return the experiment's document; the first row has full participation."""
     recorded = advice.population.log
     # Every class must belong to some client.
     classes = -(-_CLASSES // recorded.n_clients)

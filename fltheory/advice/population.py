@@ -1,4 +1,4 @@
-"""The clients of a log, as used for following an algorithm's rounds."""
+"""The clients of a log as a population for running algorithms: groups, targets, curvatures."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _MOST_ROUNDS = 8192
 
 @dataclass(frozen=True, eq=False)
 class Distances(ReadOnlyArrays):
-    """Distances of a weighted mean of optima from the optimum of F, over all possible optima.
+    """Distances between weighted means of optima and the target mean, over all possible optima.
 
     With weights w the model is at ``sum_k w_k c_k``, and the optimum is ``sum_k t_k c_k``. Optima
-    are at the distance ``radius`` from their centre.
+    are at a distance ``radius`` from their centre.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ class Distances(ReadOnlyArrays):
     def parts(self, weights: FloatArray) -> FloatArray:
         """Return each client's contribution to the largest distance, (G,).
 
-        It is the maximum of ``sum_k (w_k - t_k) y_k`` over ``|y_k| <= radius`` with ``sum_k t_k y_k
-        = 0``: by duality, the minimum over lambda of ``radius sum_k |w_k - lambda t_k|``.
+        This distance is the maximum of ``sum_k (w_k - t_k) y_k`` over ``|y_k| <= radius`` with
+        ``sum_k t_k y_k = 0``: by duality, the minimum of ``radius sum_k |w_k - lambda t_k|``.
         """
         ratio = weights / self.targets
         return np.asarray(
@@ -68,11 +68,11 @@ class Distances(ReadOnlyArrays):
         )
 
     def farthest(self, weights: FloatArray) -> FloatArray:
-        """Return the optima on a line, (G,), for which the distance is largest, `at_worst`."""
+        """Return optima on a line, (G,), for which the distance is largest, `at_worst`."""
         order, median = self._in_order(weights / self.targets)
         optima = np.full(order.size, -1.0)
         optima[order[np.flatnonzero(order == median)[0] :]] = 1.0
-        # Their mean must be the optimum, so the middle one balances the others.
+        # Their target mean must be 0, so the middle one compensates for the others.
         optima[median] = 0
         optima[median] = -float(self.targets @ optima) / self.targets[median]
         return self.radius * optima
@@ -96,21 +96,22 @@ class ClientPopulation(ReadOnlyArrays):
     curvatures : array, (N,)
         Curvatures of the clients' losses, in units of L.
     training : Training
-        Noise, dissimilarity and local steps.
+        Gives noise, dissimilarity and local steps.
     most_groups : int
     weighted : bool
-        Whether each client's loss is multiplied by its target, N alpha, for algorithms that treat
-        clients equally (Li et al., ICLR 2020, Section 3.3).
+        Whether each client's loss is multiplied by N alpha, for algorithms that weight clients
+        equally (Li et al., ICLR 2020, Section 3.3).
     period : float, optional
-        Rounds per cycle; batches consist of whole cycles.
+        Rounds of a cycle; batches consist of whole cycles.
     drifts : bool
         Whether availability drifts; only the last quarter of the record then counts.
 
     Notes
     -----
-    Rounds are followed with at most ``most_groups`` groups of clients: clients seen at least once
-    are sorted by availability and cut into groups of nearly equal size; each group is represented
-    by its middle client. Closed-form limits use all clients.
+    Rounds are computed with at most ``most_groups`` groups of clients. Clients seen at least once
+    are sorted by availability and divided into groups of nearly equal size, and each group is
+    represented by its middle client, with the weight of the whole group. Limits in closed form are
+    those of all clients.
     """
 
     log: AvailabilityLog
@@ -134,7 +135,7 @@ class ClientPopulation(ReadOnlyArrays):
 
     @property
     def radius(self) -> float:
-        """Distance of an optimum from the centre, at which ``F_k(w*) - F_k*`` is at most Gamma."""
+        """Distance of optima from the centre, at which ``F_k(w*) - F_k*`` is at most Gamma."""
         return float(np.sqrt(2 * self.training.dissimilarity))
 
     @cached_property
@@ -144,34 +145,34 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def distances(self) -> Distances:
-        """Distances between means of all clients' optima."""
+        """Distances for means of all clients' optima."""
         targets = self.importance * self.curvatures / self.curvature
         return Distances(targets, np.ones(targets.size), self.radius)
 
     @cached_property
     def chains(self) -> MarkovOnOff:
-        """The process fitted to the log: a chain for each client seen at least once."""
+        """The process fitted to the log, with a chain for each client seen at least once."""
         fitted = fit_on_off(self.log)
         return MarkovOnOff(fitted.availability[self.ever], fitted.correlation[self.ever])
 
     def among_all(self, of_those_ever_there: FloatArray) -> FloatArray:
-        """Return weights (N,) proportional to the given pulls of clients seen at least once."""
+        """Return weights (N,) proportional to the pulls of the clients seen at least once."""
         weights = np.zeros(self.log.n_clients)
         weights[self.ever] = of_those_ever_there / of_those_ever_there.sum()
         return weights
 
     @cached_property
     def emphasis(self) -> FloatArray:
-        """The factor on the loss of each client seen at least once; the mean is one."""
+        """Factors of mean one on the losses of the clients seen at least once."""
         importance = self.importance[self.ever]
         return importance / importance.mean() if self.weighted else np.ones(importance.size)
 
     def moves(self, steps: int, lr: float) -> FloatArray:
-        """Return the share of its distance to the optimum that each client ever seen covers."""
+        """Return the fraction of the way that each client seen at least once moves."""
         return np.asarray(1 - (1 - lr * self.emphasis * self.curvatures[self.ever]) ** steps)
 
     def group_moves(self, steps: int, lr: float) -> FloatArray:
-        """Return the share of its distance to the optimum that each group covers."""
+        """Return the fraction of the way that each group moves."""
         return np.asarray(1 - (1 - lr * self._group_emphasis * self._group_curvatures) ** steps)
 
     @property
@@ -186,8 +187,8 @@ class ClientPopulation(ReadOnlyArrays):
     def groups(self) -> list[ClientIndices]:
         """Members of each group, as indices among the clients seen at least once."""
         order = np.argsort(self.chains.availability, kind="stable")
-        # Algorithms without sizes treat groups equally, so groups must have nearly equal sizes: 201
-        # clients make 101 groups of two or one, not 199 of one and a pair.
+        # Algorithms without sizes weight groups equally, so groups must have nearly equal sizes:
+        # 201 clients form 101 groups of two or one, not 199 of one and a pair.
         size = -(-order.size // self.most_groups)
         return [np.sort(part) for part in np.array_split(order, -(-order.size // size))]
 
@@ -199,13 +200,13 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def group_chains(self) -> MarkovOnOff:
-        """The chains of the representatives."""
+        """The chains of the groups' representatives."""
         chains = self.chains
         return MarkovOnOff(chains.availability[self.shown], chains.correlation[self.shown])
 
     @cached_property
     def group_distances(self) -> Distances:
-        """Distances between means of the groups' optima; clients never seen are the last group."""
+        """Distances for means of the groups' optima; clients never seen form the last group."""
         members = [self.ever[part] for part in self.groups]
         members += [self.never] if self.never.size else []
         targets = np.array([self.distances.targets[part].sum() for part in members])
@@ -214,10 +215,10 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def recorded(self) -> Masks:
-        """The record of the representatives; for a long log, as many rounds as can be followed.
+        """The record of the representatives, limited to the number of rounds that can be computed.
 
-        These are in stretches spread from beginning to end, one per batch, so that rare clients and
-        drifts show.
+        A limited record consists of stretches from beginning to end, one per batch, so that rare
+        clients and drifts show.
         """
         shown, rounds = self.ever[self.shown], self.log.n_rounds
         most = min(_MOST_ROUNDS, _MOST_ENTRIES // self.shown.size)
@@ -229,7 +230,7 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def batches(self) -> Sequence[int]:
-        """Edges of the batches of the followed rounds that count: all, or the last quarter."""
+        """Edges of the batches of the rounds that count: all rounds, or the last quarter."""
         rounds = len(self.recorded)
         first = rounds - max(2, rounds // 4) if self.drifts else 0
         whole = self.period if rounds == self.log.n_rounds else None
@@ -237,23 +238,23 @@ class ClientPopulation(ReadOnlyArrays):
 
     @property
     def thinning(self) -> float:
-        """The factor on gradient noise: the number of groups per client seen at least once."""
+        """Number of groups per client seen at least once, the factor on gradient noise."""
         return self.shown.size / self.ever.size
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The facts that algorithms may be told about all clients seen at least once."""
+        """Facts that algorithms may use about all clients seen at least once."""
         importance = self.importance[self.ever]
         return _facts(importance, self.chains)
 
     @cached_property
     def group_facts(self) -> Mapping[str, Any]:
-        """The facts that algorithms may be told about the groups."""
+        """Facts that algorithms may use about the groups."""
         importance = np.array([self.importance[self.ever[part]].sum() for part in self.groups])
         return _facts(importance, self.group_chains)
 
     def clients(self, seed: int) -> OrthogonalClients:
-        """Return the groups, with orthogonal optima."""
+        """Return the groups as clients with orthogonal optima."""
         return OrthogonalClients(
             self._group_curvatures,
             self.group_distances.targets,

@@ -1,4 +1,4 @@
-"""Inequalities between numbers of a setting or a learning problem, without a run."""
+"""Inequalities between numbers of a setting or a learning problem that need no run."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _MOST_SAMPLES_TRIED = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class PointClaim(Inequality):
-    """An inequality between numbers of a setting, without a run.
+    """An inequality between numbers of a setting that need no run.
 
     If it is claimed at every point of a set, its quantity and bound are taken at the worst point,
-    so that one check covers all points. Attributes are those of `Theorem`.
+    so that one check settles all points. The attributes are those of `Theorem`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class PointClaim(Inequality):
     checks: ClassVar[Mapping[str, Check]] = {"quantity": must_be(PointQuantity)}
 
     def compared(self, setting: Any, sampling: Sampling) -> Comparison:
-        """Evaluate both sides, in fractions if possible, and the hypotheses, without sampling."""
+        """Evaluate both sides and the hypotheses, in fractions if possible; no sampling."""
         values = theorem_values(self, constants_of(self.constants, setting))
         checks = tuple(check_point_hypothesis(item, values) for item in self.hypotheses)
         of = partial(Comparison, hypotheses=checks, relation=self.assertions[0].relation)
@@ -90,7 +90,7 @@ class LearningClaim(PointClaim):
     Attributes
     ----------
     relation : Relation
-        The claimed relation of the quantity to the bound.
+        The claimed relation of quantity and bound.
 
     The other attributes are those of `Theorem`.
     """
@@ -105,15 +105,15 @@ class LearningClaim(PointClaim):
         return tuple(replace(one, relation=self.relation) for one in super().assertions)
 
     def spoken_of(self, setting: Any) -> LearningSetting:
-        """Return the learning problem; ValueError for the setting of a run."""
+        """Return the learning problem; ValueError if given the setting of a run."""
         return of_learning(setting)
 
     def best_compared(self, setting: Any, sampling: Sampling) -> Comparison:
-        """Compare both sides, already in fractions, the most exact form."""
+        """Compare both sides in fractions, the most exact way."""
         return self.compared(setting, sampling)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the hypotheses, then both sides; refuse problems with too many samples."""
+        """Evaluate the hypotheses, then both sides; problems with too many samples are refused."""
         problem = of_learning(setting)
         if exact_effort(problem) > _MOST_SAMPLES_TRIED:
             raise ValueError(f"setting must have at most {_MOST_SAMPLES_TRIED:,} samples in all")
@@ -124,7 +124,7 @@ class LearningClaim(PointClaim):
         return Trial.applied(verdict.ratio, verdict.outcome is Outcome.REFUTED)
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return nothing: probabilities and counts have no units."""
+        """Return no units or formulas, as probabilities and counts have no units."""
         return {}, ()
 
 
@@ -134,7 +134,7 @@ def of_learning(setting: Setting | LearningSetting) -> LearningSetting:
     Raises
     ------
     ValueError
-        If the setting is that of a run.
+        If given the setting of a run.
     """
     if isinstance(setting, Setting):
         raise ValueError(f"setting must be a learning problem, got {setting!r}")

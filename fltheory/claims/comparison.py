@@ -1,4 +1,4 @@
-"""Both sides of an inequality and its hypotheses on one setting, and the outcome."""
+"""Comparison of both sides of an inequality and its hypotheses on one setting."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
 from fltheory.grammar.assertion import Relation
 
-# A bound is a formula of some dozens of operations, each with a rounding error of half an eps; this
-# allows 128.
+# A bound takes a few dozen operations, each rounding by half an eps; this allows for 128.
 BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 _LONGEST_FRACTION = 24
 LEAST_EXCESS = 1e-290
-"""Near the end of the range, 1e-308, numbers lose their digits: an underflow is no evidence."""
+"""Near 1e-308 floats lose digits, so a smaller excess may be due to underflow."""
 
 
 def is_above(lower: float, bound: float) -> bool:
@@ -28,7 +27,10 @@ def is_above(lower: float, bound: float) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Truth, bound and hypotheses of a theorem on one setting; both as ``fractions`` if known."""
+    """Truth, bound and hypotheses of a theorem on one setting.
+
+    ``fractions`` holds both sides if they are fractions.
+    """
 
     truth: float
     bound: float
@@ -40,7 +42,7 @@ class Comparison:
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict that follows from both sides and the hypotheses."""
+        """The outcome that follows from hypotheses and sides."""
         if self.enclosed is not None:
             return decided(self.hypotheses, self.enclosed.below)
         return unmet(self.hypotheses) or self._compared
@@ -74,7 +76,7 @@ class Comparison:
 
     @property
     def sides(self) -> str:
-        """Return both sides as fractions, if they are short fractions."""
+        """Return both sides as fractions, if they are short fractions, else ""."""
         if self.fractions is None:
             return ""
         short = max(side.denominator for side in self.fractions) < 10**_LONGEST_FRACTION
@@ -82,7 +84,7 @@ class Comparison:
 
     @property
     def unseen(self) -> str:
-        """A sentence on events too rare for the sample, if they leave the claim undecided."""
+        """Return a sentence on rare events a sample may have missed, if they leave it undecided."""
         if not self._is_sampled or self.outcome is not Outcome.UNDECIDED:
             return ""
         draws = f"{self.evidence.replicas:,} draws"
@@ -105,7 +107,7 @@ class Comparison:
         return cls(sides.truth, sides.bound, evidence, sides.hypotheses, sides)
 
     def said_not_exact(self, why: str) -> Comparison:
-        """Return the comparison with the reason for float64 evidence, if it has that grade."""
+        """Return the comparison with the reason why it is in float64, if it is."""
         if self.evidence.grade is not Grade.FLOAT64:
             return self
         return replace(self, evidence=replace(self.evidence, why_not_exact=why))
@@ -115,7 +117,7 @@ _OUTCOMES = {True: Outcome.HOLDS, False: Outcome.REFUTED, None: Outcome.UNDECIDE
 
 
 def unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
-    """Return the verdict if the hypotheses settle it, otherwise None."""
+    """Return the outcome if the hypotheses settle it, else None."""
     if any(check.holds is False for check in hypotheses):
         return Outcome.INAPPLICABLE
     if any(check.holds is None for check in hypotheses):
@@ -124,25 +126,26 @@ def unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
 
 
 def decided(hypotheses: Sequence[HypothesisCheck], holds: bool | None) -> Outcome:
-    """Return the verdict, given whether the claim itself holds (None if undecided)."""
+    """Return the outcome, given whether the claim itself holds (None if open)."""
     return unmet(hypotheses) or _OUTCOMES[holds]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How close a setting comes to refuting a statement.
+    """A measure of how close a setting comes to refuting a statement.
 
     Attributes
     ----------
     score : float
         The number that a search maximises; below zero if the statement does not apply.
     applies : bool
-        Whether the setting tests the statement: every hypothesis and requirement of its kind holds.
+        Whether the setting tests the statement: every hypothesis holds, and so do further
+        conditions of its kind.
     ratio : float
-        How close the claim is to being broken, above 1 if it is; NaN if it does not apply.
+        A ratio that exceeds 1 if the claim is violated; NaN if the statement does not apply.
     refutes : bool
     remark : str
-        A remark, in a few words.
+        A short remark.
     """
 
     score: float
@@ -153,7 +156,7 @@ class Trial:
 
     @classmethod
     def unmet(cls, checks: Sequence[HypothesisCheck]) -> Trial:
-        """Return the trial of a setting where hypotheses fail, scored by number and margin."""
+        """Return the trial of a setting with failing hypotheses, scored by number and margins."""
         margins = [check.margin for check in checks if not check.holds]
         return cls(-sum(1 + math.tanh(abs(margin)) for margin in margins if not math.isnan(margin)))
 
@@ -161,13 +164,13 @@ class Trial:
     def applied(
         cls, ratio: float, refutes: bool, score: float | None = None, remark: str = ""
     ) -> Trial:
-        """Return the trial of a setting where the statement applies; NaN gets the lowest score."""
+        """Return the trial of a setting to which the statement applies; NaN scores lowest."""
         score = ratio if score is None else score
         return cls(-math.inf if math.isnan(score) else score, True, ratio, refutes, remark)
 
 
 def ratio_of(truth: float, bound: float) -> float:
-    """Return truth/bound; infinity if truth exceeds a bound that is not positive."""
+    """Return truth/bound, or infinity above a bound that is not positive."""
     if bound > 0:
         return truth / bound
     return math.inf if truth > bound else -math.inf

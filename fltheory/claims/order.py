@@ -1,6 +1,6 @@
-"""Claimed orders: under a schedule of step sizes, a theorem's quantity has some order of decay.
+"""Claimed orders: under a schedule of step sizes, a theorem's quantity decays at some order.
 
-Known nonzero limits of a quantity as a run gets longer, too.
+The module also finds the limit of a quantity as a run grows, if known and nonzero.
 
 With the same steps in every round, the moments of a run converge, often not to zero: gradient noise
 and absent clients leave an error that no number of rounds removes. Such a limit refutes every
@@ -56,14 +56,15 @@ _FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
 
 
 def known_limit(quantity: Any, settings: Sequence[Setting]) -> float | None:
-    """Return a lower bound on a quantity's limit in long runs; None if none is known.
+    """Return a lower bound on a quantity's limit along a run; None if no limit is known.
 
     Parameters
     ----------
-    quantity : BoundedQuantity, or what needs no run
-        A quantity's last value, or a plain mean over the rounds, which has the same limit.
+    quantity : BoundedQuantity, or a quantity that needs no run
+        Limits are known for the last value, and for a plain mean over the rounds, which has the
+        same limit.
     settings : sequence of Setting
-        Settings along a variable, which differ only in their numbers of rounds.
+        Settings along a variable, which must differ only in their numbers of rounds.
     """
     if not isinstance(quantity, BoundedQuantity) or quantity.field not in _FIELDS:
         return None
@@ -91,8 +92,8 @@ def _differ_in_rounds_alone(one: Setting, other: Setting) -> bool:
 def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, float]) -> bool:
     """Return whether a claimed order tends to zero as its variable grows, all else fixed.
 
-    Also False if SymPy cannot find the limit, as for some maxima and case distinctions; slopes then
-    decide.
+    It also returns False if SymPy cannot find the limit, as for some maxima and cases; slopes
+    decide then.
     """
     known: dict[Any, Any] = {
         symbol: value
@@ -107,12 +108,12 @@ def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, flo
 
 _MOST_ROUNDS_AT_A_POINT = 500
 _WORK_A_VALUE = AFFORDABLE / 40
-"""The most that a run may cost to be enclosed at one of up to ten values of a variable."""
+"""Limit on the cost of enclosing a run at one of up to ten values of a variable."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RateClaim(Statement):
-    """A corollary: under a schedule of step sizes, a theorem's quantity has some order of decay.
+    """A corollary: under a schedule of step sizes, a theorem's quantity decays at some order.
 
     Attributes
     ----------
@@ -125,7 +126,7 @@ class RateClaim(Statement):
 
     Examples
     --------
-    The bound of your own theorem decays as 1/R on some setting, over three decades:
+    The bound of your own theorem decays as 1/R on a setting, over three decades:
 
     >>> from dataclasses import replace
     >>> from fltheory import theorems
@@ -178,17 +179,17 @@ class RateClaim(Statement):
         return (*(axis.order for axis in self.axes), *conditions)
 
     def values(self, axis: RateAxis, setting: Setting) -> tuple[int, ...]:
-        """Return an axis's values for a setting, over the decades that the claim requires.
+        """Return an axis's values for a setting, checking that they cover enough decades.
 
         Raises
         ------
         ValueError
-            If there are fewer decades.
+            If they cover fewer decades than the claim needs.
         """
         return axis.values(setting, decades=self._decades)
 
     def theorem_on(self, axis: RateAxis) -> Inequality:
-        """Return the theorem with the additional conditions of an axis."""
+        """Return the theorem with the conditions of an axis added."""
         if not axis.hypotheses:
             return self.theorem
         hypotheses = (*self.theorem.hypotheses, *axis.hypotheses)
@@ -196,7 +197,7 @@ class RateClaim(Statement):
 
     @property
     def basis(self) -> Inequality:
-        """The statement that has the symbols and hypotheses: the underlying theorem."""
+        """The owner of its symbols and hypotheses: the theorem that it is based on."""
         return self.theorem
 
     @property
@@ -212,7 +213,7 @@ class RateClaim(Statement):
         """Determine the order of decay over three decades of each variable.
 
         If the statement's own schedules do not refute it, other families of schedules are tried,
-        and those that refute it are included.
+        and the readings of those that do are added.
         """
         own = tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
         if worst_of(own).outcome is Outcome.REFUTED:
@@ -223,7 +224,7 @@ class RateClaim(Statement):
 
     @property
     def why_not_searched(self) -> str:
-        """A reason: hypotheses are missing in our text, or the bound's constants are unknown."""
+        """Why it cannot be refuted: missing hypotheses, or unknown constants of the bound."""
         regimes = self.regimes.values()
         if regimes and not any(self._can_be_refuted_on(regime.setting) for regime in regimes):
             unknown = (
@@ -233,7 +234,7 @@ class RateClaim(Statement):
         return lost_in(self.theorem)
 
     def _can_be_refuted_on(self, setting: Setting) -> bool:
-        """Return whether the truth could exceed the bound, or has a known limit."""
+        """Return whether its truth could exceed a known bound or has a known limit."""
         theorem = self.theorem
         values = theorem_values(theorem, constants_of(theorem.constants, setting))
         in_bound = theorem.bound.free_symbols
@@ -252,7 +253,7 @@ class RateClaim(Statement):
         Raises
         ------
         ValueError
-            If the order claims nothing, because its last value is not above 0.
+            If the claim is empty, because its order is not above 0 at the last value.
         """
         orders = [float(evaluate(axis.order, one)) for one in values]
         if orders[-1] <= 0:
@@ -278,7 +279,7 @@ class RateClaim(Statement):
         return known if leaves else None
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the claim along each axis while hypotheses are met; the best axis counts."""
+        """Try each axis as far as the hypotheses are met, and return the best trial."""
         setting = of_runs(self, setting)
         axes = (one for axis in self.axes for one in (axis, *axis.of_families))
         tried = [self._trial_along(axis, setting, sampling) for axis in axes]
@@ -288,7 +289,7 @@ class RateClaim(Statement):
         grid, theorem = self.values(axis, setting), self.theorem_on(axis)
         settings = self.settings_along(axis, setting)
         values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
-        # Before the hypotheses, so that an empty claim is reported even if none is met.
+        # Before the hypotheses, so that an empty claim is reported even if none of them is met.
         orders = self.orders_along(axis, values)
         checks = worst_hypotheses([theorem.hypotheses_without_run(one) for one in settings])
         if not all(check.holds for check in checks):
@@ -296,12 +297,12 @@ class RateClaim(Statement):
         known = self.known_along(axis, settings, slope(grid, orders))
         of_run = {item.symbol for item in theorem.round_symbols}
         if not any(of_run & item.condition.free_symbols for item in theorem.hypotheses):
-            # Earlier runs do not even have hypotheses left to check.
+            # No hypothesis involves the earlier runs, so they need not be computed.
             first = self._first_judged(grid)
             grid, settings = grid[first:], settings[first:]
             orders, values = orders[first:], values[first:]
         if known is None and not of_run & theorem.bound.free_symbols:
-            # No run is needed if the bound shows that it could not refute the claim.
+            # No run needs to be computed if the bound shows that it could not refute the claim.
             bounds = [float(evaluate(theorem.bound, one)) for one in values]
             vain = self._trial_in_vain(slope(grid, bounds) - slope(grid, orders))
             if vain is not None:
@@ -314,7 +315,7 @@ class RateClaim(Statement):
         return self._trial_of(axis_reading(axis, grid, comparisons, orders, known))
 
     def _first_judged(self, grid: Sequence[int]) -> int:
-        """Return the first index of the last decade, over which slopes are fitted."""
+        """Return the index of the first value judged, the beginning of the last decade."""
         return next(place for place, value in enumerate(grid) if 10 * value >= grid[-1])
 
     def _trial_in_vain(self, excess_of_bound: float) -> Trial | None:
@@ -324,7 +325,7 @@ class RateClaim(Statement):
         return Trial(-1.0 if math.isnan(excess_of_bound) else -math.tanh(excess_of_bound))
 
     def _trial_of(self, reading: AxisReading) -> Trial:
-        """Return how close truth and slope are to exceeding the bound and the claimed order."""
+        """Return how close truth and slope come to exceeding the bound and the claimed order."""
         if reading.known is not None:
             refutes = reading.outcome is Outcome.REFUTED
             return Trial.applied(math.inf, refutes, remark=reading.text)
@@ -335,7 +336,7 @@ class RateClaim(Statement):
         ratio = ratio_of(last.truth, last.bound)
         excess = reading.truth_slope - reading.claimed_slope - SLOPE_IS_MISSED
         refutes = reading.outcome is Outcome.REFUTED
-        # Both must happen, so the search maximises the smaller of the two.
+        # Both are needed, so the search maximises the smaller of the two.
         return Trial.applied(ratio, refutes, min(ratio, 10.0**excess), reading.text)
 
     def judged(self, readings: Sequence[AxisReading]) -> Verdict:
@@ -345,8 +346,8 @@ class RateClaim(Statement):
         counts as the claimed order. An excess of at least 0.25 counts as another order if the bound
         itself decays as claimed and the truth ends above it; everything else is undecided. Whatever
         the slopes, a known limit above zero refutes a vanishing order, and a known power refutes an
-        order that decays faster. A claim of several orders is refuted if one of them is, and holds
-        if all do. If it describes schedules only by their order, any family of such schedules can
+        order that falls faster. A claim of several orders is refuted if one of them is, and holds
+        if all do. If it specifies schedules only by their order, any family of such schedules can
         refute it.
         """
         worst = worst_of(readings)
@@ -364,7 +365,7 @@ class RateClaim(Statement):
         )
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Judge the readings of all axes."""
+        """Return the verdict from the readings of all axes."""
         return self.judged(self.readings(of_runs(self, setting), sampling))
 
     def verdict_and_curve(
@@ -380,7 +381,7 @@ class RateClaim(Statement):
         """Return the claim's own conditions, in the theorem's symbols.
 
         Conditions that only give the order of a step size are left out, because the hidden constant
-        has the unit.
+        carries the unit.
         """
         return self.theorem.units, [
             (f"hypothesis '{hypothesis.name}'", hypothesis.condition)
@@ -411,7 +412,7 @@ class RateClaim(Statement):
         return self.with_claimed_line(curve, reading)
 
     def with_claimed_line(self, curve: BoundCurve, reading: AxisReading) -> BoundCurve:
-        """Add the claimed order as a line through the truth at the start of the last decade."""
+        """Add the claimed order as a line through the truth at the beginning of the last decade."""
         place = int(np.argmax(curve.values >= curve.values[-1] / 10))
         claimed = np.array(reading.orders) / reading.orders[place] * curve.judged[place]
         bounds = np.array([one.bound for one in reading.comparisons])
@@ -430,8 +431,8 @@ def _read_axis(
     known = claim.known_along(axis, settings, slope(grid, orders))
     try:
         if known is not None and known.in_floats:
-            # The deciding number is computed in floats, whatever is known about the values along
-            # the axis.
+            # The deciding knowledge is computed in floats, even if the values along the axis are
+            # enclosed.
             raise NotEnclosedError("a stationary error")
         comparisons, slopes = _enclosed(theorem, axis.order, grid, settings)
     except NotEnclosedError as error:
@@ -450,7 +451,7 @@ def _enclosed(
     Raises
     ------
     NotEnclosedError
-        If one of them cannot be enclosed; the message names it.
+        If one of them cannot be enclosed; the message says what.
     """
     if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
         raise NotEnclosedError(
@@ -458,7 +459,7 @@ def _enclosed(
         )
     sides = [theorem.enclosed(settings[0], _WORK_A_VALUE)]
     if theorem.fields_of_run():
-        # All runs or none are enclosed: the costliest run is tried first, and is cached.
+        # All or none are enclosed, so the most expensive run comes first. Its result is cached.
         enclosed_run(cast(Any, theorem), settings[-1], _WORK_A_VALUE)
     sides += [theorem.enclosed(one, _WORK_A_VALUE) for one in settings[1:]]
     orders = [enclosed_on(theorem, one, order) for one in settings]

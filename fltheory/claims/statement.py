@@ -1,14 +1,14 @@
-"""The base class of all statements: the interface of every kind of claim.
+"""The base class of all statements, with the interface common to all kinds of claims.
 
 A convergence theorem is data: its bound and each hypothesis are SymPy expressions over named
-symbols, the one source that is evaluated in numbers, rendered in documents and manipulated. A
-*reading* of a statement is one way to understand it: ``printed`` is the statement to the letter,
-including faults; ``derived`` is what its own proof supports; ``repaired`` is the printed statement
-with the conditions that its proof needs, made applicable; ``tight`` is the printed form with the
-smallest constants.
+symbols, the single source for numerical evaluation, documents and manipulation. A *reading* of a
+statement is one way to interpret it: ``printed`` is the statement to the letter, including faults;
+``derived`` is the statement that its own proof gives; ``repaired`` is the printed statement with
+the changes that its proof requires, made to apply; ``tight`` is the printed form with the smallest
+constants.
 
-Each kind of claim is a subclass that defines how it is checked, described, drawn, searched and
-certified. The defaults here refuse operations that make no sense for a kind.
+A kind of claim is a class that defines how it is checked, described, plotted, searched and
+certified. The defaults here refuse, in one line, operations that make no sense for a kind.
 """
 
 from __future__ import annotations
@@ -51,13 +51,12 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Statement(ABC):
-    """One reading of a sentence of a paper.
+    """One reading of a statement of a paper.
 
     Attributes
     ----------
     id, reading, title, source : str
-        The statement's name, its reading (by default as printed), a one-line summary, and its place
-        in the paper.
+        Name, reading (as printed by default), a one-line summary, and place in the paper.
     regimes : mapping
         Named settings on which the statement is checked.
     note : str
@@ -75,19 +74,18 @@ class Statement(ABC):
     family : Family, optional
         Settings in which to search for a refutation, and over which to map the statement.
     search_space : SearchSpace, optional
-        Settings with a search of their own, if the statement is about those.
+        Settings with their own search, if the statement is about such settings.
     repair : Repair, optional
         The changes that turn the printed statement into this repaired reading.
     own_run : OwnRun, optional
-        The statement's algorithm at the prescribed steps, on any problem, for comparisons with
-        others.
+        Its algorithm with the steps that it requires, on any problem, for comparison with others.
     why_not_certified : str
-        Why this kind of claim has no certificates; "" if it has.
+        Why its kind of claim has no certificate; "" if it has one.
     searched_where, search_raises : str
         The condition that a setting must meet to count in a search, and the number that a search
         maximises.
     search_budget : int
-        Default number of settings in a search around regimes.
+        Default number of settings that a search around regimes tries.
     """
 
     id: str
@@ -100,7 +98,7 @@ class Statement(ABC):
     refutations: tuple[Refutation, ...] = ()
     derivation: Derivation | None = None
 
-    # Fields that only some kinds of claim have; empty for the others.
+    # Fields that only some kinds of claims define; empty for others.
     axes: tuple[Any, ...] = field(default=(), init=False, repr=False)
     round_symbols: tuple[RoundSymbol, ...] = field(default=(), init=False, repr=False)
     family: Family | None = field(default=None, init=False, repr=False)
@@ -115,7 +113,7 @@ class Statement(ABC):
     @property
     @abstractmethod
     def basis(self) -> Basis:
-        """The statement that has the symbols and hypotheses: itself, or the underlying theorem."""
+        """The owner of its symbols and hypotheses: itself, or the theorem that it is based on."""
 
     @property
     @abstractmethod
@@ -124,13 +122,13 @@ class Statement(ABC):
 
     @property
     def conditions(self) -> tuple[Hypothesis, ...]:
-        """All conditions: the hypotheses of the basis, then those of single assertions."""
+        """All its conditions: the hypotheses of its basis, then those of single assertions."""
         further = (h for assertion in self.assertions for h in assertion.hypotheses)
         return (*self.basis.hypotheses, *further)
 
     @abstractmethod
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Return the verdict on the statement in a setting.
+        """Return the verdict on a setting.
 
         Raises
         ------
@@ -148,7 +146,7 @@ class Statement(ABC):
         return self.verdict(setting, sampling), None
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return the units of symbols, and the formulas whose units are checked, with places.
+        """Return its symbols' units, and the formulas to check, with their places.
 
         Statements about probabilities and counts have no units.
         """
@@ -156,11 +154,11 @@ class Statement(ABC):
 
     @property
     def why_not_searched(self) -> str:
-        """Why no setting can refute the statement, in a few words; "" if one can."""
+        """Why no setting can refute it, in brief; "" if one may."""
         return "nothing says when a setting refutes a claim of its kind"
 
     def check_searchable(self) -> None:
-        """Raise ValueError, with the reason, if no setting can refute the statement."""
+        """Raise ValueError, saying why, if no setting can refute it."""
         if self.why_not_searched:
             raise ValueError(
                 f"theorem must be one that a setting can refute, got {self.name}: "
@@ -168,17 +166,17 @@ class Statement(ABC):
             )
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Return how close a setting is to a refutation, computing the costliest parts last.
+        """Return how close a setting comes to refuting it, computing the most expensive parts last.
 
         Raises
         ------
         ValueError
-            If the statement is not about such a setting, or no setting can refute it.
+            If it is not about such a setting at all, or no setting can refute it.
         """
         raise ValueError(f"theorem must be of a kind that is searched, got {self.name}")
 
     def for_certificate(self) -> Inequality:
-        """Return the statement as the inequality in its certificates of refutation.
+        """Return the inequality that a certificate of refutation contains.
 
         Raises
         ------
@@ -188,7 +186,7 @@ class Statement(ABC):
         raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
 
     def constants_not_finite(self, regime: str) -> str:
-        """Return which constants are infinite or undefined in a regime, in words; "" for none."""
+        """Return a text on which constants are infinite or undefined in a regime; "" for none."""
         return ""
 
     @property
@@ -197,11 +195,11 @@ class Statement(ABC):
         return None
 
     def fields_of_run(self) -> frozenset[str]:
-        """Return the names of a run's quantities that the statement is about, if any."""
+        """Return the names of the quantities of a run that it uses; none if it uses no run."""
         return frozenset()
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute truth and bound round by round, or as the claim's own variable grows."""
+        """Compute truth and bound round by round, or over the claim's own variable."""
         raise ValueError(
             f"statement must be an inequality over rounds, an order or a direction, got {self.id}"
         )
@@ -230,12 +228,12 @@ class Basis(Statement):
     ----------
     hypotheses : tuple of Hypothesis
     domain : callable
-        Returns the setting in the paper's terms, by default unchanged; raises ValueError if the
-        statement is not about such a setting at all.
+        Returns the setting in the paper's terms, by default unchanged; raises ValueError for one
+        that the statement is not about at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
     symbols : tuple of Symbol
-        Symbols in the statement's texts or a corollary's orders, but in none of its formulas.
+        Symbols that appear in none of its formulas, but in its texts or in a corollary's orders.
     read_as : mapping
         Symbols that mean something else in this reading, each with a symbol that gives the meaning.
 
@@ -251,20 +249,20 @@ class Basis(Statement):
 
     noun: ClassVar[str] = "claim"
     checks: ClassVar[Mapping[str, Check]] = {}
-    """Of fields that are its kind's own, by name."""
+    """Checks of fields specific to its kind, by name."""
 
     def __post_init__(self) -> None:
         of = f"the {self.noun} {self.id!r}"
         check_fields(self, of, **{"regimes": regimes_of(Regime), **self.checks})
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
-        """Return the formulas whose symbols belong to the statement."""
+        """Return the formulas that define its symbols."""
         conditions = (item.condition for item in self.hypotheses)
         return (*conditions, *self.definitions, *self.definitions.values(), *self.symbols)
 
     @cached_property
     def _said(self) -> tuple[tuple[Symbol, Any], ...]:
-        """The symbols, each with the one that gives its meaning in this reading."""
+        """Its symbols, each with the symbol that gives its meaning in this reading."""
         return tuple((one, self.read_as.get(one, one)) for one in declared_in(self._formulas()))
 
     @cached_property
@@ -282,7 +280,7 @@ class Basis(Statement):
 
     @cached_property
     def quantities(self) -> Mapping[sp.Symbol, str]:
-        """The formula of each symbol that is a number of a setting given by a formula."""
+        """The formula for each symbol's value on a setting, where there is one."""
         return {one: as_.number for one, as_ in self._said if isinstance(as_.number, str)}
 
     @cached_property
@@ -297,12 +295,12 @@ class Basis(Statement):
         return self
 
     def with_symbols_of(self, formulas: Sequence[sp.Basic]) -> Self:
-        """Return the statement with the symbols of further formulas added."""
+        """Return the statement with the symbols of further formulas added, if any are missing."""
         further = set(declared_in(formulas)) - set(declared_in(self._formulas()))
         return replace(self, symbols=(*self.symbols, *declared_in(further))) if further else self
 
     def constants_not_finite(self, regime: str) -> str:
-        """Return which constants are infinite or undefined in a regime, in words."""
+        """Return a text on which constants are infinite or undefined in a regime."""
         given = constants_of(self.constants, self.regimes[regime].setting)
         made = dict(self.constants.numbers)
         infinite = (s for s, value in given.items() if not math.isfinite(value))
@@ -328,7 +326,7 @@ class Basis(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Inequality(Basis):
-    """An inequality that one setting can refute.
+    """An inequality, which a single setting can refute.
 
     Attributes
     ----------
@@ -352,13 +350,13 @@ class Inequality(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """The single assertion that the quantity is at most the bound."""
+        """Its single assertion: the quantity is at most the bound."""
         quantity = self.quantity
         return (Assertion(quantity.text, quantity.latex, Relation.AT_MOST, self.bound),)
 
     @property
     def why_not_searched(self) -> str:
-        """The hypotheses missing in our text, which nothing can meet; "" if there are none."""
+        """Which hypotheses are missing from our copy, so that nothing meets them; "" for none."""
         return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
@@ -372,17 +370,16 @@ class Inequality(Basis):
             return Trial.unmet(comparison.hypotheses)
         truth, bound = comparison.truth, comparison.bound
         told = comparison.outcome is not Outcome.UNDECIDED or math.isnan(truth - bound)
-        # An undecided comparison is equally close to a refutation and to none, unless it
-        # underflowed.
+        # Sides that cannot be distinguished are borderline, unless they have underflowed.
         ratio = ratio_of(truth, bound) if told else float(truth > LEAST_EXCESS)
         return Trial.applied(ratio, comparison.outcome is Outcome.REFUTED)
 
     def for_certificate(self) -> Inequality:
-        """Return the statement itself; ValueError if it has no certificates."""
+        """Return the statement itself; ValueError if it has no certificate."""
         return super().for_certificate() if self.why_not_certified else self
 
     def spoken_of(self, setting: Any) -> Any:
-        """Return the setting; ValueError if the statement is not about this kind of setting."""
+        """Return the setting; ValueError for a kind of setting that it is not about."""
         return of_runs(self, setting)
 
     @abstractmethod
@@ -390,7 +387,7 @@ class Inequality(Basis):
         """Evaluate both sides and the hypotheses on a setting."""
 
     def best_compared(self, setting: Setting, sampling: Sampling) -> Comparison:
-        """Compare both sides: enclosed if affordable, otherwise in floats or by a sample."""
+        """Compare both sides: enclosed if affordable, otherwise in floats or by sampling."""
         try:
             return Comparison.of_enclosed(self.enclosed(setting))
         except NotEnclosedError as error:
@@ -404,7 +401,7 @@ class Inequality(Basis):
         ----------
         setting : Setting
         most : float
-            Units of `Work` that a run may cost.
+            Cost limit of a run, in units of `Work`.
         """
 
     @abstractmethod
@@ -412,11 +409,11 @@ class Inequality(Basis):
         """Sample the quantity in each setting; None if it cannot be sampled."""
 
     def remark(self, setting: Setting) -> str:
-        """Return a remark to print with a verdict on a setting; it decides nothing."""
+        """Return a remark to show beside a verdict on a setting, without effect on it."""
         return ""
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Compare both sides, enclosed if affordable."""
+        """Return the verdict from comparing both sides, enclosed if affordable."""
         spoken_of = self.spoken_of(setting)
         comparison = self.best_compared(spoken_of, sampling)
         found = self._verdict_of(comparison, spoken_of)
@@ -462,7 +459,7 @@ class Inequality(Basis):
         )
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return bound, hypotheses and definitions; the bounded quantity counts as a symbol."""
+        """Return bound, hypotheses and definitions, with a symbol for the bounded quantity."""
         quantity = sp.Symbol(self.quantity.text)
         known = self.quantity.unit is not None
         units = {**self.units, quantity: self.quantity.unit} if known else self.units
@@ -472,7 +469,7 @@ class Inequality(Basis):
             *(
                 (f"hypothesis '{item.name}'", item.condition)
                 for item in self.hypotheses
-                if not item.is_sign  # its formula is part of another symbol's formula
+                if not item.is_sign  # its formula is part of another's
             ),
             *(
                 (f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False))
@@ -482,7 +479,7 @@ class Inequality(Basis):
 
 
 def lost_in(basis: Basis) -> str:
-    """Return in words which hypotheses our copy of the text lacks; "" for none."""
+    """Return a text on which hypotheses are missing from our copy of the paper; "" for none."""
     lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
     return f"no setting can be checked against '{'; '.join(lost)}'" if lost else ""
 
@@ -502,7 +499,7 @@ def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting
 
 @dataclass(frozen=True)
 class StatementFlag:
-    """A place in a statement where units do not fit, and how."""
+    """A place in a statement where units are inconsistent."""
 
     place: str
     flag: UnitFlag
@@ -512,9 +509,9 @@ class StatementFlag:
 
 
 def unit_flags(statement: Statement) -> tuple[StatementFlag, ...]:
-    """Return the unit errors in a theorem, or in a corollary's own conditions.
+    """Return the inconsistent units in a theorem, or in a corollary's own conditions.
 
-    Statements on learnability are about probabilities and counts, which have no unit.
+    Statements on learnability are about probabilities and counts, which have no units.
 
     Raises
     ------
