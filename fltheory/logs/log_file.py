@@ -55,8 +55,8 @@ _IN_UTC = re.compile(r"\s*(UTC|GMT)\s*$")
 _FIRST_OF_HEADER = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
 # Size of a part that is read at a time; the header must end within the first part.
 _PART = 8 * 1024**2
-# Times that nobody counts in rounds of one: in seconds since 1970, 1973 and later, in milliseconds
-# and so on; and whole minutes.
+# Times too large to be numbers of rounds (seconds since 1970 from 1973 on, milliseconds and so on),
+# and whole minutes.
 _SINCE_1970 = {1e17: "nano", 1e14: "micro", 1e11: "milli", 1e8: ""}
 _A_MINUTE, _SEVERAL = 60, 8
 # A time this close to a round's beginning, in rounds, is its beginning: 0.3/0.1 is 3 then.
@@ -181,7 +181,7 @@ def write_log(path: Path | str, log: AvailabilityLog) -> None:
     stays = zip(who, log.first.tolist() + nothing, log.stop.tolist() + nothing, strict=True)
     rows = ((log.clients[client], *stay) for client, *stay in sorted(stays, key=itemgetter(0)))
     text = f"# start: 0\n# rounds: {log.n_rounds}\n" + csv_text([INTERVALS, *rows])
-    # No time in the compressed file, so that the same log makes the same file.
+    # The compressed file contains no time, so that the same log gives the same file.
     write_whole(path, gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text)
 
 
@@ -301,7 +301,7 @@ def _parquet(path: Path, most_lines: int) -> pd.DataFrame:
             return pd.read_parquet(path).reset_index(drop=True).rename(columns=str)
     except ImportError as error:
         raise ValueError(f"{path}: Parquet needs pyarrow (pip install pyarrow), or CSV") from error
-    except Exception as error:  # what pyarrow raises has no common class
+    except Exception as error:  # pyarrow's errors have no common class
         raise ValueError(f"{path} must be a Parquet file, got: {error}") from error
     raise ValueError(
         f"{path}: a log must have at most {most_lines} rows, got {rows}; see most_lines"
@@ -323,10 +323,10 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
         raise ValueError(fields.format(*in_first))
     stream.seek(begin)
     with warnings.catch_warnings():
-        # Where the first row has a field too many, pandas only warns.
+        # If the first row has a field too many, pandas only warns.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            # Blank lines stay, so that a row's number is its line's.
+            # Blank lines are kept, so that row numbers are line numbers.
             table = pd.read_csv(
                 stream,
                 header=None,
@@ -351,7 +351,7 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
             raise ValueError(
                 f"{path}: quotation marks must be closed, got a file that ends within a pair"
             ) from error
-    # A field that is not there is read as an empty one.
+    # A missing field is read as an empty one.
     if (suspects := np.flatnonzero(table.iloc[:, -1] == "")).size:
         stream.seek(begin)
         stream.readline()
@@ -604,7 +604,7 @@ def _events(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
     times = _times(table["time"], lines)
     _no_gap(times, table["time"], lines)
     there = _zeros_and_ones(table["present"], lines)
-    # A client's events keep the order of the file, which is checked.
+    # A client's events keep the file's order, which is then checked.
     order = np.argsort(codes, kind="stable")
     codes, times, there, rows = codes[order], times[order], there[order], table.index[order]
     same = codes[1:] == codes[:-1]
@@ -656,7 +656,7 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
     start = begin.min() if clock.start is None else clock.start
     rounds = clock.rounds
     if rounds is None:
-        # Who is still there has been seen there at the beginning of the stay.
+        # Clients that are still there were last seen when their stay began.
         rounds = max(
             _round_number(times.max(), start, clock, after=after)
             for times, after in ((end[known], False), (begin[~known], True))
@@ -738,7 +738,7 @@ def _log_of(
     first, stop = (np.clip(round_, 0, rounds) for round_ in (first, stop))
     within &= first < stop
     who, first, stop = who[within], first[within].astype(np.int64), stop[within].astype(np.int64)
-    # Stays that touch in rounds are one.
+    # Stays in adjacent rounds are merged.
     opens = np.ones(who.size, dtype=bool)
     opens[1:] = (who[1:] != who[:-1]) | (first[1:] > stop[:-1])
     closes = np.append(opens[1:], True)[: who.size]
