@@ -82,7 +82,7 @@ SURVIVORS = {
     "worst_case/audits/audit.py: _over_e: noise - last -> noise + last": (
         "killed by test_step_interval.py"
     ),
-    "engines/moments/many_sets/client_sums.py: _law: _operations(reading, moments.terms) "
+    "engines/moments/client_sums.py: _law: _operations(reading, moments.terms) "
     "* UNIT_ROUNDOFF * float(np.trace(noise)) + 8 * effects.power_rounding * "
     "float(np.trace(of_clients)) -> _operations(reading, moments.terms) * UNIT_ROUNDOFF "
     "* float(np.trace(noise)) - 8 * effects.power_rounding * float(np.trace(of_clients))": (
@@ -108,15 +108,12 @@ SURVIVORS = {
     "engines/fedau_weights/dependent_weight_error.py: _recorded: 0 * ones -> 0 / ones": (
         "equivalent: nothing over one is nothing"
     ),
-    "engines/fedau_weights/mean_weight_error.py: _MOST_ENTRIES: 2 ** 21 -> 2 * 21": (
+    "engines/fedau_weights/weight_error.py: _MOST_ENTRIES: 2 ** 21 -> 2 * 21": (
         "equivalent: how many cut-offs are worked out at once"
     ),
     "engines/history/histories.py: _gathered: _crowd(targets) == 1 -> _crowd(targets) == 2": (
         _SHORTCUT
     ),
-    "engines/affine/symbolic/symbolic_mask.py: SymbolicMask: axis in (1, -1) and "
-    "keepdims and (not any(kwargs.values())) -> axis in (1, -1) or keepdims or (not "
-    "any(kwargs.values()))": ("killed by test_client_sums.py"),
     "claims/direction.py: _direction: higher[0] > lower[1] -> higher[0] >= lower[1]": (
         "killed by test_direction_claims.py"
     ),
@@ -148,14 +145,9 @@ SURVIVORS = {
     "engines/guard.py: _generators: generator is not known -> generator is known": (
         "killed by test_strangers.py, whose turn did not come"
     ),
-    "engines/moments/many_sets/client_sums.py: _agrees: CHECK_TOLERANCE * scale -> "
-    "CHECK_TOLERANCE / scale": ("killed by test_client_sums.py"),
     "worst_case/audits/audit.py: _box: slacks[1] -> slacks[2]": (
         "equivalent: coordinates in which a solver works"
     ),
-    "worst_case/methods/averaging.py: AveragingBound: self.heterogeneity * "
-    "float(self.client_class.dissimilarity ** 2) -> self.heterogeneity / "
-    "float(self.client_class.dissimilarity ** 2)": ("killed by test_averaging_bound.py"),
     "worst_case/audits/theorem_form.py: _DistanceForm: start == 0 -> start == 1": (
         _GONE + ": no power of 0 is a rate"
     ),
@@ -169,13 +161,9 @@ SURVIVORS = {
     "claims/statement.py: Inequality: setting = of_runs(self, setting) -> nothing": (
         "killed by test_learning.py"
     ),
-    "worst_case/methods/averaging.py: _text: 1 -> 2": ("equivalent: how far a file is indented"),
     "engines/affine/symbolic/forms.py: Namespace: first < second -> first <= second": (
         "equivalent: of equal numbers either is the lesser"
     ),
-    "engines/moments/stationary_limit.py: limit_of: (form.matrix * second).sum() + 2 * "
-    "form.vector @ first + form.constant -> (form.matrix * second).sum() + 2 * "
-    "form.vector @ first - form.constant": ("equivalent: the three forms are zero at x*"),
     "claims/decay.py: _verdict: max(2, sampling.replicas // len(sizes)) -> max(3, "
     "sampling.replicas // len(sizes))": ("killed by test_learning.py"),
     "worst_case/memory.py: proved_rate: return None -> nothing": ("killed by test_lyapunov.py"),
@@ -184,9 +172,6 @@ SURVIVORS = {
     "moves]) -> nothing": ("equivalent: where a search begins, whose end is proved"),
     "worst_case/audits/audit.py: Audit: if claim is None: -> nothing": (
         "killed by test_own_theorem.py"
-    ),
-    "engines/history/jump_limits.py: _dwell: 1 - rest -> 2 - rest": (
-        "killed by test_jump_limits.py"
     ),
     # 2031, of which 60 were run
     "engines/observables.py: ParticipantGradientSum: return None -> nothing": (
@@ -197,7 +182,7 @@ SURVIVORS = {
     "theorems/sa_fl/statements.py: _QUIET_SERVER: sigma ** 2 / (m * K) -> sigma ** 2 * (m * K)": (
         "killed by test_conditions.py, which was not among the nearest"
     ),
-    "engines/affine/correlated_rows.py: CorrelatedRows: return not self.slopes.any() -> nothing": (
+    "engines/affine/deviations.py: CorrelatedRows: return not self.slopes.any() -> nothing": (
         _SHORTCUT
     ),
     "engines/sampled/reach.py: reach: ball.centre - problem.x_star -> "
@@ -210,7 +195,7 @@ SURVIVORS = {
         "killed by test_sa_fl_regimes.py, which was not among the nearest"
     ),
     # 2029, the draw that counts
-    "engines/moments/error_growth.py: _accumulated: gain * held + added[0] -> "
+    "engines/moments/moment_map.py: _accumulated: gain * held + added[0] -> "
     "gain * held - added[0]": "killed by test_error_growth.py",
     "theorems/fedau/regimes.py: _Instance: 4 * smooth -> 4 / smooth": (
         "killed by test_fedau_regimes.py; no registered regime has that limit as the smallest"
@@ -222,7 +207,11 @@ SURVIVORS = {
     "engines/moments/moment_map.py: MomentMap: norms[0] -> norms[1]": (
         "killed by test_moment_map.py"
     ),
-    "engines/moments/many_sets/client_sums.py: _deviations: 2 * reading.start.shape[0] -> "
+    "engines/affine/deviations.py: SharedSlope: push ** 2 -> push * 2": (
+        "killed by test_deviations.py"
+    ),
+    "engines/affine/probing.py: _CHECKED_SETS: 8 -> 9": _CHECKS,
+    "engines/moments/client_sums.py: _deviations: 2 * reading.start.shape[0] -> "
     "2 / reading.start.shape[0]": "killed by test_client_sums.py",
     "weights/client_weights.py: Training: 1 -> 2": "killed by test_deployment.py",
     "engines/enclosure/enclosed.py: ExactRun: n + 1 -> n + 2": "killed by test_enclosed.py",
@@ -231,51 +220,31 @@ SURVIVORS = {
     "nothing": _GONE,
     "theorems/ca_fed/weights.py: _summand_curvature_ratio: if s.q.min() <= 0 or s.pi.min() <= 0: "
     "-> nothing": "killed by test_ca_fed_weights.py, in the one place where that is asked now",
-    "engines/affine/replay.py: replay: (setting.rounds + 1) // 2 -> (setting.rounds + 1) * 2": (
-        "killed by test_replay.py"
-    ),
-    "engines/moments/deviations.py: SharedSlope: push ** 2 -> push * 2": (
-        "killed by test_deviations.py"
-    ),
     "engines/fedau_weights/dependent_weight_error.py: _of_client: rounds ** 2 -> rounds ** 3": (
         _ALLOWANCE
     ),
-    "engines/history/jump_limits.py: _dwell_of_first: 2 * dwell ** 1.5 -> 3 * dwell ** 1.5": (
-        _ALLOWANCE
-    ),
-    "engines/moments/many_sets/sums_by_size.py: _CHECKED_SETS: 8 -> 9": _CHECKS,
     "theorems/ca_fed/statements.py: _ROUNDINGS: 64 * float(np.finfo(np.float64).eps) -> "
     "65 * float(np.finfo(np.float64).eps)": _ALLOWANCE,
     "theorems/sa_fl/proof_5.py: printed: 4 * eta_s -> 4 / eta_s": "killed by test_certificates.py",
-    "engines/moments/many_sets/client_sums.py: _read: problem.n_clients + 1 -> "
-    "problem.n_clients + 2": "equivalent: one more zero where nothing is asked of participants",
     "theorems/correction.py: Correction: number = str(self.changes.index(change) + 1) -> "
     "nothing": "killed by test_corrected_statement.py, whose calls had not been noted",
     "theorems/ca_fed/statements.py: _ROUNDINGS: 64 * float(np.finfo(np.float64).eps) -> "
     "64 / float(np.finfo(np.float64).eps)": "killed by test_ca_fed_statements.py",
-    "engines/moments/error_growth.py: _LONGEST: 2000 -> 2001": _CHOICE,
+    "engines/moments/moment_map.py: _LONGEST: 2000 -> 2001": _CHOICE,
     # 2028
-    "engines/moments/many_sets/client_sums.py: _read: starts[:, n:].any() or not np.isfinite("
-    "[coefficients.sum(), by_number.sum()]).all() -> starts[:, n:].any() and (not np.isfinite("
-    "[coefficients.sum(), by_number.sum()]).all())": (
-        "killed by test_client_sums.py; the first condition is never met, and gone"
-    ),
     "engines/affine/symbolic/forms.py: noise_covariance: -1 -> -2": (
         "equivalent: covariances are square"
     ),
     "weights/conic.py: _importance: if p is None: -> nothing": "killed by test_conic.py",
-    "engines/measured/measured_run.py: dissimilarity_bound: gradients - problem.alpha @ "
-    "gradients -> gradients + problem.alpha @ gradients": _GONE + ": the mean at x* is zero",
-    "engines/moments/many_sets/client_sums.py: _mean_square_weight: weights ** 2 -> "
+    "engines/moments/client_sums.py: _mean_square_weight: weights ** 2 -> "
     "weights * 2": "killed by test_client_sums.py",
     "theorems/ca_fed/statements.py: THEOREM_2: RoundRange(0, 0) -> RoundRange(1, 0)": (
         "killed by test_rounds_of_quantities.py, which was not among the nearest"
     ),
-    "engines/history/jump_limits.py: _dwell: 2 * size -> 3 * size": _ALLOWANCE,
     "theorems/fedar.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
     "theorems/sa_fl/pac.py: growth_of_offset: system.split(value)[0] -> "
     "system.split(value)[1]": "killed by test_sa_fl_pac.py",
-    "engines/moments/many_sets/summed_maps.py: SummedMaps: np.isfinite(slopes).all() and "
+    "engines/clients/summed_maps.py: SummedMaps: np.isfinite(slopes).all() and "
     "np.isfinite(pulls).all() -> np.isfinite(slopes).all() or np.isfinite(pulls).all()": (
         "killed by test_summed_maps.py, which is new"
     ),
@@ -284,7 +253,7 @@ SURVIVORS = {
     # 2026, 2027 and before
     "engines/fedau_weights/dependent_weight_error.py: _of_client: 3 * rounds ** 2 -> "
     "4 * rounds ** 2": _ALLOWANCE,
-    "engines/moments/many_sets/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
+    "engines/clients/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
         "killed by test_summed_maps.py, which is new"
     ),
     "engines/clients/analytic_clients.py: QuadraticClients: end > start -> end >= start": (

@@ -21,7 +21,7 @@ curve = verify.curve(
     theorems.get("sa-fl/5"),
     at,
     np.arange(1, 20, 2) / 20,
-    variable="$q$, the probability of a clients' round",
+    variable="$q$, the probability of a client round",
     replicas=200,
 )
 TITLE = "four clients, two of them never online, 1,000 rounds"
