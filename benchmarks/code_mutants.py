@@ -1,23 +1,23 @@
 """Count the wrong versions of the package that the tests nearest to the change would let pass.
 
-Mutants are drawn at random from the engines, algorithms, weights and statements, one changed place
-each. The tests nearest to a change are those that come by what it changes (`nearest_tests.py`), as
-far as they fit into 90 seconds of processor time. A mutant that fails one of them is killed, and so
-is one that gets stuck: it is counted and listed. All limits are on processor time, so that other
-work on the machine changes no fate; one on the clock, far wider, ends a test that waits for ever.
-In the end the tests that have killed run on the right sources, where they must pass. Survivors are
-listed below, with what was found out about each. A run that keeps its lines (`--kept FILE`) goes on
-after the last. What the tests come by is noted first:
+Mutants are drawn at random from the engines, algorithms, weights and statements, with one change
+each. The tests nearest to a change are those that reach the changed code (`nearest_tests.py`), as
+many as fit into 90 seconds of processor time. A mutant that fails one of them is killed, and so is
+one that gets stuck: it is counted and listed. All limits are on processor time, so that other work
+on the machine does not change the results; a far larger limit on wall time ends a test that waits
+for ever. At the end, the tests that killed a mutant run on the unchanged sources, where they must
+pass. Survivors are listed below, with what was found out about each. A run that saves its lines
+(`--kept FILE`) continues after the last. Which code the tests reach is recorded first:
 
     python benchmarks/reached.py out/reached.jsonl
     python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
         [--within PACKAGE ...] [--kept FILE] [--survivors FILE] [--share K/N] [--reached FILE ...]
 
-Several processes share the work: each runs its part of the tests, or of the mutants (`--share 1/2`
-and `--share 2/2`), and keeps a file of its own. The files of fates one after another are one.
+Several processes can share the work: each runs its part of the tests, or of the mutants (`--share
+1/2` and `--share 2/2`), and writes its own file. Concatenated files of fates are one file of fates.
 
-Whether tests that were cut are missed: what survives without them, kept in FILE, is run again with
-`--survivors FILE` in a checkout that has them.
+To see whether removed tests are missed, run the mutants that survive without them, saved in FILE,
+again with `--survivors FILE` in a checkout that has these tests.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from reached import FOLDERS, Reached, read
 ROOT = Path(__file__).resolve().parents[1]
 MUTATED = ("engines", "algorithms", "weights", "theorems")
 NOT_COPIED = shutil.ignore_patterns(".*", "out", "site", "__pycache__")
-SECONDS = 90  # of processor time for all tests, and of the last one that begins in it
-SECONDS_STUCK = 120  # of processor time: a test that does not end
+SECONDS = 90  # seconds of processor time for all tests, and for the last one that begins in them
+SECONDS_STUCK = 120  # seconds of processor time: a test that does not end
 SECONDS_WAITING = 1800  # on the clock: a test that sleeps or waits, and uses no processor time
-BYTES = 6 << 30  # of memory that a mutant may ask for: one that grows without end fails the test
+BYTES = 6 << 30  # bytes of memory for a mutant: one that grows without end fails the test
 
 WELL_ENDED = (
     pytest.ExitCode.OK,
@@ -63,8 +63,8 @@ WELL_ENDED = (
 
 Fate: TypeAlias = Literal["killed", "timed out", "survives"]
 
-# What a survivor changes -> what tells it now, having been tried, or why no test could: of seeds
-# 2028, 3001, 2029, 2030 and 2031, and of those before them what is left.
+# What a survivor changes -> the test that now kills it, as has been tried, or why no test can. The
+# seeds are 31, 2028, 3001, 2029, 2030 and 2031, and earlier ones as far as their code still exists.
 _ALLOWANCE = "equivalent: an allowance for rounding; what is larger is a bound, too"
 _BETWEEN = "equivalent but where a computed residual is that limit to the last bit"
 _CHOICE = "equivalent: from which size on the same is computed another way"
@@ -289,19 +289,19 @@ SURVIVORS = {
 
 @dataclass(frozen=True)
 class Change:
-    """A mutant and the file that it stands in."""
+    """A mutant and its file."""
 
     file: Path
     mutant: Mutant
 
     @property
     def title(self) -> str:
-        """Return where it is and what it changes, without the line, which moves."""
+        """Return the place and the change, without the line number, which moves."""
         return f"{self.file.relative_to('fltheory')}: {self.mutant.place}: {self.mutant.what}"
 
 
 def drawn(count: int, seed: int, places_in: Sequence[str] = MUTATED) -> Iterator[Change]:
-    """Yield mutants, each place of these packages and modules as likely as any other."""
+    """Yield mutants, with all places in these packages and modules equally likely."""
     homes = [ROOT / "fltheory" / name for name in places_in]
     files = [
         path
@@ -315,7 +315,7 @@ def drawn(count: int, seed: int, places_in: Sequence[str] = MUTATED) -> Iterator
 
 
 def survivors(path: Path) -> Iterator[Change]:
-    """Yield the mutants, in these sources, of what survived in a run that kept its fates."""
+    """Yield the mutants in these sources that survived in an earlier, saved run."""
     survived = [title for title, (fate, _) in kept(path).items() if fate == "survives"]
     titles = {title.partition(": ")[2] for title in survived}
     files = sorted({title.partition(": ")[0] for title in titles})
@@ -323,7 +323,7 @@ def survivors(path: Path) -> Iterator[Change]:
 
 
 class Chosen:
-    """A plugin of pytest: runs these tests alone, in their order, until the time is used."""
+    """A pytest plugin that runs only these tests, in order, until the time is used up."""
 
     def __init__(self, tests: Sequence[str], seconds: float, told: int) -> None:
         self._turns = {test: turn for turn, test in enumerate(tests)}
@@ -331,7 +331,7 @@ class Chosen:
         self._told = told
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out all others."""
+        """Keep only the chosen tests, in order."""
         chosen = [item for item in items if item.nodeid in self._turns]
         items[:] = sorted(chosen, key=lambda item: self._turns[item.nodeid])
 
@@ -339,18 +339,18 @@ class Chosen:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Skip a test for which no time is left.
 
-        One that were passed over before its setup would leave the last one's file open, which
-        pytest takes for an error in the next file: a kill that no test made.
+        If it were skipped before its setup, the previous test's file would be left open, which
+        pytest reports as an error in the next file: a kill without a failing test.
         """
         if time.process_time() >= self._seconds:
             pytest.skip("no time left")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Say which test failed."""
+        """Report which test failed."""
         self._say(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Say which file could not be read."""
+        """Report which file could not be collected."""
         self._say(report)
 
     def _say(self, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -359,9 +359,9 @@ class Chosen:
 
 
 def warmed(folder: Path) -> None:
-    """Keep what Python compiles of the right sources and tests, and import what none of them is.
+    """Compile the right sources and tests in advance, and import the libraries that they need.
 
-    Each mutant is read in a process of its own, and would compile and import all of that again.
+    Each mutant runs in a process of its own, which would otherwise compile and import them again.
     """
     compileall.compile_dir(folder / "fltheory", quiet=1)
     for name in ("numpy", "scipy.linalg", "scipy.optimize", "scipy.stats", "sympy", "flint"):
@@ -377,7 +377,7 @@ def warmed(folder: Path) -> None:
 
 
 def first_failing(folder: Path, tests: Sequence[str], seconds: float) -> str | None:
-    """Run tests in a child, and return the first that fails: "" if they get stuck, None if none."""
+    """Run tests in a child; return the first that fails, "" if they get stuck, None if all pass."""
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     told = os.memfd_create("failures")
     child = os.fork()
@@ -415,7 +415,7 @@ def first_failing(folder: Path, tests: Sequence[str], seconds: float) -> str | N
 def batches(tests: Sequence[str]) -> Iterator[list[str]]:
     """Yield the tests of the first file, of the next few, and of the others.
 
-    Most mutants are killed by the first: reading all files takes longer than running it.
+    Most mutants are killed by the first file, which takes less time than collecting all files.
     """
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     for part in filter(None, (files[:1], files[1:8], files[8:])):
@@ -439,7 +439,7 @@ def fate_of(change: Change, folder: Path, reached: Sequence[Reached]) -> tuple[F
 
 
 def kept(path: Path | None) -> dict[str, tuple[Fate, str]]:
-    """Return what an earlier run has written, by the mutant's number and title."""
+    """Return the fates that an earlier run saved, by the mutant's number and title."""
     if path is None or not path.exists():
         return {}
     found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
