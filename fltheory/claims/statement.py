@@ -205,7 +205,7 @@ class Statement(ABC):
         )
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute the quantity round by round along a run to which the statement need not apply."""
+        """Compute its quantity round by round along a run, even if the statement does not apply."""
         raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
@@ -395,7 +395,7 @@ class Inequality(Basis):
 
     @abstractmethod
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError names the part that cannot be.
+        """Return both sides enclosed; NotEnclosedError says what cannot be.
 
         Parameters
         ----------
