@@ -1,4 +1,4 @@
-"""The figure in the README: SA-FL's Theorem 5 as printed, on the kept witness and around it."""
+"""The README's figure: SA-FL's Theorem 5 as printed, on the stored witness and around it."""
 
 import sys
 from dataclasses import replace
@@ -13,7 +13,7 @@ WITNESS = verify.read_certificate(ROOT / "verification" / "witnesses" / "sa-fl-5
 
 
 def at(q):
-    """Let the clients have a round with probability ``q``; all else is the witness."""
+    """Return the witness with probability ``q`` of a client round."""
     return replace(WITNESS, algorithm=replace(WITNESS.algorithm, q=q))
 
 
