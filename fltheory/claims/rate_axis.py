@@ -314,7 +314,7 @@ def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
 
 
 def evidence_of(worst: AxisReading, readings: Sequence[AxisReading]) -> Evidence:
-    """Return the evidence for a verdict: one axis refutes a claim, all together confirm it."""
+    """Return the evidence for a verdict, of one axis if it refutes, otherwise of all axes."""
     evidence = worst.evidence
     if worst.outcome is not Outcome.HOLDS:
         return evidence
