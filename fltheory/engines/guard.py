@@ -54,7 +54,13 @@ from fltheory.engines.affine.numbers import (
     with_parameters,
 )
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.shaken import NO_MORE, Losses, chance_error, losses
+from fltheory.engines.affine.shaken import (
+    NO_MORE,
+    Losses,
+    chance_error,
+    losses,
+    shaken_clients,
+)
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
@@ -480,7 +486,9 @@ class _RealRounds:
         if self._size > _LARGEST:
             return ""
         rng = np.random.default_rng(1)
-        many = _BATCH if self._size * _BATCH <= _NUMBERS_AT_ONCE else _ALONE
+        # Tests run the package's own in such batches.
+        whole = runs_users_code(self._setting.algorithm) and self._size * _BATCH <= _NUMBERS_AT_ONCE
+        many = _BATCH if whole else _ALONE
         drawn = next(self._setting.participation.masks(rng, many)).copy()
         # As `np.unique` of rows would, which takes as long as all rounds together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
@@ -564,7 +572,7 @@ class _RealRounds:
         self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
     ) -> Losses:
         """Return what some rounds lose at most: the first, and later ones if they may differ."""
-        most = NO_MORE
+        most, shaken = NO_MORE, shaken_clients(problem)
         scheduled = isinstance(self._setting.algorithm, Schedule)
         alike = set(seen[0].before) <= set(random) and not scheduled
         last = len(seen) - 1
@@ -582,7 +590,7 @@ class _RealRounds:
             who = np.stack(sets)[: max(1, _FEW_NUMBERS // (self._size * width))]
             state = {n: np.repeat(array[:1], len(who), axis=0) for n, array in one.before.items()}
             known = {name: array for name, array in state.items() if name not in random}
-            found = losses(self._setting, one.now.index, one.now.branch, who, known, shapes)
+            found = losses(self._setting, shaken, one.now.index, one.now.branch, who, known, shapes)
             most = Losses(*np.maximum(most, found).tolist())
         if not runs_users_code(self._setting.algorithm):
             # Chances of the package's own are rounded once.
