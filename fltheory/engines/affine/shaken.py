@@ -1,11 +1,11 @@
-"""A round's own loss to rounding, beyond the bound stated for any round.
+"""Rounding errors peculiar to a round, beyond the bound stated for every round.
 
-Bounds on what is lost in reading a map suppose that numbers met on the way are about as large as
-those of the map, and of the state. In a round of somebody's own, they need not be: with beta just
-below one, ``1 - beta`` has few right digits, and ``g x - (g - 1) x`` is off by units of g. So a
-round is run again with its hyper-parameters, and what every operation makes, a little off. What
-that does to its maps, in proportion, is what rounding does. Chances of branches are computed again
-like this, too.
+Bounds on the rounding errors of reading a map assume that intermediate numbers are about as large
+as those of the map and of the state. In a user's own round they need not be: with beta just below
+one, ``1 - beta`` has few correct digits, and ``g x - (g - 1) x`` is off by roundoff units of g. So
+the round is run again with its hyper-parameters, and the result of every operation, slightly
+perturbed. The resulting change in its maps, scaled down, estimates the effect of rounding.
+Probabilities of branches are recomputed in the same way.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from fltheory.validation import FloatArray
 
 
 class Losses(NamedTuple):
-    """How many times as much as is stated a round loses, at least one each.
+    """Factors, at least 1, by which a round's rounding errors exceed the stated bounds.
 
-    And what the chance of a branch is off by, absolutely, beyond some units of its size.
+    ``chance`` is the absolute error of a branch's probability, beyond a few roundoff units of it.
     """
 
     slope: float = 1.0
@@ -41,17 +41,17 @@ class Losses(NamedTuple):
 
 NO_MORE = Losses()
 
-# Several, as the ways in which two numbers are off may cancel.
+# Several seeds, as the perturbations of two numbers may cancel.
 _SEEDS = (0x3C6EF372FE94F, 0x9B05688C2B3E6, 0x1F83D9ABFB41B, 0x5BE0CD19137E2)
-# A chance is a single number: more of them are needed, and cost next to nothing.
+# A probability is a single number, so more seeds are needed; they cost next to nothing.
 _SEEDS_OF_CHANCES = np.random.default_rng(0).integers(2**52, size=16).tolist()
-# Numbers are off by a quarter of the largest shake on average, and maps by a root of how many
-# there are.
+# Numbers are perturbed by a quarter of ``Shaken.largest`` on average, and the change in a map grows
+# as the square root of how many there are.
 _ROOM = 16.0
 
 
 def shaken_clients(problem: QuadraticProblem) -> list[ClientNumbers]:
-    """Return the clients for rounds whose numbers are off, in several ways."""
+    """Return the clients for rounds with perturbed numbers, one for each perturbation."""
     return [ClientNumbers(problem, Shaken(seed=seed)) for seed in _SEEDS]
 
 
@@ -64,20 +64,21 @@ def losses(
     known: State,
     random: Mapping[str, tuple[int, ...]],
 ) -> Losses:
-    """Return what a round loses, beside what `reading_errors` states.
+    """Return how far a round's rounding errors exceed the bounds of `reading_errors`.
 
     Parameters
     ----------
     setting : Setting
-        In floats, on a `QuadraticProblem`.
+        A setting in floats, on a `QuadraticProblem`.
     shaken : sequence of ClientNumbers
-        From `shaken_clients`; rounds of a setting share them, and so what is worked out for them.
+        From `shaken_clients`; the rounds of a setting share them, and with them the clients' maps.
     index : int
-        The round's; of a schedule the numbers are off before it says what runs.
+        Number of the round. The numbers of a schedule are perturbed before it returns the round's
+        algorithm.
     branch : str
     who : array of bool, (rows, N)
     known, random
-        As those of `read_round`.
+        As in `read_round`.
     """
     algorithm, problem = setting.algorithm, setting.problem
     assert isinstance(problem, QuadraticProblem)
@@ -97,9 +98,9 @@ def losses(
             as_it_is = ClientNumbers(problem, Shaken(share=0.0))
             (plain, decided), *read_again = map(read, (as_it_is, *shaken))
         except Exception:
-            # Somebody's own code, with participants or numbers that it may not be written for.
+            # A user's own code may not be written for these participants or numbers.
             return NO_MORE
-        # What decides a tie the other way is another round.
+        # A perturbation that breaks a tie the other way gives a different round.
         others = [made for made, decisions in read_again if decisions == decided]
         if not others:
             return NO_MORE
@@ -123,7 +124,7 @@ def losses(
 
 
 def chance_error(algorithm: Algorithm | Schedule, index: int) -> float:
-    """Return what a chance of a round's branches is off by, beyond some units of its size."""
+    """Return the error of a round's branch probabilities, beyond a few roundoff units of each."""
 
     def chances(own: Algorithm) -> FloatArray:
         return np.array([chance for _, chance in own.branches], dtype=np.float64)
@@ -135,19 +136,19 @@ def chance_error(algorithm: Algorithm | Schedule, index: int) -> float:
         shaken = [chances(_own(algorithm, index, Shaken(seed=seed))) for seed in _SEEDS_OF_CHANCES]
         moved = np.sqrt(np.mean(np.square(np.array(shaken) - plain), axis=0)) / Shaken.largest
     except Exception:
-        # Somebody's own code, with numbers that it may not be written for.
+        # A user's own code may not be written for these numbers.
         return 0.0
     return float(_ROOM * UNIT_ROUNDOFF * np.fmax(moved - plain, 0.0).max())
 
 
 def _own(algorithm: Algorithm | Schedule, index: int, arithmetic: Shaken) -> Algorithm:
-    """Return what runs, off before a schedule says it, and after."""
+    """Return the round's algorithm, perturbed before and after a schedule is asked for it."""
     if not isinstance(algorithm, Schedule):
         return with_parameters(algorithm, arithmetic)
     return with_parameters(in_round(with_parameters(algorithm, arithmetic), index), arithmetic)
 
 
 def _trace_norms(matrices: FloatArray) -> FloatArray:
-    """Return the sums of the sizes of symmetric matrices' eigenvalues."""
+    """Return the trace norms of symmetric matrices: the sum of the eigenvalues' absolute values."""
     finite = np.where(np.isfinite(matrices), matrices, 0.0)
     return np.asarray(np.abs(np.linalg.eigvalsh(finite)).sum(axis=-1))

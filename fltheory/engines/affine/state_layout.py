@@ -23,18 +23,18 @@ _NO_PULL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class StateLayout:
-    """Where each entry of the state lies in the vector.
+    """The position and scale of each entry of the state in the vector.
 
     Attributes
     ----------
     origin : array, (n,)
-        The model x*, and what is remembered of a start there; moments are taken around it.
+        The model x* and the memory that ``init`` sets up there, around which moments are taken.
     shapes : mapping of str to tuple of int
-        Shape of each entry, the model ``"x"`` first.
+        Shape of each entry; the model ``"x"`` comes first.
     units : array, (n,)
-        What one of the vector stands for in the state: powers of two, 1 for the model. Bounds
-        on rounding errors are in the vector's norm, so memory is measured in units in which it
-        moves the model about as much as the model moves it.
+        Size in the state of one unit in the vector: powers of two, 1 for the model. Rounding errors
+        are bounded in the norm of the vector, so memory is measured in units in which it moves the
+        model about as much as the model moves the memory.
     """
 
     origin: FloatArray
@@ -45,7 +45,7 @@ class StateLayout:
     def of(cls, algorithm: Algorithm, problem: QuadraticProblem) -> StateLayout:
         """Return the layout of an algorithm's state."""
         x_star = problem.x_star[None]
-        # Errors are distances from x*, wherever ``init`` moves the model.
+        # Errors are distances from x*, even if ``init`` moves the model.
         state = {**algorithm.init(x_star, problem.n_clients), "x": x_star}
         for name, array in state.items():
             if np.asarray(array).dtype.itemsize < 8 and np.asarray(array).dtype.kind in "iuf":
@@ -73,7 +73,7 @@ class StateLayout:
         return run
 
     def _balanced_units(self, algorithm: Algorithm, problem: QuadraticProblem) -> FloatArray:
-        """Balance the memory in a round of every other client."""
+        """Return the units that balance memory and model in a round of every other client."""
         units = self.units
         if units.size == problem.dim:
             return units
@@ -87,7 +87,7 @@ class StateLayout:
         return balanced_units(slope, self.shapes)
 
     def form(self, form: QuadraticForm) -> QuadraticForm:
-        """Return a form in the model's offset as a form in the state's."""
+        """Return a quadratic form in the model's offset as a form in the state's offset."""
         memory = self.origin.size - form.vector.size
         if memory == 0:
             return form
@@ -102,7 +102,7 @@ class StateLayout:
 
 
 def balanced_units(slope: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> FloatArray:
-    """Balance, for each entry of the memory, its pull on the model and the model's on it."""
+    """Return units in which each entry of the memory and the model affect each other equally."""
     widths = [prod(shape) for shape in shapes.values()]
     units, first, dim = np.ones(sum(widths)), widths[0], widths[0]
     for width in widths[1:]:
@@ -115,7 +115,7 @@ def balanced_units(slope: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> 
 def _balance(from_model: FloatArray, to_model: FloatArray) -> float:
     """Return the root of the ratio of two maps' sizes, to the nearest power of two.
 
-    What does not move the model is measured as large as the model makes it.
+    Memory that does not move the model gets the size that the model gives it.
     """
     from_size, to_size = np.linalg.norm(from_model), np.linalg.norm(to_model)
     if not from_size > _NO_PULL:
