@@ -83,7 +83,7 @@ class Advice(ReadOnlyArrays):
         return self.best_if(1.0, 1.0, frugal=True)
 
     def best_if(self, radius: float, noise: float, *, frugal: bool = False) -> AlgorithmAdvice:
-        """Return the best algorithm if optima are `radius` times as far apart, noise `noise` times.
+        """Return the best algorithm with the optima's spread and the noise scaled by these factors.
 
         Errors are those late in the log, including the remaining initial error, with each algorithm
         at its own best step for that number of rounds. So steps are chosen by the same criterion by

@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def unseen(self) -> str:
-        """Return a sentence on rare events a sample may have missed, if they leave it undecided."""
+        """Return a sentence on rare events that may be missing, if they decide the outcome."""
         if not self._is_sampled or self.outcome is not Outcome.UNDECIDED:
             return ""
         draws = f"{self.evidence.replicas:,} draws"

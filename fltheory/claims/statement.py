@@ -205,7 +205,7 @@ class Statement(ABC):
         )
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute its quantity round by round along a run to which it need not apply."""
+        """Compute its quantity round by round along a run, even if the statement does not apply."""
         raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
@@ -395,7 +395,7 @@ class Inequality(Basis):
 
     @abstractmethod
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what in them is not.
+        """Return both sides enclosed; NotEnclosedError says what cannot be.
 
         Parameters
         ----------
@@ -406,7 +406,7 @@ class Inequality(Basis):
 
     @abstractmethod
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
-        """Sample the quantity in each setting; None where it is not drawn."""
+        """Sample the quantity in each setting; None if it cannot be sampled."""
 
     def remark(self, setting: Setting) -> str:
         """Return a remark to show beside a verdict on a setting, without effect on it."""

@@ -128,7 +128,7 @@ class Findings:
     Attributes
     ----------
     draws_from : str
-        The generator that a round draws from on its own; empty if there is none.
+        The generator that a round draws from by its own code; empty if there is none.
     differs : str
         How a real round deviates from its forms; empty if none does.
     apart : bool
@@ -163,8 +163,8 @@ def guard_affine(setting: Setting) -> None:
     RoundRefusedError
         If a round is not a pure function, or does not return a state.
     NotAffineError
-        If a round deviates from the map read off forms; a `RandomRoundError` if it draws on its
-        own.
+        If a round deviates from the map read off forms; a `RandomRoundError` if it draws random
+        numbers itself.
     """
     guard_certain(setting)
     found = guarded(setting)
@@ -194,7 +194,7 @@ def guard_certain(setting: Setting) -> None:
     RoundRefusedError
         If a round is not a pure function, or does not return a state.
     RandomRoundError
-        If a round draws on its own.
+        If a round draws random numbers itself.
     """
     drawn = guarded(setting).draws_from
     if drawn:
@@ -308,7 +308,7 @@ def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
 
 
 def _generators(algorithm: Algorithm | Schedule) -> dict[str, Generator]:
-    """Return, by name, the random generators that a round may draw from on its own."""
+    """Return, by name, the random generators that a round may draw from by its own code."""
     held: dict[str, Generator] = {
         "NumPy's global generator": np.random.mtrand._rand,
         "Python's global generator": getattr(random, "_inst"),  # noqa: B009

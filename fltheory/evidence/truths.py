@@ -293,7 +293,8 @@ def truth(
 
 @cached_by_content(32)
 def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
-    # A round that draws on its own has no map, and a run given its participants is still random.
+    # A round that draws random numbers itself has no map, and is random even given its
+    # participants.
     if guarded(setting).draws_from:
         return over_runs(setting, observe, sampling)
     computed = _computed(setting, observe)

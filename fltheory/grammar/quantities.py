@@ -171,7 +171,7 @@ class BoundedQuantity:
         return self._reduced(lower, setting), self._reduced(upper, setting)
 
     def certified_text(self, owner: str) -> Mapping[str, Any]:
-        """Return it in the form that the checker of certificates reads.
+        """Return the quantity in the form that the checker of certificates reads.
 
         Raises
         ------
@@ -299,7 +299,7 @@ class PointQuantity:
         must_be(Looseness, type(None))("looseness of a quantity", self.looseness)
 
     def certified_text(self, owner: str) -> str:
-        """Return it in the form that the checker of certificates reads.
+        """Return the quantity in the form that the checker of certificates reads.
 
         Raises
         ------

@@ -85,7 +85,7 @@ class SettingView(ReadOnlyArrays):
 
     @cached_property
     def process(self) -> Process:
-        """The participation process with its whole contract."""
+        """The participation process, completed with defaults where the user's own lacks methods."""
         return process_of(self.setting.participation)
 
     @property

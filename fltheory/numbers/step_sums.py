@@ -187,8 +187,8 @@ _TERMS = 1 << 19
 class StepSums:
     """Sums over rounds t = 1, 2, ... of step sizes eta_t.
 
-    ``J_t = min{max{ceil(ln(2 C_P H t) / ln(1/lambda)), T_P}, t}``. The sums are infinite, like
-    ``sum_t`` in the statement.
+    ``J_t = min{max{ceil(ln(2 C_P H t) / ln(1/lambda)), T_P}, t}``. The sums run over all t >= 1,
+    like ``sum_t`` in the statement.
 
     Attributes
     ----------
