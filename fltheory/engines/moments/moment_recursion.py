@@ -298,8 +298,8 @@ def moment_map(
 class _History:
     """The record of a run: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
-    ``traces`` and ``weights`` are by state if there are states; ``taken`` holds the rounding of the
-    rounds.
+    ``traces`` and ``weights`` are by state if there are states; ``taken`` holds the rounding
+    constants of all rounds, for `propagate`.
     """
 
     values: Mapping[str, FloatArray]
