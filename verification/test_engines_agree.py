@@ -57,11 +57,11 @@ def quadratic_settings() -> dict[str, tuple[Setting, Theorem | None]]:
     found: dict[str, tuple[Setting, Theorem | None]] = {}
     for statement in theorems.registered():
         for name, regime in statement.regimes.items():
+            key = f"{statement.id.replace('-submission', '')}: {name}"
             chosen = is_chosen(statement.id, name) and isinstance(regime.setting, Setting)
-            if chosen and is_affine(regime.setting):
+            if chosen and key not in found and is_affine(regime.setting):
                 theorem = statement if isinstance(statement, Theorem) else None
-                versions = statement.id.replace("-submission", "")
-                found.setdefault(f"{versions}: {name}", (regime.setting, theorem))
+                found[key] = (regime.setting, theorem)
     return found
 
 
