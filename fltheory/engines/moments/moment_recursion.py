@@ -25,7 +25,7 @@ from fltheory.engines.affine.shaken import NO_MORE, Losses
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_trajectory
-from fltheory.engines.guard import guard_affine, guarded
+from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import (
     ONE_STATE,
     MomentMap,
@@ -45,6 +45,8 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 _LARGEST_DENSE_STATE = 24
+# Below this size, a round takes no longer than a call.
+_SMALLEST_HALVED_STATE = 12
 _NUMBERS_AT_ONCE = 1 << 20
 
 ArithmeticName: TypeAlias = Literal["float64", "enclosed", "rational"]
@@ -111,16 +113,16 @@ def exact(
     setting = in_float64(setting)
     problem = affine_problem(setting.problem)
     setting = without_idle_projection(setting, problem)
-    guard_affine(setting)
+    losses = guard_affine(setting).losses
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return _followed(setting, problem, observe)
+            return _followed(setting, problem, observe, losses)
     except RoundOverflowError:
         return _diverged_at_once(setting, [item.name for item in observe])
 
 
 def _followed(
-    setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable]
+    setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable], losses: Losses
 ) -> Trajectory:
     first, who = in_round(setting.algorithm, 1), participants_of(setting.participation)
     layout = StateLayout.of(first, problem)
@@ -128,10 +130,8 @@ def _followed(
     forms = {name: layout.form(form) for name, form in plain.items()}
     forms |= {item.name: who.form(item, problem, layout) for item in observe}
 
-    found = guarded(setting)
-
     def step_of(algorithm: Algorithm) -> MomentMap:
-        return moment_map(algorithm, problem, who, layout, found.losses)
+        return moment_map(algorithm, problem, who, layout, losses)
 
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)
@@ -298,8 +298,8 @@ def moment_map(
 class _History:
     """The record of a run: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
-    ``traces`` and ``weights`` are by state if there are states; ``taken`` holds the rounding of the
-    rounds.
+    ``traces`` and ``weights`` are by state if there are states; ``taken`` holds the rounding
+    constants of all rounds, for `propagate`.
     """
 
     values: Mapping[str, FloatArray]
@@ -381,7 +381,7 @@ def _advances(
             return
         # A map may be large, so it is kept only if it is used for several rounds.
         taken.append((step.rounding, step if count > 1 else None, count))
-        yield _advance(step), count
+        yield _advance(step, count), count
         done += count
 
 
@@ -389,8 +389,8 @@ def _to_infinity(moments: FloatArray, rows: FloatArray) -> None:
     rows.fill(np.inf)
 
 
-def _advance(step: MomentMap) -> Advance:
-    """Return the cheapest function that advances the moments by a round.
+def _advance(step: MomentMap, rounds: int) -> Advance:
+    """Return the cheapest function that advances the moments by some rounds.
 
     The whole map as a matrix takes ``(n^2 + n + 1)^2`` products per round; r factors take ``4 r
     n^3`` and a dozen calls, which cost as much as some 40,000 products.
@@ -401,7 +401,10 @@ def _advance(step: MomentMap) -> Advance:
     dense = (n * n + n + 1) ** 2
     if all(part.still for part in step.law.parts) and 40_000 + 4 * factors * n**3 < dense:
         return _stacked_advance(step)
-    return _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _mapped_advance(step)
+    if n > _LARGEST_DENSE_STATE:
+        return _mapped_advance(step)
+    halved = n >= _SMALLEST_HALVED_STATE and rounds > n
+    return _halved_advance(step) if halved else _dense_advance(step)
 
 
 def _stacked_advance(step: MomentMap) -> Advance:
@@ -481,6 +484,29 @@ def _dense_advance(step: MomentMap) -> Advance:
         for image in rows:
             matrix.dot(moments, out=image)
             moments = image
+
+    return advance
+
+
+def _halved_advance(step: MomentMap) -> Advance:
+    """Advance one half of the second moments, which are symmetric."""
+    n = step.size
+    above, below = np.triu_indices(n)
+    others = np.arange(n * n, n * n + n + 1)
+    kept, twins = np.append(above * n + below, others), (below * n + above)[above != below]
+    rows_kept = step.matrix[kept]
+    half = rows_kept[:, kept]
+    half[:, : above.size][:, above != below] += rows_kept[:, twins]
+    place = np.empty((n, n), dtype=np.intp)
+    place[above, below] = place[below, above] = np.arange(above.size)
+    whole = np.append(place, np.arange(above.size, kept.size))
+
+    def advance(moments: FloatArray, rows: FloatArray) -> None:
+        halves, now = np.empty((len(rows), kept.size)), moments[kept]
+        for image in halves:
+            half.dot(now, out=image)
+            now = image
+        rows[:] = halves[:, whole]
 
     return advance
 

@@ -26,7 +26,7 @@ from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work
 from fltheory.engines.enclosure.exact_setting import exact_numbers, widened
 from fltheory.evidence.enclosed_check import AFFORDABLE
-from fltheory.exact_or_float import is_exact, largest, number, root
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number, root
 from fltheory.participation import Bernoulli, VaryingBernoulli
 from fltheory.participation.process import process_of
 from fltheory.problems import QuadraticProblem
@@ -193,6 +193,13 @@ class ClientModels(QuadraticModels):
             shares = [(zero + int(count)) / drawn for count in counts] if drawn else self.weights
             yield exact_numbers(chance).item() if exact else float(chance), np.array(shares)
 
+    def rounding(self, steps: int) -> float:
+        """Return how far off sums of second moments after up to so many steps may be."""
+        if is_exact(self._start):
+            return 0.0
+        squares = (float(np.trace(self.moment(t)[:-1, :-1])) for t in range(steps + 1))
+        return ROUNDINGS * (steps + 1) * len(self._start) * max(squares)
+
     def squared_gradients(self, t: int) -> Any:
         """``E||grad F_k(w_k, xi)||^2`` of the stochastic gradients after t steps, (N,)."""
         return self._squares(t) + self.squared_sigmas
@@ -204,7 +211,7 @@ class ClientModels(QuadraticModels):
             here = slice(k * size, (k + 1) * size)
             second = hessian @ moment[here, here] @ hessian
             cross = (hessian @ moment[here, -1]) @ pull
-            found.append(np.trace(second) - 2 * cross + pull @ pull)
+            found.append(_not_negative(np.trace(second) - 2 * cross + pull @ pull))
         return np.array(found)
 
     def largest_gradient(self, first: int) -> Any:
@@ -214,12 +221,12 @@ class ClientModels(QuadraticModels):
 
     def squared_distance(self, t: int) -> Any:
         """``E||sum_k p_k w_k - x*||^2`` after t steps."""
-        return number(np.trace(self._of_means(t)))
+        return _not_negative(np.trace(self._of_means(t)))
 
     def excess_loss(self, t: int) -> Any:
         """``E F(sum_k p_k w_k) - F*`` after t steps."""
         problem: Any = self.setting.problem
-        return number(np.trace(problem.mean_hessian @ self._of_means(t)) / 2)
+        return _not_negative(np.trace(problem.mean_hessian @ self._of_means(t)) / 2)
 
     def _of_means(self, t: int) -> Any:
         size, p = self.setting.problem.dim, self.weights
@@ -230,7 +237,12 @@ class ClientModels(QuadraticModels):
     def spread(self, t: int) -> Any:
         """``sum_k p_k E||w_k - sum_j p_j w_j||^2`` after t steps."""
         squares = np.diagonal(self.moment(t))[:-1].reshape(self.weights.size, -1).sum(axis=1)
-        return number(self.weights @ squares - self.squared_distance(t))
+        return _not_negative(self.weights @ squares - self.squared_distance(t))
+
+
+def _not_negative(value: Any) -> Any:
+    """Return a mean square, which floats may round to below zero."""
+    return number(value) if is_exact(value) else max(float(value), 0.0)
 
 
 @cached_by_content(16)
@@ -326,6 +338,8 @@ class DescentTerms:
         Sums of ``(t - tau_i)^2``, and of ``(t - tau_i)^2 ||grad F_i(x_i)||^2``.
     apart, spread : float or exact number
         Sums of ``||x_i - z_i||^2`` and of ``||z_i - z-||^2``.
+    rounding : float
+        How far off the losses may be.
     """
 
     excess_after: Any
@@ -335,6 +349,7 @@ class DescentTerms:
     waited_gradients: Any
     apart: Any
     spread: Any
+    rounding: float
 
 
 class WaitingModels(QuadraticModels):
@@ -500,6 +515,8 @@ class WaitingModels(QuadraticModels):
         mean = self._mean(auxiliary)
         slopes = [self._selected(i, hessian=True) for i in range(len(absences))]
         pairs = list(zip(absences, slopes, strict=True))
+        size = number(sum(square(one) for one in (*auxiliary, *own)) * self.setting.problem.L)
+        lost = 0.0 if is_exact(self._start) else ROUNDINGS * (t + 1) * len(moment) * (size + after)
         return DescentTerms(
             excess_after=after,
             excess=excess(absences, moment),
@@ -508,6 +525,7 @@ class WaitingModels(QuadraticModels):
             waited_gradients=number(sum(away**2 * square(one) for away, one in pairs)),
             apart=number(sum(square(x - z) for x, z in zip(own, auxiliary, strict=True))),
             spread=number(sum(square(z - mean) for z in auxiliary)),
+            rounding=lost,
         )
 
     def mean_squared_gradient(self, *, auxiliary: bool) -> tuple[Any, float]:

@@ -29,7 +29,17 @@ from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import Derivation, Implied, Step
 from fltheory.engines import Setting
-from fltheory.exact_or_float import is_exact, largest, norm, number, root, solve
+from fltheory.exact_or_float import (
+    ROUNDINGS,
+    is_exact,
+    largest,
+    largest_norm,
+    norm,
+    number,
+    root,
+    solve,
+    with_rounding,
+)
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -384,13 +394,22 @@ def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) ->
     )
 
 
+def _distance_of_start(setting: Setting) -> tuple[Any, float]:
+    """Return ``||w_0 - w*||^2``; in floats w* is off by kappa times the rounding of the optima."""
+    problem: Any = setting.problem
+    distance = value_in("squared_distance", setting)
+    if is_exact(distance):
+        return distance, 0.0
+    places = norm(setting.x0) + largest_norm(problem.optima)
+    off = ROUNDINGS * problem.L / problem.mu * places
+    return distance, off * (2 * math.sqrt(distance) + off)
+
+
 DISTANCE = PointClaim(
     id="fedavg-li/distance",
     title="The initial distance is at most 2G/mu",
     source=f"{PAPER}, Section 3.4, above (7)",
-    quantity=PointQuantity(
-        lambda setting: (value_in("squared_distance", setting), 0.0), "||w_0 - w*||^2", LENGTH**2
-    ),
+    quantity=PointQuantity(_distance_of_start, "||w_0 - w*||^2", LENGTH**2),
     bound=as_printed(lambda: 4 / mu**2 * Q),
     hypotheses=(_STEPS[1],),
     regimes=_regimes(_everybody),
@@ -404,7 +423,7 @@ def _largest_scaled_gradient(setting: Setting) -> tuple[Any, float]:
     problem: Any = setting.problem
     scales = problem.alpha * problem.n_clients
     squares = client_models(setting).squared_gradients(0)
-    return number(largest(scales * scales * squares)), 0.0
+    return with_rounding(number(largest(scales * scales * squares)), 1)
 
 
 SCALED_GRADIENTS = PointClaim(

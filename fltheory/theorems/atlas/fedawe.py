@@ -24,7 +24,7 @@ from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
-from fltheory.exact_or_float import largest, number, root
+from fltheory.exact_or_float import is_exact, largest, number, root, with_rounding
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -71,11 +71,18 @@ def second_eigenvalue(setting: Setting) -> tuple[Any, float]:
 
     W is a projection, so ``W^2 = W``. Rows sum to one; with two clients, or equal probabilities,
     every eigenvalue other than 1 is ``M_11 - M_12``, a fraction.
+
+    Raises
+    ------
+    ValueError
+        For a single client.
     """
+    count = setting.problem.n_clients
+    if count == 1:
+        raise ValueError("problem must have at least two clients for the second eigenvalue, got 1")
     found: list[Any] = []
-    error = 0.0
+    error = 0.0 if is_exact(setting.x0) else _EIGENVALUE_ERROR
     for row in availability_rows(setting):
-        count = len(row)
         mixing = np.full((count, count), Fraction(0))
         for here in product((False, True), repeat=count):
             chance = math.prod((p if there else 1 - p for p, there in zip(row, here, strict=True)))
@@ -142,7 +149,7 @@ LEMMA_2 = PointClaim(
     title="The mean length of absences",
     source=f"{PAPER}, Lemma 2",
     quantity=PointQuantity(
-        lambda setting: (_largest_absence(setting, 1), 0.0),
+        lambda setting: with_rounding(_largest_absence(setting, 1), 1),
         "largest E[t - tau_i(t)] over clients and rounds",
         PURE,
     ),
@@ -159,7 +166,7 @@ LEMMA_2_SQUARES = replace(
     id="fedawe/lemma-2-squares",
     title="The mean squared length of absences",
     quantity=PointQuantity(
-        lambda setting: (_largest_absence(setting, 2), 0.0),
+        lambda setting: with_rounding(_largest_absence(setting, 2), 1),
         "largest E[(t - tau_i(t))^2] over clients and rounds",
         PURE,
     ),
@@ -462,7 +469,7 @@ LEMMA_3 = PointClaim(
     title="FedAWE's descent: one round of the auxiliary sequence, from every state",
     source=f"{PAPER}, Lemma 3",
     quantity=PointQuantity(
-        lambda setting: (_of_worst_round("excess_after")(setting), 0.0),
+        lambda setting: (_worst_round(setting).excess_after, _worst_round(setting).rounding),
         "E F(z_t) - F* a round later",
         LOSS,
         r"\mathbb E F(\bar z_{t+1})-F^*",

@@ -22,7 +22,7 @@ from fltheory.claims.order import RateClaim
 from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.exact_or_float import number, root
+from fltheory.exact_or_float import largest, number, root, with_rounding
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -77,8 +77,12 @@ def _total(setting: Setting) -> Any:
 
 
 def _true(setting: Setting) -> tuple[Any, float]:
-    gradient = setting.problem.alpha @ gradients_at(setting.problem, setting.x0)
-    return number((gradient * gradient).sum()), 0.0
+    gradients = gradients_at(setting.problem, setting.x0)
+    gradient = setting.problem.alpha @ gradients
+    squares = largest((gradients * gradients).sum(axis=1))
+    # Both sides are sums that cancel; the other one counts chi^2 as often again.
+    size = squares * (3 + 2 * _chi(setting) ** 2)
+    return with_rounding(number((gradient * gradient).sum()), gradients.size, number(size))
 
 
 chi = symbol("chi", "root of sum_i (p_i - w_i)^2/w_i", PURE, _chi, nonnegative=True)

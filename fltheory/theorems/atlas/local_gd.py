@@ -24,7 +24,7 @@ from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.exact_or_float import largest, number, root
+from fltheory.exact_or_float import largest, number, root, with_rounding
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -97,6 +97,23 @@ def _lemma_2_margins(models: ClientModels) -> list[float]:
 
 
 _worst_step, _worst_epoch = _Worst(_lemma_1_margins), _Worst(_lemma_2_margins)
+
+
+def _lost(setting: Setting, steps: int) -> float:
+    """Return how far off both sides together may be, from moments after up to so many steps."""
+    reach = float(_step(setting) * local_sgd(setting).local_steps * setting.problem.L)
+    return 4 * (1 + reach) ** 2 * client_models(setting).rounding(steps)
+
+
+def _distance_after(setting: Setting) -> tuple[Any, float]:
+    after = _worst_step(setting) + 1
+    return client_models(setting).squared_distance(after), _lost(setting, after)
+
+
+def _spread_over(setting: Setting) -> tuple[Any, float]:
+    epoch = _epochs(client_models(setting))[_worst_epoch(setting)]
+    lost = len(epoch) * _lost(setting, epoch[-1])
+    return _over_worst_epoch(ClientModels.spread)(setting), lost
 
 
 def _at_worst_step(take: Callable[[ClientModels, int], Any]) -> Callable[[Setting], Any]:
@@ -280,10 +297,7 @@ LEMMA_1 = PointClaim(
     title="One step of local gradient descent, for all t and any step size",
     source=f"{_PAPER}, Lemma 1, (4)",
     quantity=PointQuantity(
-        lambda setting: (
-            _at_worst_step(lambda models, t: models.squared_distance(t + 1))(setting),
-            0.0,
-        ),
+        _distance_after,
         "||x^_{t+1} - x*||^2, at the t at which (4) is closest to failing",
         LENGTH**2,
     ),
@@ -317,7 +331,7 @@ LEMMA_2 = PointClaim(
     title="How far apart local models are over an epoch, for every epoch",
     source=f"{_PAPER}, Lemma 2, first inequality",
     quantity=PointQuantity(
-        lambda setting: (_over_worst_epoch(ClientModels.spread)(setting), 0.0),
+        _spread_over,
         "sum of V_t over t = t_p .. t_{p+1} - 1, in the epoch in which the claim is closest to "
         "failing",
         LENGTH**2,
@@ -404,7 +418,7 @@ def _averages_needed(setting: Setting) -> tuple[Any, float]:
     accuracy, smoothness = _least_accuracy(setting), setting.problem.L
     distance, spread = (value_in(name, setting) for name in ("squared_distance", "control_gap"))
     of_clients = root(3 * smoothness * spread / accuracy)
-    return 16 * distance / accuracy * largest([smoothness, of_clients]), 0.0
+    return with_rounding(16 * distance / accuracy * largest([smoothness, of_clients]), 1)
 
 
 COMMUNICATION = PointClaim(

@@ -27,7 +27,7 @@ from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.exact_setting import product, widened
-from fltheory.exact_or_float import number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, number
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -64,8 +64,8 @@ def _of_proxskip(setting: Setting) -> Setting:
 
 
 @cached_by_content(16)
-def lyapunov(setting: Setting) -> tuple[Any, Any]:
-    """Return Psi_0 and E Psi_T.
+def lyapunov(setting: Setting) -> tuple[Any, Any, float]:
+    """Return Psi_0 and E Psi_T, and how far off the latter may be.
 
     With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*``, a step is linear in (z, u) and the noise n:
     ``y = z - gamma (H z - u + n)``, and then z is y, or the mean of ``y - gamma/p u``, and u
@@ -94,14 +94,17 @@ def lyapunov(setting: Setting) -> tuple[Any, Any]:
     first = np.concatenate([start, -problem.gradients_at_optimum.ravel()])
     moment = np.outer(first, first)
     noise = identity * (np.repeat(problem.client_sigmas**2, problem.dim) / problem.dim)
-    values = [_psi(moment, lr / chance)]
+    exact = is_exact(setting.x0)
+    first = last = _psi(moment, lr / chance)
+    largest_yet = 0.0 if exact else first
     for t in range(setting.rounds):
         whole = np.block([[moment, moment[:, :size] * 0], [moment[:size] * 0, noise]])
         moment = chance * product(together, whole, together.T)
         moment = moment + (1 - chance) * product(apart, whole, apart.T)
         moment = widened(moment, t)
-    values.append(_psi(moment, lr / chance))
-    return values[0], values[1]
+        last = _psi(moment, lr / chance)
+        largest_yet = largest_yet if exact else max(largest_yet, last)
+    return first, last, ROUNDINGS * (setting.rounds + 1) * size * largest_yet
 
 
 def _psi(moment: Any, weight: Any) -> Any:
@@ -206,7 +209,7 @@ THEOREM_6 = PointClaim(
     title="ProxSkip: a Lyapunov function of models and controls after T steps",
     source=f"{_PAPER}, Theorem 6",
     quantity=PointQuantity(
-        lambda setting: (lyapunov(setting)[1], 0.0),
+        lambda setting: lyapunov(setting)[1:],
         "E Psi_T, Psi_t = ||x_t - x*||^2 + gamma^2/p^2 ||h_t - h*||^2",
         LENGTH**2,
     ),

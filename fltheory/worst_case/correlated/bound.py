@@ -341,14 +341,18 @@ def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
 
 
 def guess_of(a_round: AveragingRound, clients: ClientClass) -> float:
-    """Estimate the floor, with L = 1, from the rule for small steps and local drift."""
+    """Estimate the floor, with L = 1, from the rule for small steps.
+
+    Where bursts outlast the model's memory, ``1/(step mu)`` rounds, the floor grows no further.
+    """
     step = float(clients.L * a_round.client_lr * a_round.server_lr) * a_round.local_steps
+    ratio = float(clients.L / clients.mu)
     spread = 0.0
     for own, nu in zip(a_round.groups, a_round.correlations, strict=True):
         p = float(own.availability)
         share = own.n_clients * float(own.target_weight) ** 2
-        spread += share * (1 - p) / p * (1 + nu) / (1 - nu)
-    return max(step * spread / 2 * float(clients.L / clients.mu), 1e-9)
+        spread += share * (1 - p) / p * min((1 + nu) / (1 - nu), 2 * ratio / step)
+    return max(step * spread / 2 * ratio, 1e-9)
 
 
 def solutions(
