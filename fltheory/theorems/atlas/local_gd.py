@@ -294,7 +294,6 @@ def _derived(printed: Any, make: Callable[..., Setting], *, step: bool = True) -
 # ------------------------------------------------------------ the ends of the proofs
 
 _V, _D, _R, _f = sp.symbols("V_sum D_sum R_T f_T", nonnegative=True)
-_U = sp.Symbol("U_sum", real=True)
 _n = sp.Symbol("n", positive=True)
 _BOUND = as_printed(lambda: 2 * D**2 / (gamma * T) + 24 * gamma**2 * sigma**2 * H**2 * L)
 _BOUND_AT_ITS_STEP = as_printed(
@@ -303,6 +302,7 @@ _BOUND_AT_ITS_STEP = as_printed(
 _STEP_OF_COROLLARY = as_printed(lambda: sp.sqrt(M) / (4 * L * sp.sqrt(T)))
 _SMALL_ENOUGH = sp.Le(gamma, 1 / (4 * L * H))
 _DRIFT = gamma**2 * H**2 * sigma**2
+_LEFT_OF_LEMMA_2 = sp.Rational(3, 2) * L * _V - _D
 _PROOF = Derivation(
     (
         Step(
@@ -313,7 +313,7 @@ _PROOF = Derivation(
                     sp.Le(_V, 5 * L * gamma**2 * H**2 * _D + 8 * _n * _DRIFT),
                     _SMALL_ENOUGH,
                 ),
-                claimed=sp.Le(sp.Rational(3, 2) * L * _V - _D, -_D / 2 + 12 * _n * L * _DRIFT),
+                claimed=sp.Le(_LEFT_OF_LEMMA_2, -_D / 2 + 12 * _n * L * _DRIFT),
                 multipliers=(
                     sp.Rational(3, 2) * L,
                     sp.Rational(15, 2) * L**2 * H**2 * _D * (gamma + 1 / (4 * L * H)),
@@ -325,8 +325,8 @@ _PROOF = Derivation(
             "the sum over t < T, of which the distance in the end is left out",
             Implied(
                 given=(
-                    sp.Le(_R, D**2 + gamma * _U),
-                    sp.Le(_U, -_D / 2 + 12 * T * L * _DRIFT),
+                    sp.Le(_R, D**2 + gamma * _LEFT_OF_LEMMA_2),
+                    sp.Le(_LEFT_OF_LEMMA_2, -_D / 2 + 12 * T * L * _DRIFT),
                     sp.Le(_f, _D / T),
                 ),
                 claimed=sp.Le(_f, _BOUND),
@@ -341,7 +341,6 @@ _PROOF = Derivation(
     {
         _V: "sum of V_t over n steps",
         _D: "sum of D_f(x^_t, x*) over the same steps",
-        _U: "sum of 3/2 L V_t - D_f(x^_t, x*) over t < T",
         _R: "||x^_T - x*||^2",
         _f: "f(x-_T) - f(x*)",
         _n: "steps",
