@@ -420,8 +420,8 @@ LEMMA_2 = PointClaim(
     regimes=_regimes(_alone),
     family=_family(_alone),
     note=(
-        "Checked to the letter: an epoch begins at t_p, where Algorithm 1 has not yet averaged. The "
-        "lemma's second inequality follows from its first: see the proof of Theorem 1."
+        "Checked to the letter: an epoch begins at t_p, where Algorithm 1 has not yet averaged. "
+        "The second inequality follows from the first: see the proof of Theorem 1."
     ),
     kind=StatementKind.LEMMA,
 )
