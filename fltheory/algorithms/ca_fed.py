@@ -206,7 +206,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
     Notes
     -----
     Follows Algorithm 1 with the estimators of Section IV-B; differs in that W is the whole space,
-    so nothing is projected, and in the details that `exclusion.kept_after_exclusion` lists. Where
+    so nothing is projected, and in the details that `kept_after_exclusion` lists. Where
     the paper does not say what to do:
 
     - F_hat_k is the first report once there is one (F_hat^(0) is not given). A client that
@@ -294,8 +294,8 @@ class CAFed(ReadOnlyArrays, Algorithm):
         """Return the state before the first round.
 
         ``"loss"`` is F_hat, ``"minimum"`` F_hat^*, ``"reported"`` 1 for clients that have reported,
-        ``"kept"`` 1 for those not excluded in the last round; without an oracle the counts of
-        `availability_estimate` are added.
+        ``"kept"`` 1 for those not excluded in the last round; without an oracle, the counts of
+        `first_counts` are added.
         """
         check_one_each("target_weights", self.target_weights, n_clients)
         xp = array_namespace(x0)

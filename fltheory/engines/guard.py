@@ -55,7 +55,13 @@ from fltheory.engines.affine.numbers import (
     with_parameters,
 )
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.shaken import NO_MORE, Losses, chance_error, losses
+from fltheory.engines.affine.shaken import (
+    NO_MORE,
+    Losses,
+    chance_error,
+    losses,
+    shaken_clients,
+)
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
@@ -122,7 +128,7 @@ class Findings:
     Attributes
     ----------
     draws_from : str
-        The generator that a round draws from on its own; empty if there is none.
+        The generator that a round draws from by its own code; empty if there is none.
     differs : str
         How a real round deviates from its forms; empty if none does.
     apart : bool
@@ -157,8 +163,8 @@ def guard_affine(setting: Setting) -> None:
     RoundRefusedError
         If a round is not a pure function, or does not return a state.
     NotAffineError
-        If a round deviates from the map read off forms; a `RandomRoundError` if it draws on its
-        own.
+        If a round deviates from the map read off forms; a `RandomRoundError` if it draws random
+        numbers itself.
     """
     guard_certain(setting)
     found = guarded(setting)
@@ -188,7 +194,7 @@ def guard_certain(setting: Setting) -> None:
     RoundRefusedError
         If a round is not a pure function, or does not return a state.
     RandomRoundError
-        If a round draws on its own.
+        If a round draws random numbers itself.
     """
     drawn = guarded(setting).draws_from
     if drawn:
@@ -302,7 +308,7 @@ def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
 
 
 def _generators(algorithm: Algorithm | Schedule) -> dict[str, Generator]:
-    """Return, by name, the random generators that a round may draw from on its own."""
+    """Return, by name, the random generators that a round may draw from by its own code."""
     held: dict[str, Generator] = {
         "NumPy's global generator": np.random.mtrand._rand,
         "Python's global generator": getattr(random, "_inst"),  # noqa: B009
@@ -483,7 +489,9 @@ class _RealRounds:
         if self._size > _LARGEST:
             return ""
         rng = np.random.default_rng(1)
-        many = _BATCH if self._size * _BATCH <= _NUMBERS_AT_ONCE else _ALONE
+        # The package's own algorithms are run in such batches by tests.
+        whole = runs_users_code(self._setting.algorithm) and self._size * _BATCH <= _NUMBERS_AT_ONCE
+        many = _BATCH if whole else _ALONE
         drawn = next(self._setting.participation.masks(rng, many)).copy()
         # Like `np.unique` of the rows, which would take as long as all rounds together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
@@ -567,7 +575,7 @@ class _RealRounds:
         self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
     ) -> Losses:
         """Return the largest rounding errors of the first round and, if needed, later ones."""
-        most = NO_MORE
+        most, shaken = NO_MORE, shaken_clients(problem)
         scheduled = isinstance(self._setting.algorithm, Schedule)
         alike = set(seen[0].before) <= set(random) and not scheduled
         last = len(seen) - 1
@@ -585,7 +593,7 @@ class _RealRounds:
             who = np.stack(sets)[: max(1, _FEW_NUMBERS // (self._size * width))]
             state = {n: np.repeat(array[:1], len(who), axis=0) for n, array in one.before.items()}
             known = {name: array for name, array in state.items() if name not in random}
-            found = losses(self._setting, one.now.index, one.now.branch, who, known, shapes)
+            found = losses(self._setting, shaken, one.now.index, one.now.branch, who, known, shapes)
             most = Losses(*np.maximum(most, found).tolist())
         if not runs_users_code(self._setting.algorithm):
             # Branch probabilities of the package's own algorithms are rounded once.

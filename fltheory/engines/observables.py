@@ -209,7 +209,7 @@ class ParticipantGradientSum:
     def sample(
         self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
     ) -> FloatArray:
-        """Return the squared norm of a fresh run of the round's local SGD."""
+        """Return the squared norm of the averaged gradient sum in a fresh run of local SGD."""
         average = self._average(x, clients, who)
         return np.einsum("ra,ra->r", average, average)
 

@@ -293,7 +293,8 @@ def truth(
 
 @cached_by_content(32)
 def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
-    # A round that draws on its own has no map, and a run given its participants is still random.
+    # A round that draws random numbers itself has no map, and is random even given its
+    # participants.
     if guarded(setting).draws_from:
         return over_runs(setting, observe, sampling)
     computed = _computed(setting, observe)
@@ -304,7 +305,7 @@ def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling
 
 
 def over_runs(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
-    """Sample whole runs, participation and noise."""
+    """Sample whole runs, with random participation and noise."""
     run = monte_carlo(setting, replicas=sampling.replicas, seed=sampling.seed, observe=observe)
     return _sampled(run, setting, observe, sampling, given_path=False)
 

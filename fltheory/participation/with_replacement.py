@@ -111,7 +111,7 @@ class WithReplacement(Process):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of different clients if it never varies: one draw, or one client."""
+        """The number of distinct participants if fixed (one draw or one client), otherwise None."""
         return 1 if self.draws == 1 or np.count_nonzero(self.probabilities) == 1 else None
 
     def _numbers(self) -> Mapping[str, Any]:

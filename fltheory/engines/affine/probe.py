@@ -166,7 +166,8 @@ def reading_errors(
     ----------
     slopes, offsets : arrays, (s, k, n) and (s, k)
     image_origin : array, (k,)
-        Rounding at it is absolute, in proportion to its distance from zero.
+        The point from which images are measured; its rounding error is proportional to its distance
+        from zero.
     numbers : ClientNumbers
         Those of the clients on which the round was run.
     participants : float

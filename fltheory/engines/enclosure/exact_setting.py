@@ -50,7 +50,7 @@ class WideningNumber(ExactNumber):
     __slots__ = ()
 
     def sqrt(self) -> WideningNumber:
-        """Return the square root, a fraction where it is one."""
+        """Return the square root, as a fraction if possible."""
         return WideningNumber(widening_root(self.value))
 
     def __pow__(self, exponent: Any) -> Any:

@@ -180,11 +180,11 @@ class Ways:
         return cls(participation, Law.of_states(states.masks, first, _transitions(states)))
 
     def who(self, place: Rows) -> tuple[Rows, Masks, Numbers]:
-        """Return rows of states (P,), (Q,), with participants (Q, N) and probabilities (Q,)."""
+        """Return row indices (Q,) into states (P,), participants (Q, N) and probabilities (Q,)."""
         return self._fanned(place, self._who)
 
     def onward(self, place: Rows) -> tuple[Rows, Rows, Numbers]:
-        """Return rows of states (Q,), (T,), with next states (T,) and probabilities (T,)."""
+        """Return row indices (T,) into states (Q,), next states (T,) and probabilities (T,)."""
         return self._fanned(place, self._following)
 
     def _fanned(
@@ -376,7 +376,7 @@ class Arrivals:
     Attributes
     ----------
     onward : array of int, (T,)
-        Row among the continued histories.
+        Row indices into the continued histories.
     chances : array, (T,)
     targets : array of int, (T,)
         The new history that each is merged into.

@@ -279,7 +279,7 @@ class KnownRounds(Rounds):
         return (), known, np.ones((1, 1))
 
     def image(self, coming: ComingRound, index: int) -> Image:
-        """Return what a round makes of the continued histories."""
+        """Return the images of the continued histories under a round."""
         other = self._users and _other_alone(coming, self._clients, {})
         if other:
             raise refused(f"a round gives a replica {other}")

@@ -51,7 +51,7 @@ class HistoryStep:
         Bounds on the rounding errors of A and b (norms), on the relative error of the noise, and on
         that of the branch's probability, beyond the rounding of any product.
     onward, targets : arrays of int, (Q,)
-        Row among the continued histories, and the new history that it is merged into.
+        Row index into the continued histories, and the new history that it is merged into.
     chances : array, (Q,)
     n_clients : int
     """

@@ -60,7 +60,7 @@ def law_of_sums(probe: Probe, participation: Participation) -> RandomAffineMap |
     Raises
     ------
     NotAffineError
-        If it is, but there are too many kinds of clients.
+        If the round is such a sum, but there are too many kinds of clients.
     RoundOverflowError
         If its images are too large for float64.
     """

@@ -92,7 +92,8 @@ def monte_carlo(
     seed = validation.seed_number("seed", seed)
     setting = in_float64(setting)
     draws_itself = bool(guarded(setting).draws_from)
-    # A round that draws on its own may draw the same for all replicas, so each is run alone.
+    # A round that draws random numbers itself may draw the same for all replicas, so each is run
+    # alone.
     sizes = [1] * replicas if draws_itself else _chunk_sizes(replicas, setting.problem)
     sequence = np.random.SeedSequence(seed)
     seeds = sequence.spawn(len(sizes))

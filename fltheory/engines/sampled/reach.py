@@ -85,7 +85,7 @@ def reach(setting: Setting) -> Reach:
         ball = algorithm.onto
         inside = ball.radius + float(np.linalg.norm(ball.centre - problem.x_star))
         return _never_nearer([start] + [inside] * setting.rounds, np.zeros(setting.rounds + 1))
-    # Update bounds cover an algorithm's steps but not random numbers that it may draw on its own.
+    # Update bounds cover an algorithm's steps but not random numbers that its own code may draw.
     if not isinstance(problem, HasGradientSplit) or guarded(setting).draws_from:
         return _unknown(start, setting.rounds)
     return followed(algorithm, problem, problem.gradient_split, start, setting.rounds)

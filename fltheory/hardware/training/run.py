@@ -54,8 +54,8 @@ class Finished:
 def identity(settings: RunSettings, seed: int, folder: Path | None = None) -> str:
     """Return a name for all that determines a run: settings, seed, code, libraries, images.
 
-    If the files need not be the published ones, the images count by their content, so the files in
-    ``folder`` are read.
+    If the files need not be the published ones, the images are identified by their content, so the
+    files in ``folder`` are read.
     """
     name = f"{settings.key(seed)}-{fingerprint()}"
     if settings.data.published:
