@@ -52,9 +52,9 @@ class MeasuredClients:
     Notes
     -----
     Clients are assumed to be quadratic, each with the same curvature in all directions, and with
-    curvatures log-uniform between L/condition and L, as `ClientPopulation` draws them. Then ``||w_0
-    - w*|| = ||grad F(w_0)|| / c`` with c the curvature of F, and a client's optimum is at the
-    distance ``sigma_G / rms(c_k)`` from w*. With ``u = log condition``, the squared coefficient of
+    curvatures log-uniform between L/condition and L, as `ClientPopulation` draws them. If c is the
+    curvature of F, the distance from w_0 to w* is ``||grad F(w_0)|| / c``, and that from a client's
+    optimum to w* is ``sigma_G / rms(c_k)``. With ``u = log condition``, the squared coefficient of
     variation of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 -
     e^-u)/u``.
 

@@ -91,7 +91,7 @@ class OrthogonalClients:
         return np.asarray(x[:, -NOISES:] ** 2)
 
     def moves(self, steps: int, lr: float) -> FloatArray:
-        """Return the fraction of the way to its optimum that each client moves in some steps."""
+        """Return the fraction of the way to its optimum that ``steps`` steps move each client."""
         return np.asarray(1 - (1 - lr * self._curvatures) ** steps)
 
     def local_sgd(

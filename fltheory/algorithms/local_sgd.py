@@ -161,7 +161,8 @@ def _mixing(weights: tuple[float, ...]) -> FloatArray:
     """
     root = np.sqrt(np.array(weights))
     normal = root.copy()
-    # root[0] - 1, as squares sum to one: the difference would be all rounding where p_1 is nearly 1
+    # This is root[0] - 1, as the squares sum to one. The direct difference would be mostly rounding
+    # error for p_1 close to 1.
     normal[0] = -(root[1:] * root[1:]).sum() / (1 + root[0])
     length = normal @ normal
     reflection = np.eye(root.size, dtype=np.int64)

@@ -296,7 +296,7 @@ def slope_of_last_decade(
 def worst_hypotheses(
     checks: Sequence[tuple[HypothesisCheck, ...]],
 ) -> tuple[HypothesisCheck, ...]:
-    """Return each hypothesis where its margin is worst."""
+    """Return each hypothesis at the value where its margin is worst."""
     return tuple(min(of_one, key=_badness) for of_one in zip(*checks, strict=True))
 
 
@@ -314,7 +314,7 @@ def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
 
 
 def evidence_of(worst: AxisReading, readings: Sequence[AxisReading]) -> Evidence:
-    """Return the evidence for a verdict: one axis refutes a claim, all together confirm it."""
+    """Return the evidence of the worst axis, with the weakest grade of all if the claim holds."""
     evidence = worst.evidence
     if worst.outcome is not Outcome.HOLDS:
         return evidence

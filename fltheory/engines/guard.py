@@ -55,7 +55,13 @@ from fltheory.engines.affine.numbers import (
     with_parameters,
 )
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.shaken import NO_MORE, Losses, chance_error, losses
+from fltheory.engines.affine.shaken import (
+    NO_MORE,
+    Losses,
+    chance_error,
+    losses,
+    shaken_clients,
+)
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
@@ -483,7 +489,9 @@ class _RealRounds:
         if self._size > _LARGEST:
             return ""
         rng = np.random.default_rng(1)
-        many = _BATCH if self._size * _BATCH <= _NUMBERS_AT_ONCE else _ALONE
+        # The package's own algorithms are run in such batches by tests.
+        whole = runs_users_code(self._setting.algorithm) and self._size * _BATCH <= _NUMBERS_AT_ONCE
+        many = _BATCH if whole else _ALONE
         drawn = next(self._setting.participation.masks(rng, many)).copy()
         # Like `np.unique` of the rows, which would take as long as all rounds together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
@@ -567,7 +575,7 @@ class _RealRounds:
         self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
     ) -> Losses:
         """Return the largest rounding errors of the first round and, if needed, later ones."""
-        most = NO_MORE
+        most, shaken = NO_MORE, shaken_clients(problem)
         scheduled = isinstance(self._setting.algorithm, Schedule)
         alike = set(seen[0].before) <= set(random) and not scheduled
         last = len(seen) - 1
@@ -585,7 +593,7 @@ class _RealRounds:
             who = np.stack(sets)[: max(1, _FEW_NUMBERS // (self._size * width))]
             state = {n: np.repeat(array[:1], len(who), axis=0) for n, array in one.before.items()}
             known = {name: array for name, array in state.items() if name not in random}
-            found = losses(self._setting, one.now.index, one.now.branch, who, known, shapes)
+            found = losses(self._setting, shaken, one.now.index, one.now.branch, who, known, shapes)
             most = Losses(*np.maximum(most, found).tolist())
         if not runs_users_code(self._setting.algorithm):
             # Branch probabilities of the package's own algorithms are rounded once.

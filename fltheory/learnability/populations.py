@@ -1,12 +1,12 @@
 """Threshold classifiers on the line, for populations with excess errors in closed form.
 
 ``h_t`` predicts +1 at and above t. A source has a marginal with piecewise constant density, a
-target t*, and labels that are right with probability ``(1 + margin)/2``, where ``margin = scale |x
-- t*|^kappa``. Then ``excess(h_t)`` is the integral of the density times the margin from t* to t, a
-power of the distance on each piece, and near t* ``P(h_t != h*) = |t - t*|`` is ``excess^(1/(kappa +
-1))`` up to a constant: the Bernstein exponent is ``beta = 1/(kappa + 1)``, and any beta in (0, 1]
-is obtained from ``kappa = 1/beta - 1``. With beta = 1 and scale = 1 there is no noise. A population
-is a mixture of sources.
+target t*, and labels that are right with probability ``(1 + margin)/2``, where
+``margin = scale |x - t*|^kappa``. Then ``excess(h_t)`` is the integral of the density times the
+margin from t* to t, a power of the distance on each piece, and near t* ``P(h_t != h*) = |t - t*|``
+is ``excess^(1/(kappa + 1))`` up to a constant: the Bernstein exponent is ``beta = 1/(kappa + 1)``,
+and any beta in (0, 1] is obtained from ``kappa = 1/beta - 1``. With beta = 1 and scale = 1 there is
+no noise. A population is a mixture of sources.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Marginal:
     edges : sequence of numbers, (k + 1,)
         In increasing order.
     masses : sequence of numbers, (k,)
-        Not negative, with sum 1. Floats are taken at their exact binary values.
+        Not negative, with sum 1. Floats are read as their exact binary values.
 
     Raises
     ------
@@ -132,7 +132,7 @@ class Source:
     Raises
     ------
     ValueError
-        For numbers out of range, or a margin above 1 somewhere on the support.
+        If a number is out of range, or the margin is above 1 somewhere on the support.
 
     Examples
     --------

@@ -120,10 +120,10 @@ class MarkovOnOff(IndependentClients):
         """lambda_2, lambda(P), C_P and T_P of equation (5), for the product of all chains.
 
         Eigenvalues of the product chain are products of the clients' eigenvalues, so lambda_2 is
-        the largest |nu| of a client that is neither always nor never online. For one client, ``P^t
-        - 1 pi' = nu^t (I - 1 pi')``. Entries of the product are products of numbers in [0, 1], and
-        two such products differ by at most the sum of the differences of their factors. Hence ``C_P
-        = sum_k max(pi_k, 1 - pi_k)`` with ``T_P = 0``.
+        the largest |nu| of a client that is neither always nor never online. For one client,
+        ``P^t - 1 pi' = nu^t (I - 1 pi')``. Entries of the product are products of numbers in [0,
+        1], and two such products differ by at most the sum of the differences of their factors.
+        Hence ``C_P = sum_k max(pi_k, 1 - pi_k)`` with ``T_P = 0``.
         """
         nothing = 0 * self.correlation[:1]
         second = exact_or_float.largest(np.abs(np.append(self.correlation[self._varies], nothing)))

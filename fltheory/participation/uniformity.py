@@ -14,8 +14,9 @@ from fltheory.participation.base import Participation, counted, mean_size
 from fltheory.participation.process import process_of
 
 _MOST_SETS = 65_536
-# Probabilities sum to one, and each has a few relative roundings. So has a distance or a mean size,
-# whatever the number of sets; a smaller distance counts as zero.
+# Probabilities sum to one, and each has a relative error of a few roundings. So a distance or a
+# mean size also has an error of this size, whatever the number of sets, and smaller distances count
+# as zero.
 _ROUNDING = 1e-12
 
 

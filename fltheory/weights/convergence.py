@@ -31,7 +31,7 @@ def fastest(availability: Any, a: Any, b: Any, total: Any) -> Any:
     mass = np.cumsum(flexibility)
     nothing = 0 * mass[:1]
     # ``above`` is the weighted mean of the m most available minus the last of them, and ``spread``
-    # their weighted sum of squares: sums of nonnegative terms, in which nothing cancels.
+    # their weighted sum of squared deviations: sums of nonnegative terms, in which nothing cancels.
     steps = shown[:-1] - shown[1:]
     above = np.concatenate([nothing, np.cumsum(mass[:-1] * steps)]) / mass
     joins = flexibility[1:] * (mass[:-1] / mass[1:]) * (above[:-1] + steps) ** 2

@@ -25,8 +25,9 @@ class TradeOff(ReadOnlyArrays):
     """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * chi2(alpha || p)`` over weights q.
 
     In the variables ``p_k = pi_k q_k / (pi'q)``, which lie in the simplex, ``s = 1/(pi'q)`` is
-    linear, ``s = sum(p / pi) / total``, and the first term is ``1/2 sum_k (a_k / pi_k^2) p_k^2 / s
-    + b s``. This is Appendix D's change of variables, with ``p = pi y``.
+    linear, ``s = sum(p / pi) / total``, and the first term is
+    ``1/2 sum_k (a_k / pi_k^2) p_k^2 / s + b s``. This is Appendix D's change of variables, with
+    ``p = pi y``.
 
     Parameters
     ----------
@@ -44,8 +45,9 @@ class TradeOff(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For a wrong shape or sign, NaN, ``target_weights`` that do not sum to one, or a client
-        whose term is not strictly convex (``a`` zero where ``bias * alpha`` is zero).
+        If an array has the wrong shape, a number is NaN or has the wrong sign, ``target_weights``
+        do not sum to one, or a client's term is not strictly convex (``a`` and ``bias * alpha``
+        both zero).
     """
 
     availability: FloatArray
@@ -113,12 +115,12 @@ class TradeOff(ReadOnlyArrays):
 
     @cached_property
     def rarity(self) -> FloatArray:
-        """(N,) ``1 / pi``."""
+        """``1 / pi``, (N,)."""
         return np.asarray(1.0 / self.availability)
 
     @cached_property
     def curvature(self) -> FloatArray:
-        """(N,) ``a / pi^2``, which multiplies ``p^2 / (2 s)``."""
+        """``a / pi^2``, the factor on ``p^2 / (2 s)``, (N,)."""
         return np.asarray(self.a * self.rarity**2)
 
     def spread(self, p: FloatArray) -> float:
@@ -241,11 +243,11 @@ def for_setting(
 ) -> TradeOff:
     """Return the trade-off whose minimiser minimises the bound of CA-Fed's Theorems 1 and 2.
 
-    The total error is at most ``2 kappa^2`` times the right-hand side of (12), plus ``2 kappa^4
-    chi2 Gamma``, equation (10). Multiplied by ``sum_t eta_t / (2 kappa^2)``, and up to terms that
-    are constant if the sum of the weights is fixed, this is the objective of `optimal` with ``a_k =
-    sigma_k^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4) sum_t (eta_t^2
-    + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
+    The total error is at most ``2 kappa^2`` times the right-hand side of (12), plus
+    ``2 kappa^4 chi2 Gamma``, equation (10). Multiplied by ``sum_t eta_t / (2 kappa^2)``, and up to
+    terms that are constant if the sum of the weights is fixed, this is the objective of `optimal`
+    with ``a_k = sigma_k^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4)
+    sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
 
     M is the number of states of the joint chain of all clients in Theorem 2: 2^N for independent
     on-off clients. This term then dominates b, so only speed counts. The reason is slack in one

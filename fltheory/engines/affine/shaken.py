@@ -10,7 +10,7 @@ Probabilities of branches are recomputed in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -50,8 +50,14 @@ _SEEDS_OF_CHANCES = np.random.default_rng(0).integers(2**52, size=16).tolist()
 _ROOM = 16.0
 
 
+def shaken_clients(problem: QuadraticProblem) -> list[ClientNumbers]:
+    """Return the clients for rounds with perturbed numbers, one for each perturbation."""
+    return [ClientNumbers(problem, Shaken(seed=seed)) for seed in _SEEDS]
+
+
 def losses(
     setting: Setting,
+    shaken: Sequence[ClientNumbers],
     index: int,
     branch: str,
     who: Masks,
@@ -64,6 +70,8 @@ def losses(
     ----------
     setting : Setting
         A setting in floats, on a `QuadraticProblem`.
+    shaken : sequence of ClientNumbers
+        From `shaken_clients`; the rounds of a setting share them, and with them the clients' maps.
     index : int
         Number of the round. The numbers of a schedule are perturbed before it returns the round's
         algorithm.
@@ -77,20 +85,23 @@ def losses(
     width = sum(prod(shape) for shape in random.values())
     origin = np.concatenate([problem.x_star, np.zeros(width - problem.dim)])
 
-    def read(arithmetic: Shaken) -> tuple[ReadRound, ClientNumbers]:
-        own, numbers = _own(algorithm, index, arithmetic), ClientNumbers(problem, arithmetic)
-        return read_round(own, branch, numbers, who, known, random, origin), numbers
+    def read(numbers: ClientNumbers) -> tuple[ReadRound, list[bytes]]:
+        arithmetic = numbers.arithmetic
+        assert isinstance(arithmetic, Shaken)
+        arithmetic.decisions.clear()
+        own = _own(algorithm, index, arithmetic)
+        made = read_round(own, branch, numbers, who, known, random, origin)
+        return made, list(arithmetic.decisions)
 
-    as_it_is, *shaken = Shaken(share=0.0), *(Shaken(seed=seed) for seed in _SEEDS)
     with np.errstate(all="ignore"):
         try:
-            plain, numbers = read(as_it_is)
-            read_again = [(one, read(one)[0]) for one in shaken]
+            as_it_is = ClientNumbers(problem, Shaken(share=0.0))
+            (plain, decided), *read_again = map(read, (as_it_is, *shaken))
         except Exception:
             # A user's own code may not be written for these participants or numbers.
             return NO_MORE
         # A perturbation that breaks a tie the other way gives a different round.
-        others = [made for one, made in read_again if one.decisions == as_it_is.decisions]
+        others = [made for made, decisions in read_again if decisions == decided]
         if not others:
             return NO_MORE
         units = balanced_units(plain.slopes[0], random)
@@ -105,7 +116,7 @@ def losses(
         ]
         several = max(1.0, problem.n_clients / CLIENTS_AS_ONE)
         slopes, offsets = plain.slopes * turned, plain.offsets / units
-        stated = reading_errors(slopes, offsets, origin / units, numbers, several).T
+        stated = reading_errors(slopes, offsets, origin / units, as_it_is, several).T
         stated[2] *= (plain.noises.diagonal(axis1=1, axis2=2) / units**2).sum(axis=1)
         lost = _ROOM * UNIT_ROUNDOFF / Shaken.largest * np.sqrt(np.mean(np.square(moved), axis=0))
         told = np.divide(lost, stated, out=np.ones_like(lost), where=stated > 0)

@@ -130,13 +130,18 @@ class _LocalMap:
     noise_factor: FloatArray
     slope_rounding: float
     power_rounding: float
-    offsets: FloatArray
-    noisy: bool
+    problem: QuadraticProblem
 
     @cached_property
     def pulls(self) -> FloatArray:
         """(N, d) ``slope (c - x*)``, which the maps subtract because the optima are not x*."""
-        return np.asarray(np.matmul(self.slope, self.offsets[:, :, None])[:, :, 0])
+        offsets = _offsets(self.problem)
+        return np.asarray(np.matmul(self.slope, offsets[:, :, None])[:, :, 0])
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is any noise."""
+        return self.problem.sigma > 0
 
     @cached_property
     def stacked(self) -> FloatArray:
@@ -154,6 +159,10 @@ class _LocalMap:
     def noise_covariance(self) -> FloatArray:
         """Covariance of the noise."""
         return np.asarray(self.noise_factor @ np.swapaxes(self.noise_factor, -1, -2))
+
+
+def _offsets(problem: QuadraticProblem) -> FloatArray:
+    return np.asarray(problem.optima - problem.x_star)
 
 
 class QuadraticClients(AnalyticClients):
@@ -176,7 +185,7 @@ class QuadraticClients(AnalyticClients):
     @cached_property
     def _offsets(self) -> FloatArray:
         """(N, d) optima measured from x*; not needed by engines that only use maps."""
-        return np.asarray(self._problem.optima - self._problem.x_star)
+        return _offsets(self._problem)
 
     def with_noise(self, noise: NoiseSource) -> Self:
         """Return the same clients with other noise, sharing the maps computed so far."""
@@ -448,8 +457,7 @@ class QuadraticClients(AnalyticClients):
             noise_factor=self._noise_factor(noise),
             slope_rounding=rounding / over,
             power_rounding=rounding,
-            offsets=self._offsets,
-            noisy=self._problem.sigma > 0,
+            problem=self._problem,
         )
 
     def _noise_factor(self, scale: FloatArray) -> FloatArray:

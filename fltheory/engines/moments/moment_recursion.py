@@ -45,6 +45,8 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 _LARGEST_DENSE_STATE = 24
+# Below this size, a round takes no longer than a call.
+_SMALLEST_HALVED_STATE = 12
 _NUMBERS_AT_ONCE = 1 << 20
 
 ArithmeticName: TypeAlias = Literal["float64", "enclosed", "rational"]
@@ -298,8 +300,8 @@ def moment_map(
 class _History:
     """The record of a run: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
-    ``traces`` and ``weights`` are by state if there are states; ``taken`` holds the rounding of the
-    rounds.
+    ``traces`` and ``weights`` are by state if there are states; ``taken`` holds the rounding
+    constants of all rounds, for `propagate`.
     """
 
     values: Mapping[str, FloatArray]
@@ -381,7 +383,7 @@ def _advances(
             return
         # A map may be large, so it is kept only if it is used for several rounds.
         taken.append((step.rounding, step if count > 1 else None, count))
-        yield _advance(step), count
+        yield _advance(step, count), count
         done += count
 
 
@@ -389,8 +391,8 @@ def _to_infinity(moments: FloatArray, rows: FloatArray) -> None:
     rows.fill(np.inf)
 
 
-def _advance(step: MomentMap) -> Advance:
-    """Return the cheapest function that advances the moments by a round.
+def _advance(step: MomentMap, rounds: int) -> Advance:
+    """Return the cheapest function that advances the moments by some rounds.
 
     The whole map as a matrix takes ``(n^2 + n + 1)^2`` products per round; r factors take ``4 r
     n^3`` and a dozen calls, which cost as much as some 40,000 products.
@@ -401,7 +403,10 @@ def _advance(step: MomentMap) -> Advance:
     dense = (n * n + n + 1) ** 2
     if all(part.still for part in step.law.parts) and 40_000 + 4 * factors * n**3 < dense:
         return _stacked_advance(step)
-    return _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _mapped_advance(step)
+    if n > _LARGEST_DENSE_STATE:
+        return _mapped_advance(step)
+    halved = n >= _SMALLEST_HALVED_STATE and rounds > n
+    return _halved_advance(step) if halved else _dense_advance(step)
 
 
 def _stacked_advance(step: MomentMap) -> Advance:
@@ -481,6 +486,29 @@ def _dense_advance(step: MomentMap) -> Advance:
         for image in rows:
             matrix.dot(moments, out=image)
             moments = image
+
+    return advance
+
+
+def _halved_advance(step: MomentMap) -> Advance:
+    """Advance one half of the second moments, which are symmetric."""
+    n = step.size
+    above, below = np.triu_indices(n)
+    others = np.arange(n * n, n * n + n + 1)
+    kept, twins = np.append(above * n + below, others), (below * n + above)[above != below]
+    rows_kept = step.matrix[kept]
+    half = rows_kept[:, kept]
+    half[:, : above.size][:, above != below] += rows_kept[:, twins]
+    place = np.empty((n, n), dtype=np.intp)
+    place[above, below] = place[below, above] = np.arange(above.size)
+    whole = np.append(place, np.arange(above.size, kept.size))
+
+    def advance(moments: FloatArray, rows: FloatArray) -> None:
+        halves, now = np.empty((len(rows), kept.size)), moments[kept]
+        for image in halves:
+            half.dot(now, out=image)
+            now = image
+        rows[:] = halves[:, whole]
 
     return advance
 

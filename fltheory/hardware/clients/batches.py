@@ -86,7 +86,7 @@ class Pools:
         self._starts = torch.tensor(np.cumsum(sizes) - sizes, device=device)
 
     def steps_of_epochs(self, epochs: int, batch_size: int | None) -> int:
-        """Return the number of steps that the client with most samples needs for some passes."""
+        """Return the steps that the client with most samples needs for ``epochs`` passes."""
         size = max(self.host_sizes)
         return epochs * -(-size // (batch_size or size))
 

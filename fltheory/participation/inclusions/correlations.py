@@ -116,7 +116,7 @@ def check_paired(n_clients: int) -> None:
 
 
 def of_uniform_subset(eligible: ClientIndices, n_clients: int, size: int, h: float) -> Inclusions:
-    """Return the inclusions of ``size`` uniform draws from ``eligible``, with weight[size] = h.
+    """Return the inclusions of a uniform subset of ``eligible``, with weight[size] = h.
 
     Their number is fixed, so the group's sum does not vary. Of two clients, the first is drawn and
     the second is not with probability ``m (P - m) / (P (P - 1))``.
