@@ -65,7 +65,7 @@ def accepted(text: str) -> bool:
 
 
 def settings(count: int, most_clients: int, seed: int, plain_alone: bool) -> None:
-    """Prove random settings with one function or both, and claim 2% less with the same multipliers."""
+    """Prove random settings, by one function or both; claim 2% less with the same multipliers."""
     draw = random.Random(seed)
     bounds: dict[str, list[CorrelatedBound]] = {"plain": []}
     while len(bounds["plain"]) < count:
