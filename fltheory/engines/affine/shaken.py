@@ -92,7 +92,7 @@ def losses(
         others = [made for one, made in read_again if one.decisions == as_it_is.decisions]
         if not others:
             return NO_MORE
-        units = balanced_units(plain.slopes[0], random)
+        units = balanced_units(in_round(algorithm, index), lambda _: plain.slopes[:1], random)
         turned = units / units[:, None]
         moved = [
             (
