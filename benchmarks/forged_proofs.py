@@ -1,7 +1,8 @@
 """Forged proofs for every client loss: how many the checker accepts, and how many are false.
 
 Good certificates of the newer kinds have a number changed at random: clients in bursts and chains
-of sets, by either function; gaps of F in one round; rounds of runs that meet a hypothesis. One that
+of sets, by either function; runs whose steps change; gaps of F in one round; rounds of runs that
+meet a hypothesis. One that
 the checker accepts must be proved by the tests' own derivation, too, which enumerates all sets of
 participants, names every client's vectors, and shares no code with the checker.
 
@@ -33,6 +34,11 @@ from fltheory.worst_case import ClientClass, SafariRound, SmoothClass, audit, ce
 from fltheory.worst_case.checker.__main__ import check
 from fltheory.worst_case.checker.kernel import ProofError
 from fltheory.worst_case.correlated.bound import CorrelatedBound, best_correlated_bound
+from fltheory.worst_case.correlated.phases import (
+    StepPhase,
+    best_phased_bound,
+    phases_certificate,
+)
 from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.bound import best_bound_of
@@ -87,6 +93,22 @@ def in_bursts(seed: int) -> Iterator[Good]:
     for index, averaging in enumerate(get_args(Averaging)):
         played = by_chain(index + 1, 1, averaging)
         yield from by_both("chain", best_correlated_bound(played, STEEP))
+
+
+def in_phases(seed: int) -> Iterator[Good]:
+    """Yield certificates of runs whose steps fall: of a mean after a first phase, of the end."""
+    draw = random.Random(seed)
+    for index in range(6):
+        played, clients = drawn(draw, 2)
+        first, rate = played.client_lr, Fraction(999, 1000)
+        phases = [StepPhase(1, first / count, measured=False) for count in (1, 2, 3)]
+        if index % 2:
+            phases = [StepPhase(2, first, rate, False), StepPhase(1, first, measured=False)]
+            phases += [StepPhase(2, first / 2), StepPhase(1, first / 4)]
+        with contextlib.suppress(ArithmeticError):
+            bound = best_phased_bound(played, clients, phases, distance=3)
+            made_of = phases_certificate(bound, 1e-4)
+            yield made("phases", made_of, enumerated_proof.phases_are_proved)
 
 
 def of_one_round() -> Iterator[Good]:
@@ -149,7 +171,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    draw, pool = random.Random(given.seed), [*in_bursts(given.seed), *of_one_round()]
+    draw = random.Random(given.seed)
+    pool = [*in_bursts(given.seed), *in_phases(given.seed), *of_one_round()]
     for one in pool:
         text = json.dumps(one.document)
         assert is_accepted(text)

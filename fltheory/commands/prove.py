@@ -242,10 +242,12 @@ def _four_clients(
     from fltheory.theorems.ca_fed.regimes import four_clients
     from fltheory.worst_case.rounds.client_class import exact
 
-    given = chain["--weights"]
+    given, correlation = chain["--weights"], exact("--correlation", chain["--correlation"] or "0.9")
+    if correlation >= 1:
+        raise ValueError(f"--correlation must be below 1, got {chain['--correlation']}")
     return four_clients(
         _four("--availability", chain["--availability"] or "1/2", above=0),
-        float(exact("--correlation", chain["--correlation"] or "9/10")),
+        float(correlation),
         steps=Constant(float(exact("--client-lr", client_lr or "1/10", above=0))),
         local_steps=_count("--local-steps", local_steps, 1),
         rounds=_count("--rounds", chain["--rounds"], 300),
