@@ -14,7 +14,7 @@ import numpy as np
 
 
 def is_exact(value: Any) -> bool:
-    """Whether a number, or the numbers of an array, are objects rather than floats."""
+    """Whether a number, or an array's entries, are objects rather than floats."""
     return np.asarray(value).dtype == object
 
 
@@ -54,7 +54,7 @@ def norm(vector: Any) -> Any:
 
 
 def largest_norm(vectors: Any) -> Any:
-    """Return the largest Euclidean norm of some vectors, (n, d).
+    """Return the largest Euclidean norm of the rows of an array (n, d).
 
     For exact numbers the squares are compared, which are fractions if the numbers are.
     """
@@ -108,7 +108,7 @@ def with_rounding(value: Any, operations: float, size: Any = None) -> tuple[Any,
 
 
 def powers(base: Any, exponents: Any) -> Any:
-    """Return whole powers of a number, (n,).
+    """Return integer powers of a number, (n,).
 
     Examples
     --------
@@ -123,7 +123,7 @@ def powers(base: Any, exponents: Any) -> Any:
 
 
 def solve(matrix: Any, vector: Any) -> Any:
-    """Return the solution of a system of linear equations, (d, d) and (d,).
+    """Return the solution of a system of linear equations with matrix (d, d) and vector (d,).
 
     Systems in exact numbers are solved by elimination, with the first pivot proved nonzero.
 

@@ -52,7 +52,7 @@ class BestCutoff:
     best : CutoffError
         The K with the smallest error.
     corollary : CutoffError
-        K = log_c T of Corollary 4, rounded to the nearest whole number of at least 1.
+        K = log_c T of Corollary 4, rounded to the nearest integer that is at least 1.
     experiments : CutoffError
         K = 50 of the paper's experiments.
     none : CutoffError
@@ -93,7 +93,7 @@ def weight_errors(
     Raises
     ------
     ValueError
-        For arguments out of range.
+        If an argument is out of range.
     """
     try:
         values = np.atleast_1d(np.asarray(cutoffs, dtype=np.float64))
@@ -122,18 +122,18 @@ def best_cutoff(
 ) -> BestCutoff:
     """Return the cut-off K with the smallest weight error, and the paper's choices for comparison.
 
-    Errors are computed for K growing by a quarter at a time, up to T or until a longer interval is
-    practically impossible for every client; then for all K between the neighbours of the best. If
-    the error has several local minima between these, the smallest may be missed.
+    Errors are computed for values of K that grow by a quarter at a time, up to T or until longer
+    intervals are practically impossible for every client; then for all K between the neighbours of
+    the best. The smallest error may be missed if there are several local minima.
 
     Parameters
     ----------
     p : float, array, (n,), or AvailabilityLog
-        Participation probabilities of one or several clients: the error is then an exact
-        expectation over independent rounds. Or a log: the error is then that of FedAU's weights in
-        the log's own rounds.
+        Participation probabilities of one or several clients, for which the error is an exact
+        expectation over independent rounds; or a log, for which it is the error of FedAU's weights
+        in the log's own rounds.
     rounds : int
-        T, at least 2; by default all rounds of the log.
+        T, at least 2; by default, the number of rounds in the log.
     progress : callable, optional
         Called with (work done, all work as far as known, the next client).
 
@@ -187,7 +187,7 @@ def corollary_cutoff(p: ArrayLike, rounds: int) -> float:
 
 
 def _errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray:
-    """Return a client's error for each cut-off, (k,), each to a relative 1e-7 or better."""
+    """Return a client's error for each cut-off, (k,), to a relative accuracy of 1e-7 or better."""
     errors = np.array(mean_weight_errors(p, cutoffs, rounds))
     for place in np.flatnonzero(errors < _TOO_SMALL):
         longest = cutoffs[place] if cutoffs[place] == math.inf else int(cutoffs[place])

@@ -1,4 +1,4 @@
-"""Arrays that can be read but not written to.
+"""Read-only arrays.
 
 A problem's optimum, a trajectory or a cached marginal is returned as the array that later
 computations use, so writing to it would change unrelated results. A class that stores or returns

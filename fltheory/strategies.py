@@ -1,7 +1,7 @@
 """Hypothesis strategies for problems, participation and algorithms.
 
-With them, you can property-test your own theorem: draw settings, check them, and let Hypothesis
-shrink a setting that refutes it.
+Use them for property tests of your own theorem: Hypothesis draws settings on which to check it, and
+shrinks a setting that refutes it.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def settings(
     Raises
     ------
     ValueError
-        For another algorithm.
+        If the algorithm is unknown.
 
     Examples
     --------

@@ -197,7 +197,7 @@ MOST = 10**8
 
 
 def whole_number(name: str, value: Any, *, at_least: int, at_most: int = MOST) -> int:
-    """Return ``value`` as an int if it is a whole number from ``at_least`` to ``at_most``."""
+    """Return ``value`` as an int if it is an integer from ``at_least`` to ``at_most``."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -212,7 +212,7 @@ def whole_number(name: str, value: Any, *, at_least: int, at_most: int = MOST) -
 
 
 def seed_number(name: str, value: Any) -> int:
-    """Return ``value`` as an int if it is a seed: a whole number of at most 128 bits."""
+    """Return ``value`` as an int if it is a seed: a nonnegative integer of at most 128 bits."""
     return whole_number(name, value, at_least=0, at_most=2**128 - 1)
 
 

@@ -134,7 +134,7 @@ class Advice(ReadOnlyArrays):
     def grouping_error(self) -> float | None:
         """The error of biases due to grouping, relative to the largest bias; None without groups.
 
-        The largest change that grouping makes to any bias (unrelated or worst case), over the
+        It is the largest change of any bias (unrelated or worst case) by grouping, over the
         algorithms whose limit has a closed form with and without groups.
         """
         population = self.population
@@ -285,7 +285,7 @@ def advise(
     Raises
     ------
     ValueError
-        For arguments out of range, or a log in which nobody is ever online.
+        If an argument is out of range, or nobody is ever online in the log.
     """
     validation.positive("within", within)
     validation.whole_number("most_groups", most_groups, at_least=1)

@@ -163,7 +163,7 @@ class AlgorithmAdvice(ReadOnlyArrays):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95% interval of that error."""
+        """95% interval of `error`."""
         if not math.isfinite(self.error):
             return self.error, self.error
         square, found = self.log.at_worst**2, self.error**2

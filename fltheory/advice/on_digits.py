@@ -78,7 +78,7 @@ def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tupl
     Raises
     ------
     ImportError
-        Without the extra ``torch``.
+        If the extra ``torch`` is not installed.
     ValueError
         For a log with more than 700 clients, for which there are too few images.
     """

@@ -85,19 +85,19 @@ class Theorem(Inequality):
     observe : callable
         Returns the observables that the round symbols need.
     regimes : mapping
-        Named settings to check it on.
+        Named settings on which the theorem is checked.
     note : str
         How the reading differs from others, and at which equation.
     kind : StatementKind
-        Its rank in its paper: theorem, lemma, remark, ...
+        The statement's rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
-        Its faults, if it is refuted: why, how serious each is, and what fixes it.
+        The faults of a refuted statement: the reason, weight and remedy of each.
     repair : Repair or None
         The changes that turn the printed statement into this repaired reading.
     symbols : tuple of Symbol
-        Symbols that appear in its texts, but in none of its formulas.
+        Symbols in the statement's texts that appear in none of its formulas.
     read_as : mapping
-        Symbols that mean something else in this reading, each with a symbol that says what.
+        Symbols that mean something else in this reading, each with a symbol that gives the meaning.
     tightest : mapping
         Like ``read_as``, if a paper leaves constants open: symbols whose values minimise the bound.
         A statement that holds must hold with these values, too.

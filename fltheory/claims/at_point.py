@@ -68,7 +68,7 @@ class PointClaim(Inequality):
         return of(truth, float(evaluate(self.bound, values)), evidence)
 
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what in them is not."""
+        """Return both sides enclosed; NotEnclosedError names the part that cannot be."""
         return enclosed_at_point(self, setting)
 
     def remark(self, setting: Setting) -> str:
@@ -101,7 +101,7 @@ class LearningClaim(PointClaim):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions."""
+        """The claim's assertions."""
         return tuple(replace(one, relation=self.relation) for one in super().assertions)
 
     def spoken_of(self, setting: Any) -> LearningSetting:

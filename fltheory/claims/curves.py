@@ -239,7 +239,7 @@ class CurveSample(ReadOnlyArrays):
     Attributes
     ----------
     means, intervals : array, (n,)
-        NaN where nothing was sampled.
+        Means and half-widths; NaN where nothing was sampled.
     replicas : int
     error_probability : float
         Probability that at least one of the intervals misses the truth.
@@ -411,7 +411,7 @@ def _run(setting: Setting, replicas: int, seed: int, observe: tuple[Observable, 
 
 
 def along(quantity: BoundedQuantity, drawn: Truth, settings: Sequence[Setting]) -> CurveSample:
-    """Return the quantity's means over the beginnings of one sampled run; NaN beyond its end."""
+    """Return the quantity's means over initial parts of one sampled run; NaN beyond its end."""
     assert drawn.sampling is not None
     run = drawn.trajectory
     errors = drawn.error(quantity.field)

@@ -116,7 +116,7 @@ class DecayClaim(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions."""
+        """The claim's assertions."""
         left = self.quantity.text, self.quantity.latex
         return (Assertion(*left, Relation.OF_ORDER, self.order, self.variable),)
 

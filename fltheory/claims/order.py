@@ -202,7 +202,7 @@ class RateClaim(Statement):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions, one for each of its variables."""
+        """The claim's assertions, one for each variable."""
         left = self.theorem.quantity.text, self.theorem.quantity.latex
         return tuple(
             Assertion(*left, self._relation, axis.order, axis.variable, axis.hypotheses)
@@ -210,7 +210,7 @@ class RateClaim(Statement):
         )
 
     def readings(self, setting: Setting, sampling: Sampling) -> tuple[AxisReading, ...]:
-        """Read the order of decay off three decades of each variable.
+        """Determine the order of decay over three decades of each variable.
 
         If the statement's own schedules do not refute it, other families of schedules are tried,
         and the readings of those that do are added.

@@ -296,7 +296,7 @@ def slope_of_last_decade(
 def worst_hypotheses(
     checks: Sequence[tuple[HypothesisCheck, ...]],
 ) -> tuple[HypothesisCheck, ...]:
-    """Return each hypothesis where its margin is worst."""
+    """Return each hypothesis at the value where its margin is worst."""
     return tuple(min(of_one, key=_badness) for of_one in zip(*checks, strict=True))
 
 

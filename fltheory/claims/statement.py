@@ -58,13 +58,13 @@ class Statement(ABC):
     id, reading, title, source : str
         Name, reading (as printed by default), a one-line summary, and place in the paper.
     regimes : mapping
-        Named settings to check it on.
+        Named settings on which the statement is checked.
     note : str
-        How the reading departs from others, and at which equation.
+        How the reading differs from others, and at which equation.
     kind : StatementKind
-        Its rank in its paper: theorem, lemma, remark, ...
+        The statement's rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
-        Its faults, if it is refuted: why, how serious each is, and what fixes it.
+        The faults of a refuted statement: the reason, weight and remedy of each.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     axes : tuple of RateAxis
@@ -118,7 +118,7 @@ class Statement(ABC):
     @property
     @abstractmethod
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions, each with left side, relation and right side."""
+        """The assertions, each with left side, relation and right side."""
 
     @property
     def conditions(self) -> tuple[Hypothesis, ...]:
@@ -133,7 +133,7 @@ class Statement(ABC):
         Raises
         ------
         ValueError
-            If it is not about such a setting at all.
+            If the statement is not about such a setting at all.
         """
 
     def verdict_and_curve(
@@ -181,7 +181,7 @@ class Statement(ABC):
         Raises
         ------
         ValueError
-            If it has none.
+            If it has no certificates.
         """
         raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
 
@@ -216,7 +216,7 @@ class Statement(ABC):
 
     @property
     def name(self) -> str:
-        """Id and reading."""
+        """The statement's id and reading."""
         return f"{self.id} ({self.reading})"
 
 
@@ -235,7 +235,7 @@ class Basis(Statement):
     symbols : tuple of Symbol
         Symbols that appear in none of its formulas, but in its texts or in a corollary's orders.
     read_as : mapping
-        Symbols that mean something else in this reading, each with a symbol that says what.
+        Symbols that mean something else in this reading, each with a symbol that gives the meaning.
 
     The other attributes are those of `Statement`.
     """
@@ -285,13 +285,13 @@ class Basis(Statement):
 
     @cached_property
     def constants(self) -> NumbersOfSymbols:
-        """The values of its symbols on a setting."""
+        """A function for the values of the symbols on a setting."""
         numbers = tuple((one, as_.number) for one, as_ in self._said if as_.number is not None)
         return NumbersOfSymbols(numbers, self.domain)
 
     @property
     def basis(self) -> Self:
-        """The owner of its symbols and hypotheses: itself."""
+        """The statement that has the symbols and hypotheses: itself."""
         return self
 
     def with_symbols_of(self, formulas: Sequence[sp.Basic]) -> Self:
@@ -332,8 +332,8 @@ class Inequality(Basis):
     ----------
     bound : sympy expression
     tightest : mapping
-        Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
-        A statement that holds must hold with these values, too.
+        Like ``read_as``, for constants that a paper leaves open: values with which the bound is
+        smallest. A true statement must hold with these values, too.
     """
 
     bound: sp.Expr

@@ -96,7 +96,7 @@ class Step:
     label : str
         Its place in the proof, e.g. ``"(80) to (81)"``.
     text : str
-        Its content, in words or formulas.
+        The step's content, in words or formulas.
     claim : Equal, Implied or FiniteLimit
     """
 
@@ -116,7 +116,7 @@ class Derivation:
     taken : tuple of str
         Lemmas and facts from elsewhere that are assumed without a check, with reasons.
     meanings : mapping
-        Symbols of the steps that the statement itself does not use.
+        The meanings of symbols in the steps that the statement itself does not use.
     """
 
     steps: tuple[Step, ...]
@@ -143,7 +143,7 @@ class _Deferred(Derivation):
 def deferred(write: Callable[Given, Derivation]) -> Callable[Given, Derivation]:
     """Return ``write`` with its work deferred until the derivation is used.
 
-    The algebra of all proofs together takes longer than listing the statements.
+    The algebra of all proofs takes longer than listing the statements.
     """
 
     @wraps(write)
@@ -161,7 +161,7 @@ def written_in(module: str, name: str) -> Derivation:
 
 
 class StepOutcome(Enum):
-    """The outcome of a check of one step."""
+    """The possible outcomes of checking a step."""
 
     FOLLOWS = "it follows, checked symbolically"
     DIFFERS = "the two sides are not equal"

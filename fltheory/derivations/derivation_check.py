@@ -35,15 +35,15 @@ def manifestly_nonnegative(expression: sp.Expr, facts: Sequence[sp.Expr] = ()) -
     Parameters
     ----------
     expression : sympy expression
-        Tried as it stands, factored and expanded.
+        The expression; it is tried as given, factored and expanded.
     facts : sequence of sympy expressions
         Expressions known to be nonnegative, besides the assumptions on symbols.
 
     Returns
     -------
     bool
-        True only if it is nonnegative wherever it is defined and all facts are nonnegative;
-        False says nothing.
+        True only if the expression is nonnegative wherever it is defined and all facts are
+        nonnegative; False means only that this was not shown.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def check_derivation(
 
 
 def check_step(step: Step) -> StepResult:
-    """Check one step in exact arithmetic; identities hold wherever their sides are defined.
+    """Check one step in exact arithmetic; an equality need hold only where its sides are defined.
 
     Examples
     --------

@@ -339,7 +339,7 @@ class Intervals(ReadOnlyArrays):
             return _outward(sides)
 
     def power(self, exponent: int) -> Intervals:
-        """Return a whole power."""
+        """Return an integer power."""
         base = self if exponent > 0 else self.inverse()
         return reduce(lambda power, _: power * base, range(abs(exponent) - 1), base)
 

@@ -28,7 +28,7 @@ class WithConstants(Protocol):
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The statement's id."""
         ...
 
     @property

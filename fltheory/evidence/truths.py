@@ -305,7 +305,7 @@ def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling
 
 
 def over_runs(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
-    """Sample whole runs, participation and noise."""
+    """Sample whole runs, with random participation and noise."""
     run = monte_carlo(setting, replicas=sampling.replicas, seed=sampling.seed, observe=observe)
     return _sampled(run, setting, observe, sampling, given_path=False)
 

@@ -39,7 +39,7 @@ class Outcome(Enum):
 
 
 class Scope(Enum):
-    """The scope of a verdict; the value is how files and tables say it."""
+    """The scope of a verdict; the value is its name in files and tables."""
 
     ONE_SETTING = "one setting"
     CLASS = "every loss of the class"

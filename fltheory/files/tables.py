@@ -31,7 +31,7 @@ def made(
     ----------
     factory : callable
     options : table
-        The content of the file.
+        The content of the table.
     where : str
         The table's name; empty for the whole file.
     told : table, optional

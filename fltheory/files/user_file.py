@@ -63,7 +63,7 @@ def _staying() -> Iterator[None]:
     ends, here = os._exit, os.getpid()
 
     def raise_instead(status: int) -> NoReturn:
-        if os.getpid() != here:  # in a process that the file has forked, which must end
+        if os.getpid() != here:  # in a process forked by the file, which must end
             ends(status)
         raise SystemExit(f"os._exit({status})")
 

@@ -40,7 +40,7 @@ class Parameter:
     name : str
         The name, which is also the keyword argument of the family's ``make``.
     low, high, default : float
-        Its range and its usual value.
+        The parameter's range and its default value.
     meaning : str
     logarithmic : bool
         Whether it is varied on a logarithmic scale; ``low`` must then be above 0.
@@ -104,7 +104,7 @@ class Parameter:
         return self.inside(self.low + share * (self.high - self.low))
 
     def nudged(self, value: float, rng: np.random.Generator) -> float:
-        """Return a value near another one."""
+        """Return a random value close to another one."""
         if self.logarithmic:
             return self.inside(value * 10 ** rng.normal(0, 0.3))
         return self.inside(value + 0.15 * (self.high - self.low) * rng.normal())
@@ -189,7 +189,7 @@ class Family:
 
     @property
     def defaults(self) -> Mapping[str, float]:
-        """Every parameter's usual value."""
+        """Every parameter's default value."""
         return {parameter.name: parameter.default for parameter in self.parameters}
 
     def parameter(self, name: str) -> Parameter:
@@ -207,7 +207,7 @@ class Family:
         raise ValueError(f"parameter must be one of {known}, got {name!r}")
 
     def setting(self, **values: float) -> Setting:
-        """Return the setting at these values, the others at their defaults.
+        """Return the setting at these values; other parameters have their defaults.
 
         Raises
         ------

@@ -30,7 +30,8 @@ class RoundRange:
     Raises
     ------
     ValueError
-        Unless ``first`` is a whole number of at least 0 and ``beyond_last`` one of at most 0.
+        Unless ``first`` is a whole number of at least 0, and ``beyond_last`` a whole number of at
+        most 0.
 
     Examples
     --------
@@ -76,7 +77,7 @@ class RoundSymbol:
     reduction : str
         How the rounds become one number; with ``every``, the hypothesis must hold at each round.
     rounds : RoundRange
-        The rounds for which the proof needs it.
+        The rounds for which the proof needs the hypothesis.
     meaning : str
 
     Raises
@@ -210,7 +211,7 @@ def reduced(values: FloatArray, reduction: Reduction, rounds: RoundRange) -> Flo
     Raises
     ------
     ValueError
-        For an unknown reduction, or a run too short to have a round in the range.
+        If the reduction is unknown, or the run is too short to have a round in the range.
     """
     validation.one_of("reduction", reduction, _REDUCTIONS)
     taken = rounds.of(values)
@@ -304,7 +305,7 @@ class PointQuantity:
         Raises
         ------
         ValueError
-            If the checker does not know it.
+            If the checker does not know the quantity.
         """
         if not self.certified:
             raise ValueError(

@@ -165,7 +165,7 @@ class Refutation:
 
     @property
     def fixed_by(self) -> str:
-        """The change that mends it, in a few words, and the reading that has it."""
+        """The change that repairs the fault, in a few words, and the reading that has it."""
         return f"{self.change} (the {self.reading} reading)" if self.reading else self.change
 
 
@@ -199,7 +199,7 @@ class Mend:
 
 @dataclass(frozen=True)
 class Repair(Generic[S]):
-    """A printed statement and the changes that mend it.
+    """A printed statement and the changes that repair it.
 
     Attributes
     ----------

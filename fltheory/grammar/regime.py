@@ -22,11 +22,11 @@ class Regime:
     Attributes
     ----------
     about : str
-        Its special feature, in one line.
+        The setting's special feature, in one line.
     make : callable
         Makes the setting.
     effort : int
-        Factor on the number of replicas, if a verdict here is sampled.
+        Factor on the number of replicas if a verdict in this regime is sampled.
 
     Raises
     ------

@@ -58,7 +58,7 @@ class Symbol(sp.Symbol):
         return made
 
     def on(self, setting: Any) -> Any:
-        """Return its value on a setting; ValueError if it has none."""
+        """Return the symbol's value on a setting; ValueError if it has none."""
         if self.number is None:
             raise ValueError(f"symbol must have a number of a setting, got {self}")
         number = self.number

@@ -91,7 +91,7 @@ def unit_of(expression: sp.Basic, units: Units) -> Unit | tuple[UnitFlag, ...] |
     Raises
     ------
     ValueError
-        For a symbol without a unit, or an expression of an unknown kind.
+        If a symbol has no unit, or an expression is of an unknown kind.
 
     Examples
     --------

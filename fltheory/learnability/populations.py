@@ -132,7 +132,7 @@ class Source:
     Raises
     ------
     ValueError
-        For numbers out of range, or a margin above 1 somewhere on the support.
+        If a number is out of range, or the margin is above 1 somewhere on the support.
 
     Examples
     --------

@@ -251,7 +251,7 @@ def bernstein_constant(population: Population, beta: Rational) -> float:
     Raises
     ------
     ValueError
-        For sources with different targets and margins that are not constant.
+        If sources have different targets and margins are not constant.
     """
     exponent = rational("beta", beta)
     if exponent == 1 and _has_constant_margins(population):

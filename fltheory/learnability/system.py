@@ -113,7 +113,7 @@ class ServerAssistedSystem:
     Raises
     ------
     ValueError
-        For fewer than two sizes, or sizes out of order.
+        If there are fewer than two sizes, or they are out of order.
     """
 
     target: Population
@@ -192,7 +192,7 @@ class PowerOfSize:
 
 @dataclass(frozen=True, eq=False)
 class DisagreementCase:
-    """Two fixed hypotheses without noise, compared on the server's samples at several sizes.
+    """Two fixed hypotheses without noise, compared on different numbers of server samples.
 
     Attributes
     ----------

@@ -69,7 +69,7 @@ class SettingView(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            If none of them has it.
+            If none of the algorithms has it.
         """
         part: Any = self.setting.algorithm
         while part is not None:
@@ -80,7 +80,7 @@ class SettingView(ReadOnlyArrays):
 
     @cached_property
     def start(self) -> FloatArray:
-        """(d,) ``x_0 - x*``."""
+        """``x_0 - x*``, (d,)."""
         return np.asarray(self.setting.x0 - self.problem.x_star)
 
     @cached_property
@@ -95,7 +95,7 @@ class SettingView(ReadOnlyArrays):
 
     @cached_property
     def gradients_at_optimum(self) -> FloatArray:
-        """(N, d) the clients' gradients at ``x*``."""
+        """The clients' gradients at ``x*``, (N, d)."""
         return gradients_at(self.problem, self.problem.x_star)
 
 

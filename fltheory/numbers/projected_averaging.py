@@ -58,7 +58,7 @@ class ProjectedAveraging(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For a setting of another kind.
+        If the setting is of another kind.
     """
 
     rounds: int
@@ -95,7 +95,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def q(self) -> FloatArray:
-        """(N,) aggregation weights."""
+        """The aggregation weights, (N,)."""
         return np.array(self.fedavg.aggregation_weights)
 
     @property
@@ -105,7 +105,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @property
     def pi(self) -> FloatArray:
-        """(N,) availability."""
+        """The clients' availability, (N,)."""
         return self.participation.marginals
 
     @property
@@ -115,13 +115,13 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def p(self) -> FloatArray:
-        """(N,) biased importance, equation (4)."""
+        """The biased importance of clients, equation (4), (N,)."""
         shares = self.pi * self.q
         return np.asarray(shares / shares.sum())
 
     @cached_property
     def objective(self) -> WeightedObjective:
-        """F_B."""
+        """The biased objective F_B."""
         return WeightedObjective(self.problem, self.p)
 
     @property
@@ -194,7 +194,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def largest_gradient(self) -> float:
-        """D, the supremum over W of all clients' gradients (Lemma 1)."""
+        """D, the supremum over W of the norms of all clients' gradients (Lemma 1)."""
         return largest(self.problem.largest_gradients_on(self.ball))
 
     @cached_property
@@ -218,7 +218,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def delays(self) -> list[int]:
-        """J_1 .. J_T, each at most t - 1."""
+        """The delays J_1 .. J_T, each at most t - 1."""
         return delays(self.participation.mixing, self.largest_loss_change, self.rounds)
 
     @cached_property

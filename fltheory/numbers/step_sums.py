@@ -185,7 +185,7 @@ _TERMS = 1 << 19
 
 @dataclass(frozen=True)
 class StepSums:
-    """Sums over rounds t = 1, 2, ... of step sizes eta_t.
+    """Sums of step sizes eta_t over rounds t = 1, 2, ....
 
     ``J_t = min{max{ceil(ln(2 C_P H t) / ln(1/lambda)), T_P}, t}``. The sums run over all t >= 1,
     like ``sum_t`` in the statement.
@@ -203,7 +203,7 @@ class StepSums:
 
 @dataclass(frozen=True)
 class FiniteStepSums:
-    """Sums over rounds t = 1 .. T, with J_t at most t - 1.
+    """Sums over rounds t = 1 .. T, with J_t capped at t - 1.
 
     Attributes
     ----------

@@ -81,7 +81,7 @@ class Training:
         return 1 / (2 * (self.local_steps + 1))
 
     def trade_off(self, availability: ArrayLike, target_weights: ArrayLike) -> TradeOff:
-        """Return the problem that the weights solve; the rules are those of `for_setting`.
+        """Return the problem that the weights solve, set up by the rules of `for_setting`.
 
         ``a_k = sigma^2 pi_k T eta^2``, ``b = 2/E + (T eta^2 + sum_t 1/t^2)/4`` and ``bias = kappa^2
         Gamma T eta``. M is 1, as in `for_setting` with ``chain="clients"``, whether or not clients
@@ -114,7 +114,7 @@ class ClientWeights(ReadOnlyArrays):
     ----------
     clients : tuple of str, (N,)
     availability, target_weights, weights, importance : arrays, (N,)
-        pi; alpha, that sums to one over all clients; q, and p, which are 0 for clients never seen.
+        pi; alpha, which sums to one over all clients; q and p, which are 0 for clients never seen.
     problem : TradeOff
     solution : OptimalWeights
         The problem and its solution for clients seen at least once, whose targets are normalised.
@@ -164,7 +164,7 @@ def for_clients(
     sizes : array, (N,), optional
         Positive numbers, to which the targets are proportional. Equal by default.
     training : Training, optional
-        Further numbers that the bound needs; `Training` lists the defaults.
+        Other numbers that the bound needs; `Training` lists the defaults.
     method : {"auto", "newton", "cvxpy"}
 
     Raises
@@ -219,7 +219,7 @@ def checked_sizes(sizes: ArrayLike | None, clients: Sequence[str]) -> FloatArray
 
 
 def of_problem(problem: TradeOff, method: Choice = "auto") -> ClientWeights:
-    """Return the optimal weights of a problem's clients, named by their numbers from 0."""
+    """Return the optimal weights of a problem's clients, named by their indices."""
     solution = solve(problem, method)
     return ClientWeights(
         tuple(map(str, range(problem.n_clients))),

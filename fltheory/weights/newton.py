@@ -168,7 +168,7 @@ class _Cubics:
         return np.array([shifted + theta * self.least, theta / unit, s])
 
     def point(self, multipliers: FloatArray) -> FloatArray:
-        """Return the point of (lambda, theta, s)."""
+        """Return the point that corresponds to (lambda, theta, s)."""
         lagrange, theta, s = multipliers
         priced = theta * self._problem.total * self._reference
         return np.array([lagrange - priced * self.least, priced, s / self._reference - self.least])

@@ -22,7 +22,7 @@ _MOST_NAMED = 3
 
 
 def read_sizes(path: Path | str, log: AvailabilityLog) -> tuple[AvailabilityLog, FloatArray]:
-    """Return a log with all clients of a file, and the size of each client's data, (N,).
+    """Return a log extended by all clients of a file, and the sizes of clients' data, (N,).
 
     The file is CSV with the header ``client,size``, a line for each client in any order. Clients
     that are not in the log have never been seen: they come last.

@@ -45,8 +45,9 @@ class TradeOff(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For a wrong shape or sign, NaN, ``target_weights`` that do not sum to one, or a client
-        whose term is not strictly convex (``a`` zero where ``bias * alpha`` is zero).
+        If an array has the wrong shape, a number is NaN or has the wrong sign, ``target_weights``
+        do not sum to one, or a client's term is not strictly convex (``a`` and ``bias * alpha``
+        both zero).
     """
 
     availability: FloatArray
@@ -114,12 +115,12 @@ class TradeOff(ReadOnlyArrays):
 
     @cached_property
     def rarity(self) -> FloatArray:
-        """(N,) ``1 / pi``."""
+        """``1 / pi``, (N,)."""
         return np.asarray(1.0 / self.availability)
 
     @cached_property
     def curvature(self) -> FloatArray:
-        """(N,) ``a / pi^2``, which multiplies ``p^2 / (2 s)``."""
+        """``a / pi^2``, the factor on ``p^2 / (2 s)``, (N,)."""
         return np.asarray(self.a * self.rarity**2)
 
     def spread(self, p: FloatArray) -> float:
