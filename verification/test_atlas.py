@@ -1,4 +1,4 @@
-"""The atlas over its regimes; its truths a second time, by loops that know no engine."""
+"""The atlas on its regimes, and its truths computed a second time by plain loops."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_theorem_1_of_li_is_about_averages_by_p(sampled, outcome: str) -> None:
     setting = Setting(method, problem, UniformSubset(3, 3), 100, [1.0])
     verdict = check(theorems.get("fedavg-li/1"), setting)
     assert verdict.outcome.name == outcome
-    # The plain mean of the optima is -2/3, the minimiser -0.1.
+    # The plain mean of the optima is -2/3; the minimiser is -0.1.
     elsewhere = (2 / 3 - 0.1) ** 2 / 2
     assert (verdict.truth > elsewhere / 2) == (sampled == "average")
 
@@ -184,7 +184,8 @@ def test_local_gradient_descent_by_a_plain_loop(reading: str) -> None:
         mean = models.mean(axis=0)
         spread.append(float(((models - mean) ** 2).sum(axis=1).mean()))
         models = models - lr * np.einsum("kab,kb->ka", problem.hessians, models - problem.optima)
-        # Algorithm 1 averages in the step from t = t_p, p = 1, 2, ..; the analysis in that to t_p.
+        # Algorithm 1 averages in the step from t = t_p, p = 1, 2, ..; the analysis, in the step to
+        # t_p.
         in_time = (t + 1) % 5 == 0
         if in_time if reading == "derived" else t > 0 and t % 5 == 0:
             models = np.tile(models.mean(axis=0), (4, 1))
