@@ -104,7 +104,7 @@ def losses(
         others = [made for made, decisions in read_again if decisions == decided]
         if not others:
             return NO_MORE
-        units = balanced_units(plain.slopes[0], random)
+        units = balanced_units(in_round(algorithm, index), lambda _: plain.slopes[:1], random)
         turned = units / units[:, None]
         moved = [
             (
