@@ -29,6 +29,8 @@ Generator: TypeAlias = np.random.Generator | np.random.RandomState | random.Rand
 
 _LARGE = 1 << 16
 _ATOMS = (bool, int, str, bytes, complex, type(None), Fraction)
+_EXACTLY = frozenset(_ATOMS)
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset, np.ndarray})
 # Types of immutable objects that define equality correctly.
 _VALUES = ("sympy.", "fltheory.grammar.symbols")
 
@@ -231,10 +233,15 @@ class _Walk:
         self._known: dict[int, int] = {}
 
     def __call__(self, thing: Any) -> Hashable:
-        if isinstance(thing, float):
-            return thing.hex()
-        if isinstance(thing, _ATOMS) or type(thing).__module__.startswith(_VALUES):
-            return (type(thing), thing)
+        kind = type(thing)
+        if kind in _EXACTLY:
+            return (kind, thing)
+        # Whether an object is a fraction takes longer to ask than all else.
+        if kind not in _CONTAINERS:
+            if isinstance(thing, float):
+                return thing.hex()
+            if isinstance(thing, _ATOMS) or kind.__module__.startswith(_VALUES):
+                return (kind, thing)
         if id(thing) in self._inside:
             return ("again", self._inside[id(thing)])
         self._inside[id(thing)] = len(self._inside)

@@ -1,4 +1,4 @@
-"""The atlas over its regimes; its truths a second time, by loops that know no engine."""
+"""The atlas on its regimes, and its truths computed a second time by plain loops."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fltheory import theorems
 from fltheory.algorithms import Constant, FedAWE, Harmonic, LocalSgd
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
-from fltheory.derivations.derivation import StepOutcome
-from fltheory.derivations.derivation_check import check_step
+from fltheory.derivations.derivation import Equal, StepOutcome
+from fltheory.derivations.derivation_check import check_derivation, check_step
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.truths import Sampling
@@ -99,7 +99,7 @@ def test_theorem_1_of_li_is_about_averages_by_p(sampled, outcome: str) -> None:
     setting = Setting(method, problem, UniformSubset(3, 3), 100, [1.0])
     verdict = check(theorems.get("fedavg-li/1"), setting)
     assert verdict.outcome.name == outcome
-    # The plain mean of the optima is -2/3, the minimiser -0.1.
+    # The plain mean of the optima is -2/3; the minimiser is -0.1.
     elsewhere = (2 / 3 - 0.1) ** 2 / 2
     assert (verdict.truth > elsewhere / 2) == (sampled == "average")
 
@@ -184,7 +184,8 @@ def test_local_gradient_descent_by_a_plain_loop(reading: str) -> None:
         mean = models.mean(axis=0)
         spread.append(float(((models - mean) ** 2).sum(axis=1).mean()))
         models = models - lr * np.einsum("kab,kb->ka", problem.hessians, models - problem.optima)
-        # Algorithm 1 averages in the step from t = t_p, p = 1, 2, ..; the analysis in that to t_p.
+        # Algorithm 1 averages in the step from t = t_p, p = 1, 2, ..; the analysis, in the step to
+        # t_p.
         in_time = (t + 1) % 5 == 0
         if in_time if reading == "derived" else t > 0 and t % 5 == 0:
             models = np.tile(models.mean(axis=0), (4, 1))
@@ -192,6 +193,21 @@ def test_local_gradient_descent_by_a_plain_loop(reading: str) -> None:
     np.testing.assert_allclose([moments.spread(t) for t in range(40)], spread, atol=1e-12)
     truth = check(theorems.get("local-gd/lemma-2", reading), setting).truth
     assert min(abs(truth - sum(spread[t : t + 5])) for t in range(0, 40, 5)) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["local-gd/1", "local-gd/corollary-1"])
+def test_the_last_steps_of_local_gradient_descent_follow(name: str) -> None:
+    """And they do not if what they claim is 1% more."""
+    derivation = theorems.get(name).derivation
+    assert [one.outcome for one in check_derivation(derivation)] == [StepOutcome.FOLLOWS] * 2
+    for step in derivation.steps:
+        claim, more = step.claim, sp.Rational(101, 100)
+        if isinstance(claim, Equal):
+            wrong = replace(claim, left=more * claim.left)
+        else:
+            wrong = replace(claim, claimed=sp.Le(more * claim.claimed.lhs, claim.claimed.rhs))
+        found = check_step(replace(step, claim=wrong)).outcome
+        assert found is not StepOutcome.FOLLOWS
 
 
 def test_communication_by_hand() -> None:

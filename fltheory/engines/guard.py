@@ -135,7 +135,7 @@ class Findings:
         Whether replicas of different rounds must be kept in separate batches, because a round uses
         the counts of some replicas for all. That is correct as long as all are in the same round.
     losses : Losses
-        The rounding errors peculiar to the rounds.
+        By how much the rounds' rounding errors exceed the stated bounds.
     """
 
     draws_from: str = ""
@@ -155,8 +155,8 @@ def guarded(setting: Setting) -> Findings:
     return _guarded(in_float64(setting))
 
 
-def guard_affine(setting: Setting) -> None:
-    """Check that a setting's rounds are the affine maps read off them.
+def guard_affine(setting: Setting) -> Findings:
+    """Return the findings, checking that a setting's rounds are the affine maps read off them.
 
     Raises
     ------
@@ -166,10 +166,10 @@ def guard_affine(setting: Setting) -> None:
         If a round deviates from the map read off forms; a `RandomRoundError` if it draws random
         numbers itself.
     """
-    guard_certain(setting)
-    found = guarded(setting)
+    found = guard_certain(setting)
     if found.differs:
         raise NotAffineError(found.differs)
+    return found
 
 
 def guard_in_fractions(setting: Setting) -> None:
@@ -186,8 +186,8 @@ def guard_in_fractions(setting: Setting) -> None:
         raise NotAffineError(told)
 
 
-def guard_certain(setting: Setting) -> None:
-    """Check that a round is a deterministic function of its arguments.
+def guard_certain(setting: Setting) -> Findings:
+    """Return the findings, checking that a round is a deterministic function of its arguments.
 
     Raises
     ------
@@ -196,12 +196,13 @@ def guard_certain(setting: Setting) -> None:
     RandomRoundError
         If a round draws random numbers itself.
     """
-    drawn = guarded(setting).draws_from
-    if drawn:
+    found = guarded(setting)
+    if found.draws_from:
         raise RandomRoundError(
             "the algorithm's round must be a deterministic function of its arguments for exact "
-            f"moments, but it draws from {drawn}: use engines.monte_carlo"
+            f"moments, but it draws from {found.draws_from}: use engines.monte_carlo"
         )
+    return found
 
 
 @cached_by_content(64)
@@ -574,7 +575,7 @@ class _RealRounds:
     def _largest_losses(
         self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
     ) -> Losses:
-        """Return the largest rounding errors of the first round and, if needed, later ones."""
+        """Return the largest `losses` of the first round, and of later ones if they may differ."""
         most, shaken = NO_MORE, shaken_clients(problem)
         scheduled = isinstance(self._setting.algorithm, Schedule)
         alike = set(seen[0].before) <= set(random) and not scheduled

@@ -299,7 +299,7 @@ class OwnBound(ReadOnlyArrays):
 
     @property
     def looseness(self) -> FloatArray:
-        """How many times the truth the bound is."""
+        """The ratios of bound to truth."""
         return _over(self.bound, self.truth)
 
     @property

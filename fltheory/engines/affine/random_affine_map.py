@@ -28,7 +28,8 @@ class RandomAffineMap:
     """First two moments of ``s -> A s + b + noise`` with random A, b independent of s.
 
     Where participation follows a Markov chain, there is one map per state of the chain: arrays then
-    have an axis for the states, after the axis of the factors, and ``rows`` and ``sums`` are empty.
+    have an axis for the states, after the axis of the factors, and there are no ``rows`` and no
+    ``sums``.
 
     Attributes
     ----------
@@ -168,6 +169,8 @@ def _congruence(factors: FloatArray, middle: FloatArray) -> FloatArray:
 
 def _products(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``sum_j l_j r_j'``."""
+    if left.ndim == 2:  # of one state, every round: `moveaxis` takes longer than the product
+        return left.T @ right
     columns = np.moveaxis(left, 0, -1)
     return np.asarray(columns @ np.moveaxis(right, 0, -2))
 

@@ -540,7 +540,7 @@ def telling(counts: FloatArray) -> Rows:
 
 
 def distinct(table: FloatArray) -> tuple[Rows, Rows]:
-    """Return the index of the first copy of each distinct row, and the number of each row's copy.
+    """Return the index of the first copy of each distinct row, and which of these each row equals.
 
     Rows are compared by their bytes, which takes a tenth of the time of sorting them.
     """

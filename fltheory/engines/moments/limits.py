@@ -14,7 +14,7 @@ from fltheory.algorithms.contract import Schedule
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.affine.state_layout import StateLayout
-from fltheory.engines.guard import guard_affine, guarded
+from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import MomentMap, packed, parted, traces_of
 from fltheory.engines.moments.moment_recursion import affine_problem, moment_map, participants_of
 from fltheory.engines.observables import standard_forms
@@ -102,7 +102,7 @@ def stationary(setting: Setting) -> StationaryLimit:
             f"got {algorithm!r}: follow engines.exact instead"
         )
     problem = affine_problem(setting.problem)
-    guard_affine(setting)
+    losses = guard_affine(setting).losses
     layout, who = StateLayout.of(algorithm, problem), participants_of(setting.participation)
     if who.limit is None:
         raise ValueError(
@@ -110,7 +110,7 @@ def stationary(setting: Setting) -> StationaryLimit:
             "record played from a given round: leave out its start, or follow engines.exact"
         )
     try:
-        step = moment_map(algorithm, problem, who, layout, guarded(setting).losses)
+        step = moment_map(algorithm, problem, who, layout, losses)
     except RoundOverflowError:
         return _no_limit(problem.dim)
     found = _fixed_point(_Equations(step), who.limit)

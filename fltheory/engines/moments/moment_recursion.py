@@ -25,7 +25,7 @@ from fltheory.engines.affine.shaken import NO_MORE, Losses
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_trajectory
-from fltheory.engines.guard import guard_affine, guarded
+from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import (
     ONE_STATE,
     MomentMap,
@@ -113,16 +113,16 @@ def exact(
     setting = in_float64(setting)
     problem = affine_problem(setting.problem)
     setting = without_idle_projection(setting, problem)
-    guard_affine(setting)
+    losses = guard_affine(setting).losses
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return _followed(setting, problem, observe)
+            return _followed(setting, problem, observe, losses)
     except RoundOverflowError:
         return _diverged_at_once(setting, [item.name for item in observe])
 
 
 def _followed(
-    setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable]
+    setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable], losses: Losses
 ) -> Trajectory:
     first, who = in_round(setting.algorithm, 1), participants_of(setting.participation)
     layout = StateLayout.of(first, problem)
@@ -130,10 +130,8 @@ def _followed(
     forms = {name: layout.form(form) for name, form in plain.items()}
     forms |= {item.name: who.form(item, problem, layout) for item in observe}
 
-    found = guarded(setting)
-
     def step_of(algorithm: Algorithm) -> MomentMap:
-        return moment_map(algorithm, problem, who, layout, found.losses)
+        return moment_map(algorithm, problem, who, layout, losses)
 
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)

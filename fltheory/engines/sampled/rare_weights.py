@@ -181,18 +181,12 @@ class _Clients:
         excess = pulls.largest * weights - 2 * shares
         growth = 1 + weights * np.maximum(-pulls.least, 0.0) + np.maximum(excess, 0.0)
         step = weights * (pulls.push + 2 * sigma * pulls.noise)
-        chance, once, twice = np.moveaxis(self._moved(self.coming), 2, 0)
-        here = (
-            np.stack(
-                [
-                    chance,
-                    once + step[:, None] * chance,
-                    twice + 2 * step[:, None] * once + step[:, None] ** 2 * chance,
-                ],
-                axis=2,
-            )
-            * growth[:, None, None] ** 2
-        )
+        here = self._moved(self.coming)
+        chance, once, twice = np.moveaxis(here, 2, 0)
+        twice += 2 * step[:, None] * once
+        twice += step[:, None] ** 2 * chance
+        once += step[:, None] * chance
+        here *= growth[:, None, None] ** 2
         # Weights within the shares certainly count as typical, the limit itself included.
         here[:, 1] *= (excess <= 0)[:, None]
         away = self._moved(self.going)
@@ -203,11 +197,13 @@ class _Clients:
         names = list(self.counts)
         rows = np.concatenate([np.hstack([counts[name] for name in names]) for counts in made])
         order = np.lexsort(rows.T)
+        place = np.empty_like(order)
+        place[order] = np.arange(order.size)
         rows = rows[order]
         first = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
-        split = np.zeros((2, *self.held.shape))
-        split[0, :, 1], split[1, :, 0] = here, away
-        held = np.add.reduceat(split.reshape(-1, *self.held.shape[1:])[order], first)
+        split = np.zeros((order.size, *self.held.shape[1:]))
+        split[place[: len(here)], 1], split[place[len(here) :], 0] = here, away
+        held = np.add.reduceat(split, first)
         kept = rows[first]
         counts = {name: kept[:, [column]] for column, name in enumerate(names)}
         going = np.stack([self.chains.lacks, self.chains.leaves])

@@ -85,7 +85,7 @@ hidden_alike = symbol(
 
 
 def _of(function: Callable[[FederatedSystem], Fraction]) -> Callable[[Any], Fraction]:
-    """Return a number's function that gives zero if any sample distinguishes the two concepts."""
+    """Return ``function``, but 0 for systems whose two concepts differ everywhere."""
     return lambda system: function(system) if system.agree_somewhere else Fraction(0)
 
 

@@ -314,7 +314,7 @@ class TheoremForm(ABC):
 
     @abstractmethod
     def slower(self, speed: float, best_speed: float) -> float:
-        """Return how many times as many rounds a speed needs as the best one."""
+        """Return the ratio of the rounds that a speed needs to those of the best speed."""
 
     @abstractmethod
     def witness(self, a_round: OneRound, clients: AnyClass, claim: Any) -> Witness | None:

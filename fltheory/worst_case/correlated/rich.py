@@ -105,7 +105,7 @@ class _Client:
 
     @classmethod
     def of(cls, now: int, after: int, still: bool = False) -> _Client:
-        """Return a client with these numbers of points now and after a round.
+        """Return a client with ``now`` points before a round and ``after`` points after it.
 
         If the model stays where it is, the first point after the round is the first one now:
         conditions between two equal points would need infinite multipliers.

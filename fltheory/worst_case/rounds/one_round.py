@@ -73,7 +73,7 @@ class ClientKind:
 
 @dataclass(frozen=True, eq=False)
 class WeightMoments(ReadOnlyArrays):
-    """Moments of the kinds' weights, without ``server_lr``.
+    """Moments of the weights of each kind of client, without ``server_lr``.
 
     Attributes
     ----------
