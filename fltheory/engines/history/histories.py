@@ -40,7 +40,6 @@ _MOST_STATES = 1 << 18
 _MOST_NUMBERS = 1 << 22
 _LARGEST_COUNT = 2**53
 # Histories run alone besides those that hold an extreme count.
-_ALONE = 6
 
 T = TypeVar("T")
 Numbers: TypeAlias = NDArray[Any]
@@ -526,16 +525,6 @@ def _table(place: Rows, known: Mapping[str, FloatArray]) -> FloatArray:
     parts = [place[:, None].astype(np.float64)]
     parts += [array.reshape(count, -1) for array in known.values()]
     return np.concatenate(parts, axis=1)
-
-
-def telling(counts: FloatArray) -> Rows:
-    """Return the rows that hold the least or the most of some count, and some between.
-
-    Run alone, they tell most about a look at the counts of other replicas: ``if (absent >=
-    5).any()`` shows as soon as it is true of some row.
-    """
-    between = np.linspace(0, len(counts) - 1, _ALONE).astype(int)
-    return np.unique(np.concatenate([counts.argmin(axis=0), counts.argmax(axis=0), between]))
 
 
 def distinct(table: FloatArray) -> tuple[Rows, Rows]:
