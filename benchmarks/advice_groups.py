@@ -1,9 +1,10 @@
-"""What it costs in accuracy that groups stand for clients in `fltheory advise`.
+"""The loss of accuracy from grouping clients in `fltheory advise`.
 
     PYTHONPATH=. python benchmarks/advice_groups.py [CLIENTS [ROUNDS]]
 
-A made log in three time zones is advised on with a group for each client, and with fewer groups.
-Differences are parts of the largest bias with all clients; another seed shows what is chance.
+Advice on a made-up log in three time zones is computed with a group for each client, and with fewer
+groups. Differences are relative to the largest bias with all clients; another seed shows how much
+of them is chance.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _HOURS_AHEAD = (0, 6, 9)
 
 
 def made_log(count: int, rounds: int) -> AvailabilityLog:
-    """Return clients online mostly at night, one in twenty never."""
+    """Return a log of clients that are online mostly at night, one in twenty of them never."""
     rng = np.random.default_rng(0)
     hours = np.arange(rounds)[:, None] + np.array(_HOURS_AHEAD)[np.arange(count) % 3]
     night = (hours % 24 >= 20) | (hours % 24 < 6)
@@ -30,7 +31,7 @@ def made_log(count: int, rounds: int) -> AvailabilityLog:
 
 
 def differences(found: Advice, full: Advice) -> dict[str, float]:
-    """Return the most that anything differs by, over algorithms, in parts of the largest bias."""
+    """Return the largest differences over algorithms, relative to the largest bias."""
     largest = max(one.log.at_worst for one in full.algorithms)
 
     def most(of) -> float:
@@ -48,7 +49,7 @@ def differences(found: Advice, full: Advice) -> dict[str, float]:
 
 
 def main(count: int = 200, rounds: int = 600) -> None:
-    """Print the differences, a line a number of groups."""
+    """Print the differences, one line per number of groups."""
     log = made_log(count, rounds)
     full = advise(log, most_groups=count)
     print(f"{count} groups: {full.best.called}, else {full.fallback.called}", flush=True)

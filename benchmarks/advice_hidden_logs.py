@@ -1,15 +1,15 @@
-"""How right `fltheory advise` is about hidden logs, whose processes it does not know.
+"""How accurate `fltheory advise` is on logs of processes that it does not know.
 
     PYTHONPATH=. python benchmarks/advice_hidden_logs.py [SEEDS [FIRST [KIND ...]]]
 
-Ten kinds of clients leave a log of 400 to 800 rounds. The advice sees only that. The truth is
-simulated in plain NumPy (tests/advice/plain_rounds.py), without an engine of the package: each
-algorithm, at its advised step and with what it is told from the log, through fresh rounds of the
-true process. Its error is that of the last quarter, of as many rounds as the log has, for the
-optima that are worst for its true mean weights: chosen on one half of twelve runs and measured on
-the other. MIFA stands for FedVARP and SCAFFOLD, which are within a few per cent of it, and Unbiased
-for FedAvg-IS, which it equals. A line for each log: clients and rounds, what is advised, its error
-and interval, the true error, and that over the best algorithm's.
+Ten kinds of clients each leave a log of 400 to 800 rounds, and the advice is based on that alone.
+The truth is simulated in plain NumPy (tests/advice/plain_rounds.py), without the package's engines:
+each algorithm runs at its advised step, with its inputs taken from the log, through fresh rounds of
+the true process. Its error is measured over the last quarter of as many rounds as the log has, for
+the optima that are worst for its true mean weights: chosen on one half of twelve runs and measured
+on the other. MIFA stands for FedVARP and SCAFFOLD, which are within a few per cent of it, and
+Unbiased for FedAvg-IS, which it equals. A line for each log gives clients and rounds, the advised
+algorithm, its error and interval, the true error, and the ratio of that to the best algorithm's.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ PROCESSES: dict[str, Callable[[Rng, Array, int], Draw]] = {
 
 
 def hidden(kind: str, seed: int) -> tuple[Draw, Array | None]:
-    """Return a process, and its clients' sizes where availability goes with them."""
+    """Return a process, and its clients' sizes if availability depends on them."""
     rng = np.random.default_rng([list(PROCESSES).index(kind), seed])
     count = 200 if kind == "day and night" else int(rng.integers(20, 81))
     pi, rounds, sizes = (
@@ -113,7 +113,7 @@ def hidden(kind: str, seed: int) -> tuple[Draw, Array | None]:
 
 
 class Truth:
-    """Fresh rounds of a process, and an algorithm's error in them."""
+    """Fresh rounds of a process, in which algorithms' errors are measured."""
 
     def __init__(self, advice: Advice, draw: Draw, seed: int) -> None:
         self.advice, ever = advice, advice.population.ever
@@ -171,7 +171,7 @@ class Truth:
 
 
 def judged(kind: str, seed: int) -> tuple[bool, float, float]:
-    """Print a line on a log; return whether the truth is within, the width, and the excess."""
+    """Print a line on a log; return whether the interval is right, its width, and the excess."""
     draw, sizes = hidden(kind, seed)
     masks = draw(np.random.default_rng([seed, 7]))
     began = time.process_time()
@@ -201,7 +201,7 @@ def judged(kind: str, seed: int) -> tuple[bool, float, float]:
 
 
 def main(seeds: int = 1, first: int = 0, *kinds: str) -> None:
-    """Judge logs of each kind; print a line for each, and how many are right."""
+    """Judge logs of each kind; print a line for each, and how many intervals hold the truth."""
     told = [
         (kind, *judged(kind, seed))
         for seed in range(first, first + seeds)

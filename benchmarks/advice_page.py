@@ -1,9 +1,9 @@
-"""The parts of docs/how-to/advise.md that `fltheory advise` gives: its sentences and its table.
+"""The parts of docs/how-to/advise.md made by `fltheory advise`: its sentences and its table.
 
     PYTHONPATH=. python benchmarks/advice_page.py
 
-makes the log of docs/examples/time_zones_log.py, asks for advice, and writes the page and its
-figure anew. A test compares the page with what comes of it.
+makes the log of docs/examples/time_zones_log.py, computes the advice, and rewrites the page and its
+figure. A test compares the page with the result.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ PAGE = DOCS / "how-to" / "advise.md"
 
 
 def made_advice() -> Advice:
-    """Return the advice for the made log."""
+    """Return the advice for the made-up log."""
     made = runpy.run_path(str(DOCS / "examples" / "time_zones_log.py"))
     return advise(made["time_zones_log"]())
 
 
 def parts_of(advice: Advice) -> dict[str, str]:
-    """Return what stands between the page's marks, by their names."""
+    """Return the new text between the page's marks, by their names."""
     table = advice_table(advice)
     rows = [[str(cell) for cell in column.cells] for column in table.columns]
     header = [str(column.header) for column in table.columns]
@@ -40,7 +40,7 @@ def parts_of(advice: Advice) -> dict[str, str]:
 
 
 def parts_in(page: str) -> dict[str, str]:
-    """Return what stands there now."""
+    """Return the present text between the page's marks."""
     return {
         name: page.partition(f"<!-- begin {name} -->\n\n")[2].partition(f"\n\n<!-- end {name} -->")[
             0
@@ -50,7 +50,7 @@ def parts_in(page: str) -> dict[str, str]:
 
 
 def with_parts(page: str, parts: Mapping[str, str]) -> str:
-    """Return the page with other parts, those that are given."""
+    """Return the page with the given parts replaced."""
     for name, text in parts_in(page).items():
         mark = f"<!-- begin {name} -->\n\n"
         page = page.replace(mark + text, mark + parts.get(name, text))

@@ -2,10 +2,10 @@
 
     python benchmarks/atlas_plain_runs.py [--settings 1000]
 
-One-dimensional quadratic clients, NumPy alone: means and covariances of the clients' models for Li
-(falling steps, noise, everybody or K drawn), models themselves for Khaled. Half of the settings are
-random, the rest change the best so far. Prints the largest truth/bound of each; exit status 1 if
-one is above 1.
+Clients are one-dimensional quadratics, and only NumPy is used: means and covariances of the
+clients' models for Li (decreasing steps, noise, all clients or K drawn), the models themselves for
+Khaled. Half of the settings are random, the rest are changes of the best so far. Prints the largest
+truth/bound of each; the exit status is 1 if one is above 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GENERATIONS = 20
 
 
 def drawn(rng: np.random.Generator, count: int) -> Settings:
-    """Draw settings: L = 1 and the least curvature mu are both some client's."""
+    """Draw settings in which some client has curvature L = 1 and some client the smallest, mu."""
 
     def spread(low: float, high: float, *shape: int) -> Array:
         return np.exp(rng.uniform(np.log(low), np.log(high), (count, *shape)))
@@ -48,7 +48,7 @@ def drawn(rng: np.random.Generator, count: int) -> Settings:
 
 
 def changed(rng: np.random.Generator, best: Settings, count: int) -> Settings:
-    """Return changes of the best: a share of the numbers from new draws."""
+    """Return changes of the best settings, with a share of their numbers drawn anew."""
     fresh = drawn(rng, count)
     parents = rng.integers(len(best["mu"]), size=count)
     found = {}
@@ -60,7 +60,7 @@ def changed(rng: np.random.Generator, best: Settings, count: int) -> Settings:
 
 
 def problem(s: Settings) -> tuple[Array, Array, Array, Array]:
-    """Return curvatures with extremes mu and 1, weights, x*, and Gamma."""
+    """Return curvatures with extremes mu and 1, weights, x* and Gamma."""
     h = s["mu"][:, None] + (1 - s["mu"])[:, None] * s["between"]
     h[:, 0], h[:, 1] = 1.0, s["mu"]
     p = s["weights"]
@@ -70,7 +70,7 @@ def problem(s: Settings) -> tuple[Array, Array, Array, Array]:
 
 
 def li(scheme: str, w_1: int = 0) -> Callable[[Settings], Array]:
-    """Return truth/bound of Theorem 1 ("all"), 2 ("by p") or 3 ("evenly"); 1: from w_1."""
+    """Return truth/bound of Theorem 1 ("all"), 2 ("by p") or 3 ("evenly"), from w_0 or w_1."""
 
     def ratio(s: Settings) -> Array:
         if scheme == "evenly":
@@ -122,7 +122,7 @@ def li(scheme: str, w_1: int = 0) -> Callable[[Settings], Array]:
 
 
 def khaled(late: int, *, corollary: bool = False) -> Callable[[Settings], Array]:
-    """Return truth/bound of Theorem 1 or Corollary 1, averages one step late or in time."""
+    """Return truth/bound of Theorem 1 or Corollary 1, with averaging ``late`` steps late."""
 
     def ratio(s: Settings) -> Array:
         s = {**s, "weights": np.full_like(s["weights"], 1 / N)}
@@ -166,7 +166,7 @@ SEARCHED: dict[tuple[str, str], Callable[[Settings], Array]] = {
 
 
 def largest_ratio(ratio: Callable[[Settings], Array], settings: int, seed: int = 0) -> float:
-    """Return the largest truth/bound of so many settings."""
+    """Return the largest truth/bound among a number of settings."""
     rng = np.random.default_rng(seed)
     known = drawn(rng, settings // 2)
     ratios = ratio(known)

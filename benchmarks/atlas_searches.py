@@ -1,14 +1,14 @@
-"""Search for a refutation of every statement of the atlas, and keep what was found.
+"""Search for a refutation of every statement of the atlas, and keep the results.
 
     python benchmarks/atlas_searches.py [--settings 1000] [ID ...]
 
-By `falsify` in each statement's family; a claimed order whose constants are hidden is not one that
-`falsify` can refute, and is judged on members of its family instead, the ratio being how much more
-than claimed the truth changes over a decade. Where the truth takes a run of many single steps, by
-`atlas_plain_runs.py` as well, which shares nothing with the package and is hundreds of times as
-fast. `atlas_searches.csv` beside this file, which the page of the atlas shows, keeps the last
-search of each reading. Exit status 1 if a statement that is said to hold is refuted, or one that is
-said to be refuted is not.
+Searches use `falsify` in each statement's family. It cannot refute a claimed order with hidden
+constants, which is judged on members of its family instead; the ratio is how much more than claimed
+the truth changes over a decade. If the truth needs a run of many single steps,
+`atlas_plain_runs.py` searches as well, which shares nothing with the package and is hundreds of
+times as fast. `atlas_searches.csv` beside this file, which the atlas page shows, keeps the last
+search of each reading. The exit status is 1 if a statement recorded as holding is refuted, or one
+recorded as refuted is not.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Attack what stands in the place of refuted statements: corrected, derived and repaired readings.
+"""Attack the replacements of refuted statements: corrected, derived and repaired readings.
 
     python benchmarks/attack_corrections.py --settings 10000 [ID ...]
 
-Each reading is attacked until so many settings have met all of its hypotheses, with one seed after
-the other. Where small runs show it (`small_runs.py`, which shares nothing with the package), its
-own hypotheses and bound are evaluated on thousands of them at once: piecewise quadratic clients,
-every path of a run, constant and falling steps, one participant, one client, extreme weights.
-Claims about learning and the cited lemmas are searched by `falsify`, around their regimes. Exit
-status 1 if one is broken. What no setting can refute says why.
+Each reading is attacked with one seed after another until the given number of settings have met all
+of its hypotheses. If small runs can test it (`small_runs.py`, which shares nothing with the
+package), its hypotheses and bound are evaluated on thousands of them at once: piecewise quadratic
+clients, every path of a run, constant and decreasing steps, one participant, one client, extreme
+weights. Claims about learning and the cited lemmas are searched by `falsify`, around their regimes.
+The exit status is 1 if a reading is broken. For readings that no setting can refute, the reason is
+printed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Maker = Callable[[np.random.Generator, int], Any]
 
 @dataclass(frozen=True)
 class Attack:
-    """What a reading has withstood."""
+    """The result of attacking a reading."""
 
     name: str
     tried: int
@@ -51,7 +52,7 @@ class Attack:
 
     @property
     def line(self) -> str:
-        """All of it in a line."""
+        """The result in one line."""
         if self.why_not:
             return f"{self.name}: cannot be attacked, {self.why_not}"
         met = f"{self.applicable:,} of {self.tried:,} settings met every hypothesis"
@@ -67,7 +68,7 @@ def readings_under_attack(*beginnings: str) -> Iterator[Statement]:
 
 
 def _safari(theorem: int, **fixed: Any) -> list[Maker]:
-    """Small runs of SAFARI in turn with long ones; without noise they may be deterministic."""
+    """Return makers of small and long runs of SAFARI; without noise, these may be deterministic."""
     kinds = ("nonconvex", "convex") if theorem == 4 else ("convex", "quadratic")
     shapes = [
         # eligible, excluded, drawn, steps, rounds, noisy
@@ -162,7 +163,7 @@ def _corollary_4() -> list[Maker]:
 
 
 def _of_means(batch: Any) -> Any:
-    """Take the plain mean over rounds in place of the geometric one."""
+    """Replace the geometrically weighted mean over rounds by the plain one."""
     return small.Batch(batch.values["means"], batch.values, batch.floor)
 
 
@@ -175,7 +176,7 @@ def _lemma(number: int) -> Callable[[Any], Any]:
 
 
 def _doubled(batch: Any) -> Any:
-    """Say 2 for 1: the reading's own quantity is at most 2 where the function bends upwards."""
+    """Double the truth, as the reading's own quantity is at most 2 where the function is convex."""
     return small.Batch(2 * batch.truth, batch.values)
 
 
@@ -241,7 +242,7 @@ SMALL_RUNS: Mapping[tuple[str, str], list[Maker]] = {
 
 
 def _evaluated(formula: sp.Basic, values: Mapping[str, Any]) -> Any:
-    """Evaluate with arrays; values of every round are (settings, rounds), others columns."""
+    """Evaluate a formula on arrays; values per round are (settings, rounds), others columns."""
     symbols = sorted(formula.free_symbols, key=str)
     columns = []
     for symbol in symbols:
@@ -252,7 +253,7 @@ def _evaluated(formula: sp.Basic, values: Mapping[str, Any]) -> Any:
 
 
 def _met(basis: Basis, conditions: Iterable[Any], batch: Any) -> Any:
-    """(n,) whether all conditions hold, throughout."""
+    """Return whether all conditions hold in all rounds, (n,)."""
     definitions: Any = dict(basis.definitions)
     met = np.ones(batch.truth.size, dtype=bool)
     for item in conditions:
@@ -274,11 +275,11 @@ def _met(basis: Basis, conditions: Iterable[Any], batch: Any) -> Any:
 
 
 def in_small_runs(statement: Statement, makers: list[Maker], wanted: int, seed: int) -> Attack:
-    """Attack by batches of small runs, in turn, until ``wanted`` have met every hypothesis."""
+    """Attack with batches of small runs in turn until ``wanted`` have met every hypothesis."""
     basis = statement.basis
     conditions = list(basis.hypotheses)
     if statement.axes:
-        # Steps are set to the corollary's own, which its equation, squared, asks to 10^-9.
+        # Steps are set to the corollary's own, as its equation, squared, must hold to 10^-9.
         conditions += [
             item for item in statement.axes[0].hypotheses if "step size of" not in item.name
         ]
@@ -328,7 +329,7 @@ def attacked(statement: Statement, wanted: int, most: int, seed: int = 0) -> Att
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """Attack, and print a line for each reading."""
+    """Run the attacks, and print a line for each reading."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ids", nargs="*")
     parser.add_argument("--settings", type=int, default=10_000)

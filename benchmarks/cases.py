@@ -8,7 +8,7 @@ from fltheory.problems import QuadraticProblem, quadratic
 
 
 def clients(n_clients: int, dim: int, *, shared: bool) -> QuadraticProblem:
-    """Noisy clients with one shared Hessian, or one dense Hessian per client."""
+    """Return noisy clients with one shared Hessian, or one dense Hessian per client."""
     if shared:
         return quadratic(n_clients, dim, 1.0, 0.1, 2.0, sigma=1.0, server_sigma=1.0)
     rng = np.random.default_rng(0)

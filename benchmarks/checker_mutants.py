@@ -1,13 +1,14 @@
 """Count the wrong checkers of certificates that the checker's tests would let pass.
 
 Every mutant of ``certificate_checker.py`` differs from it in one place: an operator, a comparison,
-a whole number, a negation, a condition of a comprehension, or a statement that is gone. Every case
-of the nearest tests runs once on the right checker, and the lines that it reaches are noted. A
-mutant is then loaded in place of the checker that the tests hold, in a child, where the cases that
-reach what it changes run, cheapest first, until one fails. A case that takes far longer than
-before is noticed, too. Survivors must be listed below, each with the reason why no certificate
-could tell it from the checker. A run that keeps its fates (`--kept FILE`) goes on after the last;
-such a file is of one checker and its tests as they were, and is thrown away when either changes.
+an integer, a negation, a condition of a comprehension, or a deleted statement. Every case of the
+nearest tests runs once on the right checker, and the lines that it reaches are recorded. A mutant
+is then loaded in a child process in place of the checker that the tests use, and the cases that
+reach the change run, cheapest first, until one fails. A case that takes far longer than before also
+counts as a failure. Survivors must be listed below, each with the reason why no certificate could
+distinguish it from the checker. A run that saves its results (`--kept FILE`) continues after the
+last; such a file is valid for one version of the checker and its tests, and is discarded when
+either changes.
 
     python benchmarks/checker_mutants.py [--only PART] [--lines 1-99] [--sample COUNT] [--seed SEED]
         [--list] [--kept FILE]
@@ -47,7 +48,7 @@ MEMORY = 4 * 2**30  # bytes
 
 Fate: TypeAlias = Literal["killed", "timed out", "survives"]
 
-# A survivor -> why it certifies what the checker does.
+# A survivor -> why it accepts exactly the certificates that the checker accepts.
 _PROGRAM = "killed by test_the_file_is_a_program, which runs the file itself: nothing of it is here"
 _FINER = "brackets become narrower, or are taken further: they hold the same"
 _ALIKE = "the same in every round: step sizes that fall have been refused, or are not there"
@@ -159,7 +160,7 @@ EQUIVALENT: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A case of a test: what it takes in seconds, traced, and the checker's lines it reaches."""
+    """A test case, with its time in seconds, traced, and the checker's lines that it reaches."""
 
     item: pytest.Item
     seconds: float
@@ -172,7 +173,7 @@ class Mutation:
     Attributes
     ----------
     fates : dict
-        Mutants by their titles, and what became of each.
+        The fate of each mutant, by its title.
     """
 
     def __init__(self, chosen: dict[str, Mutant], kept: Path | None) -> None:
@@ -181,20 +182,20 @@ class Mutation:
         self.fates: dict[str, Fate] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run every case once, then every mutant."""
+        """Run every case once, then all mutants."""
         module = sys.modules["checker_alone"]
         cases = sorted(map(_measured, session.items), key=lambda case: case.seconds)
         print(f"{len(cases)} cases: {sum(case.seconds for case in cases):.0f} s traced", flush=True)
         parts = [_compiled(node) for node in ast.parse(CHECKER.read_text("utf-8")).body]
         before = fates_in(self._kept)
-        gc.freeze()  # what a child collects, it copies
+        gc.freeze()  # garbage collection in a child copies memory
         for count, (title, mutant) in enumerate(self._chosen.items()):
             if count % 100 == 0:
                 print(f"{count} of {len(self._chosen)} run", file=sys.stderr, flush=True)
             if title in before:
                 fate = before[title]
             else:
-                # What no case reaches happens as the file is read, or never.
+                # A line that no case reaches runs on import, or never.
                 reaching = [case for case in cases if case.lines & {*mutant.lines}] or cases
                 fate = _fate_of(mutant, module, parts, reaching)
                 if self._kept is not None:
@@ -207,7 +208,7 @@ class Mutation:
 
 
 def fates_in(path: Path | None) -> dict[str, Fate]:
-    """Return what an earlier run has written, by the mutant's title."""
+    """Return the fates that an earlier run saved, by the mutant's title."""
     if path is None or not path.exists():
         return {}
     found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -229,7 +230,7 @@ def _passes(item: pytest.Item) -> bool:
 
 @contextmanager
 def _lines_reached() -> Iterator[set[int]]:
-    """Note which lines of the checker run; one that is known is not traced again."""
+    """Record which lines of the checker run; a line that has run is not traced again."""
     found: set[int] = set()
     left: dict[CodeType, set[int]] = {}
 
@@ -265,7 +266,7 @@ def _compiled(node: ast.stmt) -> CodeType:
 def _fate_of(
     mutant: Mutant, module: ModuleType, parts: Sequence[CodeType], cases: Sequence[Case]
 ) -> Fate:
-    """Run cases on a mutant, in a child that may take neither long nor much memory."""
+    """Run cases on a mutant in a child process with limits on time and memory."""
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -291,12 +292,12 @@ def _fate_of(
 
 
 def _limit(seconds: float) -> None:
-    """Let a signal end this process after so many seconds of processor time."""
+    """Set a timer whose signal ends this process after this much processor time."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _become(mutant: Mutant, module: ModuleType, parts: Sequence[CodeType]) -> None:
-    """Fill the module that the tests hold with a mutant's names, and no others."""
+    """Replace all names in the module that the tests use by those of a mutant."""
     for name in [name for name in vars(module) if not name.startswith("__")]:
         delattr(module, name)
     changed = _compiled(ast.parse(mutant.text).body[0])
@@ -305,7 +306,7 @@ def _become(mutant: Mutant, module: ModuleType, parts: Sequence[CodeType]) -> No
 
 
 def titled(found: Sequence[Mutant]) -> dict[str, Mutant]:
-    """Give mutants titles without lines, which move; a repeated one gets a number."""
+    """Give mutants titles without line numbers, which change; repeated titles get a number."""
     seen: Counter[str] = Counter()
     titles: dict[str, Mutant] = {}
     for mutant in found:
@@ -334,7 +335,7 @@ def main() -> int:
         print("\n".join(f"{m.line}: {title}" for title, m in chosen.items()))
         return 0
     mutation = Mutation(chosen, given.kept)
-    # Neither other plugins nor assertions that explain themselves are needed, and both take time.
+    # Other plugins and rewritten assertions are not needed, and both take time.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sys.path.insert(0, str(ROOT))
     options = ["-q", "--assert=plain", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]

@@ -1,23 +1,23 @@
 """Count the wrong versions of the package that the tests nearest to the change would let pass.
 
-Mutants are drawn at random from the engines, algorithms, weights and statements, one changed place
-each. The tests nearest to a change are those that come by what it changes (`nearest_tests.py`), as
-far as they fit into 90 seconds of processor time. A mutant that fails one of them is killed, and so
-is one that gets stuck: it is counted and listed. All limits are on processor time, so that other
-work on the machine changes no fate; one on the clock, far wider, ends a test that waits for ever.
-In the end the tests that have killed run on the right sources, where they must pass. Survivors are
-listed below, with what was found out about each. A run that keeps its lines (`--kept FILE`) goes on
-after the last. What the tests come by is noted first:
+Mutants are drawn at random from the engines, algorithms, weights and statements, with one change
+each. The tests nearest to a change are those that reach the changed code (`nearest_tests.py`), as
+many as fit into 90 seconds of processor time. A mutant that fails one of them is killed, and so is
+one that gets stuck: it is counted and listed. All limits are on processor time, so that other work
+on the machine does not change the results; a far larger limit on wall time ends a test that waits
+for ever. At the end, the tests that killed a mutant run on the unchanged sources, where they must
+pass. Survivors are listed below, with what was found out about each. A run that saves its lines
+(`--kept FILE`) continues after the last. Which code the tests reach is recorded first:
 
     python benchmarks/reached.py out/reached.jsonl
     python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
         [--within PACKAGE ...] [--kept FILE] [--survivors FILE] [--share K/N] [--reached FILE ...]
 
-Several processes share the work: each runs its part of the tests, or of the mutants (`--share 1/2`
-and `--share 2/2`), and keeps a file of its own. The files of fates one after another are one.
+Several processes can share the work: each runs its part of the tests, or of the mutants (`--share
+1/2` and `--share 2/2`), and writes its own file. Concatenated files of fates are one file of fates.
 
-Whether tests that were cut are missed: what survives without them, kept in FILE, is run again with
-`--survivors FILE` in a checkout that has them.
+To see whether removed tests are missed, run the mutants that survive without them, saved in FILE,
+again with `--survivors FILE` in a checkout that has these tests.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from reached import FOLDERS, Reached, read
 ROOT = Path(__file__).resolve().parents[1]
 MUTATED = ("engines", "algorithms", "weights", "theorems")
 NOT_COPIED = shutil.ignore_patterns(".*", "out", "site", "__pycache__")
-SECONDS = 90  # of processor time for all tests, and of the last one that begins in it
-SECONDS_STUCK = 120  # of processor time: a test that does not end
+SECONDS = 90  # seconds of processor time for all tests, and for the last one that begins in them
+SECONDS_STUCK = 120  # seconds of processor time: a test that does not end
 SECONDS_WAITING = 1800  # on the clock: a test that sleeps or waits, and uses no processor time
-BYTES = 6 << 30  # of memory that a mutant may ask for: one that grows without end fails the test
+BYTES = 6 << 30  # bytes of memory for a mutant: one that grows without end fails the test
 
 WELL_ENDED = (
     pytest.ExitCode.OK,
@@ -63,8 +63,8 @@ WELL_ENDED = (
 
 Fate: TypeAlias = Literal["killed", "timed out", "survives"]
 
-# What a survivor changes -> what tells it now, having been tried, or why no test could: of seeds
-# 2028, 3001, 2029, 2030 and 2031, and of those before them what is left.
+# What a survivor changes -> the test that now kills it, as has been tried, or why no test can. The
+# seeds are 31, 2028, 3001, 2029, 2030 and 2031, and earlier ones as far as their code still exists.
 _ALLOWANCE = "equivalent: an allowance for rounding; what is larger is a bound, too"
 _BETWEEN = "equivalent but where a computed residual is that limit to the last bit"
 _CHOICE = "equivalent: from which size on the same is computed another way"
@@ -82,7 +82,7 @@ SURVIVORS = {
     "worst_case/audits/audit.py: _over_e: noise - last -> noise + last": (
         "killed by test_step_interval.py"
     ),
-    "engines/moments/many_sets/client_sums.py: _law: _operations(reading, moments.terms) "
+    "engines/moments/client_sums.py: _law: _operations(reading, moments.terms) "
     "* UNIT_ROUNDOFF * float(np.trace(noise)) + 8 * effects.power_rounding * "
     "float(np.trace(of_clients)) -> _operations(reading, moments.terms) * UNIT_ROUNDOFF "
     "* float(np.trace(noise)) - 8 * effects.power_rounding * float(np.trace(of_clients))": (
@@ -108,15 +108,12 @@ SURVIVORS = {
     "engines/fedau_weights/dependent_weight_error.py: _recorded: 0 * ones -> 0 / ones": (
         "equivalent: nothing over one is nothing"
     ),
-    "engines/fedau_weights/mean_weight_error.py: _MOST_ENTRIES: 2 ** 21 -> 2 * 21": (
+    "engines/fedau_weights/weight_error.py: _MOST_ENTRIES: 2 ** 21 -> 2 * 21": (
         "equivalent: how many cut-offs are worked out at once"
     ),
     "engines/history/histories.py: _gathered: _crowd(targets) == 1 -> _crowd(targets) == 2": (
         _SHORTCUT
     ),
-    "engines/affine/symbolic/symbolic_mask.py: SymbolicMask: axis in (1, -1) and "
-    "keepdims and (not any(kwargs.values())) -> axis in (1, -1) or keepdims or (not "
-    "any(kwargs.values()))": ("killed by test_client_sums.py"),
     "claims/direction.py: _direction: higher[0] > lower[1] -> higher[0] >= lower[1]": (
         "killed by test_direction_claims.py"
     ),
@@ -148,14 +145,9 @@ SURVIVORS = {
     "engines/guard.py: _generators: generator is not known -> generator is known": (
         "killed by test_strangers.py, whose turn did not come"
     ),
-    "engines/moments/many_sets/client_sums.py: _agrees: CHECK_TOLERANCE * scale -> "
-    "CHECK_TOLERANCE / scale": ("killed by test_client_sums.py"),
     "worst_case/audits/audit.py: _box: slacks[1] -> slacks[2]": (
         "equivalent: coordinates in which a solver works"
     ),
-    "worst_case/methods/averaging.py: AveragingBound: self.heterogeneity * "
-    "float(self.client_class.dissimilarity ** 2) -> self.heterogeneity / "
-    "float(self.client_class.dissimilarity ** 2)": ("killed by test_averaging_bound.py"),
     "worst_case/audits/theorem_form.py: _DistanceForm: start == 0 -> start == 1": (
         _GONE + ": no power of 0 is a rate"
     ),
@@ -169,13 +161,9 @@ SURVIVORS = {
     "claims/statement.py: Inequality: setting = of_runs(self, setting) -> nothing": (
         "killed by test_learning.py"
     ),
-    "worst_case/methods/averaging.py: _text: 1 -> 2": ("equivalent: how far a file is indented"),
     "engines/affine/symbolic/forms.py: Namespace: first < second -> first <= second": (
         "equivalent: of equal numbers either is the lesser"
     ),
-    "engines/moments/stationary_limit.py: limit_of: (form.matrix * second).sum() + 2 * "
-    "form.vector @ first + form.constant -> (form.matrix * second).sum() + 2 * "
-    "form.vector @ first - form.constant": ("equivalent: the three forms are zero at x*"),
     "claims/decay.py: _verdict: max(2, sampling.replicas // len(sizes)) -> max(3, "
     "sampling.replicas // len(sizes))": ("killed by test_learning.py"),
     "worst_case/memory.py: proved_rate: return None -> nothing": ("killed by test_lyapunov.py"),
@@ -184,9 +172,6 @@ SURVIVORS = {
     "moves]) -> nothing": ("equivalent: where a search begins, whose end is proved"),
     "worst_case/audits/audit.py: Audit: if claim is None: -> nothing": (
         "killed by test_own_theorem.py"
-    ),
-    "engines/history/jump_limits.py: _dwell: 1 - rest -> 2 - rest": (
-        "killed by test_jump_limits.py"
     ),
     # 2031, of which 60 were run
     "engines/observables.py: ParticipantGradientSum: return None -> nothing": (
@@ -197,7 +182,7 @@ SURVIVORS = {
     "theorems/sa_fl/statements.py: _QUIET_SERVER: sigma ** 2 / (m * K) -> sigma ** 2 * (m * K)": (
         "killed by test_conditions.py, which was not among the nearest"
     ),
-    "engines/affine/correlated_rows.py: CorrelatedRows: return not self.slopes.any() -> nothing": (
+    "engines/affine/deviations.py: CorrelatedRows: return not self.slopes.any() -> nothing": (
         _SHORTCUT
     ),
     "engines/sampled/reach.py: reach: ball.centre - problem.x_star -> "
@@ -210,7 +195,7 @@ SURVIVORS = {
         "killed by test_sa_fl_regimes.py, which was not among the nearest"
     ),
     # 2029, the draw that counts
-    "engines/moments/error_growth.py: _accumulated: gain * held + added[0] -> "
+    "engines/moments/moment_map.py: _accumulated: gain * held + added[0] -> "
     "gain * held - added[0]": "killed by test_error_growth.py",
     "theorems/fedau/regimes.py: _Instance: 4 * smooth -> 4 / smooth": (
         "killed by test_fedau_regimes.py; no registered regime has that limit as the smallest"
@@ -222,7 +207,11 @@ SURVIVORS = {
     "engines/moments/moment_map.py: MomentMap: norms[0] -> norms[1]": (
         "killed by test_moment_map.py"
     ),
-    "engines/moments/many_sets/client_sums.py: _deviations: 2 * reading.start.shape[0] -> "
+    "engines/affine/deviations.py: SharedSlope: push ** 2 -> push * 2": (
+        "killed by test_deviations.py"
+    ),
+    "engines/affine/probing.py: _CHECKED_SETS: 8 -> 9": _CHECKS,
+    "engines/moments/client_sums.py: _deviations: 2 * reading.start.shape[0] -> "
     "2 / reading.start.shape[0]": "killed by test_client_sums.py",
     "weights/client_weights.py: Training: 1 -> 2": "killed by test_deployment.py",
     "engines/enclosure/enclosed.py: ExactRun: n + 1 -> n + 2": "killed by test_enclosed.py",
@@ -231,51 +220,31 @@ SURVIVORS = {
     "nothing": _GONE,
     "theorems/ca_fed/weights.py: _summand_curvature_ratio: if s.q.min() <= 0 or s.pi.min() <= 0: "
     "-> nothing": "killed by test_ca_fed_weights.py, in the one place where that is asked now",
-    "engines/affine/replay.py: replay: (setting.rounds + 1) // 2 -> (setting.rounds + 1) * 2": (
-        "killed by test_replay.py"
-    ),
-    "engines/moments/deviations.py: SharedSlope: push ** 2 -> push * 2": (
-        "killed by test_deviations.py"
-    ),
     "engines/fedau_weights/dependent_weight_error.py: _of_client: rounds ** 2 -> rounds ** 3": (
         _ALLOWANCE
     ),
-    "engines/history/jump_limits.py: _dwell_of_first: 2 * dwell ** 1.5 -> 3 * dwell ** 1.5": (
-        _ALLOWANCE
-    ),
-    "engines/moments/many_sets/sums_by_size.py: _CHECKED_SETS: 8 -> 9": _CHECKS,
     "theorems/ca_fed/statements.py: _ROUNDINGS: 64 * float(np.finfo(np.float64).eps) -> "
     "65 * float(np.finfo(np.float64).eps)": _ALLOWANCE,
     "theorems/sa_fl/proof_5.py: printed: 4 * eta_s -> 4 / eta_s": "killed by test_certificates.py",
-    "engines/moments/many_sets/client_sums.py: _read: problem.n_clients + 1 -> "
-    "problem.n_clients + 2": "equivalent: one more zero where nothing is asked of participants",
     "theorems/correction.py: Correction: number = str(self.changes.index(change) + 1) -> "
     "nothing": "killed by test_corrected_statement.py, whose calls had not been noted",
     "theorems/ca_fed/statements.py: _ROUNDINGS: 64 * float(np.finfo(np.float64).eps) -> "
     "64 / float(np.finfo(np.float64).eps)": "killed by test_ca_fed_statements.py",
-    "engines/moments/error_growth.py: _LONGEST: 2000 -> 2001": _CHOICE,
+    "engines/moments/moment_map.py: _LONGEST: 2000 -> 2001": _CHOICE,
     # 2028
-    "engines/moments/many_sets/client_sums.py: _read: starts[:, n:].any() or not np.isfinite("
-    "[coefficients.sum(), by_number.sum()]).all() -> starts[:, n:].any() and (not np.isfinite("
-    "[coefficients.sum(), by_number.sum()]).all())": (
-        "killed by test_client_sums.py; the first condition is never met, and gone"
-    ),
     "engines/affine/symbolic/forms.py: noise_covariance: -1 -> -2": (
         "equivalent: covariances are square"
     ),
     "weights/conic.py: _importance: if p is None: -> nothing": "killed by test_conic.py",
-    "engines/measured/measured_run.py: dissimilarity_bound: gradients - problem.alpha @ "
-    "gradients -> gradients + problem.alpha @ gradients": _GONE + ": the mean at x* is zero",
-    "engines/moments/many_sets/client_sums.py: _mean_square_weight: weights ** 2 -> "
+    "engines/moments/client_sums.py: _mean_square_weight: weights ** 2 -> "
     "weights * 2": "killed by test_client_sums.py",
     "theorems/ca_fed/statements.py: THEOREM_2: RoundRange(0, 0) -> RoundRange(1, 0)": (
         "killed by test_rounds_of_quantities.py, which was not among the nearest"
     ),
-    "engines/history/jump_limits.py: _dwell: 2 * size -> 3 * size": _ALLOWANCE,
     "theorems/fedar.py: _with_clients: 3.0 * (-1.0) ** i -> 3.0 / (-1.0) ** i": _GONE,
     "theorems/sa_fl/pac.py: growth_of_offset: system.split(value)[0] -> "
     "system.split(value)[1]": "killed by test_sa_fl_pac.py",
-    "engines/moments/many_sets/summed_maps.py: SummedMaps: np.isfinite(slopes).all() and "
+    "engines/clients/summed_maps.py: SummedMaps: np.isfinite(slopes).all() and "
     "np.isfinite(pulls).all() -> np.isfinite(slopes).all() or np.isfinite(pulls).all()": (
         "killed by test_summed_maps.py, which is new"
     ),
@@ -284,7 +253,7 @@ SURVIVORS = {
     # 2026, 2027 and before
     "engines/fedau_weights/dependent_weight_error.py: _of_client: 3 * rounds ** 2 -> "
     "4 * rounds ** 2": _ALLOWANCE,
-    "engines/moments/many_sets/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
+    "engines/clients/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
         "killed by test_summed_maps.py, which is new"
     ),
     "engines/clients/analytic_clients.py: QuadraticClients: end > start -> end >= start": (
@@ -320,19 +289,19 @@ SURVIVORS = {
 
 @dataclass(frozen=True)
 class Change:
-    """A mutant and the file that it stands in."""
+    """A mutant and its file."""
 
     file: Path
     mutant: Mutant
 
     @property
     def title(self) -> str:
-        """Return where it is and what it changes, without the line, which moves."""
+        """Return the place and the change, without the line number, which moves."""
         return f"{self.file.relative_to('fltheory')}: {self.mutant.place}: {self.mutant.what}"
 
 
 def drawn(count: int, seed: int, places_in: Sequence[str] = MUTATED) -> Iterator[Change]:
-    """Yield mutants, each place of these packages and modules as likely as any other."""
+    """Yield mutants, with all places in these packages and modules equally likely."""
     homes = [ROOT / "fltheory" / name for name in places_in]
     files = [
         path
@@ -346,7 +315,7 @@ def drawn(count: int, seed: int, places_in: Sequence[str] = MUTATED) -> Iterator
 
 
 def survivors(path: Path) -> Iterator[Change]:
-    """Yield the mutants, in these sources, of what survived in a run that kept its fates."""
+    """Yield the mutants in these sources that survived in an earlier, saved run."""
     survived = [title for title, (fate, _) in kept(path).items() if fate == "survives"]
     titles = {title.partition(": ")[2] for title in survived}
     files = sorted({title.partition(": ")[0] for title in titles})
@@ -354,7 +323,7 @@ def survivors(path: Path) -> Iterator[Change]:
 
 
 class Chosen:
-    """A plugin of pytest: runs these tests alone, in their order, until the time is used."""
+    """A pytest plugin that runs only these tests, in order, until the time is used up."""
 
     def __init__(self, tests: Sequence[str], seconds: float, told: int) -> None:
         self._turns = {test: turn for turn, test in enumerate(tests)}
@@ -362,7 +331,7 @@ class Chosen:
         self._told = told
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out all others."""
+        """Keep only the chosen tests, in order."""
         chosen = [item for item in items if item.nodeid in self._turns]
         items[:] = sorted(chosen, key=lambda item: self._turns[item.nodeid])
 
@@ -370,18 +339,18 @@ class Chosen:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Skip a test for which no time is left.
 
-        One that were passed over before its setup would leave the last one's file open, which
-        pytest takes for an error in the next file: a kill that no test made.
+        If it were skipped before its setup, the previous test's file would be left open, which
+        pytest reports as an error in the next file: a kill without a failing test.
         """
         if time.process_time() >= self._seconds:
             pytest.skip("no time left")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Say which test failed."""
+        """Report which test failed."""
         self._say(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Say which file could not be read."""
+        """Report which file could not be collected."""
         self._say(report)
 
     def _say(self, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -390,9 +359,9 @@ class Chosen:
 
 
 def warmed(folder: Path) -> None:
-    """Keep what Python compiles of the right sources and tests, and import what none of them is.
+    """Compile the right sources and tests in advance, and import the libraries that they need.
 
-    Each mutant is read in a process of its own, and would compile and import all of that again.
+    Each mutant runs in a process of its own, which would otherwise compile and import them again.
     """
     compileall.compile_dir(folder / "fltheory", quiet=1)
     for name in ("numpy", "scipy.linalg", "scipy.optimize", "scipy.stats", "sympy", "flint"):
@@ -408,7 +377,7 @@ def warmed(folder: Path) -> None:
 
 
 def first_failing(folder: Path, tests: Sequence[str], seconds: float) -> str | None:
-    """Run tests in a child, and return the first that fails: "" if they get stuck, None if none."""
+    """Run tests in a child; return the first that fails, "" if they get stuck, None if all pass."""
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     told = os.memfd_create("failures")
     child = os.fork()
@@ -446,7 +415,7 @@ def first_failing(folder: Path, tests: Sequence[str], seconds: float) -> str | N
 def batches(tests: Sequence[str]) -> Iterator[list[str]]:
     """Yield the tests of the first file, of the next few, and of the others.
 
-    Most mutants are killed by the first: reading all files takes longer than running it.
+    Most mutants are killed by the first file, which takes less time than collecting all files.
     """
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     for part in filter(None, (files[:1], files[1:8], files[8:])):
@@ -470,7 +439,7 @@ def fate_of(change: Change, folder: Path, reached: Sequence[Reached]) -> tuple[F
 
 
 def kept(path: Path | None) -> dict[str, tuple[Fate, str]]:
-    """Return what an earlier run has written, by the mutant's number and title."""
+    """Return the fates that an earlier run saved, by the mutant's number and title."""
     if path is None or not path.exists():
         return {}
     found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,7 +1,8 @@
-"""What real code does around any algorithm: habits of optimisers, loops, options and records.
+"""Typical changes that real training code makes to any algorithm.
 
-Each takes a right ``run`` and returns a wrong one. They were written without a look at the laws,
-from what training code usually brings: weight decay, clipping, half precision, caps, early stops.
+Each habit takes a right ``run`` and returns a wrong one. They were written without looking at the
+laws, from features that training code often has: weight decay, clipping, half precision, caps,
+early stopping.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ Run = Callable[..., Any]
 
 
 class Trained:
-    """A client whose gradients go through somebody's optimiser."""
+    """A client whose gradients pass through an optimiser."""
 
     def __init__(self, client: Any, place: int, change: Gradient) -> None:
         self.client, self.place, self.change = client, place, change
         self.n_samples, self.loss, self.past = client.n_samples, client.loss, list[np.ndarray]()
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Return what the optimiser steps along."""
+        """Return the direction in which the optimiser steps."""
         self.past.append(np.asarray(self.client.gradient(x)))
         return np.asarray(self.change(self, self.place, np.asarray(x), self.past))
 
@@ -40,7 +41,7 @@ def _momentum(past: list[np.ndarray], share: float) -> np.ndarray:
     return np.asarray(sum(share**j * g for j, g in enumerate(past[::-1])))
 
 
-# --- of a client, its number, the model, and all its gradients so far, the latest last
+# --- take a client, its number, the model, and all its gradients so far, the latest last
 _GRADIENTS: Mapping[str, Gradient] = {
     "weight decay 0.01": lambda c, k, x, past: past[-1] + 0.01 * x,
     "weight decay 0.1": lambda c, k, x, past: past[-1] + 0.1 * x,

@@ -1,11 +1,11 @@
-"""Right implementations under many seeds of `check_algorithm`: none may fail.
+"""Check right implementations with many seeds of `check_algorithm`: none may fail.
 
     python benchmarks/conformance_seeds.py --seeds 200 [--processes 2] [--laws LAW ...] [--torch]
         [NAME ...]
 
-They are the gallery's in plain NumPy, and the package's own where the gallery has none. With
-``--torch`` they are the package's own on torch tensors in single precision, with rtol=1e-4.
-Cases are drawn anew for each seed. It prints how long each algorithm takes, and any failure.
+They are the gallery's in plain NumPy, or the package's own if the gallery has none. With
+``--torch`` they are the package's own on torch tensors in single precision, with rtol=1e-4. Cases
+are drawn anew for each seed. The script prints how long each algorithm takes, and any failure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.testing.gallery import GALLERY
 
 
 class SingleClients(Clients):
-    """Clients whose local steps are made on torch tensors in single precision."""
+    """Clients whose local steps run on torch tensors in single precision."""
 
     def __init__(self, clients: Sequence[Any], server: Any) -> None:
         self.clients, self.server = clients, server
@@ -108,7 +108,7 @@ def in_torch(name: str) -> Callable[..., Any]:
 
 
 def failure(laws: list[str] | None, torch: bool, name: str, seed: int) -> tuple[str, float, str]:
-    """Return the algorithm, the seconds taken, and what failed, if anything."""
+    """Return the algorithm, the seconds taken, and the failure, if any."""
     begun = time.process_time()
     run = GALLERY[name].run if name in GALLERY else run_of(name)
     rtol = 1e-9

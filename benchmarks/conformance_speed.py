@@ -1,9 +1,9 @@
-"""How soon `check_algorithm` finds each fault of the gallery: processor time outside ``run``.
+"""How fast `check_algorithm` finds each fault of the gallery: processor time outside ``run``.
 
     python benchmarks/conformance_speed.py [NAME ...]
 
-It stops at the first failure, as a user does who mends one fault at a time; the time includes the
-search for the smallest trace and for causes. Target: 2 s for each of them.
+It stops at the first failure, as a user does who fixes one fault at a time; the time includes the
+search for the smallest trace and for causes. The target is 2 s for each fault.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ TARGET = 2.0
 
 
 class Timed:
-    """A run that knows how long it took."""
+    """A run that records how long it took."""
 
     def __init__(self, run: Callable[..., Any]) -> None:
         self.run, self.seconds = run, 0.0
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Run, and count the processor time."""
+        """Run the algorithm, and add up the processor time."""
         begun = time.process_time()
         try:
             return self.run(*given, **named)

@@ -1,17 +1,16 @@
-"""Three hundred wrong implementations that no slip of the suite was written for.
+"""Three hundred wrong implementations for which no slip of the suite was written.
 
     python benchmarks/conformance_variants.py [--count 300] [--processes 2] [--single] [--faults]
         [NAME ...]
 
-Half of them are the plain NumPy implementations of `tests/testing/gallery/`, changed by edits of
-their own text: an operator, a constant, a border, a function, a term left out. The others are the
+Half of them are the plain NumPy implementations of `tests/testing/gallery/` with an edit of their
+source: an operator, a constant, a comparison, a function, a term left out. The others are the
 habits of training code in `conformance_habits.py`, around right implementations of all algorithms.
 Both are independent of the suite, whose slips change parts of the package's algorithms. A variant
-that gives the right models on 48 random cases, to a thousandth, is no fault and is left out. It
-prints how many of the others are caught, how many of those have a cause or a hint, and all that is
-said, to be read: a cause is right if it describes the variant.
-``--single`` runs everything in single precision with ``rtol=1e-4``; ``--faults`` takes the faults
-of the gallery instead.
+that gives the right models on 48 random cases, to a thousandth, is not a fault and is left out. The
+script prints how many of the others are caught, how many of those get a cause or a hint, and all
+messages, to be read: a cause is right if it describes the variant. ``--single`` runs everything in
+single precision with ``rtol=1e-4``; ``--faults`` uses the faults of the gallery instead.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ CASES = 48
 
 
 class Edit(ast.NodeTransformer):
-    """One edit of a function's text, the one of a number; others are counted."""
+    """Makes one edit of a function's source, chosen by number, and counts the possible ones."""
 
     def __init__(self, wanted: int) -> None:
         self.wanted, self.seen, self.says = wanted, 0, ""
@@ -59,7 +58,7 @@ class Edit(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """Change an arithmetic operator, or drop a side of it."""
+        """Change an arithmetic operator, or drop one of its operands."""
         self.generic_visit(node)
         others = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
         other = others.get(type(node.op))
@@ -79,7 +78,7 @@ class Edit(ast.NodeTransformer):
         )
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """Change a comparison by its border."""
+        """Make a strict comparison non-strict, or vice versa."""
         self.generic_visit(node)
         others = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
         other = others.get(type(node.ops[0]))
@@ -88,7 +87,7 @@ class Edit(ast.NodeTransformer):
         )  # fmt: skip
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Change a maximum to a minimum, a mean to a sum or a median."""
+        """Change a maximum to a minimum, or a mean to a sum or a median."""
         self.generic_visit(node)
         names = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum",
                  "mean": "sum", "sum": "mean", "zeros": "ones", "ones": "zeros"}  # fmt: skip
@@ -109,7 +108,7 @@ def _half(node: ast.expr) -> ast.expr:
 
 
 def variants(name: str, rng: np.random.Generator) -> list[tuple[str, int | str]]:
-    """Return an algorithm and the number of each edit of its implementation, or the habit."""
+    """Return pairs of an algorithm and the number of an edit of its implementation, or a habit."""
     one, counter = SPECIFICATIONS[name], Edit(-1)
     told = [*one.options, "client_lr", "local_steps", *(["server_lr"] if one.server_lr else [])]
     around = rng.permutation(list(habits(told))).tolist()
@@ -129,7 +128,7 @@ def _tree(name: str) -> ast.Module:
 
 
 def made(name: str, what: int | str) -> tuple[Callable[..., Any], str]:
-    """Return a variant, and what was edited: an edit by its number, a habit, or a fault."""
+    """Return a variant and its description, given an edit's number, a habit or a fault."""
     if isinstance(what, str):
         if name in GALLERY and what in GALLERY[name].faults:
             return partial(GALLERY[name].run, fault=what), GALLERY[name].faults[what].says
@@ -142,7 +141,7 @@ def made(name: str, what: int | str) -> tuple[Callable[..., Any], str]:
 
 
 def differs(name: str, run: Callable[..., Any]) -> bool:
-    """Return whether a variant gives other models on a random case."""
+    """Return whether a variant gives different models on a random case."""
     make = CaseMaker(SPECIFICATIONS[name], {}, np.random.default_rng(987))
     kinds = (case_maker.bursty, case_maker.with_empty, case_maker.uneven, case_maker.full)
     for draw in range(CASES):
@@ -164,7 +163,7 @@ def differs(name: str, run: Callable[..., Any]) -> bool:
 def judged(
     single: bool, which: tuple[str, int | str]
 ) -> tuple[str, str, bool, tuple[str, ...]] | None:
-    """Return the edit, whether it is caught, and what is said of it; None if it is no fault."""
+    """Return the edit, whether it is caught, and the messages; None if it is not a fault."""
     name, what = which
     run, says = made(name, what)
     if not differs(name, run):
@@ -187,7 +186,7 @@ def _single(run: Callable[..., Any], x0: Any, clients: Any, trace: Any, **given:
 
 
 def main() -> int:
-    """Check so many variants, drawn with a seed; the exit status is 1 if too many pass."""
+    """Check a random sample of variants; the exit status is 1 if too many pass."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(SPECIFICATIONS))
     parser.add_argument("--count", type=int, default=300)

@@ -1,10 +1,11 @@
-"""Proofs where clients come and go in bursts: how many settings, how far from the worst losses.
+"""Proofs for clients in bursts: the share of settings proved, and the distance to the worst losses.
 
-Random settings that have a finite floor are proved at a margin, by both functions, and the same
-multipliers must not prove 2% less. `forged_proofs.py` forges certificates.
+Random settings with a finite floor are proved at a margin with both kinds of Lyapunov function, and
+the same multipliers must not prove a floor 2% lower. `forged_proofs.py` forges certificates.
 
-Floors are compared with the limits of quadratics on a line, worked out over all sets at once: of
-clients that share a curvature, of random ones of their own, and of those that a search improves.
+Floors are compared with the limits of one-dimensional quadratics, computed over all sets at once:
+for clients that share a curvature, for random curvatures per client, and for those that a search
+improves.
 
     python benchmarks/correlated_proofs.py [--settings 40] [--truths 200]
 """
@@ -36,7 +37,7 @@ from fltheory.worst_case.rounds.one_round import AvailabilityGroup, AveragingRou
 
 
 def drawn(draw: random.Random, most_clients: int) -> tuple[AveragingRound, ClientClass]:
-    """Return a round and a class at random."""
+    """Draw a round and a client class."""
     n, steps = draw.randint(2, most_clients), draw.randint(1, 3)
     p = Fraction(draw.randint(1, 9), 10)
     correlation = Fraction(draw.choice((0, 30, 60, 90, 95, 99)), 100)
@@ -61,7 +62,7 @@ def accepted(text: str) -> bool:
 
 
 def settings(count: int, most_clients: int, seed: int) -> None:
-    """Prove random settings by both functions, and claim 2% less with the same multipliers."""
+    """Prove random settings with both functions, and claim 2% less with the same multipliers."""
     draw = random.Random(seed)
     bounds: list[CorrelatedBound] = []
     while len(bounds) < 2 * count:
@@ -92,11 +93,11 @@ def first_margin(bound: CorrelatedBound) -> tuple[float, ProofFile] | None:
 
 
 def limits(a_round: AveragingRound, curved: FloatArray) -> FloatArray:
-    """Return the largest limits of ``E||x_t - x*||^2`` over dissimilarity, of quadratics.
+    """Return the largest limits of ``E||x_t - x*||^2`` per dissimilarity for quadratics.
 
-    ``curved`` are curvatures, (trials, N). Gradients at x* = 0 add up to zero; the limit is a
-    quadratic form of them, whose largest eigenvalue is returned. Infinite where second moments do
-    not converge.
+    ``curved`` holds curvatures, (trials, N). Gradients at x* = 0 add up to zero; the limit is a
+    quadratic form in them, whose largest eigenvalue is returned. It is infinite if second moments
+    do not converge.
     """
     group, n = a_round.groups[0], curved.shape[1]
     sets = np.array(list(product((0, 1), repeat=n)), dtype=float)
@@ -111,7 +112,8 @@ def limits(a_round: AveragingRound, curved: FloatArray) -> FloatArray:
     keeps = 1 - moved @ weights.T
     slopes = np.linalg.qr(np.ones((n, 1)), mode="complete")[0][:, 1:]
     shifts = -np.einsum("ti,si,ib->tsb", moved / curved, weights, slopes)
-    # E[x; S] after a round with S, linear in slopes; E x^2 by the adjoint of second moments.
+    # E[x; S] after a round with S, linear in the gradients; E x^2 from the adjoint of second
+    # moments.
     along = keeps[:, :, None] * chance.T
     first = np.linalg.solve(np.eye(len(sets)) - along, shifts * law[:, None])
     before = np.einsum("rs,trb->tsb", chance, first)
@@ -129,10 +131,9 @@ def limits(a_round: AveragingRound, curved: FloatArray) -> FloatArray:
 def worst(
     a_round: AveragingRound, mu: float, rng: np.random.Generator, each: int
 ) -> tuple[float, int]:
-    """Return the largest limit that is found, and how many quadratics were looked at.
+    """Return the largest limit found, and how many quadratics were tried.
 
-    Of shared curvatures and of random ones of clients' own, the best four are improved client by
-    client.
+    The best four among shared and among random curvatures are improved client by client.
     """
     n = a_round.groups[0].n_clients
     shared = np.geomspace(mu, 1, 60)[:, None] * np.ones(n)
@@ -156,7 +157,7 @@ def worst(
 
 
 def truths(count: int, each: int, seed: int) -> None:
-    """Compare floors by both functions with limits of quadratics."""
+    """Compare floors from both functions with limits of quadratics."""
     draw, rng = random.Random(seed), np.random.default_rng(seed)
     rows: list[tuple[float, float, float]] = []
     compared = 0
@@ -183,7 +184,7 @@ def truths(count: int, each: int, seed: int) -> None:
 
 
 def main() -> None:
-    """Run all."""
+    """Run all comparisons."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--settings", type=int, default=40)
     parser.add_argument("--most-clients", type=int, default=8)

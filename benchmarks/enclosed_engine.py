@@ -1,7 +1,8 @@
-"""What enclosures cost beside float64, and float64's own time on a Hessian per client.
+"""The cost of enclosures relative to float64, and float64's own time with a Hessian per client.
 
-Processor time of one thread, so that other work on the machine counts less; the least and the
-middle of some runs. A problem is used once before: what it keeps is not counted.
+Times are processor time of one thread, which other work on the machine affects less: the smallest
+and the median of several runs. Each problem is used once before, so filling its caches is not
+counted.
 
     OMP_NUM_THREADS=1 python benchmarks/enclosed_engine.py
 """
@@ -25,7 +26,7 @@ RUNS = 40
 
 
 def everybody(n_clients: int) -> Setting:
-    """Return FedAvg with all clients, each with a Hessian of its own, d = 20, K = 10, R = 500."""
+    """Return FedAvg with all clients, each with its own Hessian, d = 20, K = 10, R = 500."""
     problem = clients(n_clients, 20, shared=False)
     return Setting(FedAvg(0.1, 10), problem, UniformSubset(n_clients, n_clients), 500, np.ones(20))
 

@@ -1,14 +1,13 @@
-"""Forge certificates at random, and count the illegal or false ones that the checker accepts.
+"""Forge random certificates, and count the illegal or false ones that the checker accepts.
 
-Good certificates of made-up statements are drawn about every algorithm and every kind of
-participation, with noise of both kinds, Hessians with and without axes, and hypotheses on every
-round; their two numbers are right to the twentieth digit, or wrong in it. Most are then spoilt: a
-number of the setting becomes illegal or merely another, a chain's row no longer sums to one, an
-algorithm gets another's name, a range of rounds, a formula, a symbol's meaning or a number is
-changed, a field is added or taken away. Most changes of the setting come before the two numbers are
-worked out, so that legality or truth alone decides. The checker's answer is compared with
-that of ``tests/verify/by_enumeration.py``, which follows every branch of a run and shares no code
-with it.
+Good certificates of made-up statements are drawn for every algorithm and every kind of
+participation, with both kinds of noise, diagonal and full Hessians, and hypotheses on every round;
+their two numbers are right to the twentieth digit, or wrong in it. Most are then spoilt: a number
+of the setting becomes illegal or just different, a chain's row no longer sums to one, an algorithm
+gets another's name, a range of rounds, a formula, a symbol's meaning or a number is changed, a
+field is added or removed. Most changes of the setting come before the two numbers are computed, so
+that only legality or truth decides. The checker's answer is compared with that of
+``tests/verify/by_enumeration.py``, which follows every branch of a run and shares no code with it.
 
     python benchmarks/forged_certificates.py [--count 25000] [--seed 0]
 """
@@ -83,7 +82,7 @@ def _steps(rng: Rng) -> Document:
 
 
 def drawn_method(rng: Rng, n: int) -> Document:
-    """Draw an algorithm, now and then with something around it."""
+    """Draw an algorithm, sometimes with a wrapper around it."""
     name = rng.choice((
         "FedAvg", "WeightedFedAvg", "FedAvgIS", "Unbiased", "AdaFed", "FedAU", "FedAR", "Mifa",
         "FedVarp", "ClusterFedVarp", "Scaffold", "Safari", "Safari", "FedProx", "FedNova", "F3ast",
@@ -139,7 +138,7 @@ def drawn_method(rng: Rng, n: int) -> Document:
 
 
 def drawn_participation(rng: Rng, n: int) -> Document:
-    """Draw who takes part."""
+    """Draw a participation process."""
     name = rng.choice(
         ("UniformSubset", "Bernoulli", "MarkovOnOff", "FiniteChain", "Cyclic", "WaitingSubset")
     )
@@ -197,7 +196,7 @@ _SYMBOLS = {
 
 
 def drawn_statement(rng: Rng, w: Document) -> Document:
-    """Draw a statement whose bound and hypotheses hold about as often as not."""
+    """Draw a statement whose bound and hypotheses hold about half of the time."""
     factor = rng.choice(("1/10", "1/2", "1", "3"))
     symbols = dict(_SYMBOLS)
     if w["algorithm"]["name"] == "Safari":
@@ -242,15 +241,15 @@ def drawn_statement(rng: Rng, w: Document) -> Document:
 
 
 def with_numbers(document: Document, rng: Rng) -> Document:
-    """Work out the two numbers anew where that is possible at all, now and then a digit wrong."""
+    """Recompute the two numbers if that is possible, sometimes with a wrong digit."""
     try:
         if not is_small(document["setting"]):
             return document
         truth, bound, _ = sides_of(document)
-    except Exception:  # what has no sides keeps the numbers that it has
+    except Exception:  # if the sides cannot be computed, the numbers stay
         return document
     below, above = (math.floor(side / DIGIT) * DIGIT for side in (truth, bound))
-    shifts = (-1, -1, -1, 2)  # a last digit too high, or too low, now and then
+    shifts = (-1, -1, -1, 2)  # sometimes a last digit too high or too low
     return {
         **document,
         "truth": str(below + rng.choice(shifts) * DIGIT),
@@ -259,13 +258,13 @@ def with_numbers(document: Document, rng: Rng) -> Document:
 
 
 def is_small(w: Document) -> bool:
-    """Tell whether a run's branches can be followed in no time."""
+    """Return whether a run has few enough branches to enumerate."""
     few = w["rounds"] <= 3 and _local_steps(w["algorithm"]) <= 3
     return bool(few and not _has_exponents(w))
 
 
 def _has_exponents(document: Document) -> bool:
-    """Tell whether a number is like 1e999999999, which Python itself works out for hours."""
+    """Return whether a number is like 1e999999999, which takes Python hours to compute."""
     return re.search(r"[0-9]e[0-9]", json.dumps(document)) is not None
 
 
@@ -366,7 +365,8 @@ def _other_shape(document: Document, rng: Rng) -> Document:
 
 
 _Spoil = Callable[[Document, Rng], Document]
-# Of the setting or the statement, after which the two numbers are worked out; and of whatever.
+# Changes of the setting or the statement, after which the two numbers are computed, and of
+# anything.
 EARLY: tuple[_Spoil, ...] = (
     _illegal_place, _illegal_place, _other_number_of_setting, _other_number_of_setting,
     _other_name, _other_row, _other_range, _other_formula,
@@ -375,7 +375,7 @@ LATE: tuple[_Spoil, ...] = (*EARLY, _other_number, _other_number, _other_shape, 
 
 
 def forged(rng: Rng) -> Document:
-    """Draw a certificate, most often spoilt before or after its numbers are worked out."""
+    """Draw a certificate, usually spoilt before or after its numbers are computed."""
     while True:
         document = _spoilt(drawn(rng), rng, EARLY, rng.choice((0, 0, 0, 1, 1)))
         document = with_numbers(document, rng)
@@ -385,7 +385,7 @@ def forged(rng: Rng) -> Document:
 
 
 def is_judged_soon(document: Document) -> bool:
-    """Tell whether the second computation ends: 99 rounds are legal, but have 2^99 branches."""
+    """Return whether the second computation ends: 99 rounds are legal, but have 2^99 branches."""
     w = document.get("setting")
     return not is_setting(w) or is_small(w)
 
@@ -395,15 +395,15 @@ def _spoilt(document: Document, rng: Rng, spoils: Sequence[_Spoil], times: int) 
         try:
             document = rng.choice(spoils)(copy.deepcopy(document), rng)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError):
-            continue  # a change of what an earlier one took away
+            continue  # a change of something that an earlier one removed
     return document
 
 
 def is_right(document: Document) -> bool:
-    """Judge a certificate by the second computation: legal, met, broken, both numbers right."""
+    """Return whether, by the second computation, a certificate is legal and right in all parts."""
     try:
         return _has_its_fields(document) and _is_true(document)
-    except Exception:  # whatever cannot even be worked out is not right
+    except Exception:  # a certificate that cannot be evaluated is not right
         return False
 
 
@@ -430,7 +430,7 @@ def _is_true(document: Document) -> bool:
 
 
 def accepted(document: Document) -> bool:
-    """Give a certificate to the checker, by way of its text."""
+    """Return whether the checker accepts a certificate, given as text."""
     try:
         check_certificate(parsed(json.dumps(document)))
     except CertificateError:

@@ -1,9 +1,10 @@
-"""Forged proofs for every client loss: how many the checker accepts, and how many are false.
+"""Forge proofs for every client loss: how many the checker accepts, and how many are false.
 
-Good certificates of the newer kinds have a number changed at random: clients in bursts and chains
-of sets, by either function; gaps of F in one round; rounds of runs that meet a hypothesis. One that
-the checker accepts must be proved by the tests' own derivation, too, which enumerates all sets of
-participants, names every client's vectors, and shares no code with the checker.
+Good certificates of the newer kinds get a number changed at random: clients in bursts and chains of
+sets, with either function; runs whose steps change; gaps of F in one round; rounds of runs that
+meet a hypothesis. If the checker accepts one, it must also be proved by the tests' own derivation,
+which enumerates all sets of participants, names every client's vectors, and shares no code with the
+checker.
 
     python benchmarks/forged_proofs.py [--count 10000] [--seed 0]
 """
@@ -33,6 +34,11 @@ from fltheory.worst_case import ClientClass, SafariRound, SmoothClass, audit, ce
 from fltheory.worst_case.checker.__main__ import check
 from fltheory.worst_case.checker.kernel import ProofError
 from fltheory.worst_case.correlated.bound import CorrelatedBound, best_correlated_bound
+from fltheory.worst_case.correlated.phases import (
+    StepPhase,
+    best_phased_bound,
+    phases_certificate,
+)
 from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.bound import best_bound_of
@@ -51,7 +57,7 @@ STEEP = ClientClass(3, "0.2")
 
 @dataclass(frozen=True)
 class Good:
-    """A certificate that is good, of a kind, and who else judges what is made of it."""
+    """A good certificate, its kind, and the independent judge of its forgeries."""
 
     kind: str
     document: dict[str, Any]
@@ -65,7 +71,7 @@ def made(kind: str, proof: ProofFile | None, judge: Callable[[str], bool]) -> Go
 
 
 def by_both(name: str, bound: CorrelatedBound) -> Iterator[Good]:
-    """Yield certificates of clients in bursts by either function, where there are such."""
+    """Yield certificates for clients in bursts with either function, if there are any."""
     with contextlib.suppress(ArithmeticError):
         yield made(name, certificate(bound), enumerated_proof.is_proved)
     richer = richer_bound(bound)
@@ -76,7 +82,7 @@ def by_both(name: str, bound: CorrelatedBound) -> Iterator[Good]:
 
 
 def in_bursts(seed: int) -> Iterator[Good]:
-    """Yield certificates of random rounds of up to three clients, and of chains of sets."""
+    """Yield certificates for random rounds of up to three clients, and for chains of sets."""
     draw = random.Random(seed)
     asked: tuple[dict[str, Any], ...] = ({}, {"measure": "loss"}, {"rate": "999/1000"})
     for index in range(12):
@@ -89,8 +95,24 @@ def in_bursts(seed: int) -> Iterator[Good]:
         yield from by_both("chain", best_correlated_bound(played, STEEP))
 
 
+def in_phases(seed: int) -> Iterator[Good]:
+    """Yield certificates for decreasing steps: for a mean after a first phase, and for the end."""
+    draw = random.Random(seed)
+    for index in range(6):
+        played, clients = drawn(draw, 2)
+        first, rate = played.client_lr, Fraction(999, 1000)
+        phases = [StepPhase(1, first / count, measured=False) for count in (1, 2, 3)]
+        if index % 2:
+            phases = [StepPhase(2, first, rate, False), StepPhase(1, first, measured=False)]
+            phases += [StepPhase(2, first / 2), StepPhase(1, first / 4)]
+        with contextlib.suppress(ArithmeticError):
+            bound = best_phased_bound(played, clients, phases, distance=3)
+            made_of = phases_certificate(bound, 1e-4)
+            yield made("phases", made_of, enumerated_proof.phases_are_proved)
+
+
 def of_one_round() -> Iterator[Good]:
-    """Yield certificates of gaps, and of runs that meet a hypothesis."""
+    """Yield certificates for gaps, and for runs that meet a hypothesis."""
     rounds = (
         a_round(3, 1, 2, 1, "1/2", "1/10", "1/7", "1"),
         a_round(3, 0, 2, 2, "1", "1/10", "1/7", "3/2"),
@@ -108,7 +130,7 @@ def of_one_round() -> Iterator[Good]:
 
 
 def numbers(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where a file has fractions."""
+    """Yield the places of fractions in a file."""
     if isinstance(found, dict | list):
         for name, value in found.items() if isinstance(found, dict) else enumerate(found):
             yield from numbers(value, (*path, name))
@@ -117,7 +139,7 @@ def numbers(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def forged(one: Good, draw: random.Random) -> str:
-    """Return a certificate with a number changed; a number of the claim in one of four."""
+    """Return a certificate with a number changed, in a quarter of cases one of the claim."""
     places = list(numbers(one.document))
     if draw.random() < 0.25:
         places = [path for path in places if path[0] == "bound"]
@@ -144,12 +166,13 @@ def is_accepted(text: str) -> bool:
 
 
 def main() -> int:
-    """Forge so many, and print what became of them by kind."""
+    """Forge certificates, and print the outcomes by kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    draw, pool = random.Random(given.seed), [*in_bursts(given.seed), *of_one_round()]
+    draw = random.Random(given.seed)
+    pool = [*in_bursts(given.seed), *in_phases(given.seed), *of_one_round()]
     for one in pool:
         text = json.dumps(one.document)
         assert is_accepted(text)

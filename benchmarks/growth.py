@@ -1,8 +1,8 @@
-"""How the engines grow: processor time and memory as one size goes up, the others staying put.
+"""How the engines scale: processor time and memory as one size grows and the others stay fixed.
 
 Each size runs in a process of its own, on one thread. The exponent is fitted to the larger half of
-the sizes, less what the smallest takes: that is what any run costs. ``--page docs/performance.md``
-writes the table between the page's marks.
+the sizes, after subtracting the time of the smallest, as a fixed cost of any run. ``--page
+docs/performance.md`` writes the table between the page's marks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHORT = 0.2
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a run is made of: clients, dimension, local steps, rounds, replicas."""
+    """The sizes of a run: clients, dimension, local steps, rounds, replicas."""
 
     N: int = 20
     d: int = 5
@@ -45,7 +45,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Kind:
-    """An engine, and the settings that it is timed on."""
+    """An engine and the settings on which it is timed."""
 
     engine: Callable[[Setting, Sizes], object]
     algorithm: Callable[[int], Algorithm | Scheduled]
@@ -53,7 +53,7 @@ class Kind:
     shared: bool = False
 
     def prepared(self, sizes: Sizes) -> Callable[[], object]:
-        """Return the run on settings of some sizes; what it needs is made before."""
+        """Return a function that runs a setting of some sizes, which is made in advance."""
         problem = clients(sizes.N, sizes.d, shared=self.shared)
         algorithm, who = self.algorithm(sizes.K), self.who(sizes.N)
         setting = Setting(algorithm, problem, who, sizes.R, np.ones(sizes.d))
@@ -152,14 +152,14 @@ GROWTHS = [
 
 
 def processor_seconds() -> float:
-    """Return what this process and its ended children have used."""
+    """Return the processor time of this process and its ended children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def measured(kind: Kind, least: Sizes, sizes: Sizes) -> tuple[float, float]:
-    """Return seconds of a run, the better of two where it is short, and MB above the imports."""
-    kind.prepared(least)()  # what engines import when they first run
+    """Return a run's seconds, the better of two if it is short, and its MB above the imports."""
+    kind.prepared(least)()  # engines import modules when they first run
     run = kind.prepared(sizes)
     below = peak()
     seconds = []
@@ -171,7 +171,7 @@ def measured(kind: Kind, least: Sizes, sizes: Sizes) -> tuple[float, float]:
 
 
 def exponent(values: tuple[int, ...], seconds: list[float], mathematics: str) -> str:
-    """Return the exponent over the larger half, or the growth by one of what is exponential."""
+    """Return the exponent over the larger half, or the growth per unit if it is exponential."""
     above = np.maximum(np.array(seconds) - seconds[0], 0.0)
     (small, large), (before, after) = values[-2:], above[-2:]
     if after < seconds[0] or before <= 0:

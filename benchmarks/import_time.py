@@ -1,4 +1,4 @@
-"""Time of ``import fltheory`` in a fresh process, the interpreter's start left out."""
+"""Time of ``import fltheory`` in a fresh process, without the interpreter's start."""
 
 from __future__ import annotations
 

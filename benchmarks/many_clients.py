@@ -1,8 +1,8 @@
 """Exact engine by the number of clients: time, peak memory, and the exponent of N.
 
-One shared Hessian: d = 50, R = 1,000, one client in a hundred per round. One Hessian per client:
-N = 10,000, d = 20, R = 100. Each case is run once, in a process of its own: what is timed is
-`exact` on a problem that nothing has been worked out for yet.
+One shared Hessian: d = 50, R = 1,000, one client in a hundred per round. One Hessian per client: N
+= 10,000, d = 20, R = 100. Each case runs once in a process of its own, so `exact` is timed on a
+problem with empty caches.
 """
 
 from __future__ import annotations

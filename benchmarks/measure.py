@@ -32,9 +32,9 @@ def measured(case: Callable[[], None]) -> dict[str, float]:
 
 
 def measured_cold(prepare: Callable[[], Callable[[], object]]) -> dict[str, float]:
-    """Return processor time of one run of what is prepared, nothing held from before, and memory.
+    """Return processor time and memory of one run with empty caches.
 
-    A run that is too long to repeat is hardly ever alone on the machine.
+    Processor time is used because long runs are rarely alone on the machine.
     """
     case = prepare()
     start = time.process_time()
@@ -49,9 +49,10 @@ def peak() -> float:
 
 
 def in_turn(cases: Mapping[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
-    """Return seconds of cases run one after the other, again and again, after a warm-up.
+    """Return the seconds of cases run in turn, repeatedly, after a warm-up.
 
-    What slows the machine for a while then slows all of them, and ratios within a round stand.
+    A temporary slowdown of the machine then affects all of them, and ratios within a round remain
+    valid.
     """
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     for case in cases.values():
@@ -69,7 +70,7 @@ def in_fresh_processes(
     cases: Mapping[str, Any],
     measure: Callable[[Any], dict[str, float]] = measured,
 ) -> dict[str, dict[str, float]]:
-    """Measure every case in a process of its own; call it from the script's main block."""
+    """Measure every case in a process of its own; to be called from a script's main block."""
     if CASE in sys.argv:
         print(json.dumps(measure(cases[sys.argv[-1]])))
         sys.exit(0)
@@ -88,7 +89,7 @@ def machine() -> str:
 
 
 def report(title: str, rows: list[tuple[str, str, str]]) -> None:
-    """Print (what, measured, target) as a table."""
+    """Print rows of (subject, measured, target) as a table."""
     print(f"{title} ({machine()})")
     for what, figure, target in rows:
         print(f"  {what:44s} {figure:>24s}   target {target}")

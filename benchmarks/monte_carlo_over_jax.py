@@ -1,6 +1,6 @@
-"""Monte Carlo on quadratics, drawn from each round's law, over a JAX scan of every local step.
+"""Monte Carlo on quadratics, drawing each round's outcome, compared with a JAX scan of local steps.
 
-JAX is no dependency of fltheory: install it beside it to run this (``pip install jax``).
+JAX is not a dependency of fltheory: install it to run this (``pip install jax``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 
 CLIENTS, DIM, LOCAL_STEPS, LR, CORES = 50, 20, 10, 0.05, 2
-# Participants, replicas and rounds. Those of JAX's runs are where it was fastest.
+# Participants -> replicas and rounds. For JAX, they are those with which it was fastest.
 OURS = {50: (4096, 50), 10: (4096, 30)}
 JAX = {50: (1024, 2), 10: (512, 15)}
 TARGETS = {50: 20, 10: 10}
@@ -49,8 +49,9 @@ def ours(problem: QuadraticProblem, participants: int) -> Callable[[], None]:
 def scan(problem: QuadraticProblem, participants: int) -> Callable[[], None]:
     """Return a compiled run of FedAvg in JAX that makes every local step, in float32.
 
-    Clients come first, replicas second, where all take part: one matrix product a client.
-    Subsets differ by replica, so there the participants' Hessians are gathered, once a round.
+    If all clients take part, the first axis is clients and the second replicas, with one matrix
+    product per client. Subsets differ between replicas, so for them the participants' Hessians are
+    gathered once per round.
     """
     import jax
     from jax import lax, random
@@ -98,7 +99,7 @@ def millions(size: tuple[int, int], participants: int, seconds: float) -> float:
 
 
 def rows(problem: QuadraticProblem, participants: int) -> list[tuple[str, str, str]]:
-    """Time both in turn; what slows the machine slows both."""
+    """Time both in turn, so that a slowdown of the machine affects both."""
     seconds = in_turn(
         {"ours": ours(problem, participants), "jax": scan(problem, participants)}, REPEATS
     )
@@ -115,7 +116,7 @@ def rows(problem: QuadraticProblem, participants: int) -> list[tuple[str, str, s
 if __name__ == "__main__":
     if find_spec("jax") is None:
         sys.exit("this compares with JAX, which is not installed: pip install jax")
-    # Before JAX counts its threads.
+    # Set before JAX counts its threads.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     problem = clients(CLIENTS, DIM, shared=False)
     table = [row for participants in OURS for row in rows(problem, participants)]

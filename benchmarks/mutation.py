@@ -1,7 +1,7 @@
-"""Wrong versions of a source file, each of which differs from it in one place.
+"""Wrong versions of a source file, each of which differs from the original in one place.
 
-The place is an operator, a comparison, a whole number, a negation, a condition of a comprehension,
-or a statement that is gone. `checker_mutants.py` and `code_mutants.py` ask whether tests notice.
+The place is an operator, a comparison, an integer, a negation, a condition of a comprehension, or a
+deleted statement. `checker_mutants.py` and `code_mutants.py` test whether tests notice.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SWAPS: dict[type, type] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed file: what was changed, in what, in which lines, and the whole source.
+    """A changed file: the change, its place, its lines, and the whole source.
 
-    ``statement`` is the number of the module's statement that was changed, ``text`` what became of
-    it, and ``lines`` are those of the innermost statement or lambda that holds the change; there
-    are none if it happens as the module is read.
+    ``statement`` is the number of the changed statement in the module, ``text`` is its new source,
+    and ``lines`` are those of the innermost statement or lambda that contains the change; there are
+    none if it runs on import.
     """
 
     place: str
@@ -42,14 +42,14 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a source can be changed: a node of a statement of the module."""
+    """A place where a source can be changed: a node in a statement of the module."""
 
     statement: int
     node: int
 
 
 def places(source: str) -> list[Place]:
-    """Return every place where a source can be changed, in the order of the file."""
+    """Return all places where a source can be changed, in file order."""
     return [
         Place(statement, node)
         for statement, whole in enumerate(ast.parse(source).body)
@@ -80,7 +80,7 @@ def mutants(source: str) -> Iterator[Mutant]:
 
 @lru_cache(maxsize=8)
 def _parsed(source: str) -> ast.Module:
-    """Parse a source once; only copies of what is in it are changed."""
+    """Parse a source, cached, as only copies of its nodes are changed."""
     return ast.parse(source)
 
 
@@ -104,16 +104,16 @@ def _at(whole: ast.AST, index: int) -> ast.AST:
 
 
 def name_of(whole: ast.stmt) -> str:
-    """Return the name of a function or class, or the first that is assigned to."""
+    """Return the name of a function or class, or the first name assigned."""
     if isinstance(whole, ast.FunctionDef | ast.ClassDef):
         return whole.name
     return next((n.id for n in ast.walk(whole) if isinstance(n, ast.Name)), "")
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all below it but annotations, which nothing runs, and zip's ``strict``.
+    """Yield a node and all below it but annotations, which never run, and zip's ``strict``.
 
-    That one guards the checker against itself: rules have compared the lengths before.
+    The latter never matters in the checker, as its rules have compared the lengths before.
     """
     yield node
     if isinstance(node, ast.Call):
@@ -129,7 +129,7 @@ def _mutated(box: ast.Module, node: ast.AST) -> str:
     """Change a node inside a box, and say how."""
     mutate = _mutation_of(node)
     assert mutate is not None
-    # A number alone says little: what it stands in is shown.
+    # A number alone says little, so the expression around it is shown.
     above = next(n for n in ast.walk(box) if any(node is c for c in ast.iter_child_nodes(n)))
     is_shown = isinstance(node, ast.Constant) and isinstance(above, ast.expr)
     shown = above if is_shown else node
@@ -145,7 +145,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _mutation_of(node: ast.AST) -> Callable[[Any], ast.AST] | None:
-    """Return what makes a wrong node of a node, if there is a way."""
+    """Return a function that makes a wrong node of a node, if there is one."""
     match node:
         case ast.BinOp() | ast.BoolOp() if type(node.op) in _SWAPS:
             return _with_other_operator

@@ -1,6 +1,6 @@
-"""Choose the tests nearest to a change: those that come by what behaves differently after it.
+"""Choose the tests nearest to a change: those that reach code that behaves differently after it.
 
-`code_mutants.py` runs them. Which functions a test calls was noted by `reached.py`.
+`code_mutants.py` runs them. `reached.py` has recorded which functions each test calls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mutation import Mutant, name_of
 from reached import Reached
 
 _FILES = 8  # nearest test files
-# These go through every module, or statement, look at what is made as it is read, and call no more.
+# These go through every module or statement, and only look at the objects made on import.
 _OF_EVERY_MODULE = ("tests/test_declarations.py",)
 _OF_EVERY_STATEMENT = (
     *("tests/claims/test_statement.py", "tests/grammar/test_printed_form.py"),
@@ -31,11 +31,11 @@ Closeness: TypeAlias = tuple[bool, int, bool]
 def nearest_tests(
     module: Path, changed: Mutant, folder: Path, reached: Sequence[Reached], seconds: float
 ) -> list[str]:
-    """Return the tests to run on a mutant in their order: as many as the time is enough for.
+    """Return the tests to run on a mutant, in order, as many as the time allows.
 
-    Half of the time is for those that come by the change and are in the nearest files, the rest
-    for others that come by. What is left goes to what the nearest files hold beside. Of each of the
-    three the cheapest are taken first; those of a file run together.
+    Half of the time is for tests in the nearest files that reach the change, the rest for other
+    tests that reach it. Any time left goes to the other tests in the nearest files. In each of the
+    three groups, the cheapest are taken first; tests of the same file run together.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def nearest_tests(
     changed : Mutant
         The change.
     folder : Path
-        A copy of the repository in which ``module`` is right.
+        A copy of the repository with the original ``module``.
     reached : sequence of Reached
-        What every test reaches and takes.
+        The functions that each test reaches, and its time.
     seconds : float
-        Processor time for all of them.
+        Processor time for all tests.
     """
     body = ast.parse((folder / module).read_text(encoding="utf-8")).body
     told = _telling_places(f"{module.relative_to('fltheory')}: ", body, changed)
@@ -70,7 +70,7 @@ def nearest_tests(
 
 
 def _take(chosen: dict[str, float], tests: Iterable[Reached], seconds: float) -> None:
-    """Add tests, with what they take, until all together take so long."""
+    """Add tests, with their times, until they take ``seconds`` in total."""
     used = sum(chosen.values())
     for test in tests:
         if test.name not in chosen:
@@ -85,10 +85,11 @@ def _file_of(test: str) -> str:
 
 
 def _telling_places(home: str, body: Sequence[ast.stmt], changed: Mutant) -> set[str]:
-    """Return the places, as `reached.py` names them, that behave differently after a change.
+    """Return the places, named as in `reached.py`, that behave differently after a change.
 
-    What stands in a function or method is told there. What is evaluated as the module is read is
-    told by the lambdas in it, and by whatever in the module names it, or names what names it.
+    A change inside a function or method shows in that function. A change in code that runs on
+    import shows in its lambdas, and in whatever in the module names it, directly or through other
+    names.
     """
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
     if _is_told_inside(body, changed):
@@ -104,16 +105,16 @@ def _telling_places(home: str, body: Sequence[ast.stmt], changed: Mutant) -> set
 
 
 def _is_told_inside(body: Sequence[ast.stmt], changed: Mutant) -> bool:
-    """Say whether a change is inside a function or method, which is called where it is told.
+    """Return whether a change is inside a function or method.
 
-    A lambda in the value of a name may be called as the module is read, too.
+    Lambdas in assigned values do not count, as they may be called on import.
     """
     whole = body[changed.statement]
     return bool(changed.lines) and isinstance(whole, ast.FunctionDef | ast.ClassDef)
 
 
 def _methods(node: ast.ClassDef | None, line: int | None = None) -> list[str]:
-    """Return a class's methods, or the one that a line is in."""
+    """Return a class's methods, or only the one containing a line."""
     if node is None:
         return []
     return [
@@ -130,7 +131,7 @@ def _named_in(node: ast.stmt) -> set[str]:
 
 @cache
 def _words_and_imports(path: Path) -> tuple[set[str], set[str]]:
-    """Return a test file's words, and the dotted names of all that it imports."""
+    """Return a test file's words, and the dotted names of its imports."""
     text = path.read_text(encoding="utf-8")
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
     dotted = {f"{node.module}.{name.name}" for node in imports for name in node.names}
@@ -144,10 +145,10 @@ def _closeness(
     folder: Path,
     reached: Sequence[Reached],
 ) -> Mapping[str, Closeness]:
-    """Return of every test file whether it mirrors a module, and how much of it it names.
+    """Return how close every test file is to a module: whether it mirrors, imports or names it.
 
-    Proofs are worked out as tests are collected, which is not seen in what tests call: a file that
-    imports the module is nearer for that.
+    Proofs are computed while tests are collected, which does not show in the tests' own calls, so a
+    file that imports the module is nearer.
     """
     defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     names = {name for name in defined if not name.startswith("_")} | {changed.place}

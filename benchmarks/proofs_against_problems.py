@@ -1,15 +1,15 @@
-"""How near random problems come to bounds that are proved for every loss; none may break one.
+"""How close random problems come to bounds proved for every loss; none may break one.
 
-Ten certificates, of FedAvg and SAFARI with local steps, subsets, clients that never take part,
-noise and both ways to bound heterogeneity, against 1,000 random problems each. Half are quadratic,
-a Hessian per client or one for all, and the exact engine says what a round leaves of ||x - x*||^2;
-half are piecewise quadratic, like the worst of their class, and every set of participants and
-every path of noise of two values is gone over here.
+Ten certificates, for FedAvg and SAFARI with local steps, subsets, clients that never take part,
+noise and both ways to bound heterogeneity, are tested on 1,000 random problems each. Half of these
+are quadratic, with a Hessian per client or one for all, and the exact engine computes ||x - x*||^2
+after a round; the others are piecewise quadratic, like the worst of their class, and this script
+enumerates every set of participants and every path of two-valued noise.
 
     python benchmarks/proofs_against_problems.py [--count 1000] [--lowered]
 
-With ``--lowered`` each coefficient of each certificate is made 20% smaller, too: the violations
-then say which of them random problems would notice.
+With ``--lowered``, each coefficient of each certificate is also reduced by 20%: the violations then
+show which reductions random problems would reveal.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Case:
 
     @property
     def eligible(self) -> list[int]:
-        """The others."""
+        """The clients that can take part."""
         return [i for i in range(self.participation.n_clients) if i not in self.excluded]
 
     def bound(self) -> Mapping[str, float]:
@@ -96,7 +96,7 @@ def _curvatures(draw: Draw, case: Case, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def quadratic(draw: Draw, case: Case) -> QuadraticProblem:
-    """Return a quadratic problem of the class, F smallest at zero."""
+    """Return a quadratic problem of the class, with F minimal at zero."""
     n, dim = case.participation.n_clients, int(draw.integers(1, 3))
     curvatures = _curvatures(draw, case, (1 if draw.random() < 0.5 else n, dim))
     turns = np.linalg.qr(draw.standard_normal((n, dim, dim)))[0]
@@ -116,7 +116,7 @@ def quadratic(draw: Draw, case: Case) -> QuadraticProblem:
 
 
 def piecewise(draw: Draw, case: Case) -> PiecewiseQuadraticProblem:
-    """Return a piecewise quadratic problem of the class, F smallest at zero."""
+    """Return a piecewise quadratic problem of the class, with F minimal at zero."""
     n, dim = case.participation.n_clients, int(draw.integers(1, 3))
     points = draw.standard_normal((n, int(draw.integers(2, 4)), dim))
     heights = draw.standard_normal(points.shape[:2]) * draw.choice([0.0, 0.3, 1.0])
@@ -131,7 +131,7 @@ def start(draw: Draw, problem: Problem) -> np.ndarray:
 
 
 def by_the_engine(case: Case, problem: QuadraticProblem, x0: np.ndarray) -> float:
-    """Return E||x+ - x*||^2 by the exact engine."""
+    """Return E||x+ - x*||^2 from the exact engine."""
     run = exact(Setting(case.algorithm, problem, case.participation, 1, x0))
     return float(run.squared_distance[1])
 
@@ -139,8 +139,8 @@ def by_the_engine(case: Case, problem: QuadraticProblem, x0: np.ndarray) -> floa
 def by_enumeration(case: Case, problem: PiecewiseQuadraticProblem, x0: np.ndarray) -> float:
     """Return E||x+ - x*||^2 over all sets of participants and all noise, x* = 0.
 
-    Noise has two values, one the other's opposite, in a direction that is the step's own. Clients'
-    noises are independent, so that those of a set of them add their variances.
+    Noise has two opposite values, in a direction that depends on the step. The clients' noises are
+    independent, so their variances add up over a set.
     """
     played = case.algorithm
     sigma, server_sigma = (float(v) for v in (case.clients.sigma, case.clients.server_sigma))
@@ -177,9 +177,10 @@ def by_enumeration(case: Case, problem: PiecewiseQuadraticProblem, x0: np.ndarra
 
 
 def dissimilarity(case: Case, problem: Problem, x0: np.ndarray) -> float:
-    """Return the squared dissimilarity that the problem shows where a proof looks for it.
+    """Return the squared dissimilarity of the problem at the points that a proof uses.
 
-    Of "everywhere" that is each group's mean square at x0 and at x*, which sigma_G^2 is above.
+    For "everywhere", it is the largest mean square of a group at x0 or x*, a lower bound on
+    sigma_G^2.
     """
     n = problem.n_clients
 
@@ -196,7 +197,7 @@ def dissimilarity(case: Case, problem: Problem, x0: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Tried:
-    """What random problems did to a bound: the largest part of it that one reached."""
+    """The largest share of a bound that random problems reached, and the violations."""
 
     quadratic: float
     piecewise: float
@@ -204,7 +205,7 @@ class Tried:
 
 
 def against_problems(case: Case, bound: Mapping[str, float], count: int, seed: int) -> Tried:
-    """Hold a bound against random problems, half of them quadratic."""
+    """Compare a bound with random problems, half of them quadratic."""
     draw = np.random.default_rng(seed)
     parts: list[list[float]] = [[], []]
     for index in range(count):

@@ -1,4 +1,4 @@
-"""What averaging exact moments over participation saves over plain sampling, for FedAU."""
+"""The variance saved for FedAU by averaging exact moments over sampled participation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOISES = (0.0, 0.5, 2.0, 8.0)
 
 
 def setting(sigma: float):
-    """Four clients in the plane, there in 2 to 8 rounds of ten, for 100 rounds."""
+    """Return four clients in the plane, present in 2 to 8 of ten rounds, for 100 rounds."""
     optima = np.random.default_rng(0).normal(size=(4, 2))
     problem = QuadraticProblem(np.diag([1.0, 0.5]), optima, sigma=sigma)
     algorithm = FedAU(0.05, 5, cutoff=10)
@@ -28,12 +28,12 @@ def plain(sigma: float):
 
 
 def given_participation(sigma: float):
-    """Sample participation; moments of the model are exact."""
+    """Sample participation only, with exact moments of the model."""
     return paths(Setting(*setting(sigma)), paths=DRAWS, seed=1)
 
 
 def variance_saved(sigma: float) -> float:
-    """Return plain over conditional variance of one draw of ||grad f||^2 after the last round."""
+    """Return the ratio of plain to conditional variance of a draw of the last ||grad f||^2."""
     errors = (run(sigma).standard_error for run in (plain, given_participation))
     sampled, averaged = (float(error.squared_gradient[-1]) for error in errors)
     return (sampled / averaged) ** 2

@@ -1,9 +1,10 @@
-"""Note which functions of the package every test calls, and how long the test takes.
+"""Record which functions of the package every test calls, and how long the test takes.
 
-`code_mutants.py` runs the tests that reach what a mutant changes, and reads which these are from
-the file that this writes: one line a test, with numbers for the places that it reaches. A place is
-a function, a method, or a name of the module in whose value a lambda stands. What a file's shared
-fixtures call counts for every later test of the file. A run goes on after the last line of a file.
+`code_mutants.py` runs the tests that reach the code that a mutant changes, and finds them in the
+file that this script writes: one line per test, with numbers for the places that it reaches. A
+place is a function, a method, or a name of the module whose value contains a lambda. Calls of a
+file's shared fixtures count for every later test of the file. If the file exists, the run continues
+after its last line.
 
     python benchmarks/reached.py FILE [TESTS ...]
 """
@@ -27,7 +28,7 @@ from mutation import name_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "fltheory"
-# Whole commands, trainings and pages reach everything, and are the nearest tests of nothing here.
+# Tests of whole commands, trainings and pages reach everything, and are nearest to nothing here.
 FOLDERS = (
     "verification", "tests/engines", "tests/algorithms", "tests/weights", "tests/theorems",
     "tests/derivations", "tests/claims", "tests/evidence", "tests/grammar", "tests/verify",
@@ -39,7 +40,7 @@ FOLDERS = (
 
 @dataclass(frozen=True)
 class Reached:
-    """What a test reaches, ``file: place`` each, and the processor time that it takes, watched."""
+    """The places that a test reaches, as ``file: place``, and its profiled processor time."""
 
     name: str
     seconds: float
@@ -47,12 +48,12 @@ class Reached:
 
     @property
     def file(self) -> str:
-        """Return the file that it is in."""
+        """The test's file."""
         return self.name.partition("::")[0]
 
 
 def read(path: Path) -> list[Reached]:
-    """Return what a run has noted, in the order in which the tests ran."""
+    """Return the records of a run, in the order in which the tests ran."""
     names: list[str] = []
     found = []
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -64,7 +65,7 @@ def read(path: Path) -> list[Reached]:
 
 
 class Notes:
-    """A plugin of pytest that writes what every test reaches."""
+    """A pytest plugin that writes the places that every test reaches."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -77,12 +78,12 @@ class Notes:
         self._of_setups: dict[Path, set[CodeType]] = defaultdict(set)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out what has been noted."""
+        """Leave out tests that have been recorded."""
         items[:] = [item for item in items if item.nodeid not in self._known]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        """Note what fixtures call, for all tests of the file."""
+        """Record the calls of fixtures, for all tests of the file."""
         yield from _noted(self._of_setups[item.path])
 
     @pytest.hookimpl(wrapper=True)
@@ -108,13 +109,13 @@ class Notes:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Note what a test itself calls."""
+        """Record the calls of the test itself."""
         self._called: set[CodeType] = set()
         yield from _noted(self._called)
 
 
 def _noted(found: set[CodeType]) -> Iterator[None]:
-    """Collect the code of every function that is called meanwhile."""
+    """Collect the code of every function called in this context."""
     profile = cProfile.Profile(subcalls=False, builtins=False)
     profile.enable()
     try:
@@ -126,7 +127,7 @@ def _noted(found: set[CodeType]) -> Iterator[None]:
 
 @cache
 def _place_of(code: CodeType) -> str | None:
-    """Return a function's file and name, or None if it is none of the package's."""
+    """Return a function's file and name, or None if it is not in the package."""
     path = Path(code.co_filename)
     if path.suffix != ".py" or not path.is_relative_to(ROOT / PACKAGE):  # templates of pages, too
         return None
@@ -142,7 +143,7 @@ def _body(path: Path) -> list[ast.stmt]:
 
 
 def _name_at(path: Path, line: int) -> str:
-    """Return the name of the module's statement that a line belongs to."""
+    """Return the name of the module-level statement that contains a line."""
     found = [node for node in _body(path) if node.lineno <= line <= (node.end_lineno or line)]
     return name_of(found[0]) if found else ""
 

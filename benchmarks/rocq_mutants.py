@@ -1,17 +1,17 @@
-"""Exported theorems that were changed, and how many are accepted that say something else.
+"""Change exported theorems, and count the accepted ones that state something else.
 
-An exported file has a number, a sign, an inequality, a part of the statement or a lemma's name
-changed at random, or was printed by an exporter that gets large numbers wrong. Each is compiled
-beside the library, with the axioms compared as `make rocq` does, and read back beside its
-certificate. The target is none that both accept whose statement is not the claim's, and none that
-Rocq accepts with a bound below the one claimed. A changed multiplier that proves the claim still is
-no miss: the statement is the same.
+An exported file gets a number, a sign, an inequality, a part of the statement or a lemma's name
+changed at random, or is printed by an exporter that gets large numbers wrong. Each is compiled with
+the library, with the axioms compared as `make rocq` does, and read back and compared with its
+certificate. The target: no file whose statement differs from the claim is accepted by both, and
+none with a bound below the claimed one is accepted by Rocq. A changed multiplier that still proves
+the claim is not a miss, as the statement is the same.
 
     python benchmarks/rocq_mutants.py [--compiled 200] [--read 5000] [--refutations 60] [--seed 38]
 
-Refutations of CA-Fed's Theorem 2 have a number, a sign, an inequality or a word changed anywhere,
-in their lemmas too, or a command put in: before a lemma, or within a proof. Of these the reader may
-accept none.
+Refutations of CA-Fed's Theorem 2 get a number, a sign, an inequality or a word changed anywhere,
+including their lemmas, or a command inserted before a lemma or within a proof. The reader must
+accept none of these.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fltheory.verify.certificates.rocq_refutation import rocq_refutation  # noqa
 from fltheory.worst_case import read_proof  # noqa: E402
 
 KEPT = sorted((ROOT / "rocq" / "proofs").glob("*.json"))
-SLOW = ("fedavg_ten_steps",)  # read back alone
+SLOW = ("fedavg_ten_steps",)  # only read back
 SMALLER_IS_STRONGER = {
     "rate": True,
     "heterogeneity": True,
@@ -165,14 +165,14 @@ NAMES = (
 
 
 def _replaced(text: str, rng: random.Random, pairs: tuple[tuple[str, str], ...]) -> str:
-    """Return a text with one of the pairs replaced at one place, of those that occur."""
+    """Return a text with a random occurrence of one of the pairs replaced."""
     old, new = rng.choice([pair for pair in pairs if pair[0] in text])
     at = rng.choice([found.start() for found in re.finditer(re.escape(old), text)])
     return text[:at] + new + text[at + len(old) :]
 
 
 def _number(text: str, rng: random.Random) -> str:
-    """Change a digit, a digit's place, or a whole number: in a theorem, the claim or the proof."""
+    """Change a digit, a digit's place, or an integer in a theorem, the claim or the proof."""
     parts = ["Definition the_claim", "Definition the_cert", "Theorem ", "_every_round :"]
     begin = rng.choice([part for part in parts if part in text])
     at = text.index(begin) + len(begin)
@@ -202,7 +202,7 @@ def _inequality(text: str, rng: random.Random) -> str:
 
 
 def _statement(text: str, rng: random.Random) -> str:
-    """Change a word, leave a line out, say it twice, or put one in."""
+    """Change a word, or leave out, repeat or insert a line."""
     kind = rng.randrange(4)
     if kind < 2:
         return _replaced(text, rng, WORDS)
@@ -220,7 +220,7 @@ def _name(text: str, rng: random.Random) -> str:
 
 
 def _printer(text: str, rng: random.Random) -> str:
-    """Print every number of so many digits wrongly, or one of them wrongly wherever it is."""
+    """Print all numbers of some length wrongly, or one number wrongly wherever it occurs."""
     most = rng.choice([1, 2, 3, 4, 5, 8, 12])
     if rng.random() < 0.5:
         wrong = rng.choice([lambda t: "0", lambda t: "1", lambda t: t[:most], lambda t: t[::-1]])
@@ -245,7 +245,7 @@ KINDS: dict[str, Callable[[str, random.Random], str]] = {
 
 
 def mutant(text: str, kind: str, rng: random.Random) -> str:
-    """Return an exported file with a change of a kind, never the file itself."""
+    """Return an exported file with a change of the given kind, never unchanged."""
     made = text
     while made == text:
         made = KINDS[kind](text, rng)
@@ -261,13 +261,13 @@ def exported(file: Path) -> str:
 
 
 def said(text: str) -> str:
-    """Return a file as it is written, without the proofs and what they hand to the library."""
+    """Return a file's statements, without the proofs and their input to the library."""
     parts = r"^Definition the_(?:claim|certificate) .*?\|\}\.$|^Proof\.$.*?^Qed\.$"
     return re.sub(parts, "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def is_read(text: str, certificate: dict[str, Any]) -> bool:
-    """Whether a file is read back as what its certificate claims."""
+    """Whether a file is read back as its certificate's claim."""
     try:
         read_back.compare(text, certificate)
     except read_back.NotReadError:
@@ -276,7 +276,7 @@ def is_read(text: str, certificate: dict[str, Any]) -> bool:
 
 
 def is_stronger(text: str, certificate: dict[str, Any]) -> bool:
-    """Whether a file that is of the right shape states a bound below the one that is claimed."""
+    """Whether a file of the right form states a bound below the claimed one."""
     try:
         numbers = read_back.read(text)
     except read_back.NotReadError:
@@ -290,7 +290,7 @@ def is_stronger(text: str, certificate: dict[str, Any]) -> bool:
 
 
 def is_compiled(text: str, folder: Path) -> bool:
-    """Whether Rocq accepts a file, resting on the real numbers' axioms alone."""
+    """Whether Rocq accepts a file, using only the axioms of the real numbers."""
     (folder / "Exported.v").write_text(text, encoding="utf-8")
     try:
         printed = subprocess.run(
@@ -309,7 +309,7 @@ def is_compiled(text: str, folder: Path) -> bool:
 
 
 def compiled(count: int, seed: int) -> int:
-    """Print what Rocq and the reader say of mutants, by kind; return how many miss the target."""
+    """Print what Rocq and the reader say of mutants by kind; return how many miss the target."""
     rng = random.Random(seed)
     files = [file for file in KEPT if file.stem not in SLOW]
     tallies: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
@@ -348,7 +348,7 @@ def compiled(count: int, seed: int) -> int:
 
 
 def read_mutants(count: int, seed: int) -> int:
-    """Print how many mutants are read back as the claim; return those that say another thing."""
+    """Print how many mutants are read back as the claim; return how many state something else."""
     rng = random.Random(seed + 1)
     documents = [json.loads(file.read_text(encoding="utf-8")) for file in KEPT]
     texts = [exported(file) for file in KEPT]
@@ -375,7 +375,7 @@ REFUTATION_SLIPS = (
 )  # fmt: skip
 
 
-# What is put in after a sentence.
+# Commands to insert after a sentence.
 COMMANDS = (
     "refine ?[g]. [g]: { Abort.", "[g]: { Definition ln := I.", "{ lra. }", "Abort.", "Restart.",
     'try fail "hidden.', 'idtac "', "abstract lra.", "transparent_abstract lra using at_average.",
@@ -388,14 +388,14 @@ COMMANDS = (
 
 
 def _with_command(text: str, rng: random.Random) -> str:
-    """Return a refutation with a command after one of its sentences, those of its proofs too."""
+    """Return a refutation with a command inserted after a sentence, possibly in a proof."""
     ends = [found.end() for found in re.finditer(r"\.(?=\s)", text) if found.end() > 300]
     at = rng.choice(ends)
     return f"{text[:at]}\n{rng.choice(COMMANDS)}{text[at:]}"
 
 
 def refutations(count: int, seed: int) -> int:
-    """Print what Rocq and the reader say of changed refutations; return how many both accept."""
+    """Print verdicts on changed refutations; return how many Rocq and the reader both accept."""
     rng = random.Random(seed + 2)
     names = ("ca-fed-2-start", "ca-fed-2-units")
     files = [ROOT / "verification" / "certificates" / f"{name}.json" for name in names]
@@ -434,7 +434,7 @@ def refutations(count: int, seed: int) -> int:
 
 
 def main() -> int:
-    """Compile and read mutants; status 1 if one is accepted that says something else."""
+    """Compile and read mutants; the status is 1 if one that states something else is accepted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--compiled", type=int, default=200)
     parser.add_argument("--read", type=int, default=5_000)

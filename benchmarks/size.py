@@ -1,10 +1,10 @@
-"""How large the package is: public names, and lines of code, by package.
+"""The size of the package: public names and lines of code by subpackage.
 
 python benchmarks/size.py [FOLDER]
 
-A line of code has something on it that is no comment and no docstring. Names are those of every
-public module's ``__all__``, also of those that need an extra. Scripts that make this repository's
-pages are counted too.
+A line counts as code unless it is blank, a comment or a docstring. Names are those in every public
+module's ``__all__``, including modules that need an extra. Scripts that make this repository's
+pages are counted, too.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Thousands of small runs of piecewise quadratic clients on a line, every path gone over.
+"""Thousands of small runs of one-dimensional piecewise quadratic clients, over all paths.
 
-Written from the papers' algorithms and definitions with NumPy alone: nothing is the package's.
-Clients have three curvatures between two kinks that they share, and a tilt of their own, so that
-their mean is of the same kind, minima are at one of three points, and, where all have the same
-curvatures, ``sigma_G`` is the largest distance of a tilt from the mean tilt, exactly. Noise is
-+-sigma with probability 1/2. Arrays are (settings, paths).
+It is written from the papers' algorithms and definitions with NumPy alone, using nothing of the
+package. Clients have three curvatures, separated by two shared kinks, and a tilt each, so that
+their mean is of the same kind, minima are at one of three points, and, if all have the same
+curvatures, ``sigma_G`` is exactly the largest distance of a tilt from the mean tilt. Noise is
++-sigma with probability 1/2 each. Arrays are (settings, paths).
 
-Each function returns a `Batch`: the values of a statement's symbols by name, and its left side.
+Each function returns a `Batch`: a statement's left sides, and the values of its symbols by name.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Batch:
-    """Many settings: left sides (n,), and symbols (n,), or (n, rounds) where rounds count.
+    """Many settings: left sides (n,), and symbols (n,), or (n, rounds) if they depend on the round.
 
-    A left side below ``floor`` is taken for rounding. Clients and start are those of a run.
+    A left side below ``floor`` counts as rounding. Losses and start are those of a run.
     """
 
     truth: Array
@@ -72,12 +72,12 @@ class Losses:
 
     @property
     def rounding(self) -> Array:
-        """(n,) a length that is small beside all positions, and large beside their rounding."""
+        """Return lengths, (n,), far below all positions and far above their rounding."""
         optima = [np.abs(self.minimum(i)[0]) for i in range(self.tilts.shape[1])]
         return 1e-12 * np.maximum(np.abs(self.kinks).max(axis=1), np.max(optima, axis=0))
 
     def minimum(self, client: int = 0) -> tuple[Array, Array]:
-        """Return where a client's loss is least, (n,), and its value there."""
+        """Return the minimiser of a client's loss, (n,), and the minimum."""
         a, tilt = self.curvatures[:, client], self.tilts[:, client]
         low, high = self.kinks.T
         with np.errstate(all="ignore"):
@@ -101,7 +101,7 @@ def local_runs(
     noise: Array | None,
     shift: Any = 0,
 ) -> list[tuple[Array, Array]]:
-    """Return the ends of local SGD and the sums of true gradients on the way, equally likely."""
+    """Return the ends of local SGD and the sums of true gradients, for equally likely paths."""
     runs = [(x, np.zeros_like(x))]
     for _ in range(steps):
         longer = []
@@ -119,7 +119,7 @@ def _log(rng: Rng, low: float, high: float, *shape: int) -> Array:
 
 
 def _drawn_losses(rng: Rng, n: int, clients: int, kind: str, *, shared: bool = True) -> Losses:
-    """Draw losses: "quadratic", "convex" (mu > 0), "nonconvex" or "bounded" (their gradients)."""
+    """Draw losses: "quadratic", "convex" (mu > 0), "nonconvex" or "bounded" (bounded gradients)."""
     each = 1 if shared else clients
     size = _log(rng, -2, 2, n, 1, 1)
     shape = _log(rng, -2, 0, n, each, 3)
@@ -137,7 +137,7 @@ def _drawn_losses(rng: Rng, n: int, clients: int, kind: str, *, shared: bool = T
     tilts = tilts * size[:, :, 0] * length
     curvatures = np.repeat(shape * size, clients // each, axis=1)
     if kind == "bounded":
-        # Between the slopes at both ends lies zero: the mean has a minimum between the kinks.
+        # Zero lies between the slopes at both ends, so the mean has a minimum between the kinks.
         rise = curvatures[:, 0, 1] * (kinks[:, 1] - kinks[:, 0])
         tilts = tilts - tilts.mean(axis=1, keepdims=True)
         tilts = tilts - (rise * rng.uniform(0.05, 0.95, n))[:, None]
@@ -173,7 +173,7 @@ def safari(
     only: float | None = None,
     equal_noise: bool = False,
 ) -> Batch:
-    """Run SAFARI; ``schedule`` gives eta_s (Theorem 4) or etabar (5), of m K and R."""
+    """Run SAFARI; ``schedule`` gives eta_s (Theorem 4) or etabar (5) from m K and R."""
     clients = eligible + excluded
     losses = _drawn_losses(rng, n, clients, kind)
     q = np.where(rng.random(n) < 0.5, _log(rng, -4, 0, n), rng.random(n))
@@ -252,7 +252,7 @@ def _client_rounds(
     lr: Array,
     noise: Array | None,
 ) -> Iterator[tuple[Array, Array, float]]:
-    """Yield the mean of local models, that of sums of true gradients, and its probability."""
+    """Yield the mean of local models, that of their sums of gradients, and the probability."""
     for subset in subsets:
         runs = [local_runs(losses, i, x, steps, lr, noise) for i in subset]
         together = list(itertools.product(*runs))
@@ -275,7 +275,7 @@ def long_safari(
     schedule: Callable[[Array, Array], Array] | None = None,
     equal_noise: bool = False,
 ) -> Batch:
-    """Run SAFARI for up to 3,000 rounds on quadratics of one curvature, by their two moments."""
+    """Run SAFARI for up to 3,000 rounds on quadratics of one curvature, computing two moments."""
     rounds = int(rng.choice([30, 100, 300, 1000, 3000]))
     steps, drawn = int(rng.choice([1, 2, 5, 20])), int(rng.choice([1, 1, 2, 4]))
     eligible = drawn + int(rng.choice([0, 1, 4]))
@@ -410,7 +410,7 @@ def scaffold(
 def _warm_controls(
     losses: Losses, start: Array, steps: int, sigma: Array | None
 ) -> tuple[list[Array], Array]:
-    """Return every client's mean of K fresh gradients at x^0, on each path, and its probability."""
+    """Return clients' means of K fresh gradients at x^0 on each path, and the probabilities."""
     clients = losses.tilts.shape[1]
     signs = [sum(each) / steps for each in itertools.product((1, -1), repeat=steps)]
     noise = 0 * start if sigma is None else sigma
@@ -435,7 +435,7 @@ def fedau(
     near: bool,
     cutoff: Callable[[Array], Array] | None = None,
 ) -> Batch:
-    """Run FedAU; clients that are ``near`` come so often that their weights are nearly optimal."""
+    """Run FedAU; with ``near``, clients are present so often that weights are nearly optimal."""
     losses = _drawn_losses(rng, n, clients, kind)
     size, _, apart = _constants(losses)
     p = rng.uniform(0.9, 1, (n, clients)) if near else rng.uniform(0.05, 1, (n, clients))
@@ -445,7 +445,7 @@ def fedau(
         K = cutoff(p)
     share = np.where(rng.random(n) < 0.5, 1.0, _log(rng, -3, 0, n))
     gamma = share / (4 * math.sqrt(15) * size * steps)
-    # All absent until the cut-off or the last round but one: no weight is ever larger.
+    # If all are absent until the cut-off or the last round but one, no weight is ever larger.
     most = np.where(p < 1, np.minimum(K, max(rounds - 1, 1))[:, None], 1.0)
     Q = (p * most**2).mean(axis=1)
     limit = np.minimum(1 / (4 * size * steps), clients / ((54 if near else 27) * steps * size * Q))
@@ -510,7 +510,7 @@ def fedau(
 
 
 def fedau_limit(rng: Rng, n: int) -> Batch:
-    """Constant weights on quadratics of one curvature: the limit's two moments, over all masks."""
+    """Compute FedAU's limit for constant weights on quadratics of one curvature, over all masks."""
     clients, steps = int(rng.integers(1, 5)), int(rng.choice([1, 2, 5]))
     size = _log(rng, -2, 2, n)
     optima = rng.normal(size=(n, clients)) * _log(rng, -3, 2, n, 1)
@@ -541,7 +541,7 @@ def fedau_limit(rng: Rng, n: int) -> Batch:
 
 
 def fedau_weights(rng: Rng, n: int) -> Batch:
-    """Weights of one or two clients along every sequence of presences in up to 11 rounds."""
+    """Compute weights of one or two clients for every sequence of presences in up to 11 rounds."""
     rounds, K = int(rng.integers(2, 12)), int(rng.choice([1, 2, 3, 5, 50]))
     clients = int(rng.choice([1, 2]))
     p = np.where(
@@ -594,7 +594,7 @@ def _cafed_clients(rng: Rng, n: int, clients: int, kind: str) -> tuple[Losses, A
 
 
 def decomposition(rng: Rng, n: int, *, kind: str, clients: int) -> Batch:
-    """F - F* where the sharper bounds are nearest to it, of 400 points of W."""
+    """Evaluate F - F* at the one of 400 points of W where the sharper bounds are closest to it."""
     losses, _, _, p = _cafed_clients(rng, n, clients, kind)
     alpha = rng.dirichlet(np.full(clients, 0.5), n)
     near = rng.random((n, 1)) < 0.5
@@ -746,13 +746,13 @@ def markov(
 
 
 def _weighed_losses(losses: Losses, here: list[int], q: Array, weight: Array, x: Array) -> Array:
-    """Return ``E[sum_{k in A} q_k F_k(x)]`` over paths of one state, (n,)."""
+    """Return ``E[sum_{k in A} q_k F_k(x)]`` over the paths in one state, (n,)."""
     each = [q[:, i] * (weight * losses.value(i, x)).sum(axis=1) for i in here]
     return np.sum(each, axis=0) if each else np.zeros(len(x))
 
 
 def local_gradients(rng: Rng, n: int, *, kind: str, steps: int) -> Batch:
-    """CA-Fed's (7) after each of some exact gradient steps, from 101 points of W."""
+    """Evaluate CA-Fed's (7) after each of several exact gradient steps, from 101 points of W."""
     clients = int(rng.integers(1, 4))
     losses = _drawn_losses(rng, n, clients, kind, shared=False)
     size, mu, _ = _constants(losses)
@@ -773,7 +773,7 @@ def local_gradients(rng: Rng, n: int, *, kind: str, steps: int) -> Batch:
 
 
 def falling_steps(rng: Rng, n: int) -> Batch:
-    """Step (e) of CA-Fed's Lemma 3 with any delays, and steps that are drawn and then sorted."""
+    """Evaluate step (e) of CA-Fed's Lemma 3 with random delays and random decreasing steps."""
     rounds = int(rng.integers(1, 30))
     eta = -np.sort(-_log(rng, -3, 0, n, rounds), axis=1)
     eta[::3] = eta[::3, :1]
@@ -788,7 +788,7 @@ def falling_steps(rng: Rng, n: int) -> Batch:
 
 
 def greedy_choice(rng: Rng, n: int) -> Batch:
-    """Return N over those CA-Fed keeps where kappabar is so large that nobody goes first."""
+    """Compute N over the number of clients that CA-Fed keeps, for large kappabar."""
     clients = int(rng.integers(2, 7))
     shares = np.zeros(n)
     for place in range(n):
@@ -813,9 +813,10 @@ def greedy_choice(rng: Rng, n: int) -> Batch:
 
 
 def fastest_weights(rng: Rng, n: int, *, any_noise: bool = False) -> Batch:
-    """Find the weights that minimise (12), by Dinkelbach's iteration.
+    """Find the weights that minimise (12) by Dinkelbach's iteration.
 
-    For equal noise, or for any, with each weight times the square of its client's noise.
+    The noise is equal or, with ``any_noise``, arbitrary, with each weight times the square of its
+    client's noise.
     """
     clients = int(rng.integers(2, 6))
     pi, total = rng.uniform(0.02, 1, (n, clients)), _log(rng, -1, 1, n)
@@ -849,9 +850,9 @@ def fastest_weights(rng: Rng, n: int, *, any_noise: bool = False) -> Batch:
 
 
 def midpoints(rng: Rng, n: int, *, of: str) -> Batch:
-    """chi^2, or one summand of it, between two points, over the mean of its values there.
+    """Compare chi^2, or one summand, at a midpoint with the mean of its values at the ends.
 
-    In the shares p, or (``of="weights"``) in the aggregation weights of two clients.
+    The points are shares p or, with ``of="weights"``, the aggregation weights of two clients.
     """
     clients = 2 if of == "weights" else int(rng.integers(2, 7))
     alpha = rng.dirichlet(np.full(clients, 0.5), n)
@@ -871,10 +872,10 @@ def midpoints(rng: Rng, n: int, *, of: str) -> Batch:
 
 
 def absences(rng: Rng, n: int) -> Batch:
-    """Go through schedules that repeat themselves, and see whether an absence exceeds a limit.
+    """Go through periodic schedules, and check whether an absence exceeds a limit.
 
-    The longest absence is read off the places of a client's presences, around the period; what
-    happens up to round T is counted round by round.
+    The longest absence is found from the positions of a client's presences in the period; absences
+    up to round T are counted round by round.
     """
     clients, period, rounds = (int(rng.integers(1, high)) for high in (5, 9, 40))
     masks = rng.random((n, period, clients)) < rng.random((n, 1, 1))

@@ -1,8 +1,8 @@
-"""How often a stated bound on rounding is below the true error: ``make soundness``.
+"""How often a stated rounding bound is below the true error: ``make soundness``.
 
 Random settings, most of them at scales between 1e-8 and 1e8, are run by every engine, and again in
-fractions, where numbers stand for their shortest decimals. Every number of every run is compared:
-what it is off by must not exceed what was stated.
+fractions, where numbers stand for their shortest decimals. For every number of every run, the error
+must not exceed the stated bound.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Maker = Callable[[Draw, int, float], Algorithm | Schedule]
 
 
 def _digits(value: float) -> float:
-    """Return a number as somebody would write it, with a few digits."""
+    """Return a number rounded to a few digits, as a person would write it."""
     return float(f"{value:.3g}")
 
 
@@ -146,7 +146,7 @@ def setting(draw: Draw, name: str, *, gentle: bool) -> Setting:
 
 @dataclass
 class Count:
-    """What was compared, and what was wrong."""
+    """Counts of comparisons and of wrong bounds."""
 
     settings: Counter[str]
     comparisons: int = 0
@@ -172,8 +172,8 @@ def compare(count: Count, run: Trajectory, truth: Trajectory, label: str, *, gen
                 print(f"below: {label} {field}: off by {float(error):.3g}, stated {stated:.3g}")
             if stated > 0:
                 count.worst = max(count.worst, float(error) / float(stated))
-            # What has fallen to a thousandth of where it was is not gentle any more: errors of the
-            # rounds before stay, in proportion to what was there then.
+            # A value that has fallen to a thousandth of an earlier one is no longer gentle, as
+            # errors of earlier rounds stay, in proportion to the values then.
             if gentle and 1000 * expected > max(truth[field]):
                 count.gentle += 1
                 count.loose += bool(stated > GENTLE * float(expected))
@@ -190,9 +190,8 @@ def soundness(
             break
         name, gentle = names[index % len(names)], index // len(names) % 4 == 0
         given = setting(draw, name, gentle=gentle)
-        # No bound is sharp where the digits are lost. That of `exact` on ProxSkip's memory grows by
-        # a factor per round: it is right, and 3e-6 of the value after six rounds of seed 3.
-        gentle = gentle and name not in ("cancelling", "ProxSkip")
+        # No bound is sharp if digits are lost.
+        gentle = gentle and name != "cancelling"
         try:
             truth = exact(given, arithmetic="rational")
         except NotAffineError:
@@ -233,7 +232,7 @@ def _enclosed(given: Setting) -> Trajectory:
 
 
 def main() -> None:
-    """Print the figures; exit with 1 if a bound is below the true error."""
+    """Print the figures; the exit status is 1 if a bound is below the true error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--settings", type=int, default=_COUNT)
     parser.add_argument("--seed", type=int, default=_SEED)

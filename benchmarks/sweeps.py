@@ -1,7 +1,7 @@
 """A sweep of 10,000 enclosed checks, timed; or one that is killed at random moments (--kills 24).
 
-Killed is the command, or now and then one of its workers, by SIGKILL, once a random number of rows
-has been added. The table in the end must be that of an uninterrupted sweep, byte for byte.
+The command, or sometimes one of its workers, is killed by SIGKILL once a random number of rows has
+been added. The final table must equal that of an uninterrupted sweep, byte for byte.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def killed(folder: Path, kills: int, chance: random.Random) -> None:
 
 
 def count(store: Path) -> int:
-    """Return how many rows a store has, none if it is not made yet."""
+    """Return how many rows a store has, 0 if it does not exist yet."""
     if not store.is_file():
         return 0
     with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=10)) as connection:

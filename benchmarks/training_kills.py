@@ -1,8 +1,7 @@
 """Training that is killed at random moments, by SIGKILL, and resumed: ``--kills 24``.
 
-The page and what the checkpoints hold in the end must be those of a training that nobody disturbed,
-and no other file may be left. Each process is forked with all imports made. Needs the extra
-``torch``.
+The final page and the content of the checkpoints must be those of an undisturbed training, and no
+other file may be left. Each process is forked after all imports. Needs the extra ``torch``.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def main() -> None:
         while kills < asked.kills:
             folder = Path(place) / f"killed-{trainings}"
             trainings += 1
-            # Killed so often, a training may end before; another is begun then.
+            # A training may end before it has been killed so often; then another is started.
             while (training := _started(words, folder)).is_alive() and kills < asked.kills:
                 training.join(chance.uniform(0.05, share))
                 if not training.is_alive():
@@ -87,7 +86,7 @@ def _trained(words: list[str], folder: Path) -> None:
 
 
 def result(folder: Path) -> dict[str, str]:
-    """Return what every file of a training holds, by name."""
+    """Return the content of every file of a training, by name."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): _held(path) for path in files}
 
@@ -95,7 +94,7 @@ def result(folder: Path) -> dict[str, str]:
 def _held(path: Path) -> str:
     if path.suffix != ".pt":
         return path.read_text(encoding="utf-8")
-    # Bytes of torch's archives tell apart what was read and what was made.
+    # Bytes of torch's archives differ between tensors that were read and those that were made.
     return repr(_plain(torch.load(path, weights_only=True)))
 
 

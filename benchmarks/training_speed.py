@@ -1,4 +1,4 @@
-"""A cell of SA-FL's Table 1 in torch, and local SGD beside a plain loop of torch.optim."""
+"""Time a cell of SA-FL's Table 1 in torch, and local SGD against a plain torch.optim loop."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def logistic() -> nn.Module:
 
 
 def together(**options: Any) -> Callable[[], None]:
-    """Return rounds of `TorchClients`."""
+    """Return a function that runs rounds of `TorchClients`."""
     own = LocalTraining(BATCH, epochs=1)
     clients = TorchClients(logistic(), *images(), training=own, **options)
     who = torch.zeros(1, CLIENTS, dtype=torch.bool)
@@ -77,7 +77,7 @@ def together(**options: Any) -> Callable[[], None]:
 
 
 def one_after_another() -> Callable[[], None]:
-    """Return the same rounds as one would write them: a module and an optimiser a client."""
+    """Return the same rounds in the usual style: a module and an optimiser per client."""
     inputs, labels, parts = images()
     server = logistic()
 

@@ -1,4 +1,4 @@
-"""Bounds for every client loss: time of a bound, of its certificate and of the check; how many."""
+"""Bounds for every client loss: times of a bound, its certificate and the check, and counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MARGIN = 1e-5
 
 
 def seconds(case: Callable[[], object], repeats: int = 5) -> float:
-    """Return the median of some runs after a first."""
+    """Return the median of several runs after a warm-up."""
     case()
     found = []
     for _ in range(repeats):

@@ -1,4 +1,4 @@
-"""Arguments of public functions are of the kind that their annotation says, or a line tells."""
+"""Runtime checks that arguments of public functions match their annotations."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 
 Kind = tuple[Callable[[Any], bool], str]
-"""Whether a value is of a kind, and what the kind is called."""
+"""A test whether a value is of a kind, and the name of the kind."""
 
 
 def checks_kinds(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """Have a function refuse arguments that are of another kind than it is annotated with.
+    """Return a function that refuses arguments of a kind other than the annotated one.
 
-    Objects, texts, callables, and sequences and mappings of them are looked at. Numbers and arrays
-    are not: what they must be is more than a kind, and the function's own to say.
+    Objects, strings, callables, and sequences and mappings of these are checked. Numbers and arrays
+    are not: they must meet further conditions, which the function checks itself.
 
     Raises
     ------
     ValueError
-        When the function is called: with the argument, what it must be and what it was.
+        When the function is called; the message gives the argument, what it must be and its value.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def checks_kinds(function: Callable[Given, Returned]) -> Callable[Given, Returne
     @wraps(function)
     def checked(*given: Given.args, **named: Given.kwargs) -> Returned:
         nonlocal kinds
-        if kinds is None:  # a module's later names may be in its annotations
+        if kinds is None:  # annotations may use names defined later in the module
             kinds = _kinds_of(function)
         for name, value in (*zip(names, given, strict=False), *named.items()):
             if name in kinds and not kinds[name][0](value):
@@ -63,13 +63,13 @@ def checks_kinds(function: Callable[Given, Returned]) -> Callable[Given, Returne
 
 
 def _kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
-    """Return the kinds of a function's arguments, of those that have one."""
+    """Return the kinds of a function's arguments, for those that are checked."""
     kinds: dict[str, Kind] = {}
-    known = unwrap(function).__globals__  # a decorator's are not its module's
+    known = unwrap(function).__globals__  # not those of a decorator
     for name, text in function.__annotations__.items():
         try:
             hint = eval(text, known) if isinstance(text, str) else text
-        except NameError:  # what only type checkers import
+        except NameError:  # names that only type checkers import
             continue
         if name != "return" and (kind := _kind(hint)) is not None:
             kinds[name] = kind
@@ -77,7 +77,7 @@ def _kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
 
 
 def _kind(hint: Any) -> Kind | None:
-    """Return the kind that a hint stands for, None for one that is not looked at."""
+    """Return the kind for a type hint, None for a hint that is not checked."""
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         return _one_of([_kind(one) for one in get_args(hint)])
@@ -109,9 +109,9 @@ def _sequence(item: Kind | None) -> Kind:
     def holds(value: Any) -> bool:
         if isinstance(value, str | bytes | type | Mapping) or not hasattr(value, "__iter__"):
             return False
-        if getattr(value, "shape", None) == ():  # an array of no dimension has no entries
+        if getattr(value, "shape", None) == ():  # an array without dimensions cannot be iterated
             return False
-        # Only what can be gone through again is gone through.
+        # Only collections that can be iterated again are iterated.
         again = isinstance(value, list | tuple)
         return item is None or not again or all(item[0](one) for one in value)
 
@@ -128,7 +128,7 @@ def _mapping(item: Kind | None) -> Kind:
 
 
 def _class(kind: type) -> Kind | None:
-    """Return the kind of the instances of a class; numbers, arrays and paths have their checks."""
+    """Return the kind of a class's instances, None for types that are checked elsewhere."""
     if issubclass(kind, np.ndarray | Path | os.PathLike) or kind in (int, float, complex, object):
         return None
     words = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
@@ -142,10 +142,10 @@ def _class(kind: type) -> Kind | None:
 
 
 def _could_be(value: Any, protocol: type) -> bool:
-    """Whether something has one member of a protocol at least.
+    """Return whether a value has at least one member of a protocol.
 
-    A stranger's object need not have all: what it lacks may never be asked for. Members are looked
-    up without computing them, as some take long.
+    A user's object need not have all of them, as the missing ones may never be used. Members are
+    looked up without computing them, as some take long.
     """
     if isinstance(value, type | FunctionType):
         return False

@@ -1,4 +1,4 @@
-"""The command line, put together: a command is a file of `fltheory.commands`."""
+"""Assemble the command line from the files of `fltheory.commands`, one per command."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fltheory.commands.shared.former_names import Rest, add_hidden, with_new_opt
 from fltheory.commands.shared.preparation import prepare
 from fltheory.commands.shared.written_files import with_inputs_kept
 
-# Who asks; the words of each command, in the order of the help; what one types for example. A
-# command's file has the name of its first word.
+# The kind of user; the words of each command, in the help's order; example arguments. A command's
+# file is named by its first word.
 PANELS = {
     "A theorem": {
         "theorems": "fedau",
@@ -61,8 +61,8 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
     Parameters
     ----------
     typed : collection of str, optional
-        The words after ``fltheory``. Commands that are not among them have no options then, only
-        their place in the help: to read the options of all takes longer than to show the help.
+        The words after ``fltheory``. Commands that are not among them get no options, only their
+        place in the help, as reading all options takes longer than showing the help.
     """
     root = typer.Typer(
         add_completion=False,
@@ -98,7 +98,7 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
 
 
 def _whole(words: str) -> Callable[[Rest], None]:
-    """Return what tells who types the second word of a command alone how it begins."""
+    """Return a command that corrects users who type only a command's second word."""
 
     def told(rest: Rest = None) -> None:
         del rest
@@ -116,7 +116,7 @@ def _without_options(command: Callable[..., None]) -> Callable[[], None]:
 
 
 def command_of(words: str) -> Callable[..., None]:
-    """Return the function that is a command, or one of a family: ``trace.fit`` is "trace fit"."""
+    """Return the function of a command; that of "trace fit" is ``trace.fit``."""
     file, _, name = words.partition(" ")
     found: Callable[..., None] = getattr(
         import_module(f"fltheory.commands.{file}"), name or "command"
@@ -130,7 +130,7 @@ app = assembled()
 def with_loads_first(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with every ``--load FILE`` in front, wherever it was typed.
 
-    What a file registers is there for the command; so the option is the whole program's.
+    Files must be loaded before the command runs, so the option belongs to the whole program.
 
     Examples
     --------
@@ -150,13 +150,13 @@ def with_loads_first(arguments: Sequence[str]) -> list[str]:
 
 
 def run_script(command: Callable[..., None]) -> NoReturn:
-    """Run a function as a program of its own, with the options and the manners of a command."""
+    """Run a function as a program of its own, with the options and error handling of a command."""
     root = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     root.command()(with_inputs_kept(command))
     exit_status.run(root, f"python {sys.argv[0]}")
 
 
 def main() -> NoReturn:
-    """Run the command line; bad input is one line and exit status 2."""
+    """Run the command line; bad input gives one line and exit status 2."""
     sys.argv[1:] = with_new_options(with_loads_first(sys.argv[1:]))
     exit_status.run(assembled(sys.argv[1:]))

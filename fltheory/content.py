@@ -1,9 +1,9 @@
-"""The content of an object, all the way down: to tell whether it has changed.
+"""Hashable keys of the full content of objects, to detect whether an object has changed.
 
-A cache whose key is an object that can be changed goes on answering for what the object was. Here
-a key is made of what is in it. Arrays that are large and cannot be written to are told by identity,
-and so is what Python cannot look into (a lock, a module); a key keeps such objects alive, so that
-no other can come to have their address.
+If the key of a cache is a mutable object, the cache returns stale results after the object changes.
+So keys are made of the content. Large read-only arrays are compared by identity, and so are objects
+that Python cannot inspect (a lock, a module). A key keeps such objects alive, so that no other
+object can get their address.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ Generator: TypeAlias = np.random.Generator | np.random.RandomState | random.Rand
 
 _LARGE = 1 << 16
 _ATOMS = (bool, int, str, bytes, complex, type(None), Fraction)
-# Their objects never change, and tell equals from others themselves.
+_EXACTLY = frozenset(_ATOMS)
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset, np.ndarray})
+# Types of immutable objects that define equality correctly.
 _VALUES = ("sympy.", "fltheory.grammar.symbols")
 
 
-# A logger's records flow out: what becomes of them is nothing that it tells.
+# What a logger does with its records does not come back to whoever uses it.
 _OUTLETS = frozenset({"_cache", "filters", "handlers", "manager", "parent"})
 _DISPATCHES = cast(FunctionType, singledispatch(len)).__code__
 
 
 class _Same:
-    """An object that equals itself alone."""
+    """A key that equals only keys of the same object."""
 
     __slots__ = ("thing",)
 
@@ -55,13 +57,13 @@ class _Same:
 
 
 def content(thing: Any, *, generators: bool = True) -> Hashable:
-    """Return what an object holds as a key: equal, and of equal hash, while nothing has changed.
+    """Return an object's content as a key, with equal value and hash while nothing has changed.
 
     Parameters
     ----------
     thing : object
     generators : bool
-        Whether the states of random generators count.
+        Whether the states of random generators are part of the key.
 
     Examples
     --------
@@ -79,14 +81,14 @@ def content(thing: Any, *, generators: bool = True) -> Hashable:
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """The changeable objects that an object reaches, each once.
+    """The random generators and classes that an object reaches, each once.
 
     Attributes
     ----------
     generators : list
-        Random ones.
+        Random generators.
     classes : list of type
-        Of the objects in it, its own first.
+        Classes of the objects reached, starting with that of the object itself.
     """
 
     generators: list[Generator]
@@ -101,7 +103,7 @@ def reached_from(thing: Any) -> Reached:
 
 
 def attributes_of(thing: Any) -> dict[str, Any]:
-    """Return an object's own attributes by name, without what is cached of the others."""
+    """Return an object's own attributes by name, without cached properties."""
     cached, slots = _cached_and_slots(type(thing))  # type: ignore[arg-type]  # it is hashable
     held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
     held |= getattr(thing, "__dict__", {})
@@ -128,7 +130,7 @@ def _cached_and_slots(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def class_attributes_of(cls: type) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of data that a user's class, or a base of it, keeps for all."""
+    """Yield the names and values of class-level data of a user's class and its bases."""
     for owner in cls.__mro__:
         if is_users(owner.__module__):
             for name, value in vars(owner).items():
@@ -149,9 +151,10 @@ def functions_of(cls: type) -> Iterator[FunctionType]:
 
 
 def kept_by(function: FunctionType) -> dict[str, Any]:
-    """Return by name what a function keeps: its attributes, and what is in its closure.
+    """Return, by name, what a function keeps: its attributes, and the content of its closure.
 
-    Of one that goes by its argument's type, those that it chooses from: it remembers its choices.
+    Of a `functools.singledispatch` function, only the functions to choose from: its cache of
+    earlier choices does not matter.
     """
     name, code = function.__qualname__, function.__code__
     if code is _DISPATCHES:
@@ -164,10 +167,10 @@ def kept_by(function: FunctionType) -> dict[str, Any]:
 
 
 def globals_read(function: FunctionType) -> dict[str, Any]:
-    """Return the globals that a function names, and what it names of its user's modules."""
+    """Return the globals that a function uses, and attributes it uses of users' modules."""
     names, held = _names_in(function.__code__), function.__globals__
     read = {name: held[name] for name in names if name in held}
-    # What it imports itself is no global of its module.
+    # Modules that the function itself imports are not among its globals.
     package, known = held.get("__package__"), sys.modules
     imported = [(name, known.get(name) or known.get(f"{package}.{name}")) for name in names]
     for module, value in (*read.items(), *imported):
@@ -178,13 +181,13 @@ def globals_read(function: FunctionType) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _names_in(code: CodeType) -> tuple[str, ...]:
-    """Return the names that a function's code looks up, that of functions inside it, too."""
+    """Return the names that a function's code looks up, including those in nested functions."""
     inner = (_names_in(each) for each in code.co_consts if isinstance(each, CodeType))
     return tuple(dict.fromkeys((*code.co_names, *(name for names in inner for name in names))))
 
 
 def _value_in(cell: Any) -> Any:
-    """Return what a closure's cell holds, None while it holds nothing."""
+    """Return the content of a closure's cell, None if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -192,15 +195,15 @@ def _value_in(cell: Any) -> Any:
 
 
 def is_users(module: str | None) -> bool:
-    """Return whether a module is neither this package's nor NumPy's nor Python's own."""
-    top = (module or "").partition(".")[0]  # what `exec` makes may have none
+    """Return whether a module does not belong to this package, NumPy or Python."""
+    top = (module or "").partition(".")[0]  # objects made by `exec` may have no module
     return (top not in ("fltheory", "numpy", "typing") and top not in sys.stdlib_module_names) or (
         top == "__main__"
     )
 
 
 def runs_users_code(algorithm: Any) -> bool:
-    """Return whether a class, or a function that an object holds, is a user's."""
+    """Return whether an object holds a class or function of a user."""
     held = [*reached_from(algorithm).classes, *attributes_of(algorithm).values()]
     return any(is_users(one.__module__) for one in held if isinstance(one, type | FunctionType))
 
@@ -217,7 +220,7 @@ def _as_tuple(names: Any) -> tuple[str, ...]:
 
 
 def state_of(generator: Generator) -> Any:
-    """Return where a random generator is."""
+    """Return the state of a random generator."""
     if isinstance(generator, random.Random):
         return generator.getstate()
     if isinstance(generator, np.random.RandomState):
@@ -226,7 +229,7 @@ def state_of(generator: Generator) -> Any:
 
 
 def put_back(generator: Generator, state: Any) -> None:
-    """Have a random generator be where it was when `state_of` was asked."""
+    """Restore a random generator to a state from `state_of`."""
     if isinstance(generator, random.Random):
         generator.setstate(state)
     elif isinstance(generator, np.random.RandomState):
@@ -236,7 +239,7 @@ def put_back(generator: Generator, state: Any) -> None:
 
 
 def seed_again(generator: Generator, seed: np.random.SeedSequence) -> None:
-    """Have a random generator begin at a seed."""
+    """Reseed a random generator."""
     if isinstance(generator, random.Random):
         generator.seed(int(seed.generate_state(1, np.uint64)[0]))
     elif isinstance(generator, np.random.RandomState):
@@ -246,7 +249,7 @@ def seed_again(generator: Generator, seed: np.random.SeedSequence) -> None:
 
 
 class _Walk:
-    """Goes through an object once, and remembers the generators and classes that it meets."""
+    """One pass through an object, which records the generators and classes that it reaches."""
 
     def __init__(self, generators: bool) -> None:
         self.found: dict[int, Generator] = {}
@@ -256,10 +259,15 @@ class _Walk:
         self._known: dict[int, int] = {}
 
     def __call__(self, thing: Any) -> Hashable:
-        if isinstance(thing, float):
-            return thing.hex()
-        if isinstance(thing, _ATOMS) or type(thing).__module__.startswith(_VALUES):
-            return (type(thing), thing)
+        kind = type(thing)
+        if kind in _EXACTLY:
+            return (kind, thing)
+        # Whether an object is a fraction takes longer to ask than all else.
+        if kind not in _CONTAINERS:
+            if isinstance(thing, float):
+                return thing.hex()
+            if isinstance(thing, _ATOMS) or kind.__module__.startswith(_VALUES):
+                return (kind, thing)
         if id(thing) in self._inside:
             return ("again", self._inside[id(thing)])
         self._inside[id(thing)] = len(self._inside)
@@ -272,7 +280,7 @@ class _Walk:
         if isinstance(thing, Generator):
             self.found[id(thing)] = thing
             state = state_of(thing) if self._generators else None
-            # Python's own is 625 whole numbers in a tuple, which is a key already.
+            # The state of Python's generator is a tuple of 625 whole numbers, already hashable.
             return state if isinstance(thing, random.Random) else self(state)
         if isinstance(thing, np.ndarray | np.generic):
             return self._array(np.asarray(thing))
@@ -292,7 +300,7 @@ class _Walk:
     def _object(self, thing: Any) -> Hashable:
         looked_into = hasattr(thing, "__dict__") or _slotted(thing)
         if isinstance(thing, ModuleType) or not looked_into:
-            # How far an iterator is.
+            # The position of an iterator.
             return (
                 _Same(thing),
                 repr(thing) if isinstance(thing, count) else length_hint(thing, -1),
@@ -328,7 +336,7 @@ class _Walk:
         return (_Same(thing.__code__), *map(self, (kept_by(thing), defaults, read)))
 
     def _class(self, cls: type) -> Hashable:
-        """Return what a class keeps for all its objects, and what its functions do and read."""
+        """Return a key of a class's data, and of the code and globals of its functions."""
         if id(cls) in self._known:
             return ("again", self._known[id(cls)])
         self._known[id(cls)] = len(self._known)
@@ -337,7 +345,7 @@ class _Walk:
 
 
 def _number(value: Any) -> Hashable:
-    """Return a key of a number of FLINT's: a ball's text is cut short, a fraction's is not."""
+    """Return a key of a FLINT number; a fraction's text is complete, a ball's is truncated."""
     if hasattr(value, "mid"):
         return (type(value), value.mid().man_exp(), value.rad().man_exp())
     return (type(value), str(value))
@@ -357,7 +365,7 @@ def _can_be_written(array: np.ndarray) -> bool:
 
 
 def _bits_in_use() -> int:
-    """Return the bits that FLINT computes with, which results depend on; 0 if it is not loaded."""
+    """Return FLINT's current precision in bits, which results depend on; 0 if it is not loaded."""
     flint = sys.modules.get("flint")
     return 0 if flint is None else int(flint.ctx.prec)
 
@@ -365,16 +373,18 @@ def _bits_in_use() -> int:
 def cached_by_content(
     most: int, *, as_long_as: Callable[..., Hashable] = lambda *_, **__: None
 ) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Return a decorator that keeps a function's last results, by what its arguments hold.
+    """Return a decorator that caches a function's recent results by the content of arguments.
 
-    The precision in use is part of the key: balls kept from a coarser run would stay as wide.
+    The current precision is part of the key, because balls cached at a coarser one would be too
+    wide.
 
     Parameters
     ----------
     most : int
-        How many results are kept.
+        Number of results to keep.
     as_long_as : callable
-        Called with the same arguments: a result is kept as long as this is what it was then.
+        Called with the same arguments. A cached result is used only if this still returns the
+        same.
 
     Examples
     --------
@@ -414,7 +424,7 @@ def cached_by_content(
 
 
 def kept(held: dict[Any, T], key: Any, make: Callable[[], T], most: int = 8) -> T:
-    """Return what is held by a key, made where nothing is; the oldest of ``most`` give way."""
+    """Return the value cached for a key, making it if missing; at most ``most`` are kept."""
     if key not in held:
         while len(held) >= most:
             held.pop(next(iter(held)))

@@ -1,4 +1,4 @@
-"""The exact value of a number as written, and numbers in sentences."""
+"""The exact values of numbers as written, and numbers as text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 
 
 def as_fraction(value: Any) -> Fraction:
-    """Return what a number stands for: a float its shortest decimal, others themselves.
+    """Return a number as a fraction; a float counts as its shortest decimal.
 
     Raises
     ------
     ValueError
-        For what is no finite number.
+        If it is not a finite number.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def as_fraction(value: Any) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if hasattr(value, "p") and hasattr(value, "q"):
-        # SymPy's rational numbers, and FLINT's.
+        # Rational numbers of SymPy and FLINT.
         return Fraction(int(value.p), int(value.q))
     try:
         if isinstance(value, float | np.floating):
@@ -41,14 +41,14 @@ def as_fraction(value: Any) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def _shortest_decimal(value: float) -> Fraction:
-    return Fraction(repr(value))  # which reads a text: slow, and settings' numbers recur
+    return Fraction(repr(value))  # parsing is slow, and settings' numbers recur
 
 
 def complement(value: Any) -> Any:
-    """Return one minus a number, or numbers: a float's decimal is taken from one, then rounded.
+    """Return one minus a number or numbers; for floats, one minus the decimal, then rounded.
 
-    One minus the float has the float's error, which is large beside it where the number is near
-    one. Exact numbers are taken from one as they are.
+    Subtracting the float itself would keep the float's rounding error, which is relatively large if
+    the number is near one. Exact numbers are subtracted as they are.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def complement(value: Any) -> Any:
     """
     if isinstance(value, np.ndarray) and value.dtype != object:
         found = np.asarray(1.0 - value)
-        # What a number up to one half is off by is no more than a rounding of the result.
+        # The error of a number up to one half is at most one rounding of the result.
         large = value > 0.5
         numbers, places = np.unique(value[large], return_inverse=True)
         found[large] = np.array([complement(one) for one in numbers.tolist()])[places]
@@ -69,12 +69,12 @@ _MOST_DIGITS = 1000
 
 
 def written_fraction(text: str) -> Fraction:
-    """Return the number that a text says: a fraction or a decimal.
+    """Return the number in a text, a fraction or a decimal.
 
     Raises
     ------
     ValueError
-        If it says none, or one of more than a thousand digits, which would fill the memory.
+        If it is not a number, or one with more than a thousand digits, which would fill the memory.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def written_fraction(text: str) -> Fraction:
 
 
 def fraction_text(value: Fraction) -> str:
-    """Return a fraction if it is short, and what it is about.
+    """Return a fraction as text, if short, with its approximate decimal value.
 
     Examples
     --------
@@ -110,12 +110,12 @@ def fraction_text(value: Fraction) -> str:
 
 
 def _decimal(value: Fraction) -> Decimal:
-    """Return what no float is small enough for."""
+    """Return a fraction that is too small for a float, as a decimal."""
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def how_many(count: int, noun: str) -> str:
-    """Return a count with its noun, which has an s in the plural.
+    """Return a count with its noun, adding an s in the plural.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def how_many(count: int, noun: str) -> str:
 
 
 def normalised(weights: Iterable[Any]) -> list[Fraction]:
-    """Return weights as fractions that sum to one, as thirds do not if written as decimals.
+    """Return weights as fractions that sum to exactly one, unlike thirds written as decimals.
 
     Examples
     --------

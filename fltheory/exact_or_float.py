@@ -1,7 +1,7 @@
-"""Square roots, logarithms and norms of floats and of exact numbers alike.
+"""Square roots, logarithms and norms for floats and exact numbers alike.
 
-NumPy takes the norm of an array of objects by making floats of them first, and says nothing. What
-reads constants off a setting, which may be in floats or in exact numbers, asks here instead.
+NumPy silently converts an array of objects to floats to take its norm. So code that reads constants
+off a setting, which may be in floats or in exact numbers, uses these functions instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def is_exact(value: Any) -> bool:
-    """Whether a number, or the numbers of an array, are objects rather than floats."""
+    """Whether a number, or an array's entries, are objects rather than floats."""
     return np.asarray(value).dtype == object
 
 
@@ -54,9 +54,9 @@ def norm(vector: Any) -> Any:
 
 
 def largest_norm(vectors: Any) -> Any:
-    """Return the largest Euclidean norm of some vectors, (n, d).
+    """Return the largest Euclidean norm of the rows of an array (n, d).
 
-    Of exact numbers the squares are compared, which are fractions where the numbers are.
+    For exact numbers the squares are compared, which are fractions if the numbers are.
     """
     if is_exact(vectors):
         return root(largest((vectors * vectors).sum(axis=1)))
@@ -64,7 +64,7 @@ def largest_norm(vectors: Any) -> Any:
 
 
 def largest(values: Any) -> Any:
-    """Return the largest of some numbers; of balls that overlap, one that holds it.
+    """Return the largest of some numbers; for overlapping balls, a ball that holds it.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def largest(values: Any) -> Any:
 
 
 def number(value: Any) -> Any:
-    """Return an exact number as it is, anything else as a float.
+    """Return an exact number unchanged, anything else as a float.
 
     Examples
     --------
@@ -88,19 +88,19 @@ def number(value: Any) -> Any:
 
 
 ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
-"""How far a few dozen operations in floats may be off, relative to their largest number."""
+"""Relative error bound of a few dozen float operations, with respect to their largest number."""
 
 
 def with_rounding(value: Any, operations: float, size: Any = None) -> tuple[Any, float]:
-    """Return a value and a bound on its rounding: none of an exact number.
+    """Return a value and a bound on its rounding error, zero for exact numbers.
 
     Parameters
     ----------
     value : float or exact number
     operations : float
-        In a few dozens.
+        Number of operations, in units of a few dozen.
     size : float, optional
-        Of the largest number among them; of the value by default.
+        Size of the largest number in the computation; by default that of the value.
     """
     if is_exact(value):
         return value, 0.0
@@ -108,7 +108,7 @@ def with_rounding(value: Any, operations: float, size: Any = None) -> tuple[Any,
 
 
 def powers(base: Any, exponents: Any) -> Any:
-    """Return whole powers of a number, (n,).
+    """Return integer powers of a number, (n,).
 
     Examples
     --------
@@ -123,9 +123,9 @@ def powers(base: Any, exponents: Any) -> Any:
 
 
 def solve(matrix: Any, vector: Any) -> Any:
-    """Return the solution of a system of linear equations, (d, d) and (d,).
+    """Return the solution of a system of linear equations with matrix (d, d) and vector (d,).
 
-    Exact numbers are eliminated as they are, with the first pivot that is surely not zero.
+    Systems in exact numbers are solved by elimination, with the first pivot proved nonzero.
 
     Examples
     --------

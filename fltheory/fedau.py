@@ -1,4 +1,4 @@
-"""FedAU's cut-off: the K with the best weights, computed exactly, and the paper's choice of K."""
+"""FedAU's cut-off K: the one with the smallest weight error, and the paper's choices."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ __all__ = ["best_cutoff"]
 
 _NEVER_REACHED = 1e-12
 _REFINED_BY = 1.25
-# Below it, what the transform is off by, some 1e-11, is no small part of the error.
+# Below this, the error of the transform, about 1e-11, is not negligible.
 _TOO_SMALL = 1e-4
 
 
 @dataclass(frozen=True)
 class CutoffError:
-    """A cut-off and the error of the weights that it gives.
+    """A cut-off and the resulting error of the weights.
 
     Attributes
     ----------
     cutoff : int or math.inf
         K.
     error : float
-        ``1/(N T) sum_{t<T} sum_n E[(p_n omega_t^n - 1)^2]``, what Theorem 3 bounds.
+        ``1/(N T) sum_{t<T} sum_n E[(p_n omega_t^n - 1)^2]``, which Theorem 3 bounds.
     """
 
     cutoff: float
@@ -50,9 +50,9 @@ class BestCutoff:
     Attributes
     ----------
     best : CutoffError
-        With the smallest error of all K.
+        The K with the smallest error.
     corollary : CutoffError
-        K = log_c T of Corollary 4, rounded to the nearest whole number of at least 1.
+        K = log_c T of Corollary 4, rounded to the nearest integer that is at least 1.
     experiments : CutoffError
         K = 50 of the paper's experiments.
     none : CutoffError
@@ -77,14 +77,14 @@ def weight_errors(
     Parameters
     ----------
     p : float, array, (n,), or AvailabilityLog
-        Participation probabilities, in (0, 1], of rounds that are independent; or a log, whose
-        own first T rounds are followed, for all clients present in some round of it.
+        Participation probabilities, in (0, 1], for independent rounds; or a log, whose first T
+        rounds are followed for all clients present in some round of it.
     rounds : int
         T.
     cutoffs : array, (k,)
         Values of K; infinity for none.
     progress : callable, optional
-        Called with (clients done, clients that differ, the next one).
+        Called with (clients done, number of distinct clients, the next one).
 
     Returns
     -------
@@ -93,7 +93,7 @@ def weight_errors(
     Raises
     ------
     ValueError
-        For arguments out of range.
+        If an argument is out of range.
     """
     try:
         values = np.atleast_1d(np.asarray(cutoffs, dtype=np.float64))
@@ -109,7 +109,7 @@ def weight_errors(
         return np.array([along.error(cutoff) for cutoff in values.tolist()])
     chances, counts = np.unique(checked_chances(p), return_counts=True)
     total = np.zeros(values.size)
-    # Clients that are there equally often have one error.
+    # Clients with equal probabilities have the same error.
     for done, (chance, count) in enumerate(zip(chances.tolist(), counts, strict=True)):
         if progress is not None:
             progress(done, chances.size, f"p = {chance:g}")
@@ -122,18 +122,18 @@ def best_cutoff(
 ) -> BestCutoff:
     """Return the cut-off K with the smallest weight error, and the paper's choices for comparison.
 
-    Errors are computed for K growing by a quarter at a time, up to T or until a longer interval is
-    practically impossible for every client; then for all K between the neighbours of the best. If
-    the error has several local minima between these, the smallest may be missed.
+    Errors are computed for values of K that grow by a quarter at a time, up to T or until longer
+    intervals are practically impossible for every client; then for all K between the neighbours of
+    the best. The smallest error may be missed if there are several local minima.
 
     Parameters
     ----------
     p : float, array, (n,), or AvailabilityLog
-        Participation probabilities of one or several clients: the error is then an exact
-        expectation over independent rounds. Or a log: the error is then that of FedAU's weights in
-        the log's own rounds.
+        Participation probabilities of one or several clients, for which the error is an exact
+        expectation over independent rounds; or a log, for which it is the error of FedAU's weights
+        in the log's own rounds.
     rounds : int
-        T, at least 2; by default all rounds of the log.
+        T, at least 2; by default, the number of rounds in the log.
     progress : callable, optional
         Called with (work done, all work as far as known, the next client).
 
@@ -178,7 +178,7 @@ def best_cutoff(
 def corollary_cutoff(p: ArrayLike, rounds: int) -> float:
     """Return ``K = log_c T`` with ``c = 1/(1 - min p)^2`` (Corollary 4), at least 1, rounded.
 
-    Where every client always takes part c is infinite, and K is 1.
+    If every client always takes part, c is infinite and K is 1.
     """
     least = float(np.min(np.asarray(p, dtype=np.float64)))
     if least >= 1:
@@ -187,7 +187,7 @@ def corollary_cutoff(p: ArrayLike, rounds: int) -> float:
 
 
 def _errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray:
-    """Return a client's error for each cut-off, (k,), each to a relative 1e-7 or better."""
+    """Return a client's error for each cut-off, (k,), to a relative accuracy of 1e-7 or better."""
     errors = np.array(mean_weight_errors(p, cutoffs, rounds))
     for place in np.flatnonzero(errors < _TOO_SMALL):
         longest = cutoffs[place] if cutoffs[place] == math.inf else int(cutoffs[place])
@@ -196,17 +196,17 @@ def _errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray:
 
 
 class _AlongLog:
-    """FedAU's weights in a log's first rounds: every interval of every client, at once.
+    """FedAU's weights in a log's first rounds, for all intervals of all clients at once.
 
-    The intervals of a client that have ended follow one another from the first round on. So after
-    the j-th, which ends before round e_j, omega is e_j / j, until the next one ends.
+    A client's ended intervals follow one another from the first round on. If the j-th ends before
+    round e_j, omega is e_j / j until the next one ends.
     """
 
     def __init__(self, log: AvailabilityLog, rounds: int) -> None:
         self._shares = log.marginals[log.rounds_present > 0]
         self._rounds = rounds
         there = log.present(0, rounds, np.flatnonzero(log.rounds_present))
-        # Each client's rounds are cut where it is present, and at the end, which ends no interval.
+        # Each client's rounds are split at its presences, and at the end, where no interval ends.
         cuts = np.vstack([there, np.ones(there.shape[1], dtype=bool)])
         self._who, place = np.nonzero(cuts.T)
         self._ends = place + 1
@@ -229,7 +229,7 @@ class _AlongLog:
         ended = np.arange(who.size) - np.flatnonzero(opens)[np.cumsum(opens) - 1] + 1
         until = np.where(np.roll(opens, -1), self._rounds, np.roll(ends, -1))
         off = (self._shares[who] * ends / ended - 1) ** 2 @ (until - ends)
-        # omega is 1 until the first interval ends, if one does.
+        # omega is 1 until the first interval ends, or throughout if none does.
         begun = np.full(self._shares.size, self._rounds)
         begun[who[opens]] = ends[opens]
         return float(off + (self._shares - 1) ** 2 @ begun) / (self._rounds * self._shares.size)

@@ -1,9 +1,9 @@
-"""Arrays that can be read but not written to.
+"""Read-only arrays.
 
-A problem's optimum, a trajectory, a cached marginal: whoever asks gets the very array that later
-computations use, so that writing to it would change results that have nothing to do with it. A
-class that keeps or hands out arrays inherits from `ReadOnlyArrays`, and a function that keeps its
-result passes it through `read_only`; nothing is asked of single attributes.
+A problem's optimum, a trajectory or a cached marginal is returned as the array that later
+computations use, so writing to it would change unrelated results. A class that stores or returns
+arrays inherits from `ReadOnlyArrays`, and a function that caches its result passes it through
+`read_only`. Single attributes need no extra code.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _SCALARS = frozenset({"bool", "float", "int", "str"})
 
 
 def read_only(value: T) -> T:
-    """Return ``value`` with its arrays made read-only, memory that they are views of included.
+    """Make the arrays in ``value``, and the memory behind views, read-only, and return ``value``.
 
-    For what the package has made itself: nothing is copied, except memory that is not NumPy's.
+    This is for arrays made by the package: nothing is copied, except memory not owned by NumPy.
 
     Parameters
     ----------
     value : array, or tuples, lists and dictionaries of arrays
-        Anything else is returned as it is.
+        Anything else is returned unchanged.
 
     Examples
     --------
@@ -40,16 +40,16 @@ def read_only(value: T) -> T:
 
 
 def read_only_copy(value: T) -> T:
-    """Return ``value`` with read-only arrays that nobody else can write to.
+    """Return ``value`` with read-only arrays that no other code can write to.
 
-    For what comes from a caller, whose arrays stay as they are: those that can be written to, or
-    are views of such, are copied; others are kept.
+    This is for arrays from a caller, which stay unchanged: writable arrays and views of writable
+    memory are copied, and others are kept.
     """
     return _with_arrays(value, _locked_copy)
 
 
 def _with_arrays(value: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """Apply ``change`` to each array; a container is replaced only where one of its arrays is."""
+    """Apply ``change`` to each array; a container is replaced only if one of its arrays is."""
     if isinstance(value, np.ndarray):
         return change(value)
     if isinstance(value, tuple | list):
@@ -68,7 +68,7 @@ def _locked(array: np.ndarray) -> np.ndarray:
     while isinstance(owner, np.ndarray):
         owner.flags.writeable = False
         owner = owner.base
-    # What else owns memory (a buffer, a tensor) may go on writing to it.
+    # Other owners of memory (a buffer, a tensor) may still write to it.
     return array if owner is None or isinstance(owner, bytes) else _locked(np.array(array))
 
 
@@ -80,16 +80,16 @@ def _locked_copy(array: np.ndarray) -> np.ndarray:
 
 
 class ReadOnlyArrays:
-    """A base of classes whose arrays cannot be written to.
+    """Base of classes whose arrays cannot be written to.
 
-    It sees to it for subclasses, whether dataclasses or not:
+    For subclasses, whether dataclasses or not, it ensures that:
 
     - arrays among the attributes of a new object, also in tuples, lists and dictionaries, are
       read-only; those that a caller could write to are copied first (`read_only_copy`);
     - arrays that a property or cached property returns are read-only (`read_only`);
-    - so are those of an object that was copied or sent from another process.
+    - arrays of an object that was copied or sent from another process are read-only, too.
 
-    Arrays behind other objects are those objects' own concern.
+    Arrays inside other objects are not changed.
 
     Examples
     --------
@@ -118,11 +118,11 @@ class ReadOnlyArrays:
                 setattr(cls, name, attribute.getter(_returning_read_only(attribute.fget)))
 
     def __post_init__(self) -> None:
-        """Lock the arrays of a dataclass without a ``__post_init__`` of its own."""
+        """Lock the arrays of a dataclass that does not define ``__post_init__``."""
         _lock(self, read_only_copy)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore an object that was copied or pickled, which forgets that arrays are locked."""
+        """Restore a copied or pickled object and lock its arrays again."""
         vars(self).update(state)
         _lock(self, read_only)
 

@@ -1,7 +1,7 @@
 """Hypothesis strategies for problems, participation and algorithms.
 
-With them, you can property-test your own theorem: draw settings, check them, and let Hypothesis
-shrink a setting that refutes it.
+Use them for property tests of your own theorem: Hypothesis draws settings on which to check it, and
+shrinks a setting that refutes it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def bernoullis(n_clients: int, *, least: float = 0.01) -> st.SearchStrategy[Bern
 
 @st.composite
 def cycles(draw: st.DrawFn, n_clients: int, *, longest_period: int = 8) -> Cyclic:
-    """Draw clients that are present for some rounds of a period and away for the rest."""
+    """Draw clients that are present for some rounds of each period."""
     periods = draw(st.lists(st.integers(1, longest_period), min_size=n_clients, max_size=n_clients))
     return Cyclic(
         periods,
@@ -101,7 +101,7 @@ def cycles(draw: st.DrawFn, n_clients: int, *, longest_period: int = 8) -> Cycli
 def on_off_chains(
     draw: st.DrawFn, n_clients: int, *, least: float = 0.01, most_correlated: float = 0.95
 ) -> MarkovOnOff:
-    """Draw clients with stationary chains of their own, correlated by 0 to a limit."""
+    """Draw independent stationary two-state chains, with correlations from 0 to a limit."""
     return MarkovOnOff(
         [draw(_scales(least, 1.0)) for _ in range(n_clients)],
         [draw(_scales(0.0, most_correlated)) for _ in range(n_clients)],
@@ -122,7 +122,7 @@ def _participation(algorithm: str, n_clients: int) -> st.SearchStrategy[Particip
 
 
 def safaris(*, max_step: float, max_local_steps: int = 10) -> st.SearchStrategy[Safari]:
-    """Draw SAFARI with steps of at most ``max_step``, not coupled to each other."""
+    """Draw SAFARI with independent client and server steps of at most ``max_step``."""
     steps = _scales(SMALLEST_STEP * max_step, max_step)
     return st.builds(Safari, _scales(0.0, 1.0), steps, steps, st.integers(1, max_local_steps))
 
@@ -130,7 +130,7 @@ def safaris(*, max_step: float, max_local_steps: int = 10) -> st.SearchStrategy[
 def fedaus(
     *, max_step: float, max_local_steps: int = 10, longest_cutoff: int = 10
 ) -> st.SearchStrategy[FedAU]:
-    """Draw FedAU with a client step of at most ``max_step``, and a cut-off or none."""
+    """Draw FedAU with a client step of at most ``max_step``, with or without a cutoff."""
     return st.builds(
         FedAU,
         _scales(SMALLEST_STEP * max_step, max_step),
@@ -162,7 +162,7 @@ def settings(
     Raises
     ------
     ValueError
-        For another algorithm.
+        If the algorithm is unknown.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of arguments: each error names the argument, what it was and what it must be."""
+"""Checks of arguments; each error names the argument, its value and what it must be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 ClientIndices = NDArray[np.intp]
 
 LEAST_AVAILABILITY = 1e-100
-"""The least probability of being there: its square's inverse is a float still."""
+"""The smallest probability of being present; the inverse of its square is still a float."""
 
 
 _SHOWN_CHARACTERS = 200
@@ -31,7 +31,7 @@ _MOST_ITEMS = 100 * _SHOWN_CHARACTERS
 
 
 def shown(value: Any) -> str:
-    """Return a value as an error shows it, cut where it is long.
+    """Return a value as text for an error message, truncated if long.
 
     Examples
     --------
@@ -39,10 +39,10 @@ def shown(value: Any) -> str:
     "'half'"
     """
     if isinstance(value, str | list | tuple) and len(value) > _MOST_ITEMS:
-        value = value[:_MOST_ITEMS]  # to write all of a long one out takes seconds
+        value = value[:_MOST_ITEMS]  # the full text of a long value takes seconds
     try:
         text = repr(value)
-    except ValueError:  # more digits than Python writes
+    except ValueError:  # more digits than Python converts to text
         text = "a whole number of thousands of digits"
     except RecursionError:
         text = reprlib.repr(value)
@@ -53,9 +53,9 @@ def shown(value: Any) -> str:
 
 
 def _is_no_number(value: Any) -> bool:
-    """Whether something would become a number that nobody has written as one.
+    """Return whether a value is not a number, though conversion would make it one.
 
-    Python takes text, True and entries that are masked for numbers, when it is asked to.
+    Text, True and masked entries can all be converted to numbers.
     """
     if isinstance(value, np.ndarray):
         return value.dtype.kind not in "iuf" and (
@@ -65,7 +65,7 @@ def _is_no_number(value: Any) -> bool:
 
 
 def _items(value: Any) -> list[Any]:
-    """Return what is in nested lists and tuples, where NumPy would make numbers of all of it."""
+    """Return the items of nested lists and tuples, before NumPy converts them all to numbers."""
     found, waiting = [], [value]
     while waiting:
         one = waiting.pop()
@@ -77,15 +77,15 @@ def _items(value: Any) -> list[Any]:
 
 
 def real_array(name: str, value: ArrayLike, *, shape: str, flags: bool = False) -> FloatArray:
-    """Return a read-only float64 copy of ``value``; ``shape`` says what it must look like.
+    """Return a read-only float64 copy of ``value``; ``shape`` describes its required shape.
 
-    With ``flags`` it may be made of true and false, too.
+    With ``flags``, entries may also be booleans.
 
     Raises
     ------
     ValueError
-        If ``value`` is not numeric, has masked entries, or holds NaN, an infinity, or a fraction
-        that no float stands for.
+        If ``value`` is not numeric, has masked entries, or contains NaN, an infinity, or a fraction
+        that no float represents.
     """
     try:
         if np.ma.is_masked(value):
@@ -110,7 +110,7 @@ def real_array(name: str, value: ArrayLike, *, shape: str, flags: bool = False) 
 def array_of(
     name: str, value: ArrayLike, *axes: int | str, flags: bool = False, for_all: bool = False
 ) -> FloatArray:
-    """Return a real array of exactly this shape.
+    """Return a real array of exactly the given shape.
 
     Parameters
     ----------
@@ -119,14 +119,14 @@ def array_of(
     *axes : int or str
         The size of each axis, or a name for any size but zero.
     flags : bool
-        Whether it may be made of true and false.
+        Whether entries may be booleans.
     for_all : bool
-        Whether a number alone stands for every entry.
+        Whether a single number may stand for every entry.
 
     Raises
     ------
     ValueError
-        For another shape, or what is no such array.
+        For another shape, or if `real_array` refuses the value.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def array_of(
 
 
 def keeps_its_digits(name: str, value: Any) -> None:
-    """Raise ValueError for a fraction that is not the decimal that its float is written as."""
+    """Raise ValueError for a fraction that differs from the shortest decimal of its float."""
     if isinstance(value, Fraction) and Fraction(repr(float(value))) != value:
         raise ValueError(
             f"{name} must be written in decimals, got {value!r}, which would become "
@@ -158,7 +158,7 @@ def _first_nonfinite(array: FloatArray) -> float:
 
 
 def real_number(name: str, value: float, must_be: str, accepts: Callable[[float], bool]) -> float:
-    """Return ``float(value)`` if it is finite and accepted; else say what it must be."""
+    """Return ``float(value)`` if finite and accepted; otherwise raise a ValueError."""
     try:
         number = math.nan if _is_no_scalar(value) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -177,7 +177,7 @@ def _is_no_scalar(value: Any) -> bool:
 def positive(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and above zero."""
     found = real_number(name, value, "a finite number above 0", lambda number: number > 0)
-    # What is smaller has lost digits, and its inverse is no float.
+    # Smaller numbers have lost digits, and their inverses overflow.
     must_be = "a finite number of at least 2.3e-308"
     return real_number(name, found, must_be, lambda number: number >= sys.float_info.min)
 
@@ -193,11 +193,11 @@ def probability(name: str, value: float) -> float:
 
 
 MOST = 10**8
-"""Most of anything that is counted, clients, rounds or steps: more fill any memory."""
+"""Largest count of clients, rounds or steps; more would not fit in memory."""
 
 
 def whole_number(name: str, value: Any, *, at_least: int, at_most: int = MOST) -> int:
-    """Return ``value`` as an int if it is a whole number from ``at_least`` to ``at_most``."""
+    """Return ``value`` as an int if it is an integer from ``at_least`` to ``at_most``."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -212,7 +212,7 @@ def whole_number(name: str, value: Any, *, at_least: int, at_most: int = MOST) -
 
 
 def seed_number(name: str, value: Any) -> int:
-    """Return ``value`` as an int if it is a seed: a whole number of at most 128 bits."""
+    """Return ``value`` as an int if it is a seed: a nonnegative integer of at most 128 bits."""
     return whole_number(name, value, at_least=0, at_most=2**128 - 1)
 
 
@@ -222,8 +222,8 @@ def availability(name: str, value: ArrayLike, *, shape: str = "(N,)") -> FloatAr
     Raises
     ------
     ValueError
-        For other numbers; the error names the client. Also for those so small that one over them
-        is no float.
+        For other numbers, or numbers so small that their inverse overflows; the error names the
+        client.
     """
     array = real_array(name, value, shape=shape)
     bad = np.flatnonzero(~((array >= LEAST_AVAILABILITY) & (array <= 1)))
@@ -243,7 +243,7 @@ def one_each(name: str, value: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        For another shape, or for nobody.
+        For another shape, or no clients.
     """
     array = real_array(name, value, shape="(N,)")
     if array.ndim != 1 or array.size == 0:
@@ -252,31 +252,31 @@ def one_each(name: str, value: ArrayLike) -> FloatArray:
 
 
 def good_for_each(name: str, values: Any, good: Any, must_be: str) -> None:
-    """Raise ValueError, naming the first client, unless its number is ``good`` for each client."""
+    """Raise ValueError unless ``good`` is true for every client, naming the first failure."""
     bad = np.flatnonzero(~good)
     if bad.size:
         raise ValueError(f"{name} must be {must_be}, got {values[bad[0]]:.6g} for client {bad[0]}")
 
 
 def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Raise ValueError unless ``value`` is among ``choices``, of the same type too."""
+    """Raise ValueError unless ``value`` is one of ``choices``, with the same type."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
 
 
 def text(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` is a string that says something."""
+    """Raise ValueError unless ``value`` is a string that is not blank."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} must be a non-empty string, got {shown(value)}")
     try:
         value.encode()
-    except UnicodeEncodeError as error:  # half of a letter, which no file can have
+    except UnicodeEncodeError as error:  # a lone surrogate, which cannot be written to a file
         raise ValueError(f"{name} must be valid Unicode text, got {shown(value)}") from error
 
 
 def path(name: str, value: Any) -> Path:
-    """Return where a file or a folder is; ValueError for what is neither text nor a path.
+    """Return the path of a file or folder; ValueError for a value that is neither text nor a path.
 
     Examples
     --------
@@ -289,7 +289,7 @@ def path(name: str, value: Any) -> Path:
 
 
 def instance_of(name: str, value: Any, kinds: type | tuple[type, ...], must_be: str) -> None:
-    """Raise ValueError unless ``value`` is an instance of one of ``kinds``; say what it must be."""
+    """Raise ValueError, with ``must_be``, unless ``value`` is an instance of one of ``kinds``."""
     if not isinstance(value, kinds):
         raise ValueError(f"{name} must be {must_be}, got {shown(value)}")
 
@@ -302,7 +302,7 @@ def is_callable(name: str, value: Any, arguments: int | None = None) -> None:
         return
     try:
         taken = signature(value)
-    except (TypeError, ValueError):  # some of what is compiled does not tell
+    except (TypeError, ValueError):  # some compiled functions have no signature
         return
     try:
         taken.bind(*range(arguments))

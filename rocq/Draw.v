@@ -1,4 +1,4 @@
-(** The expected square after a clients' round: of the mean of all who may be drawn, and the
+(** The expected square after a client round: of the mean of all who may be drawn, and the
     variance of the mean of those who are. *)
 
 From Coq Require Import Reals List Lra Lia Arith.

@@ -304,7 +304,7 @@ Proof.
   rewrite !T in D. cbn [inner W vectors]. lra.
 Qed.
 
-(** The expected square after a clients' round, over the noise and the draw. *)
+(** The expected square after a client round, over the noise and the draw. *)
 Theorem expected_round (draws : law (nat -> bool)) (s m : nat) (lr : R) :
   draws_uniformly draws n m -> (1 <= m <= n)%nat ->
   let after (d : nat -> V) (who : nat -> bool) := square (minus (add x (scale (lr / INR m)

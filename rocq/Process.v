@@ -64,7 +64,7 @@ Record setting := {
   server_sigma : Q;
   eligible : list nat;
   participants : nat;
-  coin : Q;  (* the probability of a clients' round; else the server makes a step *)
+  coin : Q;  (* the probability of a client round; else the server takes a step *)
   local_steps : nat;
   client_lr : Q;
   server_lr : Q;  (* what the clients' mean change is multiplied by *)

@@ -120,7 +120,7 @@ Proof.
       apply expectation_ext. intros p _. apply (L (snd p)).
 Qed.
 
-(** A clients' round with probability [q], else a server's. *)
+(** A client round with probability [q], else a server step. *)
 Definition either {A B} (q : R) (draws : law A) (clients : A -> V) (noises : law B)
     (server : B -> V) : law V :=
   map (fun o => (q * fst o, clients (snd o))) draws

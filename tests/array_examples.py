@@ -1,4 +1,4 @@
-"""Objects of every public class that hands out arrays."""
+"""Objects of every public class that returns arrays."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ UNIFORM = as_population(learnability.Source.uniform(0, 1, "1/2"))
 
 
 def examples() -> Iterator[object]:
-    """Yield an object of every public class that hands out arrays."""
+    """Yield an object of every public class that returns arrays."""
     yield from _problems()
     yield from _participation()
     yield from _algorithms_and_weights()

@@ -1,4 +1,4 @@
-"""Arrays that are reached from an object, and whether anybody can write to them."""
+"""Find the arrays reachable from an object, and whether they can be written to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sympy as sp
 
 
 def can_be_written_to(array: np.ndarray) -> bool:
-    """Whether the array, or memory that it is a view of, can be."""
+    """Whether the array, or the memory that it is a view of, can be written to."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
@@ -25,14 +25,14 @@ Found = tuple[str, np.ndarray]
 
 
 def arrays_in(value: object, place: str, seen: dict[int, object]) -> Iterator[Found]:
-    """Yield every array that is reached from a value, through attributes and containers."""
+    """Yield every array reachable from a value through attributes and containers."""
     if isinstance(value, np.ndarray):
         yield place, value
     elif isinstance(value, Mapping | Sequence) and not isinstance(value, str):
         items = value.items() if isinstance(value, Mapping) else enumerate(value)
         for key, item in items:
             yield from arrays_in(item, f"{place}[{key}]", seen)
-    elif isinstance(value, sp.Basic):  # a symbol of a statement: no array is in a formula
+    elif isinstance(value, sp.Basic):  # a symbol of a statement: formulas contain no arrays
         return
     elif type(value).__module__.startswith("fltheory.") and id(value) not in seen:
         seen[id(value)] = value

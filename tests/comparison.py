@@ -84,7 +84,7 @@ _EXAMPLES: Mapping[str, Algorithm | Schedule] = {
     "projected": Projected(FedAvg(0.2, 2), Ball([0.0, 0.0], 1.2)),
 }
 
-# An algorithm that is in the table of the package, and not above, is compared as well.
+# Algorithms in the package's table that are not listed above are compared as well.
 _CIRCUMSTANCES = {
     "client_lr": 0.2,
     "assist_lr": 0.3,

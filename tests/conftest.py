@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from fltheory.problems import QuadraticProblem
 
-# Whether work takes two seconds is the machine's affair; what is written on stderr is not.
+# Whether work takes two seconds depends on the machine; the tests' stderr must not.
 os.environ["FLTHEORY_PROGRESS"] = "off"
 
 for profile, examples in (("quick", 20), ("soundness", 60)):
@@ -29,7 +29,7 @@ settings.load_profile("quick")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keep modules and tests, which stay until the end, out of garbage collections."""
+    """Exclude modules and tests, which live until the end, from garbage collection."""
     gc.disable()
     try:
         return (yield)
@@ -58,7 +58,7 @@ def mixed_hessians() -> QuadraticProblem:
 
 @pytest.fixture
 def own_theorems_forgotten() -> Iterator[None]:
-    """Forget afterwards what a test registers."""
+    """Remove the theorems that a test registers, after the test."""
     from fltheory.theorems import registry
 
     before = dict(registry._BY_NAME)
@@ -69,7 +69,7 @@ def own_theorems_forgotten() -> Iterator[None]:
 
 @pytest.fixture
 def processors(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Return a function that makes the machine appear to have that many processors."""
+    """Return a function that makes the machine appear to have a given number of processors."""
 
     def pretend(count: int) -> None:
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(count)))
@@ -88,7 +88,7 @@ def fltheory_command(
 ) -> Callable[..., tuple[int, str, str]]:
     """Return a function that runs ``fltheory`` as a user does: exit status, output, errors.
 
-    Where the first word is ``NAME.py``, it runs that one of docs/scripts/.
+    If the first word is ``NAME.py``, it runs that script of docs/scripts/.
     """
     from tests.typed import run_typed
 

@@ -1,7 +1,7 @@
-"""The code of a Markdown page, run in order: Python, and `fltheory` commands.
+"""Run the code of a Markdown page in order: Python, and `fltheory` commands.
 
-A fence of Python with a title belongs to the file of that name. A fence of text right after
-code is its output, in which ``...`` stands for anything.
+A Python block with a title belongs to the file of that name. A text block directly after code is
+its output, in which ``...`` stands for anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @dataclass(frozen=True)
 class Fence:
-    """A fenced block: its language, the file it belongs to, its text and the output shown."""
+    """A fenced block: its language, its file, its text and the output shown."""
 
     language: str
     title: str
@@ -35,7 +35,7 @@ class Fence:
 
 
 def fences(page: str) -> list[Fence]:
-    """Return the page's blocks of code, each with the block of text that follows it at once."""
+    """Return the page's code blocks, each with the text block directly after it."""
     found = list(_FENCE.finditer(page))
     blocks = []
     for index, match in enumerate(found):
@@ -49,7 +49,7 @@ def fences(page: str) -> list[Fence]:
 
 
 def files_of(page: str) -> dict[str, str]:
-    """Return the text of each file that the page's titled blocks make up."""
+    """Return the text of each file made up of the page's titled blocks."""
     files: dict[str, list[str]] = {}
     for fence in fences(page):
         if fence.title:
@@ -58,12 +58,12 @@ def files_of(page: str) -> dict[str, str]:
 
 
 def run_page(page: str, folder: Path) -> list[str]:
-    """Run a page in a folder; return what its blocks should have put out and did not."""
+    """Run a page in a folder; return the outputs that differ from those shown."""
     for name, text in files_of(page).items():
         (folder / name).write_text(text + "\n", encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": "__main__"}
     wrong = []
-    # As where Python runs a file of the folder.
+    # As when Python runs a file in the folder.
     with contextlib.chdir(folder), patch.object(sys, "path", [str(folder), *sys.path]):
         for fence in fences(page):
             if fence.title or fence.language not in {"python", "sh"}:

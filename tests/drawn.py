@@ -1,4 +1,4 @@
-"""What stays in ``make test`` of cases that run as a whole in ``make soundness``."""
+"""Choose the cases for ``make test`` among those that all run in ``make soundness``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def a_tenth(cases: Iterable[T], *, name: Callable[[T], str] = str, of: int = 10) -> list[Any]:
     """Return parameters of a test, all but one in ten of them marked ``soundness``.
 
-    Which ones stay is told by a hash of their names, so that a new case moves hardly any.
+    The choice depends on a hash of the names, so that a new case changes it little.
     """
     cases = list(cases)
     kept = {name(case) for case in part(cases, name=name, of=of)}
@@ -27,7 +27,7 @@ def a_tenth(cases: Iterable[T], *, name: Callable[[T], str] = str, of: int = 10)
 def in_turn(*axes: Collection[Any], of: int = 3) -> list[Any]:
     """Return all combinations as parameters of a test, all but one in three marked ``soundness``.
 
-    Each value is kept with some of every other axis, as in a Latin square.
+    Each value is kept with some values of every other axis, as in a Latin square.
     """
     kept = (sum(places) % of == 0 for places in product(*(range(len(axis)) for axis in axes)))
     return [

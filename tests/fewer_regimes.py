@@ -1,4 +1,4 @@
-"""A statement on other regimes than its own, with the faults that these still show."""
+"""Replace a statement's regimes, keeping the faults that the new ones still show."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ S = TypeVar("S")
 
 
 def with_regimes(statement: S, regimes: Mapping[str, Any]) -> S:
-    """Return the statement on ``regimes``, faults that none of them and no certificate shows gone.
+    """Return the statement on ``regimes``, without faults that nothing then shows.
 
-    A statement refuses a fault that is said to be shown by a regime it does not have.
+    A statement rejects a fault that cites a regime it does not have.
     """
     owner: Any = statement
     kept = (

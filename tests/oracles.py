@@ -51,7 +51,7 @@ def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Affine:
-    """``x -> slope x + offset + noise`` with covariance ``noise``, drawn with a probability."""
+    """A map ``x -> slope x + offset`` plus noise of a covariance, with its probability."""
 
     probability: Any
     slope: np.ndarray
@@ -84,7 +84,7 @@ class RawQuadratics:
         )
 
     def local_sgd(self, client: int, steps: int, lr: float) -> Affine:
-        """Run ``steps`` noisy gradient steps of one client on a symbol for the model."""
+        """Return the affine map of ``steps`` noisy gradient steps of a client."""
         step = self.number(lr)
         hessian, optimum = self.hessians[client], self.optima[client]
         shrink = self.identity - step * hessian
@@ -96,7 +96,7 @@ class RawQuadratics:
         return Affine(1, slope, offset, noise)
 
     def local_gradients(self, client: int, steps: int, lr: float) -> Affine:
-        """Sum the exact gradients along the local run: follow (model, sum) together."""
+        """Return the affine map to the sum of exact gradients, tracking (model, sum) together."""
         step, dim = self.number(lr), self.dim
         hessian, pull = self.hessians[client], self.hessians[client] @ self.optima[client]
         zero = 0 * self.identity
@@ -140,7 +140,7 @@ def participant_sets(participation: UniformSubset) -> list[tuple[int, ...]]:
 def rounds_of(
     algorithm: FedAvg | Safari, raw: RawQuadratics, sets: list[tuple[int, ...]]
 ) -> Iterator[Affine]:
-    """Yield the affine map of every equally likely participant set, and of a server's step."""
+    """Yield the affine maps of every equally likely participant set, and of a server step."""
     q = algorithm.q if isinstance(algorithm, Safari) else 1
     server_lr = raw.number(getattr(algorithm, "server_lr", 1))
     locals_ = [

@@ -1,6 +1,6 @@
-"""A part of many cases, told by a hash of their names, so that a new case moves hardly any.
+"""Choose a part of many cases by a hash of their names, so that a new case changes it little.
 
-It imports nothing but the standard library, for runners that see what else is imported.
+It imports only the standard library, for runners that check what else is imported.
 """
 
 from __future__ import annotations
@@ -14,6 +14,6 @@ T = TypeVar("T")
 
 
 def part(cases: Iterable[T], *, name: Callable[[T], str] = str, of: int) -> list[T]:
-    """Return one in so many cases, at least one, in an order of their own."""
+    """Return one in ``of`` cases, at least one, in the order of their hashes."""
     ranked = sorted(cases, key=lambda case: crc32(name(case).encode()))
     return ranked[: math.ceil(len(ranked) / of)]

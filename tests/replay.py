@@ -1,4 +1,4 @@
-"""Run an algorithm on given participants: one model of one number, no noise."""
+"""Run an algorithm on given participants, with a scalar model and no noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampled means against the truth, with a stated probability of a false alarm."""
+"""Compare sampled means with the truth, with a stated probability of a false alarm."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FALSE_ALARM = 1e-9
 def agree(
     truth: ArrayLike, low: ArrayLike, high: ArrayLike, *, replicas: int, drawn: float = 1e-3
 ) -> bool:
-    """Tell whether the truth lies in Student intervals made wide enough to miss with 1e-9.
+    """Return whether the truth lies in Student intervals, widened to miss it with 1e-9.
 
     Parameters
     ----------
     truth, low, high : array_like, (n,)
-        The latter are the intervals as drawn, which together miss with probability ``drawn``.
+        The truth and the sampled intervals, which together miss with probability ``drawn``.
     """
     known, lower, upper = (np.asarray(side, dtype=np.float64) for side in (truth, low, high))
     law = stats.t(replicas - 1)
@@ -29,7 +29,7 @@ def agree(
 
 
 def agrees(curve: BoundCurve, truth: ArrayLike) -> bool:
-    """Tell whether a curve's sample agrees with the truth, up to chances of 1e-9."""
+    """Return whether a curve's sample agrees with the truth, at an error probability of 1e-9."""
     assert curve.sampled is not None
     assert curve.interval is not None
     low, high = curve.sampled - curve.interval, curve.sampled + curve.interval

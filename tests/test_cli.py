@@ -28,7 +28,7 @@ finally:
 
 
 def help_of(words: str) -> str:
-    """Return what a fresh process shows, which must not load anything heavy for it."""
+    """Return the help that a fresh process shows, which must not load anything heavy for it."""
     answer = subprocess.run(
         [sys.executable, "-c", HELP, *words.split()],
         capture_output=True,

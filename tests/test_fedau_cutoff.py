@@ -67,7 +67,7 @@ def test_a_population_is_judged_together() -> None:
 
 
 def plainly(masks: np.ndarray, cutoff: float, rounds: int) -> float:
-    """Return the mean of (p omega - 1)^2 with FedAU's omega, a client and a round at a time."""
+    """Return the mean of (p omega - 1)^2 with FedAU's omega, looping over clients and rounds."""
     total, ever = 0.0, np.flatnonzero(masks.any(axis=0))
     for there in masks[:, ever].T:
         omega, intervals, ended, lasted = 1.0, 0, 0, 0

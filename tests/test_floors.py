@@ -130,7 +130,7 @@ def test_files_do_not_import_each_other_in_circles() -> None:
 
 
 def _file(imported: str, names: Container[str]) -> str | None:
-    """Return the file that an imported name is, or is defined in, if it is one of the package's."""
+    """Return the package's file that an imported name is, or is defined in, if any."""
     candidates = (imported, imported.rpartition(".")[0])
     return next((name for name in candidates if name in names), None)
 
@@ -147,7 +147,7 @@ def kinds_of_claims() -> set[str]:
 
 
 def kinds_asked_in(source: str, kinds: Container[str]) -> set[str]:
-    """Return the kinds of claims that ``isinstance`` or ``match`` is asked about."""
+    """Return the kinds of claims that ``isinstance`` or ``match`` tests for."""
     asked: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":

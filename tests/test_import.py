@@ -81,7 +81,7 @@ OF_TORCH = re.compile(r"torch|sklearn|hardware")
 
 
 def near_torch() -> list[Path]:
-    """Return a drawn fifth of the files of tests that name torch, or what needs it."""
+    """Return a fifth of the test files that name torch or modules that need it."""
     files = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("verification/test_*.py")]
     near = [file for file in files if OF_TORCH.search(file.read_text(encoding="utf-8"))]
     return [

@@ -45,9 +45,9 @@ def runner() -> ModuleType:
 
 
 def texts(notebook: Any) -> list[list[str]]:
-    """Return what each code cell puts out as text; figures by their kind alone.
+    """Return each code cell's output as text, with figures shown only by their type.
 
-    A kernel may hand over what one cell prints in one piece or in several: pieces are joined.
+    A kernel may deliver a cell's output in one piece or in several: pieces are joined.
     """
     return [_joined(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
 
@@ -82,7 +82,7 @@ def test_there_is_one_to_start_with_and_one_a_paper() -> None:
 
 
 def put_out_here(code: str, namespace: dict[str, Any]) -> str:
-    """Return what a cell puts out as text if it is run in this process."""
+    """Return a cell's output as text when run in this process."""
     tree = ast.parse(code.replace("%matplotlib inline", ""))
     last = tree.body[-1] if tree.body else None
     shown = tree.body.pop() if isinstance(last, ast.Expr) and not code.endswith(";") else None
@@ -119,7 +119,8 @@ def test_the_code_puts_out_what_is_kept(path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_fresh_run_puts_out_what_is_kept(path: Path) -> None:
     kept = nbformat.read(path, as_version=4)
     with warnings.catch_warnings():
-        # Of the notebook machinery, not of what is shown: the kernel has its own filters.
+        # Warnings of the notebook machinery, not of the notebooks, as the kernel has its own
+        # filters.
         warnings.simplefilter("ignore")
         fresh = runner().executed(path)
     assert texts(fresh) == texts(kept)

@@ -22,7 +22,7 @@ RESULTS = json.loads((HOME / "results.json").read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module")
 def modules() -> dict[str, ModuleType]:
-    """Return the scripts, whose folder is no package."""
+    """Return the scripts as modules, as their folder is not a package."""
     from importlib import import_module
 
     sys.path.insert(0, str(HOME))

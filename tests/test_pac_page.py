@@ -17,14 +17,14 @@ PAGE = (ROOT / "docs" / "pac.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> list[list[str]]:
-    """Return the rows of the table whose heading begins so."""
+    """Return the rows of the table whose heading begins with ``heading``."""
     after = PAGE[PAGE.index(f"| {heading}") :].splitlines()[2:]
     end = next(i for i, line in enumerate(after) if not line.startswith("|"))
     return [[part.strip() for part in line.strip("|").split("|")] for line in after[:end]]
 
 
 def value(text: str) -> float:
-    """Return a number as the page writes it: a fraction, a decimal, or one less something."""
+    """Return a number written on the page: a fraction, a decimal, or one minus a number."""
     if text.startswith("1 - "):
         return 1 - float(text[4:])
     above, _, below = text.partition("/")

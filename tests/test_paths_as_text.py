@@ -25,7 +25,7 @@ STATEMENTS = (replace(get("fedar/weight"), id="own/1"),)
 
 
 def _files_in(folder: Path) -> None:
-    """Write a file of every kind."""
+    """Write a file of each kind."""
     setting = theorems.get("sa-fl/5").regimes["i.i.d."].setting
     engines.write_setting(folder / "setting.toml", setting)
     (folder / "sweep.toml").write_text(

@@ -29,7 +29,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(installed: Path, tmp_path: Path) -> Callable[..., str]:
-    """Return a function that runs a module of the wheel in an empty folder."""
+    """Return a function that runs a module from the wheel in an empty folder."""
 
     def module(*arguments: str) -> str:
         answer = subprocess.run(

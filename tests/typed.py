@@ -1,4 +1,4 @@
-"""What somebody types: a command of fltheory, or a script of docs/scripts/."""
+"""Run a typed command line: a command of fltheory, or a script of docs/scripts/."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fltheory import cli
 
 
 def run_typed(words: Sequence[object]) -> None:
-    """Run ``fltheory WORDS``, or, where the first is ``NAME.py``, that script with the others."""
+    """Run ``fltheory WORDS`` or, if the first is ``NAME.py``, that script with the others."""
     typed = [str(word) for word in words]
     if typed and typed[0].endswith(".py"):
         sys.argv = [f"docs/scripts/{typed[0]}", *typed[1:]]

@@ -1,7 +1,7 @@
-"""Bound-regression tests: verdicts and ratios against the recorded ones.
+"""Regression tests of bounds: compare verdicts and ratios with the recorded ones.
 
-``pytest verification/ --update-baseline`` renews the record of the cells that ran;
-``--verdicts=FILE`` takes the cells from what ``fltheory verify --json FILE`` has just written.
+``pytest verification/ --update-baseline`` updates the record of the cells that ran;
+``--verdicts=FILE`` reads the cells from a file just written by ``fltheory verify --json FILE``.
 Both are short for options of `fltheory.testing.pytest_plugin`.
 """
 

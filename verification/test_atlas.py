@@ -1,8 +1,9 @@
-"""The atlas over its regimes; its truths a second time, by loops that know no engine."""
+"""The atlas on its regimes, and its truths computed a second time by plain loops."""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
@@ -12,16 +13,19 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.algorithms import Constant, Harmonic, LocalSgd
+from fltheory.algorithms import Constant, FedAWE, Harmonic, LocalSgd
+from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_step
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.truths import Sampling
-from fltheory.participation import UniformSubset
+from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.testing import each_cell
 from fltheory.testing.pytest_plugin import Recorder
+from fltheory.theorems import atlas
 from fltheory.theorems.atlas import fedavg_li
 from fltheory.theorems.atlas.client_models import client_models
 from fltheory.verify import Outcome, check
@@ -95,7 +99,7 @@ def test_theorem_1_of_li_is_about_averages_by_p(sampled, outcome: str) -> None:
     setting = Setting(method, problem, UniformSubset(3, 3), 100, [1.0])
     verdict = check(theorems.get("fedavg-li/1"), setting)
     assert verdict.outcome.name == outcome
-    # The plain mean of the optima is -2/3, the minimiser -0.1.
+    # The plain mean of the optima is -2/3; the minimiser is -0.1.
     elsewhere = (2 / 3 - 0.1) ** 2 / 2
     assert (verdict.truth > elsewhere / 2) == (sampled == "average")
 
@@ -180,7 +184,8 @@ def test_local_gradient_descent_by_a_plain_loop(reading: str) -> None:
         mean = models.mean(axis=0)
         spread.append(float(((models - mean) ** 2).sum(axis=1).mean()))
         models = models - lr * np.einsum("kab,kb->ka", problem.hessians, models - problem.optima)
-        # Algorithm 1 averages in the step from t = t_p, p = 1, 2, ..; the analysis in that to t_p.
+        # Algorithm 1 averages in the step from t = t_p, p = 1, 2, ..; the analysis, in the step to
+        # t_p.
         in_time = (t + 1) % 5 == 0
         if in_time if reading == "derived" else t > 0 and t % 5 == 0:
             models = np.tile(models.mean(axis=0), (4, 1))
@@ -336,6 +341,68 @@ def test_fedawe_lemmas_by_every_path() -> None:
         mixing += chance * gossip @ gossip
     verdict = check(theorems.get("fedawe/lemma-4"), setting)
     assert verdict.truth == pytest.approx(np.sort(np.linalg.eigvals(mixing).real)[-2], abs=1e-12)
+
+
+POINT_CLAIMS = [one for one in atlas.STATEMENTS if isinstance(one, PointClaim)]
+
+
+@pytest.mark.parametrize("claim", POINT_CLAIMS, ids=lambda one: one.name)
+def test_a_truth_in_floats_says_how_far_off_it_is(claim: PointClaim) -> None:
+    """By enclosing it, which accounts for every rounding."""
+    enclosed = 0
+    for regime in claim.regimes.values():
+        value, error = claim.quantity.value(regime.setting)
+        assert error > 0 or value == 0
+        with suppress(NotEnclosedError, ValueError):
+            sides = claim.enclosed(regime.setting)
+            enclosed += 1
+            assert abs(value - sides.truth) <= error + sides.truth_error
+    assert enclosed or claim.id == "fedawe/corollary-1"
+
+
+def clients_on_all_sides(seed: int, count: int, dim: int) -> QuadraticProblem:
+    rng = np.random.default_rng(seed)
+    hessians = []
+    for _ in range(count):
+        turn, _ = np.linalg.qr(rng.standard_normal((dim, dim)))
+        made = turn @ np.diag(np.exp(rng.uniform(-3, 0, dim))) @ turn.T
+        hessians.append((made + made.T) / 2)
+    return QuadraticProblem(hessians, rng.standard_normal((count, dim)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounding_refutes_nothing(seed: int) -> None:
+    """From the optimum the first step goes nowhere: both sides of (4) are zero at t = 0.
+
+    Twelve clients in four dimensions are too many to enclose.
+    """
+    problem = clients_on_all_sides(seed, 12, 4)
+    method = LocalSgd(Constant(1 / (25 * problem.L)), 5, (1 / 12,) * 12, first_average=6)
+    setting = Setting(method, problem, UniformSubset(12, 12), 40, problem.x_star)
+    verdict = check(theorems.get("local-gd/lemma-1"), setting)
+    assert verdict.evidence.grade.name == "FLOAT64"
+    assert verdict.outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_first_step_from_the_optimum_goes_nowhere(seed: int) -> None:
+    """Its squared length is zero, which floats round to either side."""
+    problem = clients_on_all_sides(seed, 3, 2)
+    kappa = problem.L / problem.mu
+    method = LocalSgd(Harmonic(2 / problem.mu, offset=8 * kappa - 1), 1, (1 / 3,) * 3)
+    setting = Setting(method, problem, UniformSubset(3, 3), 1, problem.x_star)
+    compared = theorems.get("fedavg-li/1").compared(setting, Sampling())
+    # T = 1, E = 1: B is 6 L Gamma, with Gamma = F*, and the distance is none.
+    bound = kappa / (8 * kappa) * 2 * 6 * problem.L * problem.F_star / problem.mu
+    assert compared.bound == pytest.approx(bound, rel=1e-9)
+
+
+def test_gossip_needs_somebody_to_gossip_with() -> None:
+    setting = Setting(
+        FedAWE(0.1, 2), QuadraticProblem([[1.0]], [[0.0]]), Bernoulli([0.5]), 4, [1.0]
+    )
+    with pytest.raises(ValueError, match="problem must have at least two clients"):
+        check(theorems.get("fedawe/lemma-4"), setting)
 
 
 @pytest.mark.parametrize(

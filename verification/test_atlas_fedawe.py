@@ -1,4 +1,4 @@
-"""FedAWE along a run, a second time: by plain loops over all paths, and by closed forms."""
+"""FedAWE along a run, computed a second time by loops over all paths and in closed form."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def gradient_of_F(x: float) -> float:
 
 
 def paths(setting: Setting, rounds: int):
-    """Yield chance, own models and a = t - tau before each round, for each path of Algorithm 1.
+    """Yield probability, local models and a = t - tau before each round, for each path.
 
-    Noise is plus or minus its deviation: second moments are those of any noise of that size.
+    Paths are those of Algorithm 1. Noise is plus or minus its standard deviation, which gives the
+    same second moments as any noise of that size.
     """
     method, rows = setting.algorithm, setting.participation.availability
     steps, noise = method.local_steps, setting.problem.sigma
@@ -186,7 +187,7 @@ def test_what_local_steps_of_one_length_leave_when_server_steps_vanish() -> None
     verdict = check(order, start)
     assert verdict.outcome is Outcome.REFUTED
     assert "eta_g falls: truth -0.0" in verdict.detail
-    # Nothing is left where everybody has one curvature, or makes one step.
+    # Nothing is left if all clients have the same curvature, or make one step.
     for regime in ("one Hessian", "one local step"):
         assert check(order, order.regimes[regime].setting).outcome is Outcome.HOLDS
 

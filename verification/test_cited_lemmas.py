@@ -1,7 +1,7 @@
-"""The lemmas that SA-FL cites: recorded verdicts, and what is tight shown by other means.
+"""The lemmas that SA-FL cites: recorded verdicts, and tightness shown by other means.
 
-Suprema over functions are met by instances computed step by step; those over noises by coins,
-all of whose outcomes are run through.
+Suprema over functions are attained by instances computed step by step; those over noises, by coins,
+all of whose outcomes are enumerated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_no_lemma_is_refuted(recorded_verdicts: Baseline) -> None:
 
 
 def worst_function(mu: float, smoothness: float) -> float:
-    """Return the supremum over all functions of what Lemma 5 must make up for, by an SDP.
+    """Return the supremum over all functions of the gap in Lemma 5, from an SDP.
 
     Three points, their gradients and values are those of a mu-strongly convex, L-smooth function
     exactly if Taylor, Hendrickx and Glineur's interpolation conditions hold (2017, Theorem 4). The
@@ -142,7 +142,7 @@ def test_sgd_without_factor_2_at_negative_curvature() -> None:
 
 
 def rippled(point: np.ndarray) -> np.ndarray:
-    """Gradient of a convex function of two variables whose Hessians do not commute."""
+    """Return the gradient of a convex function of two variables whose Hessians do not commute."""
     a, b = np.array([1.0, 0.3]), np.array([-0.4, 1.0])
     return 0.5 * np.tanh(3 * point @ a) * a + 0.5 * np.tanh(2 * point @ b - 0.7) * b
 

@@ -1,11 +1,11 @@
-"""The exact and the sampled trajectories agree on every regime.
+"""Exact and sampled trajectories agree on every regime.
 
-On each regime's first rounds every number of the sampled trajectory is compared with the
-exact one. With Student's distribution, each of the comparisons is allowed an equal share of
-a false-alarm probability of 1e-8 for all regimes together. Their means are of 2,048 skewed
-numbers (squares of Gaussians): the Edgeworth correction at that distance, a factor
-exp(z^3 skewness / (6 sqrt(n))) < 1e2 for z < 8 and skewness < 3, leaves it below 1e-6.
-A difference of 8 standard errors, one part in ten at the noise floor, is detected.
+In each regime's first rounds, every number of the sampled trajectory is compared with the exact
+one. Under Student's distribution, each comparison gets an equal share of a false-alarm probability
+of 1e-8 for all regimes together. The means are over 2,048 skewed numbers (squares of Gaussians):
+the Edgeworth correction at that distance, a factor exp(z^3 skewness / (6 sqrt(n))) < 1e2 for z < 8
+and skewness < 3, keeps the total below 1e-6. A difference of 8 standard errors, one part in ten at
+the noise floor, is detected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.drawn import a_tenth
 REPLICAS = 2048
 ROUNDS = 120
 FALSE_ALARM = 1e-8
-# Papers of algorithms with memory have many regimes, on which engines differ in little.
+# Papers on algorithms with memory have many similar regimes.
 OF_MEMORY = {
     ("scaffold/nonconvex", "uniform sampling"),
     ("scaffold/convex", "different Hessians"),
@@ -35,9 +35,9 @@ OF_MEMORY = {
 
 
 def is_affine(setting: Setting) -> bool:
-    """Whether the clients are quadratic, weights known, and no projection may move a model.
+    """Whether clients are quadratic, weights known, and no projection can move a model.
 
-    FedAU's weights come from the past: `tests/engines/history/test_paths.py`.
+    FedAU's weights depend on the past; see `tests/engines/history/test_paths.py`.
     """
     if not isinstance(setting.problem, QuadraticProblem) or isinstance(setting.algorithm, FedAU):
         return False
@@ -49,7 +49,7 @@ def is_affine(setting: Setting) -> bool:
 
 
 def is_chosen(identifier: str, regime: str) -> bool:
-    """Whether a regime is compared: all of the papers on FedAvg's kin, few of the others."""
+    """Whether a regime is compared: all regimes of papers on FedAvg's variants, few of others."""
     return identifier.startswith(("sa-fl", "ca-fed")) or (identifier, regime) in OF_MEMORY
 
 
@@ -57,11 +57,11 @@ def quadratic_settings() -> dict[str, tuple[Setting, Theorem | None]]:
     found: dict[str, tuple[Setting, Theorem | None]] = {}
     for statement in theorems.registered():
         for name, regime in statement.regimes.items():
+            key = f"{statement.id.replace('-submission', '')}: {name}"
             chosen = is_chosen(statement.id, name) and isinstance(regime.setting, Setting)
-            if chosen and is_affine(regime.setting):
+            if chosen and key not in found and is_affine(regime.setting):
                 theorem = statement if isinstance(statement, Theorem) else None
-                versions = statement.id.replace("-submission", "")
-                found.setdefault(f"{versions}: {name}", (regime.setting, theorem))
+                found[key] = (regime.setting, theorem)
     return found
 
 

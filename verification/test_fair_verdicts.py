@@ -1,4 +1,4 @@
-"""Every refutation says why, its weight and what mends it, which is not refuted there."""
+"""Every refutation gives its reason, weight and repair, which is not refuted there."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_reading_that_mends_a_fault_is_not_refuted_there(
         if row is not None:
             assert row.outcome != "REFUTED", (mended.id, regime)
         elif type(statement.regimes[regime].setting) not in kinds:
-            # It speaks of single sizes where the printed one has all: its own regimes are asked.
+            # It is about single sizes where the printed one has all, so its own regimes are used.
             assert set(own.values()) <= {"HOLDS", "INAPPLICABLE"}
             assert "HOLDS" in own.values()
         else:
@@ -134,7 +134,7 @@ def test_every_fault_has_a_natural_witness_or_says_that_none_is_known(
 
 
 def _faults_of_ca_fed() -> dict[str, Statement]:
-    """Return Theorem 2 with a single fault mended, by the certificate that shows the fault."""
+    """Return Theorem 2 with a single fault repaired, keyed by the certificate that shows it."""
     printed = theorems.get("ca-fed/2")
 
     def changed(changes: dict[sp.Symbol, sp.Expr]) -> Statement:

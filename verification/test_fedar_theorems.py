@@ -1,7 +1,7 @@
 """FedAR's claims over their regimes: recorded verdicts, and every refutation a second time.
 
-The second computation runs Algorithm 1 in plain arithmetic on a line: one column for the silent
-run and one for each unit of noise, so that the columns' squares add up to the variance.
+The second computation runs Algorithm 1 in plain arithmetic in one dimension: one column for the
+noise-free run and one for each unit of noise, so that the columns' squares add up to the variance.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_a_hypothesis_that_is_lost_is_left_open() -> None:
 
 
 def with_our_psi(claim: Any) -> Any:
-    """Return a claim without the hypothesis that psi is the paper's, which is lost."""
+    """Return a claim without the hypothesis that psi is the paper's, which is not available."""
     known = tuple(item for item in claim.theorem.hypotheses if item.is_known)
     return replace(claim, theorem=replace(claim.theorem, hypotheses=known))
 
@@ -107,7 +107,7 @@ def by_hand(
 
 
 def unequal(i: int, t: int) -> bool:
-    """There every 1, 2, 4 and 8 rounds; client i begins in its phase i."""
+    """Return whether client i is present in round t, as in every 2^i-th round, with phase i."""
     return (t + i) % 2**i == 0
 
 
@@ -136,12 +136,12 @@ def test_theorem_1_by_hand(regime: str, recorded_verdicts: Baseline) -> None:
 
 
 def short(claim: theorems.RateClaim, grid: tuple[int, ...]) -> theorems.RateClaim:
-    """Return the claim read off fewer rounds."""
+    """Return the claim evaluated on fewer rounds."""
     return replace(claim, axes=(replace(claim.axes[0], grid=lambda setting: grid),))
 
 
 def biased_minimiser(growth: float, cutoff: float) -> float:
-    """Return the zero of the mean of (7) over eight rounds, w held still: w* = 0."""
+    """Return the zero of the mean of (7) over eight rounds with w fixed; w* = 0."""
     pull = weight = 0.0
     tau = [0] * 4
     for t in range(16):
@@ -205,7 +205,7 @@ def test_more_clients_have_a_smaller_error_by_hand(regime: str, sigma: float) ->
 
 
 def chance_of_run(p: float, limit: int, rounds: int) -> float:
-    """P(more than ``limit`` absences in a row), by Feller's recurrence for runs of q = 1 - p."""
+    """Return P(more than ``limit`` absences in a row) from Feller's recurrence, q = 1 - p."""
     q, m = 1 - p, limit + 1
     survived = [1.0] * m
     survived.append(1 - q**m)

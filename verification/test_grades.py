@@ -1,4 +1,4 @@
-"""How many cells of the record are enclosed: it must not become fewer unnoticed."""
+"""The number of enclosed cells in the record, which must not fall unnoticed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""SA-FL's and CA-Fed's refutations from typed numbers alone: nothing of the package is imported.
+"""SA-FL's and CA-Fed's refutations from typed numbers alone, without importing the package.
 
 The witnesses are those of docs/findings.md. Clients of one kind share a quadratic, so that two
-moments of the model, from round to round, are all there is to know.
+moments of the model, followed from round to round, suffice.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_corollary_2_with_constant_steps() -> None:
     for r in range(1, 10**5 + 1):
         second = kept * second + added
         if r in (10**3, 10**4, 10**5):
-            assert eta_s >= math.log(r) / r / 10  # steps of at least that order
+            assert eta_s >= math.log(r) / r / 10  # steps of at least that order of magnitude
             shares.append(second / (math.log(r) / r))
     assert second > 0.9 * added / (1 - kept)
     assert shares[1] > 7 * shares[0]
@@ -96,7 +96,7 @@ def _safari(
 ) -> tuple[list[float], list[float], float]:
     """Return E x^2 and E (x - away)^2 of rounds 0 .. R, and E x at the end, for F = h/2 x^2.
 
-    Those who take part have their optimum ``away`` from that of all; noise is E noise^2.
+    The participants' optimum is ``away`` from that of all; noise is E noise^2.
     """
     h, away, K, m = of["h"], of["away"], int(of["K"]), of["m"]
     step = 1 - eta_c * h
@@ -177,7 +177,7 @@ def test_corollary_2_with_another_unit_in_its_condition() -> None:
 
 
 def _at_the_level_of_the_noise(R: int, eta_s: float, q: float, h: float, m: int) -> list[float]:
-    """Return E x^2 of every round, for m clients of curvature h, from where it nearly stays."""
+    """Return E x^2 of every round for m clients of curvature h, starting near its limit."""
     squares, _, _ = _safari(
         R,
         2 * eta_s,

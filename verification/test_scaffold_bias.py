@@ -1,7 +1,7 @@
-"""SCAFFOLD's stationary bias over its regimes; its truths by other means.
+"""SCAFFOLD's stationary bias on its regimes, and its truths computed by other means.
 
-By the authors' own simulations, by a function on a grid whose residual bounds the error, and by a
-plain loop of the algorithm itself.
+These are the authors' own simulations, a function on a grid whose residual bounds the error, and a
+plain loop of the algorithm.
 """
 
 from __future__ import annotations

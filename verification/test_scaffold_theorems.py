@@ -1,7 +1,7 @@
 """SCAFFOLD's statements over their regimes, against the recorded verdicts and ratios.
 
-What was refuted, and what the truth does where the theorems do not apply, is computed a second
-time from Algorithm 1 by hand, coordinate by coordinate, without engines or algorithms.
+Refutations, and truths where the theorems do not apply, are computed a second time from Algorithm
+1, coordinate by coordinate, without engines or algorithms.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def moments_by_hand(
         a = np.eye(size + 1)
         noise = np.zeros((size + 1, size + 1))
         share = server_lr / len(members)
-        # Noise of step j reaches y_K shrunk by shrink^(K-1-j), and the mean gradient.
+        # Noise of step j reaches y_K multiplied by shrink^(K-1-j), and enters the mean gradient.
         effect = np.array([-local_lr * shrink ** (steps - 1 - j) for j in range(steps)])
         for i in members:
             change = np.zeros(size + 1)
@@ -132,7 +132,7 @@ def moments_by_hand(
 
 
 def excess_by_hand(regime: str, option: int, sets: list[tuple[float, tuple[int, ...]]]) -> tuple:
-    """Return E[f(x^r) - f*] of a regime, one coordinate after the other."""
+    """Return E[f(x^r) - f*] of a regime, summed over coordinates."""
     setting = scaffold_theorems.STRONGLY_CONVEX.regimes[regime].setting
     problem, algorithm = setting.problem, setting.algorithm
     total = np.zeros(setting.rounds)

@@ -1,9 +1,9 @@
 """Every refutation among SA-FL's regimes, computed a second time in another way.
 
-With a shared diagonal Hessian the coordinates do not mix, so mean and second moment of each
-coordinate have closed forms in the round: geometric sums, no recursion. The statements are
-typed here once more, in plain arithmetic, from the paper. Nothing of the engines, of the
-theorems' expressions or of their evaluation is used.
+With a shared diagonal Hessian the coordinates do not mix, so the mean and second moment of each
+coordinate have closed forms in the round: geometric sums, no recursion. The statements are typed
+here again from the paper, in plain arithmetic. Neither the engines nor the theorems' expressions or
+their evaluation are used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """One number per coordinate: curvature, maps and moments of SAFARI's two kinds of round."""
+    """Curvatures, maps and moments of SAFARI's two kinds of rounds, one number per coordinate."""
 
     curvature: Array
     sampled_mean: Array
@@ -47,7 +47,7 @@ class Coordinates:
         return 1 - self.safari.assist_lr * self.curvature
 
     def moments(self, start: Array, rounds: int) -> tuple[Array, Array]:
-        """Mean and second moment of every coordinate in rounds 0 .. rounds."""
+        """Return the mean and second moment of every coordinate in rounds 0 .. rounds."""
         a, s, q, d = self.client_decay, self.server_decay, self.q, self.curvature.size
         steps = np.arange(self.safari.local_steps)[:, None]
         local = self.safari.client_lr**2 * self.problem.sigma**2 / d
@@ -91,7 +91,7 @@ def coordinates(setting: Setting) -> Coordinates:
 
 
 def theorem_4(setting: Setting) -> tuple[float, float, bool]:
-    """Truth, bound and whether the hypotheses hold: ICML version, printed reading."""
+    """Return truth, bound and whether the hypotheses hold: ICML version, printed reading."""
     c = coordinates(setting)
     p, algorithm, rounds = c.problem, c.safari, setting.rounds
     mean, second = c.moments(setting.x0, rounds)
@@ -116,7 +116,7 @@ def theorem_4(setting: Setting) -> tuple[float, float, bool]:
 
 
 def theorem_5(setting: Setting) -> tuple[float, float, bool]:
-    """Truth, bound and whether the hypotheses hold: printed reading."""
+    """Return truth, bound and whether the hypotheses hold: printed reading."""
     c = coordinates(setting)
     p, algorithm, rounds = c.problem, c.safari, setting.rounds
     mean, second = c.moments(setting.x0, rounds)
@@ -209,5 +209,5 @@ def test_constant_steps_are_large_enough_and_leave_an_error() -> None:
         sides = theorem_5(replace(regime.setting, rounds=rounds))
         assert sides[2]
         truths.append(sides[0])
-    assert truths[0] == pytest.approx(1.38e-5, rel=5e-3)  # what the verdict says it tends to
+    assert truths[0] == pytest.approx(1.38e-5, rel=5e-3)  # the limit stated by the verdict
     assert truths[1] == pytest.approx(truths[0], rel=1e-3)

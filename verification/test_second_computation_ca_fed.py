@@ -1,8 +1,8 @@
 """Every refutation among CA-Fed's regimes, computed a second time in another way.
 
-The settings of the regimes are typed once more as numbers; truths are enumerated or multiplied
-out, and the statements typed from the paper in plain arithmetic. Nothing of the engines, of the
-theorems' expressions or of their evaluation is used but in the last comparison.
+The settings of the regimes are typed again as numbers; truths are enumerated or multiplied out, and
+the statements typed from the paper in plain arithmetic. The engines and the theorems' expressions
+and evaluation are used only in the last comparison.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FAR = 2_000_000
 def bound_12(
     *, steps, T, q_sigma_q=0.0, start2, M, Q, pi_q, L, E, gamma, D, G, H, C_P, lam
 ) -> float:
-    """Return the right side of (12) for eta_t = c/(t+b), its endless sums cut far out."""
+    """Return the right side of (12) for eta_t = c/(t+b), with its infinite sums truncated late."""
     c, b = steps
     t = np.arange(1, _FAR + 1)
     squares = float(((c / (t + b)) ** 2).sum()) + c**2 / (_FAR + b)
@@ -44,7 +44,7 @@ def bound_12(
 
 
 def cited(*availability: float) -> float:
-    """Return C_P of [14], by memory, from the eigenbasis of a chain of 2^n states written out.
+    """Return C_P of [14] from the explicit eigenbasis of a chain of 2^n states.
 
     Columns (1, 1) and (1 - pi, -pi) for each client, Kronecker products of them for all; each is
     scaled to be as long as its row of the inverse.
@@ -321,7 +321,7 @@ def test_every_refuted_cell_is_among_these(recorded_verdicts) -> None:
         ("ca-fed/2", "any C_P", "other units"),
         ("ca-fed/2", "any C_P", "small server step"),
         ("ca-fed/appendix-d", "printed", "noisy gradients"),
-        # These by typed numbers alone: test_own_truths.py.
+        # test_own_truths.py computes these from typed numbers alone.
         ("ca-fed/appendix-d", "printed", "unequal noise"),
         ("ca-fed/lemma-2", "printed", "a rare client first"),
         ("ca-fed/lemma-3", "printed", "a rare client stays"),

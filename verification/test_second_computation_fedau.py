@@ -2,8 +2,8 @@
 
 Weights follow Algorithm 2's own counters over every history, in fractions; over polynomials in p,
 so that one comparison settles all p at once; or over a table of histories that differ only in their
-counters. Bounds are typed from the paper once more. Nothing of the engines, of the theorems'
-expressions or of their evaluation is used but in the last comparison.
+counters. Bounds are typed again from the paper. The engines and the theorems' expressions and
+evaluation are used only in the last comparison.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def counted(p: Fraction, cutoff: int, t: int) -> Fraction:
 
 
 def weight(history: tuple[int, ...], cutoff: int) -> Fraction:
-    """omega_t by Algorithm 2."""
+    """Return omega_t by Algorithm 2."""
     M, S_open, omega = 0, 0, Fraction(1)
     for present in history:
         S_open += 1
@@ -127,7 +127,7 @@ def polynomial(expression) -> sp.Poly:
 
 
 def sign_on_the_unit_interval(of: sp.Poly) -> tuple[int, sp.Expr | None]:
-    """Return the sign close to zero, and where in (0, 1) it changes, which must be once at most."""
+    """Return the sign near zero, and the place in (0, 1) where it changes, at most once."""
     if of.is_zero:
         return 0, None
     while of.eval(0) == 0:

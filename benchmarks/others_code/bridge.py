@@ -1,9 +1,9 @@
-"""Drive a library that lives in an environment of its own.
+"""Run a library installed in its own environment.
 
-`Library(python, shim)` starts the library's interpreter on `worker.py` and hands out `run`
-callables of the conformance contract.  Gradients are asked for over the pipe, so the library
-trains on the very clients it is given, whatever their losses; Python writes a double in JSON such
-that it reads back the same, so nothing is rounded on the way.
+`Library(python, shim)` starts the library's interpreter on `worker.py` and provides `run` callables
+of the conformance contract. Gradients are requested over the pipe, so the library trains on the
+given clients, whatever their losses; doubles written as JSON by Python are read back exactly, so
+nothing is rounded on the way.
 """
 
 import json
@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 
 class LibraryError(RuntimeError):
-    """What the library raised, in its own words."""
+    """An error raised by the library, with its own message."""
 
 
 class Library:

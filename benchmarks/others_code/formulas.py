@@ -1,7 +1,7 @@
 """The rounds of the papers in plain NumPy, independent of this package: the second computation.
 
-Each function is the paper's algorithm box read line by line for exact gradients, with the
-contract's signature.
+Each function follows the paper's algorithm line by line for exact gradients, with the contract's
+signature.
 """
 
 import numpy as np
@@ -72,7 +72,7 @@ def scaffold(x0, clients, trace, *, client_lr, local_steps, server_lr, option=2)
 
 
 def mifa(x0, clients, trace, *, client_lr, local_steps, server_lr, start="wait"):
-    """Gu et al. 2021, Algorithm 1; with "wait" no step is made before all were heard."""
+    """Gu et al. 2021, Algorithm 1; with "wait", no step is made until all clients have reported."""
     memory, models = [None] * len(clients), [np.array(x0)]
     for present in trace:
         x = models[-1]

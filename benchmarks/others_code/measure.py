@@ -1,10 +1,10 @@
-"""Run the conformance suite on other people's implementations and write what came of it.
+"""Run the conformance suite on other people's implementations and write the results.
 
     python benchmarks/others_code/measure.py ENVIRONMENTS [LIBRARY ...]
 
-ENVIRONMENTS holds one virtual environment a library, named after it, made from
-requirements/LIBRARY.txt.  What is found goes to results.json beside this file; the libraries
-named, all by default, are measured anew.
+ENVIRONMENTS is a folder with one virtual environment per library, named after it and made from
+requirements/LIBRARY.txt. Results are written to results.json beside this file, for the named
+libraries or, by default, for all.
 """
 
 import json
@@ -91,8 +91,8 @@ TABLE = {
     ],
 }
 
-# Rounds that the page works out: two clients (or one) with f_0' = x and f_1' = x - 8, client_lr
-# 1/2, one dimension.
+# Rounds computed on the page: two clients (or one) with f_0' = x and f_1' = x - 8, client_lr 1/2,
+# one dimension.
 ROUNDS = [
     # (library, implementation, algorithm, x0, n_samples, local_steps, trace, the rest)
     ("fluke", "FedNova", "fednova", 4.0, (1, 1), (1, 2), [[1, 1]], {"server_lr": 1.0}),
@@ -135,7 +135,7 @@ def formula_of(algorithm):
 
 
 def worked_rounds(library, process):
-    """Return the rounds of the page, by the library and by the formula."""
+    """Return the page's rounds, computed by the library and by the formula."""
     answer = []
     for home, implementation, algorithm, *case in ROUNDS:
         if home == library:
@@ -153,7 +153,7 @@ def worked_rounds(library, process):
 
 
 def by_hand(run, algorithm, hyper):
-    """Return how far models are from the formula: everybody present, then with absences."""
+    """Return models' distances from the formula, with everybody present and with absences."""
     clients = [
         QuadraticClient(np.diag(diagonal), np.array(optimum), n_samples=size)
         for diagonal, optimum, size in (
@@ -184,7 +184,7 @@ def by_hand(run, algorithm, hyper):
 
 
 def without_place(value):
-    """Return a message without where on this machine the error was raised."""
+    """Return an error message without the path on this machine."""
     return re.sub(r" \(\S+bridge\.py, line \d+\)", "", value) if isinstance(value, str) else value
 
 
@@ -224,7 +224,7 @@ def measured(library, run, implementation, algorithm, hyper, tolerance, expected
 
 
 def main(environments, *libraries):
-    """Measure the libraries named and write the results, library by library."""
+    """Measure the named libraries, and write the results after each."""
     for library in libraries or TABLE:
         with Library(Path(environments) / library / "bin" / "python", library) as process:
             rounds = worked_rounds(library, process)
@@ -236,7 +236,7 @@ def main(environments, *libraries):
 
 
 def keep(library, about, entries, rounds):
-    """Put what was measured of a library in the place of what is there."""
+    """Replace a library's stored results by new ones."""
     path, order = HERE / "results.json", list(TABLE)
     empty = {"libraries": {}, "entries": [], "rounds": []}
     known = json.loads(path.read_text()) if path.exists() else empty

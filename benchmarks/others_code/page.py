@@ -2,7 +2,7 @@
 
     python benchmarks/others_code/page.py
 
-writes them between the page's markers; a test says when they no longer agree.
+writes them between the page's markers; a test fails if they no longer agree.
 """
 
 import json
@@ -12,7 +12,8 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "others-code.md"
 
 DIFFERS = {
-    # what an implementation that fails laws is, as read in its code, and where the page says so
+    # how an implementation that fails laws differs, as read in its code, and the page's section on
+    # it
     ("fluke", "FedNova"): ("differs", "fluke-fednova"),
     ("fluke", "SCAFFOLD, global_step"): ("differs", "fluke-scaffold-with-global_step"),
     ("fedml", "FedAvgAPI"): (
@@ -45,7 +46,7 @@ ALGORITHMS = {
 
 
 def verdict(entry):
-    """Return what the table says of an implementation."""
+    """Return the table's verdict on an implementation."""
     if entry["conforms"]:
         return "conforms"
     words, anchor = DIFFERS[entry["library"], entry["implementation"]]
@@ -53,7 +54,7 @@ def verdict(entry):
 
 
 def table(results):
-    """Return one line an implementation."""
+    """Return the table, with one line per implementation."""
     lines = [
         "| library | version | implementation | algorithm | verdict | laws passed "
         "| first law that fails | distance from the formula: everybody present, with absences |",
@@ -75,7 +76,7 @@ def table(results):
 
 
 def rounds(results):
-    """Return the rounds worked out on the page: models by the paper and by the library."""
+    """Return the page's worked rounds: models by the paper and by the library."""
     lines = ["| library | implementation | by the paper | by the library |", "|---|---|---|---|"]
     for one in results["rounds"]:
         paper, actual = (", ".join(f"{x:g}" for x in one[key]) for key in ("paper", "actual"))
@@ -84,7 +85,7 @@ def rounds(results):
 
 
 def rendered(page, results):
-    """Return the page with its tables written anew."""
+    """Return the page with its tables rewritten."""
     for name, text in (("table", table(results)), ("rounds", rounds(results))):
         before, rest = page.split(f"<!-- {name} -->\n")
         _, after = rest.split(f"\n<!-- end of {name} -->")

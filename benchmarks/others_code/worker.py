@@ -12,7 +12,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-# Libraries print; what they print must not reach the pipe.
+# Libraries print, but their output must not reach the pipe.
 pipe = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -23,7 +23,7 @@ def send(message):
 
 
 class Client:
-    """A client of the suite, its gradient asked for over the pipe."""
+    """A client of the suite whose gradients are requested over the pipe."""
 
     def __init__(self, index, n_samples):
         self.index, self.n_samples = index, n_samples
@@ -34,12 +34,12 @@ class Client:
         return np.array(json.loads(sys.stdin.readline()), dtype=float)
 
     def loss(self, x):
-        """0: no library's model depends on the value."""
+        """Return 0, as no library's model depends on the value."""
         return 0.0
 
 
 def with_data(request):
-    """Return the trace less the rounds in which all present weigh 0."""
+    """Return the trace without rounds in which all participants have weight 0."""
     trace = np.array(request["trace"], dtype=bool)
     if request["options"].get("weighting") == "n_samples" or isinstance(
         request["local_steps"], list

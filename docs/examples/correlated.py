@@ -1,4 +1,4 @@
-"""Write the tables of docs/correlated.md: what is proved where clients come and go in bursts.
+"""Write the tables of docs/correlated.md: proved bounds for clients that come and go in bursts.
 
 Run from the repository's root: ``python docs/examples/correlated.py``.
 """
@@ -70,7 +70,7 @@ def on_off(
 
 
 def proved_floor(a_round: AveragingRound) -> str:
-    """Return a floor that a certificate proves; in brackets the solver's where there is none."""
+    """Return a proved floor; if no certificate is found, the solver's in brackets."""
     bound = best_correlated_bound(a_round, CLIENTS)
     try:
         return f"{float(correlated_certificate(bound).floor):.4g}"
@@ -79,7 +79,7 @@ def proved_floor(a_round: AveragingRound) -> str:
 
 
 def proved_rich_floor(a_round: AveragingRound) -> str:
-    """Return the same of a function that sees gradients, at the first margin that is proved."""
+    """Return the same for a function of gradients, at the first margin that is proved."""
     bound = richer_bound(best_correlated_bound(a_round, CLIENTS))
     for margin in (1e-6, 1e-5, 1e-4):
         with contextlib.suppress(ArithmeticError):
@@ -96,7 +96,7 @@ def rule(n: int, p: float, correlation: float, client_lr: float, local_steps: in
 
 
 def worst_quadratic(n: int, p: float, correlation: float, client_lr: float) -> float:
-    """Return the largest stationary truth over heterogeneity, of some shared curvatures."""
+    """Return the largest stationary truth per heterogeneity over several shared curvatures."""
     optima = np.arange(n)[:, None] - (n - 1) / 2
     found = []
     for curvature in (0.1, 0.2, 0.5, 1.0):
@@ -109,7 +109,7 @@ def worst_quadratic(n: int, p: float, correlation: float, client_lr: float) -> f
 
 
 def floors() -> Iterator[tuple[str, ...]]:
-    """Yield floors over correlations, N = 6."""
+    """Yield floors for several correlations, N = 6."""
     truth = "exact truth, worst shared quadratics tried"
     yield "lambda", "proved floor", "proved, rich function", truth, "rule"
     for text in CORRELATIONS:
@@ -124,7 +124,7 @@ def floors() -> Iterator[tuple[str, ...]]:
 
 
 def small_steps() -> Iterator[tuple[str, ...]]:
-    """Yield proved floors over the rule as the step vanishes, N = 10."""
+    """Yield ratios of proved floors to the rule as the step vanishes, N = 10."""
     steps = ("1/10", "1/100", "1/1000", "1/10000")
     yield "lambda, K", *(f"eta K = {float(Fraction(step)):g}" for step in steps)
     for text, local_steps in (("1/2", 1), ("9/10", 1), ("99/100", 1), ("9/10", 2)):
@@ -139,7 +139,7 @@ def small_steps() -> Iterator[tuple[str, ...]]:
 
 
 def ca_fed() -> Iterator[tuple[str, ...]]:
-    """Yield CA-Fed's Theorem 2 beside what is proved, and the truth."""
+    """Yield the bound of CA-Fed's Theorem 2, the proved bound, and the truth."""
     yield "lambda", "E", "eta", "T", "CA-Fed", "proved", "truth", "CA-Fed over proved"
     for correlation, local_steps, step, rounds in CA_FED:
         setting = four_clients(
@@ -161,7 +161,7 @@ def ca_fed() -> Iterator[tuple[str, ...]]:
 
 
 def bias() -> Iterator[tuple[str, ...]]:
-    """Yield floors of two groups, averaged over those present and weighted."""
+    """Yield floors for two groups, averaged over those present and weighted."""
     steps = ("1/10", "1/100", "1/1000")
     yield "lambda, averaging", *(f"eta = {float(Fraction(step)):g}" for step in steps)
     two = [(2, "9/10"), (2, "3/10")]
@@ -204,7 +204,7 @@ def two_phases() -> Iterator[tuple[str, ...]]:
 
 
 def falling_steps() -> Iterator[tuple[str, ...]]:
-    """Yield bounds on the last model of steps that fall from round to round."""
+    """Yield bounds on the last model for steps that decrease from round to round."""
     yield "steps", "T = 10", "T = 20", "T = 40"
     method = WeightedFedAvg((0.5,) * 4, 0.2, 1)
     schedules = (Constant(0.2), Harmonic(2.0, offset=9.0), Harmonic(0.8, offset=3.0))
@@ -238,7 +238,7 @@ TABLES: dict[str, Callable[[], Iterator[tuple[str, ...]]]] = {
 
 
 def main() -> None:
-    """Write tables into the page: all, or those named."""
+    """Write all tables, or those named, into the page."""
     text = PAGE.read_text(encoding="utf-8")
     for name in sys.argv[1:] or TABLES:
         rows = TABLES[name]

@@ -1,4 +1,4 @@
-"""Write the tables and figures of docs/every-loss.md: what is proved for every client loss.
+"""Write the tables and figures of docs/every-loss.md: bounds proved for every client loss.
 
 Run from the repository's root: ``python docs/examples/every_loss.py``.
 """
@@ -181,7 +181,7 @@ def table() -> str:
 
 
 def table_of_readings() -> str:
-    """Lay out all three readings: whether the bound is proved for all rounds, and its floor."""
+    """Return a table of all readings: whether the bound is proved for all rounds, and its floor."""
     rows = []
     for name in SETTINGS:
         row = [name]
@@ -193,7 +193,7 @@ def table_of_readings() -> str:
 
 
 def table_of_thresholds() -> str:
-    """Lay out up to where the derived reading's one-round inequality is proved, and not."""
+    """Return a table of the range in which the derived reading's one-round inequality is proved."""
     rows = []
     for name, (excluded, parameter, q) in THRESHOLDS.items():
         played = replace(BASE, eligible=10 - excluded, excluded=excluded, q=q, client_lr="1/400")
@@ -223,7 +223,7 @@ def table_4() -> str:
 
 
 def runs_table() -> str:
-    """Bounds on whole runs, each on the setting that `fltheory prove` takes by itself."""
+    """Return a table of bounds on whole runs, each on the default setting of `fltheory prove`."""
     rows = []
     for name in sorted(RUN_AUDITS):
         found = audit_run(name)
@@ -235,16 +235,16 @@ def runs_table() -> str:
 
 
 def averaged(share: float) -> AveragingRound:
-    """Return the round in which the rarely available have a share of all weights."""
+    """Return the round in which rarely available clients have a given share of all weights."""
     weights = [TOTAL * (1 - share) / 5] * 5 + [TOTAL * share / 5] * 5
     algorithm = WeightedFedAvg(tuple(weights), STEP, LOCAL_STEPS)
     return AveragingRound.of(algorithm, Bernoulli(OFTEN + RARELY), TARGETS)
 
 
 def of_ca_fed(rounds: int) -> float:
-    """Return the rarely available ones' share of CA-Fed's optimal weights.
+    """Return the share of rarely available clients in CA-Fed's optimal weights.
 
-    On clients of the class that share a Hessian, with gradients of length one at the optimum.
+    The clients share a Hessian and have gradients of length one at the optimum.
     """
     tilts = np.repeat([[0.0, 1.0], [0.0, -1.0]], 5, axis=0)
     problem = QuadraticProblem(np.diag([1.0, 0.1]), -tilts / [1.0, 0.1])
@@ -297,7 +297,7 @@ def figure_of_weights(marked: dict[str, tuple[float, Bound]]) -> None:
 def worst_found(distance: float, rounds: int) -> np.ndarray:
     """Return the largest error after every round over quadratics that share a curvature.
 
-    Half of the clients want to go to one side, half to the other, with a dissimilarity of 1.
+    Half of the clients pull to one side, half to the other, with a dissimilarity of 1.
     """
     step = float(BASE.client_lr)
     safari = Safari(
@@ -386,7 +386,7 @@ def settings_table() -> str:
 
 
 def paper_limit(step: Fraction) -> float:
-    """Return the largest q that (81) allows where G_4 = 0: the excluded clients' worst is below."""
+    """Return the largest q that (81) allows if G_4 = 0."""
     L, mu, bar = 1.0, 0.1, float(step) * 5 * 0.1 / 2
     drift = 1 + 30 * L * bar / mu * (1 + 2 * L * bar / mu)
     server = 1 / (L * mu) - (L + mu) ** 2 * bar / (4 * L**2 * mu**2)

@@ -1,7 +1,7 @@
 """FedAvg under full participation: Li et al. (ICLR 2020), Theorem 1.
 
-"On the Convergence of FedAvg on Non-IID Data". Steps of SGD are counted from w_1, the initial
-model, so that after R steps the model is w_T with T = R + 1.
+"On the Convergence of FedAvg on Non-IID Data". Steps of SGD are counted from the initial model w_1,
+so that after R steps the model is w_T with T = R + 1.
 """
 
 import math
@@ -25,7 +25,7 @@ from fltheory.theorems import (
 )
 
 
-# 1. The symbols of the paper. Numbers of a setting have names; others are functions of it.
+# 1. The symbols of the paper. Numbers of a setting have names; others are functions of the setting.
 def weighted_noise(setting):
     p = np.array(setting.algorithm.aggregation_weights)
     return float((p**2).sum()) * setting.problem.sigma**2
@@ -82,7 +82,7 @@ gamma = symbol("gamma", "offset of the steps that the theorem prescribes", posit
 B = symbol("B", "what noise and unlike clients add", nonnegative=True)
 
 
-# 2. The settings that it is about.
+# 2. The settings that the theorem is about.
 def decaying_local_sgd(setting):
     algorithm = setting.algorithm
     if not isinstance(algorithm, LocalSgd) or not isinstance(algorithm.step_sizes, Harmonic):

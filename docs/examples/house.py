@@ -1,7 +1,8 @@
 """Draw the packages and their imports: python docs/examples/house.py FOLDER_OF_THE_PACKAGE OUT.svg.
 
-A box is a package or a module at the root, as wide as its files are many; a line is an import of
-one by another. Floors are worked out from the imports: nobody stands below what it imports.
+A box is a package or a module at the root, with a width that grows with its number of files; a line
+is an import of one by another. Floors are computed from the imports: every box is above those that
+it imports.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-# What every floor stands on: checks of arguments, exact numbers, progress.
+# Modules that every floor uses: checks of arguments, exact numbers, progress.
 GROUND = {
     "decimals",
     "exact_or_float",
@@ -28,7 +29,7 @@ GROUND = {
 
 
 def imports_between(root: Path) -> dict[str, set[str]]:
-    """Return for each unit of the package the units that its files import."""
+    """Return the units that the files of each unit of the package import."""
     found: dict[str, set[str]] = {}
     for path in sorted(root.rglob("*.py")):
         unit = path.relative_to(root).parts[0].removesuffix(".py")
@@ -44,7 +45,7 @@ def imports_between(root: Path) -> dict[str, set[str]]:
 
 
 def floors_of(graph: dict[str, set[str]]) -> dict[str, int]:
-    """Return how many units stand below each, on the longest way down."""
+    """Return each unit's floor: the number of units on the longest chain of imports below it."""
     floors: dict[str, int] = {}
     for unit in TopologicalSorter(graph).static_order():
         floors[unit] = 1 + max((floors[below] for below in graph[unit]), default=-1)
@@ -52,7 +53,7 @@ def floors_of(graph: dict[str, set[str]]) -> dict[str, int]:
 
 
 def draw(root: Path, out: Path) -> None:
-    """Draw the units by floors."""
+    """Draw the units, floor by floor."""
     graph = imports_between(root)
     floors = floors_of(graph)
     rows: dict[int, list[str]] = {}

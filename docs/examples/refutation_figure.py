@@ -1,4 +1,4 @@
-"""The figure in the README: SA-FL's Theorem 5 as printed, on the kept witness and around it."""
+"""The README's figure: SA-FL's Theorem 5 as printed, on the stored witness and around it."""
 
 import sys
 from dataclasses import replace
@@ -13,7 +13,7 @@ WITNESS = verify.read_certificate(ROOT / "verification" / "witnesses" / "sa-fl-5
 
 
 def at(q):
-    """Let the clients have a round with probability ``q``; all else is the witness."""
+    """Return the witness with probability ``q`` of a client round."""
     return replace(WITNESS, algorithm=replace(WITNESS.algorithm, q=q))
 
 
@@ -21,7 +21,7 @@ curve = verify.curve(
     theorems.get("sa-fl/5"),
     at,
     np.arange(1, 20, 2) / 20,
-    variable="$q$, the probability of a clients' round",
+    variable="$q$, the probability of a client round",
     replicas=200,
 )
 TITLE = "four clients, two of them never online, 1,000 rounds"

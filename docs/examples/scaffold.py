@@ -1,6 +1,6 @@
-"""SCAFFOLD with a slip that is often seen: c moves by the mean over those present, not over all.
+"""SCAFFOLD with a common slip: c moves by the mean over the clients present, not over all.
 
-It looks right where all clients take part. fltheory conformance scaffold.py:run scaffold
+It looks right if all clients take part. fltheory conformance scaffold.py:run scaffold
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Make a log of 200 clients in three time zones, of whom 5% are never online.
+"""Make a log of 200 clients in three time zones, 5% of whom are never online.
 
-A round is an hour, six weeks are 1,008 of them. A client is online mostly from 8 in the evening to
-6 in the morning of its own zone, when its phone charges: python time_zones_log.py log.csv
+A round is an hour; six weeks have 1,008. A client is online mostly from 8 in the evening to 6 in
+the morning in its own zone, when its phone is charging: python time_zones_log.py log.csv
 """
 
 from __future__ import annotations

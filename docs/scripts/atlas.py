@@ -1,8 +1,8 @@
-"""The atlas: a page on the theorems that everybody cites, and a figure per paper.
+"""The atlas: a page on widely cited theorems, and a figure per paper.
 
-Verdicts and ratios are those recorded in ``verification/baseline.csv``, searches those that
-``benchmarks/atlas_searches.py`` wrote; nothing is checked again here but the comparison of theorems
-at their own steps, which is only made with ``--compare``.
+Verdicts and ratios come from ``verification/baseline.csv``, results of searches from
+``benchmarks/atlas_searches.py``. Only the comparison of theorems at their own steps is computed
+here, with ``--compare``.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def atlas_page(baseline: Baseline, searches: Mapping[tuple[str, str], str], own:
     baseline : mapping of cell to record
         Recorded verdicts.
     searches : mapping of (id, reading) to str
-        What searches found.
+        The results of searches.
     own : str
         The part on theorems at their own steps.
     """
@@ -155,7 +155,7 @@ _ADDING = "See [how to add or change a paper](add-a-paper.md)."
 
 
 def drawn_papers() -> tuple[str, ...]:
-    """Return the papers with a figure: those that claim more than orders."""
+    """Return the papers with a figure: those with statements other than orders."""
     return tuple(paper for paper in PAPERS if any(not one.axes for one in _of(paper)))
 
 
@@ -206,7 +206,7 @@ def _faults(paper: str) -> Iterator[str]:
 
 
 def read_searches(path: Path) -> dict[tuple[str, str], str]:
-    """Return what searches found, in words."""
+    """Return the results of searches in words."""
     rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     return {
         (name, reading): "; ".join(
@@ -219,7 +219,7 @@ def read_searches(path: Path) -> dict[tuple[str, str], str]:
 
 
 def looseness_of_paper(paper: str, baseline: Baseline) -> Figure:
-    """Draw how many times the truth each statement's bound is, on each of its regimes."""
+    """Draw the ratio of each statement's bound to the truth on each of its regimes."""
     rows = [
         (f"{one.id.partition('/')[2]} ({one.reading})", _records(one, baseline))
         for one in _of(paper)
@@ -249,7 +249,7 @@ def looseness_of_paper(paper: str, baseline: Baseline) -> Figure:
 
 
 def own_steps_part(found: OwnSteps) -> str:
-    """Return the comparison at own steps as a table."""
+    """Return the comparison of theorems at their own steps as a table."""
     rounds = int(found.given.rounds[-1])
     lines = [
         "All theorems are compared on one problem: four clients in the plane with the same",
@@ -286,7 +286,7 @@ def own_steps_part(found: OwnSteps) -> str:
 
 
 def kept_part(page: str) -> str:
-    """Return the part on theorems at their own steps of a page that was written before."""
+    """Return an existing page's part on theorems at their own steps."""
     return page.partition(_BEGIN)[2].partition(_END)[0]
 
 

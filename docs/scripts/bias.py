@@ -1,8 +1,9 @@
 """Where every algorithm ends up when participation is uneven: the bias of its limit.
 
-Gradients are exact: their noise moves no mean of an affine round, and what is left to chance is
-who takes part. Limits of affine algorithms are then exact (`engines.stationary`); the others are
-followed along drawn paths, given which the model is a number.
+Gradients are exact, as their noise does not change the mean of an affine round, so only
+participation is random. The limits of affine algorithms are then exact (`engines.stationary`); the
+other algorithms are run along sampled paths of participation, given which the model is
+deterministic.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ LR, STEPS, AT_MOST = 0.05, 4, 2
 
 
 class BiasEvidence(Enum):
-    """The basis of a bias."""
+    """The evidence for a bias."""
 
     EXACT = "exact"
     PATHS = "paths"
@@ -76,8 +77,8 @@ class LimitBias:
     ----------
     size : float
     error : float
-        A bound on the rounding error where exact; the standard error of the mean's distance to
-        the limit where paths were drawn, 0 if there is only one.
+        A bound on the rounding error if exact; otherwise the standard error of the distance of the
+        mean to the limit, 0 if there is only one path.
     grade : BiasEvidence
     """
 
@@ -92,19 +93,20 @@ BiasRows: TypeAlias = dict[str, dict[tuple[str, str], LimitBias]]
 
 @dataclass(frozen=True)
 class Effort:
-    """How paths are drawn where no exact limit is at hand.
+    """How paths are sampled if no exact limit is available.
 
     Parameters
     ----------
     paths : int
-        Sequences of participants.
+        Number of sequences of participants.
     rounds : int
-        The model is averaged over the second half of them, an even number of periods.
+        Number of rounds; the model is averaged over the second half, which is an even number of
+        periods.
 
     Raises
     ------
     ValueError
-        For fewer than 2 paths or ``rounds`` that are not a multiple of 40.
+        If there are fewer than 2 paths, or ``rounds`` is not a multiple of 40.
     """
 
     paths: int = 400
@@ -119,7 +121,7 @@ class Effort:
 
 
 def problem(weights: Sequence[float]) -> QuadraticProblem:
-    """Return five clients in the plane with Hessians of their own, drawn once."""
+    """Return five clients in the plane, each with its own random Hessian."""
     rng = np.random.default_rng(6)
     turns = np.linalg.qr(rng.standard_normal((5, 2, 2)))[0]
     curvatures = rng.uniform(0.5, 2.0, (5, 2))
@@ -130,7 +132,7 @@ def problem(weights: Sequence[float]) -> QuadraticProblem:
 def processes() -> dict[str, Participation]:
     """Return the participation processes by name; all but the first two are uneven.
 
-    The cycle begins anywhere, so that means are over its rounds.
+    The cycle starts at a random round, so that means are over its rounds.
     """
     p = np.array(AVAILABILITY)
     active = np.rint(PERIOD * p).astype(int)
@@ -157,7 +159,7 @@ _VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 
 def algorithms(alpha: Sequence[float], p: FloatArray) -> dict[str, Algorithm]:
-    """Return every algorithm of the table by its row, for weights and availabilities (N,)."""
+    """Return the algorithms of the table by row, for weights and availabilities (N,)."""
     n = p.size
     circumstances = {
         "client_lr": LR,
@@ -177,7 +179,7 @@ def algorithms(alpha: Sequence[float], p: FloatArray) -> dict[str, Algorithm]:
 
 @dataclass(frozen=True)
 class BiasEntry:
-    """An algorithm under a process, with target weights; each by name."""
+    """The names of an algorithm, process and target weights, with the bias."""
 
     algorithm: str
     process: str
@@ -188,13 +190,13 @@ class BiasEntry:
 def limit_bias(
     algorithm: Algorithm, quadratic: QuadraticProblem, participation: Participation, effort: Effort
 ) -> LimitBias:
-    """Return the bias of an algorithm's limit, exact where its rounds are affine and forget."""
+    """Return the bias of an algorithm's limit, exact if its rounds are affine and forget."""
     try:
         limit = stationary(Setting(algorithm, quadratic, participation, 1, quadratic.x_star))
     except NotAffineError:
         return _bias_over_paths(algorithm, quadratic, participation, effort)
     if not limit.converges:
-        # FedAR's count of rounds has no limit, though its model has.
+        # FedAR's count of rounds has no limit, although its model has.
         return _bias_over_paths(algorithm, quadratic, participation, effort)
     return LimitBias(limit.bias, limit.rounding_error["bias"], BiasEvidence.EXACT)
 
@@ -202,7 +204,7 @@ def limit_bias(
 def _bias_over_paths(
     algorithm: Algorithm, quadratic: QuadraticProblem, participation: Participation, effort: Effort
 ) -> LimitBias:
-    """Average late models over paths: given who takes part, and without noise, they are numbers."""
+    """Estimate the bias by averaging late models over sampled paths of participation."""
     certain = participation.fixed_size == participation.n_clients
     paths = 1 if certain else effort.paths
     means = late_means(algorithm, quadratic, participation, paths, effort.rounds)
@@ -222,7 +224,7 @@ def late_means(
 ) -> FloatArray:
     """Return each path's mean model over the second half of the rounds, (paths, d).
 
-    The model of a path is exact: gradients have no noise.
+    The model along each path is exact, as gradients have no noise.
     """
     states = simulate(
         algorithm,
@@ -239,12 +241,12 @@ def late_means(
 def bias_table(
     effort: Effort | None = None, *, progress: Progress | None = None
 ) -> Iterator[BiasEntry]:
-    """Yield the bias of every algorithm, process and weights; weights vary fastest.
+    """Yield the bias for every algorithm, process and weights, with weights varying fastest.
 
     Parameters
     ----------
     effort : Effort, optional
-        Where paths are drawn.
+        The sampling effort, used where paths are sampled.
     progress : callable, optional
         Called with (cells done, cells, name of the last).
     """
@@ -358,7 +360,7 @@ is not random.
 
 
 def bias_text(bias: LimitBias) -> str:
-    """Return a bias for a table: to four decimals where exact, else with its standard error."""
+    """Return a bias for a table: to four decimals if exact, else with its standard error."""
     if bias.grade is BiasEvidence.EXACT:
         return "0" if bias.size <= bias.error else f"{bias.size:.4f}"
     if bias.error < _NO_SPREAD:
@@ -428,7 +430,7 @@ def _listed(
 
 
 def _named(rows: BiasRows, processes: Sequence[str]) -> list[str]:
-    """Return the algorithms with the same exact bias under these processes, to rounding."""
+    """Return the algorithms whose exact biases under these processes agree up to rounding."""
     return [
         name
         for name, row in rows.items()

@@ -1,11 +1,11 @@
-"""CA-Fed's experiment on synthetic data (Section V and Appendix F): Table I, run again.
+"""Rerun of CA-Fed's experiment on synthetic data (Section V and Appendix F): Table I.
 
-Where the paper is silent: d = 10, 150 rounds and batches of 32 are those of the authors'
-published scripts; 150 training and 500 test samples are their data program's defaults, of which
-the scripts change both (50 and 150), and 10 local steps are two passes over 150. F3AST and AdaFed
-are the forms of their published code (F3AST lets half of the clients train, beta = 1/T). The
-groups have 12 clients each (Section V: r_1 = r_2 = 1/2), not Bernoulli many (Appendix F). Models
-have no intercept and start as torch's linear layers do; all clients weigh alike.
+Details that the paper does not give: d = 10, 150 rounds and batches of 32 are taken from the
+authors' published scripts; 150 training and 500 test samples are the defaults of their data program
+(their scripts set 50 and 150 instead), and 10 local steps are two passes over 150. F3AST and AdaFed
+follow their published code (F3AST trains half of the clients, beta = 1/T). The groups have 12
+clients each (Section V: r_1 = r_2 = 1/2), not a random number (Appendix F). Models have no
+intercept and are initialised like torch's linear layers; all clients have equal weights.
 """
 
 from __future__ import annotations
@@ -73,21 +73,21 @@ Key = tuple[int, str]
 
 
 class LogisticClients(Clients):
-    """The Clients contract on a `LogisticProblem`, in NumPy, all participants at once.
+    """The Clients contract for a `LogisticProblem` in NumPy, handling all participants at once.
 
-    A step draws a batch from the client's own samples, with replacement, so that its mean
-    gradient is unbiased and independent of the other steps'. CA-Fed (Section II) asks for
-    a random batch and does not say how it is drawn.
+    A step draws a batch from the client's own samples with replacement, so that its gradient is
+    unbiased and independent of other steps. CA-Fed (Section II) requires a random batch and does
+    not say how it is drawn.
 
     Parameters
     ----------
     problem : LogisticProblem
     rng : numpy.random.Generator
-        Draws the batches.
+        Generator of the batches.
     batch_size : int, optional
         B; by default all samples are used, and nothing is random.
     momentum : float
-        Heavy-ball momentum of local SGD, in [0, 1), at rest when a round begins.
+        Heavy-ball momentum of local SGD, in [0, 1), reset when a round begins.
 
     Raises
     ------
@@ -109,7 +109,7 @@ class LogisticClients(Clients):
         self._problem = problem
         self._rng = rng
         self._batch_size = batch_size
-        # A sample times its sign is all that the loss sees of it.
+        # The loss depends only on the sample times its sign.
         self._signed = problem.samples * problem.signs[:, None]
 
     @property
@@ -157,7 +157,7 @@ class LogisticClients(Clients):
         return losses
 
     def server_gradient(self, x: FloatArray) -> FloatArray:
-        """Return the gradient of F, exactly: the server has no samples of its own."""
+        """Return the exact gradient of F, as the server has no samples of its own."""
         return self._problem.gradient(x)
 
     def _gradients(self, y: FloatArray, clients: ClientIndices) -> FloatArray:
@@ -179,30 +179,31 @@ class LogisticClients(Clients):
 
 @dataclass(frozen=True)
 class SyntheticPlan:
-    """The runs for a seed: sizes, and the learning rates to choose from.
+    """The plan of the runs for a seed: sizes, and the learning rates to choose from.
 
-    A seed draws a data set and who is how available; the paper's three runs then differ in
-    who is present and in the batches. The grids are those of the paper.
+    A seed determines a data set and the clients' availability; the paper's three runs then differ
+    in participants and batches. The grids are those of the paper.
 
     Parameters
     ----------
     rounds : int
         T.
     runs : int
-        Runs that a figure is averaged over.
+        Number of runs over which a figure is averaged.
     dim : int
         d.
     train_size, test_size : int
-        Samples of each client.
+        Number of samples of each client.
     local_steps : int
         E.
     batch_size : int
         B.
     start_spread : float
-        Models start uniform within +- start_spread / sqrt(d); 1 is torch's default for a
-        linear layer, 0 starts at zero, where a first short step points the right way.
+        Initial parameters are uniform within +- start_spread / sqrt(d); 1 is torch's default for a
+        linear layer, and 0 starts at zero, from where even a short first step has the right
+        direction.
     momentum : float
-        Of local SGD, at rest when a round begins, and of the server; the paper has none, the
+        Momentum of local SGD, reset when a round begins, and of the server; the paper has none, the
         authors' code 0.9.
     client_lrs, server_lrs : tuple of float
         The grids of eta and eta_s.
@@ -241,7 +242,7 @@ class SyntheticPlan:
 
 @dataclass(frozen=True, eq=False)
 class DrawnData:
-    """A data set and who is how available.
+    """A data set and the clients' availability.
 
     Attributes
     ----------
@@ -269,14 +270,14 @@ class Figures:
     time_average : float
         Mean test accuracy over rounds 1 to T.
     logged_maximum, logged_average : float
-        The same of the `logged_points` alone, all of one weight.
+        The same over the `logged_points` only, with equal weights.
     deviation : float
         Standard deviation of the test accuracy over the second half of the rounds.
     deviation_of_average : float
         The same for the time-average up to each round, which Figure 3 shows.
     kept_more, kept_less : float or None
-        How often a client of the more and of the less available class is not excluded, over
-        all rounds; None for methods that exclude nobody.
+        Share of rounds in which a client of the more or less available class is not excluded; None
+        for methods that exclude nobody.
     """
 
     maximum: float
@@ -291,18 +292,18 @@ class Figures:
 
 @dataclass(frozen=True)
 class MeasuredMethod:
-    """The results of one method on one seed, with learning rates chosen in each way.
+    """The results of a method on a seed, for each way of choosing learning rates.
 
     Attributes
     ----------
     seed : int
     method : str
     best : float
-        Test accuracy, in percent, of the parameters behind the labels.
+        Test accuracy, in percent, of the parameters that generated the labels.
     rates : dict
-        (client_lr, server_lr) by the name of the choice, of `CHOICES`.
+        (client_lr, server_lr) by the name of the choice in `CHOICES`.
     figures : dict
-        What fresh runs reach with them.
+        The results of fresh runs with these rates.
     """
 
     seed: int
@@ -313,18 +314,18 @@ class MeasuredMethod:
 
     @property
     def key(self) -> Key:
-        """The key that tells it from others of the same plan."""
+        """The key that identifies it among the results of a plan."""
         return self.seed, self.method
 
 
 def instance(plan: SyntheticPlan, seed: int) -> DrawnData:
     """Draw the data of Appendix F and the availability of Section V-A.
 
-    The first half of the clients is the group whose labels are drawn with probability
-    sigmoid(<w*, x>), the other the one whose labels are flipped with probability 0.2. In each
-    group a random half is available with probability 1/2 + g, g = 0.4, the rest with 1/2 - g;
-    of each such class a random half has lambda_k = nu = 0.9, the rest normal lambda_k with
-    standard deviation epsilon = 0.01.
+    The first half of the clients is the group whose labels are drawn with probability sigmoid(<w*,
+    x>), the other half the group whose labels are flipped with probability 0.2. In each group a
+    random half is available with probability 1/2 + g, g = 0.4, the rest with 1/2 - g; of each such
+    class a random half has lambda_k = nu = 0.9, the rest normal lambda_k with standard deviation
+    epsilon = 0.01.
     """
     rng = np.random.default_rng([seed, 0])
     truth = rng.standard_normal(plan.dim)
@@ -362,7 +363,7 @@ def algorithm(
     Raises
     ------
     ValueError
-        For a method that is not one of `METHODS`.
+        If the method is not in `METHODS`.
     """
     alpha, pi = drawn.train.alpha, drawn.participation.availability
     steps = plan.local_steps
@@ -398,7 +399,7 @@ def algorithm(
 def run(plan: SyntheticPlan, drawn: DrawnData, chosen: Algorithm, seed: Sequence[int]) -> Figures:
     """Return the row of Table I that an algorithm reaches.
 
-    The same ``seed`` gives every algorithm the same participants and the same start.
+    The same ``seed`` gives all algorithms the same participants and the same start.
     """
     present, batches, start = (
         np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)
@@ -427,7 +428,7 @@ def run(plan: SyntheticPlan, drawn: DrawnData, chosen: Algorithm, seed: Sequence
 
 
 def logged_points(rounds: int) -> list[int]:
-    """Return after how many rounds the authors' script evaluates the model.
+    """Return the numbers of rounds after which the authors' script evaluates the model.
 
     Before training, after rounds 2, 5, ..., 38, and after every tenth: for 150 rounds, 28 points,
     17 of which fall in the first 40 rounds. Its time-averages are unweighted means over these.
@@ -446,7 +447,7 @@ def logged_points(rounds: int) -> list[int]:
 def figures(curves: FloatArray) -> Figures:
     """Return Table I's figures for accuracies (rounds + 1, runs), averaged over runs.
 
-    The first are those before training, which are logged, and count in no other figure.
+    The first accuracies are those before training, which count only in the logged figures.
     """
     logged = curves[logged_points(len(curves) - 1)]
     curves = curves[1:]
@@ -464,13 +465,13 @@ def figures(curves: FloatArray) -> Figures:
 
 
 def keys(seeds: int) -> tuple[Key, ...]:
-    """Return every seed from 0 with every method."""
+    """Return all pairs of a seed, from 0, and a method."""
     seeds = validation.whole_number("seeds", seeds, at_least=1)
     return tuple(product(range(seeds), METHODS))
 
 
 def measure(key: Key, plan: SyntheticPlan) -> MeasuredMethod:
-    """Choose learning rates for a method on a seed, and measure it with them in fresh runs."""
+    """Choose learning rates for a method on a seed, and measure them in fresh runs."""
     seed, method = key
     drawn = instance(plan, seed)
 
@@ -510,7 +511,7 @@ _HEADINGS = (
     "kept: more, less available",
     "eta, eta_s most often",
 )
-# What is compared: here, and the paper's place of it; the logged average has no column there.
+# The compared figures, here and in the paper, which has no column for the logged average.
 _COLUMNS = (("maximum", 0), ("time_average", None), ("logged_average", 1), ("deviation", 2))
 _AVERAGES = ("time_average", "logged_average")
 _TITLES = {
@@ -528,7 +529,7 @@ _SHORT = {
 
 
 def experiment_tables(results: Sequence[MeasuredMethod]) -> list[Table]:
-    """Lay out one table for each choice of learning rates, one row per method."""
+    """Return one table for each choice of learning rates, with one row per method."""
     tables = []
     for choice in CHOICES:
         table = Table(title=_TITLES[choice], title_justify="left", expand=False)
@@ -541,7 +542,7 @@ def experiment_tables(results: Sequence[MeasuredMethod]) -> list[Table]:
 
 
 def experiment_summary(results: Sequence[MeasuredMethod], plan: SyntheticPlan) -> str:
-    """Return in a few lines what the tables show."""
+    """Return a summary of the tables in a few lines."""
     seeds = {result.seed for result in results}
     best = np.mean([result.best for result in results])
     return (
@@ -621,7 +622,7 @@ authors' code:
 
 
 def _remarks(results: Sequence[MeasuredMethod]) -> Iterator[str]:
-    """Yield what the paper says, each beside the number here."""
+    """Yield the paper's claims, each with the corresponding number here."""
     yield from _on_averages(results)
     kept, alike = (
         _kept([r.figures["time-average"] for r in results if r.method == method])
@@ -642,7 +643,7 @@ def _remarks(results: Sequence[MeasuredMethod]) -> Iterator[str]:
 
 
 def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
-    """Yield what depends on which rounds are averaged: leads and gaps, by both averages."""
+    """Yield the results that depend on the averaged rounds: leads and gaps for both averages."""
     yield (
         "- **Which rounds are averaged.** The authors' script evaluates the model before training, "
         "after rounds 2, 5, ..., 38 and after every tenth round. These are 28 points in 150 "
@@ -692,14 +693,14 @@ def _on_averages(results: Sequence[MeasuredMethod]) -> Iterator[str]:
 
 
 def _gap(results: Sequence[MeasuredMethod], choice: str, average: str) -> FloatArray:
-    """Return Unbiased's maximum less its average, of the same rounds, on each seed."""
+    """Return Unbiased's maximum less its average over the same rounds, for each seed."""
     highest = "maximum" if average == "time_average" else "logged_maximum"
     rows = [r.figures[choice] for r in results if r.method == "Unbiased"]
     return np.array([getattr(row, highest) - getattr(row, average) for row in rows])
 
 
 def _gain(results: Sequence[MeasuredMethod], method: str, choice: str, average: str) -> FloatArray:
-    """Return a method's average less Unbiased's on each seed that has both."""
+    """Return a method's average less Unbiased's, for each seed with both."""
     base = {r.seed: getattr(r.figures[choice], average) for r in results if r.method == "Unbiased"}
     return np.array(
         [

@@ -1,7 +1,7 @@
-"""Write the three doors of README.md and docs/index.md: a command each, and what it prints.
+"""Write the three doors of README.md and docs/index.md: a command each, with its output.
 
-Run ``python docs/scripts/doors.py`` in a checkout; a test compares. Lines that are left out stand
-as ``...``, and sentences are broken at 100 columns.
+Run ``python docs/scripts/doors.py`` in a checkout; a test compares the result. Omitted lines are
+shown as ``...``, and sentences are wrapped at 100 columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class Door:
-    """Who comes in, the command, what to keep of its output, and where to go from there."""
+    """A kind of reader, the command, the lines of its output to keep, and further links."""
 
     heading: str
     command: str
@@ -30,13 +30,13 @@ class Door:
     further: str
 
     def shown(self) -> str:
-        """Return the output of the command, run now."""
+        """Run the command, and return its output."""
         answer = subprocess.run(
             [sys.executable, "-m", *shlex.split(self.command)],
             cwd=ROOT,
             capture_output=True,
             text=True,
-            check=False,  # conformance exits with 1 where it finds a fault
+            check=False,  # conformance exits with 1 if it finds a fault
         )
         lines: list[str] = []
         for line in re.sub(r"(?<=runs, ).* in run", "...", answer.stdout).splitlines():
@@ -47,7 +47,7 @@ class Door:
         return "\n".join(lines)
 
     def text(self, output: str) -> str:
-        """Return the door as Markdown, with links as in the README."""
+        """Return the door in Markdown, with links as in the README."""
         block = f"```console\n$ {self.command}\n{output}\n```"
         return f"### {self.heading}\n\n{block}\n\n{self.further}\n"
 
@@ -86,7 +86,7 @@ DOORS = (
 
 
 def doors_on(page: str) -> list[str]:
-    """Return the doors on a page, with links as in the README."""
+    """Return the doors on a page, with links converted to those of the README."""
     text = (ROOT / page).read_text("utf-8").split(BEGIN)[1].split(f"\n{END}")[0]
     return re.split(r"\n(?=### )", text.replace(PAGES[page], PAGES["README.md"]))
 

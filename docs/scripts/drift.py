@@ -1,4 +1,4 @@
-"""The map of how tight the drift lemma's 5 and 30 are, as a table and as a figure."""
+"""How tight the drift lemma's constants 5 and 30 are, as a table and as a figure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FINE_LOCAL_STEPS = np.unique(np.geomspace(1, 100, 49).round().astype(int))
 
 
 def drift_table() -> Table:
-    """Lay out the least constants over quadratics, one row a K, one column an eta K L."""
+    """Return a table of the least constants over quadratics, a row per K, a column per eta K L."""
     table = Table(title="Least constants in place of 5 and 30", title_justify="left")
     table.add_column("K", justify="right")
     for step in STEPS:
@@ -50,7 +50,7 @@ def drift_table() -> Table:
 
 
 def drift_summary() -> str:
-    """Return what the table shows, in a line."""
+    """Return a summary of the table in one line."""
     most = max(LOCAL_STEPS)
     return (
         f"at eta K L = {PRINTED_STEP:g}, the lemma's limit, and K up to {most}, drift/bound is at "

@@ -1,6 +1,6 @@
-"""The page of findings, from the kept certificates and from searches run for it.
+"""The page of findings, made from stored certificates and from searches.
 
-Searches and verdicts are pieces of work (`PageWork`) that a store can keep.
+Searches and verdicts are pieces of work (`PageWork`) whose results a store can keep.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PageWork(Task):
     budget: int
 
     def rows(self) -> list[Row]:
-        """Search, or check the regimes that are asked for."""
+        """Search, or check the requested regimes."""
         begun = time.perf_counter()
         statement = get(self.cells[0].statement, self.cells[0].reading)
         if self.kind == VERDICT:
@@ -91,9 +91,9 @@ def searches_of(certified: Sequence[str], others: Sequence[str], budget: int) ->
     Parameters
     ----------
     certified, others : sequence of str
-        Ids of statements with a certificate, and of those that nothing refutes yet.
+        Ids of statements with a certificate, and of statements not refuted so far.
     budget : int
-        Settings that a search may try.
+        Number of settings that a search may try.
     """
     files = own_files()
     searches = [
@@ -123,11 +123,11 @@ class Results:
         self._verdicts = [row for row in rows if row.kind == VERDICT]
 
     def lines(self, kind: str, identifier: str) -> list[str]:
-        """Return what a search has to say."""
+        """Return the lines of a search's result."""
         return made_of(self._rows[kind, identifier], lambda row: list(json.loads(row.result)))
 
     def verdicts(self, identifier: str) -> list[Cell]:
-        """Return a statement's verdicts, in the order of its regimes."""
+        """Return a statement's verdicts in the order of its regimes."""
         of_statement = (row for row in self._verdicts if row.statement == identifier)
         checked = (
             made_of(row, lambda row: read_cell(json.loads(row.result))) for row in of_statement
@@ -138,7 +138,7 @@ class Results:
 
 def _verdict_cells(statement: Statement, files: Files) -> tuple[WorkCell, ...]:
     sampling, of_files = Sampling(), digest(files)
-    # A regime's share of the allowed error is the smaller, the more of them there are.
+    # The more regimes there are, the smaller is each one's share of the allowed error.
     return tuple(
         WorkCell(
             statement.id,
@@ -175,7 +175,7 @@ def _natural(statement: Statement, budget: int) -> Record:
 
 
 def _searched(statement: Statement, budget: int) -> Record:
-    """Search a statement; what is about SAFARI harder than others, around their regimes."""
+    """Search for a refutation, with the full budget only for statements about SAFARI."""
     if statement.why_not_searched:
         return _said("NOT SEARCHED", [f"not searched, because {statement.why_not_searched}"])
     if is_about_safari(statement):
@@ -196,13 +196,13 @@ _SEARCHES: Mapping[str, Callable[[Statement, int], Record]] = {
 
 
 def _said(outcome: str, lines: Iterator[str] | Sequence[str]) -> Record:
-    """Return an outcome with the lines of the page that it has."""
+    """Return a record of an outcome with its lines on the page."""
     lines = list(lines)
     return Record(outcome, detail=lines[0] if lines else "", result=json.dumps(lines))
 
 
 def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
-    """Yield what a search for settings that a referee believes found, fault by fault."""
+    """Yield the results of a search for natural settings, fault by fault."""
     if not found:
         return
     over = f"in {found[0].tried} settings with {NATURAL}"
@@ -214,7 +214,7 @@ def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
 
 
 def _rough_effort(found: Falsification) -> str:
-    """Return the effort in round numbers: the page is the same on machines that round otherwise."""
+    """Return the effort in round numbers, which do not depend on a machine's rounding."""
     applicable = float(f"{found.settings_applicable:.0e}")
     tried = (
         f"{found.settings_tried} settings tried; about {applicable:.0f} of them "
@@ -286,24 +286,24 @@ def findings(
     Parameters
     ----------
     paths : sequence of Path
-        Certificates, each of which is checked first.
+        Certificates, which are checked first.
     shown_from : Path
         Folder that file names are shown relative to.
     budget : int
-        Settings that each search of a repair, or of a statement that neither a certificate nor
-        a regime refutes, may try; a hundredth of it around regimes.
+        Number of settings for each search on a repair, or on a statement that neither a certificate
+        nor a regime refutes; a hundredth of it for searches around regimes.
     verdicts : sequence of Cell, optional
-        On all regimes, if they are known; they are checked otherwise.
+        Verdicts on all regimes, if known; by default they are checked.
     kept : KeptWork, optional
-        Where searches and verdicts are cells of a store, in which none is worked out twice.
+        A store in which searches and verdicts are cells, so that none is computed twice.
     progress : callable, optional
         Called with (parts done, parts, the last one).
 
     Raises
     ------
     ValueError
-        If a certificate fails, verdicts are given but not on all regimes, or part of what is kept
-        could not be worked out.
+        If a certificate fails, the given verdicts do not cover all regimes, or a cell of the store
+        could not be computed.
     """
     certified = {path: read_certificate(path) for path in paths}
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
@@ -319,9 +319,9 @@ def findings(
         cells = {name: checked.verdicts(name) for name in rest}
     else:
         cells = {name: _cells_of(get(name), verdicts) for name in rest}
-    # What a regime refutes is refuted: a search could add no more than another witness.
+    # A statement refuted by a regime is refuted: a search could only add another witness.
     searched = [name for name in rest if not any(map(_refutes, cells[name]))]
-    # Orders are followed over decades, which takes longest: the last processor is not to wait.
+    # Orders are checked over decades, which takes longest, so they come first.
     searched.sort(key=lambda name: not any(cell.verdict.is_rate for cell in cells[name]))
     found = worked_out(searches_of(list(refuted), searched, budget))
     sections = [
@@ -342,13 +342,13 @@ def findings(
 
 
 def _of_the_page() -> list[str]:
-    """Return the ids of all statements but the atlas's, which have a page of their own."""
+    """Return the ids of all statements except those of the atlas, which has its own page."""
     elsewhere = {statement.id for statement in atlas.STATEMENTS}
     return [identifier for identifier in ids() if identifier not in elsewhere]
 
 
 def _worked_out(works: Sequence[PageWork], progress: Progress | None) -> list[Row]:
-    """Work them out in as many processes as there are processors."""
+    """Compute the rows in as many processes as there are processors."""
     done: list[list[Row]] = []
     for rows in as_they_come(rows_of, works):
         done.append(rows)
@@ -368,7 +368,7 @@ def _cells_of(statement: Statement, verdicts: Sequence[Cell]) -> list[Cell]:
 
 
 def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
-    """Yield how many results of papers are refuted, by weight, and the table of their faults."""
+    """Yield the numbers of refuted results by weight, and the table of their faults."""
     of_regimes = {cell.key[:2] for found in cells.values() for cell in found if _refutes(cell)}
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in _of_the_page()]
@@ -400,7 +400,7 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
 
 
 def _checked_by_rocq() -> list[str]:
-    """Return the ids of statements with a kept certificate that is exported for Rocq.
+    """Return the ids of statements with a stored certificate that is exported for Rocq.
 
     ``make rocq`` checks these files.
     """
@@ -473,7 +473,7 @@ def _lines(
 
 
 def _corrected_lines(theorem: Statement) -> Iterator[str]:
-    """Yield what should stand in a refuted statement's place, in full."""
+    """Yield the full text of a refuted statement's replacement."""
     try:
         found = correction(theorem.id)
     except ValueError:
@@ -495,7 +495,7 @@ def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str
     if not refuted:
         return
     yield from _claim_lines(theorem)
-    # A claimed order has its symbols from the theorem that it rests on, which explains them.
+    # A claimed order uses the symbols of the theorem that it rests on, which explains them.
     for symbol, expression in theorem.basis.definitions.items() if theorem.basis is theorem else ():
         yield f"Here `{symbol}` is `{expression}`."
         yield ""
@@ -515,7 +515,7 @@ def _refutation_line(theorem: Statement, cell: Cell) -> str:
     verdict, about = cell.verdict, theorem.regimes[cell.regime].about
     if verdict.is_rate:
         sides = f"slope {verdict.truth:+.2f}, claimed {verdict.bound:+.2f}"
-        if verdict.truth <= verdict.bound:  # known to be above zero in the limit, but not yet
+        if verdict.truth <= verdict.bound:  # known to be positive in the limit, but not yet here
             sides = verdict.detail
     elif theorem.assertions[0].relation is Relation.GOES_WITH:
         sides = verdict.detail
@@ -572,7 +572,7 @@ def _reading_lines(theorem: Statement) -> Iterator[str]:
 
 
 def _parting_lines(theorem: Statement) -> Iterator[str]:
-    """Yield the steps between proof and statement that do not follow, and unlike units."""
+    """Yield the steps from proof to statement that do not follow, and mismatched units."""
     results = check_derivation(theorem.derivation) if theorem.derivation else ()
     parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
     yield f"**Where the statement and its proof differ** (`fltheory explain {theorem.id} --proof`):"

@@ -1,4 +1,4 @@
-"""SA-FL's Theorem 1 as a table: how surely every learner fails if clients stay away."""
+"""SA-FL's Theorem 1 as a table: the probability that every learner fails if clients stay away."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LONGEST_FRACTION = 10**9
 
 
 def impossibility_table(M: int, n: int, m: int) -> Table:
-    """Lay out Theorem 1's construction, and what choosing clients makes of it, case by case.
+    """Return a table of Theorem 1's construction, and of its cases with chosen clients.
 
     Raises
     ------
     ValueError
-        As `fltheory.learnability.impossibility`.
+        For the reasons of `fltheory.learnability.impossibility`.
     """
     cases = {
         "samples chosen (the proof)": impossibility(M, n, m),
@@ -56,7 +56,7 @@ def _columns(figures: Impossibility) -> Sequence[object]:
 
 
 def _short(value: object) -> str:
-    """Return a fraction if it is short, else its value."""
+    """Return a fraction if it is short, else its decimal value."""
     if getattr(value, "denominator", 1) < _LONGEST_FRACTION:
         return str(value)
     return f"{float(value):.6g}"  # type: ignore[arg-type]

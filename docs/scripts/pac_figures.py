@@ -1,4 +1,4 @@
-"""PAC learnability as tables and figures: error against samples, with a server's data or not."""
+"""Tables and figures on PAC learnability: error against samples, with and without server data."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OF_THEOREM_2 = {
 
 @dataclass(frozen=True)
 class BesideServer:
-    """SA-FL beside the server alone, at one number of the server's samples.
+    """SA-FL compared with the server alone, for one number of server samples.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class BesideServer:
     together, server_only : float
         Mean excess errors on P.
     first_condition : float
-        How often Theorem 3's first condition is met.
+        Share of draws in which Theorem 3's first condition is met.
     offset_over_complexity : float
         ``eps_P(h_Q*)/A(n_T, delta)``, bounded if the second condition is met.
     """
@@ -75,7 +75,7 @@ class BesideServer:
 def compare_with_server(
     regime: str, system: ServerAssistedSystem, size: int, replicas: int, rng: np.random.Generator
 ) -> BesideServer:
-    """Sample SA-FL and the server alone on the same data, with Theorem 3's conditions."""
+    """Sample SA-FL and the server alone on the same data, and evaluate Theorem 3's conditions."""
     n_server, n_clients = system.split(size)
     drawn = sample_server_assisted(
         system.server,
@@ -105,7 +105,7 @@ def comparisons(
     *,
     progress: Progress | None = None,
 ) -> list[BesideServer]:
-    """Return SA-FL beside the server alone over the regimes of Theorem 3."""
+    """Return comparisons of SA-FL with the server alone on the regimes of Theorem 3."""
     regimes = get("pac/3").regimes
     pairs = [(name, size) for name in regimes for size in sizes]
     found = []
@@ -120,7 +120,7 @@ def comparisons(
 
 
 def comparison_table(rows: Sequence[BesideServer]) -> Table:
-    """Lay out SA-FL beside the server alone."""
+    """Return a table comparing SA-FL with the server alone."""
     table = Table()
     headings = ("regime", "n_T", "n_S", "SA-FL", "server alone", "cond. 1", "eps_P(h_Q*)/A")
     for heading in headings:
@@ -139,9 +139,9 @@ def comparison_table(rows: Sequence[BesideServer]) -> Table:
 
 
 def impossibility_figure(*, replicas: int = 4000) -> Figure:
-    """Draw how likely every learner fails against n: plain FL, and with samples at the server.
+    """Draw the failure probability of every learner against n, without and with server samples.
 
-    The claim is Theorem 1's with samples chosen, as its proof does.
+    The claim is that of Theorem 1 with chosen samples, as in its proof.
     """
     plain = verify.curve(
         get("pac/1", reading="derived"),
@@ -162,9 +162,9 @@ def impossibility_figure(*, replicas: int = 4000) -> Figure:
 def _assisted(
     plain: BoundCurve, n_server: Callable[[int], int], replicas: int, rng: np.random.Generator
 ) -> BoundCurve:
-    """Return the probability of failure if the server has samples too: no claim is about that.
+    """Return the failure probability if the server has samples, too, which no claim is about.
 
-    Left out are sizes, but the first, at which a failure is too rare to be seen in so many draws.
+    Except for the first, sizes at which failures are too rare for this many draws are left out.
     """
     systems = [FederatedSystem(_CLIENTS, int(n), _PRESENT) for n in plain.values]
     truth = np.array(
@@ -196,19 +196,19 @@ def _assisted(
 def server_data_figure(*, replicas: int = 1000) -> Figure:
     """Draw Theorem 2's error over the number of samples, with its claimed order.
 
-    Of plain FL, and of SA-FL with a share or a number of samples at the server.
+    It shows plain FL, and SA-FL with a share or a fixed number of samples at the server.
     """
     claim = get("pac/2")
     curves = {
         text: verify.curve(claim, claim.regimes[name].setting, replicas=replicas)
         for name, text in _OF_THEOREM_2.items()
     }
-    # Clients cover half of P's mass, as if half of them took part.
+    # Clients cover half of the mass of P, as if half of them took part.
     return figure(curves, levels={r"Theorem 1's floor $(1-\omega)/8$": 1 / 16})
 
 
 def no_worse_figure(*, replicas: int = 1000) -> Figure:
-    """Draw SA-FL beside the server alone, with Theorem 3's order, a panel for each regime."""
+    """Draw SA-FL and the server alone, with Theorem 3's order, in a panel for each regime."""
     panels: dict[str, dict[str, BoundCurve]] = {}
     for name, regime in get("pac/3").regimes.items():
         curve = verify.curve(get("pac/3"), regime.setting, replicas=replicas)
@@ -245,7 +245,7 @@ def write_learnability_figures(folder: Path, suffix: str) -> list[Path]:
     Raises
     ------
     ValueError
-        For another suffix.
+        If the suffix is neither.
     """
     draws: tuple[Callable[[], Figure], ...] = (
         impossibility_figure,

@@ -1,8 +1,8 @@
-"""How strong the search is: the share of false mutants that it finds, and the page of it.
+"""The power of the search: the share of false mutants that it finds, and the page about it.
 
-A mutant counts as false once anything refutes it: the search itself, a regime of the theorem,
-or a second search with another seed. Whether a mutant that nothing refutes is true is not
-known, so the share is that of the false ones known.
+A mutant counts as false once anything refutes it: the search itself, a regime of the theorem, or a
+second search with another seed. A mutant that nothing refutes may still be false, so the share
+refers to mutants known to be false.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ class PowerPlan:
     budget : int
         Settings that a search may try.
     seed : int
-        Of the search that is measured; the second one takes the next seed.
+        The seed of the measured search; the second search uses the next seed.
     every : int
-        Takes one in ``every`` mutants.
+        One in ``every`` mutants is judged.
 
     Raises
     ------
     ValueError
-        For a budget or a share below 1, or a negative seed.
+        If ``budget`` or ``every`` is below 1, or ``seed`` is negative.
     """
 
     budget: int = 10_000
@@ -106,15 +106,15 @@ class Judged:
     Attributes
     ----------
     theorem, reading : str
-        What it is a mutant of.
+        The theorem and reading that it is a mutant of.
     index : int
-        Its place among them.
+        Its index among the reading's mutants.
     about : str
         The change.
     refuted_by : str
-        What refuted it first; empty if nothing did.
+        The first check that refuted it; empty if none did.
     settings_tried : int
-        By the search that is measured, until it was refuted or the budget spent.
+        Settings tried by the measured search until the mutant was refuted or the budget spent.
     """
 
     theorem: str
@@ -126,12 +126,12 @@ class Judged:
 
     @property
     def key(self) -> Key:
-        """Theorem, reading and place."""
+        """Its theorem, reading and index."""
         return self.theorem, self.reading, self.index
 
     @property
     def is_found(self) -> bool:
-        """Whether the search that is measured refuted it."""
+        """Whether the measured search refuted it."""
         return self.refuted_by == BY_SEARCH
 
     @property
@@ -143,7 +143,7 @@ class Judged:
 def mutated_theorems() -> tuple[Theorem, ...]:
     """Return the registered readings of which mutants are made.
 
-    Those that a proof gives, of statements whose settings the search knows.
+    They are the readings backed by a proof, of statements whose settings the search can draw.
     """
     return tuple(
         about_safari(statement)
@@ -153,15 +153,15 @@ def mutated_theorems() -> tuple[Theorem, ...]:
 
 
 def named_theorems(statements: Iterable[Statement]) -> tuple[Theorem, ...]:
-    """Return those of some statements of which mutants can be made, if none of `mutated_theorems`.
+    """Return those of some statements of which mutants can be made.
 
-    Inequalities along a run, which any search can look for a refutation of.
+    They are inequalities along a run, which any search can try to refute.
     """
     return tuple(cast("Theorem", one) for one in statements if one.bound_on_run is not None)
 
 
 def keys(theorems: Sequence[Theorem], plan: PowerPlan) -> tuple[Key, ...]:
-    """Return the mutants of a plan, by theorem, reading and place."""
+    """Return the keys of a plan's mutants: theorem, reading and index."""
     names = [(theorem.id, theorem.reading) for theorem in theorems]
     every = [(*name, index) for name in names for index, _ in enumerate(registered_mutants(*name))]
     return tuple(every[:: plan.every])
@@ -184,7 +184,7 @@ def judged(key: Key, plan: PowerPlan) -> Judged:
 
 @dataclass(frozen=True)
 class _Judging(Task):
-    """A mutant to be judged, as the cell of a store."""
+    """A mutant to be judged, as a cell of a store."""
 
     key: Key
     plan: PowerPlan
@@ -223,24 +223,24 @@ def _read_judged(row: Row) -> Judged:
 def _judging(key: Key, plan: PowerPlan, files: Files) -> _Judging:
     identifier, reading, index = key
     change = registered_mutants(identifier, reading)[index].about
-    # What else a plan says, which mutants to take, is nothing to one of them.
+    # The plan's choice of mutants does not matter for a single one.
     about = {"mutant": index, "change": change, "budget": plan.budget}
     cell = WorkCell(identifier, reading, about, plan.seed, 0, digest(files), MUTANT)
     return _Judging((cell,), files, key, plan)
 
 
 def usual_budget(theorems: Iterable[Theorem]) -> int:
-    """Return how many settings a search tries by default: more where hundreds go at once."""
+    """Return a search's default number of settings: more if hundreds are tried at once."""
     return 10_000 if all(map(is_about_safari, theorems)) else DEFAULT_BUDGET_IN_FAMILY
 
 
 def _regime_that_refutes(mutant: Mutant) -> str:
-    """Return the first regime of exact truth that refutes a mutant of its theorem."""
+    """Return the first regime with exact truth that refutes a mutant of its theorem."""
     for name, regime in mutant.theorem.regimes.items():
         setting = regime.setting
         if not isinstance(setting.problem, QuadraticProblem):
             continue
-        # What floats surely find to hold, or not to apply, need not be enclosed.
+        # If floats show with certainty that it holds or does not apply, it need not be enclosed.
         quick = mutant.theorem.compared(setting, Sampling()).outcome
         if quick in (Outcome.HOLDS, Outcome.INAPPLICABLE):
             continue
@@ -255,7 +255,7 @@ def power_page(results: Sequence[Judged], plan: PowerPlan) -> str:
 
 
 def power_summary(results: Sequence[Judged]) -> str:
-    """Return in a line how many false mutants were found."""
+    """Return one line on how many false mutants were found."""
     found, false = (sum(r.is_found for r in results), sum(r.is_false for r in results))
     share = f" ({found / false:.1%})" if false else ""
     return f"{len(results)} mutants, {false} of them known to be false, {found} found{share}"
@@ -324,7 +324,7 @@ def command(
                 judged, chosen, plan, out, begins="searching", about=lambda result: result.about
             )
         else:
-            JUDGED.read(out, plan)  # what is no such file is refused before the work
+            JUDGED.read(out, plan)  # other kinds of files are rejected before the work starts
             with shown_progress() as advance:
                 results = judge_into(kept, chosen, plan, progress=advance)
             others = [one for one in JUDGED.read(out, plan) if one.key not in chosen]
@@ -341,7 +341,7 @@ def command(
 
 
 def _mutated(statements: Sequence[Statement], names: Sequence[str] | None) -> list[Theorem]:
-    """Return which of the statements mutants are made of."""
+    """Return the statements of which mutants are made."""
     chosen = {statement.id for statement in statements}
     usual = [theorem for theorem in mutated_theorems() if theorem.id in chosen]
     mutated = usual or list(named_theorems(statements))

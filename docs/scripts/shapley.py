@@ -1,11 +1,11 @@
-"""FedAR's motivating experiment (Section 3.2) on analytic clients: what a stale update is worth.
+"""FedAR's motivating experiment (Section 3.2) on analytic clients: the value of a stale update.
 
-All clients but the last take part in every round; the last stops a number of rounds before the
-end. The server applies everybody's latest update. The paper measures test accuracy with sampled
-noise; here the worth of a coalition of updates is the expected decrease of F from the last
-round's model, exact over noise and over all coalitions: Shapley's value of a game, which is what
-each player adds, averaged over all orders of arrival. A game is the worth of every coalition, an
-array (2^N,): bit i of a coalition's index says whether player i is in it.
+All clients but the last take part in every round; the last stops a number of rounds before the end.
+The server applies everybody's latest update. The paper measures test accuracy with sampled noise;
+here the worth of a coalition of updates is the expected decrease of F from the last round's model,
+exact over noise and over all coalitions. The Shapley value of a game is each player's marginal
+contribution, averaged over all orders of arrival. A game is an array of the worth of every
+coalition, (2^N,): bit i of a coalition's index says whether player i is in it.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ _MOST_PLAYERS = 20
 
 
 def shapley_values(worth: ArrayLike) -> FloatArray:
-    """Return each player's value, (N,), exactly, over all coalitions.
+    """Return the players' exact Shapley values, (N,), computed over all coalitions.
 
     ``phi_i = sum_{S without i} |S|! (N - |S| - 1)! / N! (v(S + i) - v(S))`` (Shapley, 1953).
 
     Parameters
     ----------
     worth : array, (2^N,)
-        v of every coalition, the empty one first; N from 1 to 20.
+        v of every coalition, the empty one first; N is from 1 to 20.
 
     Raises
     ------
     ValueError
-        For another number of coalitions.
+        If the number of coalitions is different.
 
     Examples
     --------
@@ -83,14 +83,14 @@ def shapley_values(worth: ArrayLike) -> FloatArray:
 
 
 def coalitions(n_players: int) -> np.ndarray:
-    """Return who is in each coalition, booleans (2^N, N)."""
+    """Return the members of each coalition as booleans, (2^N, N)."""
     return (np.arange(2**n_players)[:, None] >> np.arange(n_players)) % 2 == 1
 
 
 def quadratic_shapley_values(linear: FloatArray, quadratic: FloatArray) -> FloatArray:
-    """Return the values of ``v(S) = sum_{i in S} l_i + sum_{i, j in S} Q_ij``, in closed form.
+    """Return Shapley values of ``v(S) = sum_{i in S} l_i + sum_{i, j in S} Q_ij`` in closed form.
 
-    Whatever two players make together they share equally: ``phi_i = l_i + sum_j Q_ij`` for
+    Two players share their joint term equally: ``phi_i = l_i + sum_j Q_ij`` for
     symmetric Q.
     """
     return np.asarray(linear + 0.5 * (quadratic + quadratic.T).sum(axis=1))
@@ -118,12 +118,12 @@ class StalePlan:
     sigma_G : float
         The clients' gradient dissimilarity; the last client attains it.
     sigma : float
-        Of the gradients' noise.
+        Standard deviation of the gradient noise.
     distance : float
         ``||x_0 - x*||``.
     aggregate : {"mean", "sum"}
-        What a coalition S makes of its updates u_i: ``x + sum_{i in S} u_i / |S|``, or
-        ``x + sum_{i in S} u_i / N`` as a server that knows the others' to be missing.
+        The model after the updates u_i of a coalition S: ``x + sum_{i in S} u_i / |S|``, or ``x +
+        sum_{i in S} u_i / N``, as for a server that knows that the other updates are missing.
 
     Raises
     ------
@@ -162,12 +162,12 @@ SCENARIOS: Mapping[str, StalePlan] = {
 
 @dataclass(frozen=True, eq=False)
 class Contribution(ReadOnlyArrays):
-    """The contributions of the updates of round T if the last client has stopped.
+    """The contributions of the updates in round T if the last client has stopped.
 
     Attributes
     ----------
     staleness : int
-        Rounds since its last update; 0 where it takes part in round T.
+        Rounds since its last update; 0 if it takes part in round T.
     values : array, (N,)
         Shapley values, the last client's last; they add up to the step's decrease of F.
     """
@@ -177,7 +177,7 @@ class Contribution(ReadOnlyArrays):
 
 
 def stale_problem(plan: StalePlan) -> QuadraticProblem:
-    """Return clients with one Hessian (eigenvalues 1/5 to 1), the last one the extreme one."""
+    """Return clients with a shared Hessian (eigenvalues 1/5 to 1); the last is the extreme one."""
     made = quadratic(
         plan.n_clients, plan.dim, 1.0, 0.2 if plan.dim > 1 else 1.0, plan.sigma_G, sigma=plan.sigma
     )
@@ -187,7 +187,7 @@ def stale_problem(plan: StalePlan) -> QuadraticProblem:
 def last_round(plan: StalePlan, staleness: int) -> tuple[FloatArray, FloatArray]:
     """Return mean and second moment of ``(x_T - x*, u_1, ..., u_N)``, stacked, (n,) and (n, n).
 
-    ``x_T`` is the model before round T, the u_i the latest changes that the server then has.
+    ``x_T`` is the model before round T, and the u_i are the server's latest updates at that time.
     They are jointly Gaussian; nothing is sampled.
 
     Raises
@@ -206,7 +206,7 @@ def last_round(plan: StalePlan, staleness: int) -> tuple[FloatArray, FloatArray]
     setting = Setting(algorithm, problem, Trace(present, start=0), plan.rounds, x0)
     rounds = AffineRounds(setting, problem, PathWays(present[None]))
     last, _ = until_read(lambda random: list(follow(rounds, random))[-1])
-    # Moments of the model's offset from x* and of everybody's updates, in this order.
+    # Moments of the model's offset from x* and of all updates, in this order.
     second, offset = last.moments[0, :-1, :-1], last.moments[0, :-1, -1]
     back = _before_the_step(plan) * rounds.units(last.random)
     return back @ offset, back @ second @ back.T
@@ -236,7 +236,7 @@ def worths(plan: StalePlan, second: FloatArray) -> FloatArray:
 
 
 def contributions(plan: StalePlan, staleness: Sequence[int]) -> Iterator[Contribution]:
-    """Yield the contributions for each number of rounds that the last client has been away.
+    """Yield the contributions for each number of rounds that the last client has been absent.
 
     Examples
     --------
@@ -257,7 +257,7 @@ Measured = Mapping[tuple[str, str], Sequence[Contribution]]
 
 
 def measured_scenarios(*, progress: Progress | None = None) -> Measured:
-    """Return every scenario's contributions, by (scenario, aggregate)."""
+    """Return the contributions in all scenarios, by (scenario, aggregate)."""
     plans = {
         (name, aggregate): replace(plan, aggregate=aggregate)
         for name, plan in SCENARIOS.items()
@@ -276,7 +276,7 @@ def measured_scenarios(*, progress: Progress | None = None) -> Measured:
 
 
 def relative_values(series: Sequence[Contribution]) -> FloatArray:
-    """Return the last client's values over the whole decrease with everybody fresh."""
+    """Return the last client's values, divided by the total decrease if all updates are fresh."""
     whole = series[0].values.sum()
     return np.array([contribution.values[-1] for contribution in series]) / whole
 
@@ -388,7 +388,7 @@ def _table(name: str, plan: StalePlan, both: Mapping[str, Sequence[Contribution]
 
 
 def shapley_figure(found: Measured) -> Figure:
-    """Draw the stale client's contribution against staleness, a panel an aggregate.
+    """Draw the stale client's contribution against staleness, in a panel per aggregate.
 
     Below -1 the curves leave the figure.
     """

@@ -1,4 +1,4 @@
-"""From a log of who was online: which algorithm to use, and how far it ends from the optimum."""
+"""Advice from a log of who was online: the algorithm to use, and its distance from the optimum."""
 
 from fltheory.advice.advice import Advice, advise
 from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias

@@ -1,4 +1,4 @@
-"""Which algorithm a deployment should use, from a log of who was online."""
+"""Advice on which algorithm a deployment should use, from a log of who was online."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _NOTHING_TO_MEND = 1e-9
 _AS_GOOD = 1.05
 _NEAR = 2.0
 _CURVATURES = 1
-# What condition the advice is tried at, beside the one assumed.
+# Factor on the assumed condition at which the advice is computed again.
 _STEEPER = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Advice(ReadOnlyArrays):
-    """What a log says about the algorithms.
+    """The advice that a log gives about the algorithms.
 
     Attributes
     ----------
@@ -54,10 +54,10 @@ class Advice(ReadOnlyArrays):
     measured : MeasuredClients or None
         Clients as measured by their gradients, if they were measured.
     steeper : Advice or None
-        The same advice for clients whose curvatures differ more, at the same step sizes; only for
+        The same advice for clients whose curvatures differ more, at the same step sizes, only for
         algorithms close to the best one.
     description : LogDescription
-        A description of the log; its tests check what the advice assumes.
+        A description of the log; its tests check the assumptions of the advice.
     """
 
     population: ClientPopulation
@@ -69,7 +69,7 @@ class Advice(ReadOnlyArrays):
     description: LogDescription
 
     def named(self, name: str) -> AlgorithmAdvice:
-        """Return an algorithm's line by the name in the package's table."""
+        """Return the advice on an algorithm by its name in the package's table."""
         return next(found for found in self.algorithms if found.name == name)
 
     @cached_property
@@ -79,19 +79,19 @@ class Advice(ReadOnlyArrays):
 
     @cached_property
     def fallback(self) -> AlgorithmAdvice:
-        """The one to use if, in addition, no vector per client can be stored and none is known."""
+        """The algorithm to use if there are also no vectors per client and no known facts."""
         return self.best_if(1.0, 1.0, frugal=True)
 
     def best_if(self, radius: float, noise: float, *, frugal: bool = False) -> AlgorithmAdvice:
-        """Return the best with optima `radius` times as far apart and `noise` times the noise.
+        """Return the best algorithm with the optima's spread and the noise scaled by these factors.
 
-        Errors are those late in the log, with what is left of the start, each algorithm at its own
-        best step for that number of rounds. A step is then chosen by what algorithms are compared
-        by, so that a slightly other step changes the comparison slightly; without the start, a
-        shorter step would look better the shorter it is.
+        Errors are those late in the log, including the remaining initial error, with each algorithm
+        at its own best step for that number of rounds. So steps are chosen by the same criterion by
+        which algorithms are compared, and a small change of the step changes the comparison only
+        slightly. Without the initial error, ever shorter steps would look better.
 
-        Of the algorithms within 5% of the least error, it is the one that needs least. Where plain
-        FedAvg has neither bias nor sway, there is nothing to mend: others differ in their step.
+        Of the algorithms within 5% of the smallest error, it is the one that needs least. If plain
+        FedAvg has neither bias nor sway, it is returned, as others then differ only in their step.
         """
         plain = self.named("fedavg")
         if max(plain.log.at_worst, plain.sway) < _NOTHING_TO_MEND:
@@ -117,13 +117,13 @@ class Advice(ReadOnlyArrays):
 
     @cached_property
     def rare(self) -> ClientIndices:
-        """Places in the log of the clients that are seen, but less often than that."""
+        """Indices of the clients that are seen, but less often than ``rare_below``."""
         shares = self.population.log.marginals
         return np.flatnonzero((shares > 0) & (shares < self.rare_below))
 
     @cached_property
     def fedavg_parts(self) -> tuple[float, float]:
-        """The parts of plain FedAvg's largest bias due to rare clients and to those never seen."""
+        """The parts of plain FedAvg's largest bias due to rare and to never seen clients."""
         population = self.population
         parts = population.group_distances.parts(self.named("fedavg").weights)
         shares = population.group_chains.availability
@@ -134,7 +134,7 @@ class Advice(ReadOnlyArrays):
     def grouping_error(self) -> float | None:
         """The error of biases due to grouping, relative to the largest bias; None without groups.
 
-        The largest change that grouping makes to any bias (unrelated or worst case), over the
+        It is the largest change of any bias (unrelated or worst case) by grouping, over the
         algorithms whose limit has a closed form with and without groups.
         """
         population = self.population
@@ -151,7 +151,7 @@ class Advice(ReadOnlyArrays):
         return max(off) / max(largest)
 
     def in_short(self) -> dict[str, Any]:
-        """Return what would be advised, and each algorithm's error."""
+        """Return the advised algorithms, and each algorithm's error."""
         return {
             "condition": self.population.training.condition,
             "use": self.best.name,
@@ -160,7 +160,7 @@ class Advice(ReadOnlyArrays):
         }
 
     def document(self) -> dict[str, Any]:
-        """Return all figures, as JSON has them."""
+        """Return all numbers in a form for JSON."""
         population, training = self.population, self.population.training
         log = population.log
         return {
@@ -224,7 +224,7 @@ def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _options(population: ClientPopulation, cutoff: float) -> dict[str, Mapping[str, Any]]:
-    """Return the algorithms that are considered, with their options."""
+    """Return the algorithms considered, with their options."""
     count = population.shown.size
     chosen: dict[str, Mapping[str, Any]] = {
         "fedau": {"cutoff": cutoff},
@@ -253,39 +253,39 @@ def advise(
     progress: Progress | None = None,
     store: Path | None = None,
 ) -> Advice:
-    """Return what to expect of each algorithm, with clients that come and go as in a log.
+    """Return the errors to expect of each algorithm if clients come and go as in a log.
 
     Parameters
     ----------
     log : AvailabilityLog
     sizes : array, (N,), optional
-        Positive numbers; the targets are in proportion to them. Equal by default. Algorithms are
-        then weighted by data: FedAvg as McMahan et al. (2017) have it, and others that count
-        clients alike by multiplying each client's loss by its target.
+        Positive numbers, to which the targets are proportional. Equal by default. With sizes,
+        algorithms are weighted by data: FedAvg as in McMahan et al. (2017), and others that weight
+        clients equally by multiplying each client's loss by its target.
     training : Training, optional
         Local steps, noise, dissimilarity and condition.
     measured : MeasuredClients, optional
-        Measured clients, if `training` comes from gradients: the advice says so, with their
+        Measured clients, if ``training`` comes from gradients; the advice then reports their
         intervals.
     description : LogDescription, optional
-        The description of this log, if it is known already.
+        The description of this log, if already computed.
     within : float
         Rounds are counted until the distance from the optimum falls to this fraction of the
         initial distance.
     most_groups : int
-        The largest number of groups of clients with which rounds are followed; more take longer.
+        The largest number of groups of clients for computing rounds; more groups take longer.
     seed : int
         Random seed for gradient noise, and for curvatures if the condition is above 1.
     progress : callable, optional
-        Called with (algorithms done, algorithms, the last and its error).
+        Called with (algorithms done, number of algorithms, the last one and its error).
     store : path, optional
-        A file in which each algorithm is kept as it is done. The same call with the same file
-        resumes; what is kept of other logs, sizes or assumptions is not used.
+        A file that stores each algorithm's results as they finish. The same call with the same file
+        resumes; results for other logs, sizes or assumptions are not used.
 
     Raises
     ------
     ValueError
-        For arguments out of range, or a log in which nobody is ever online.
+        If an argument is out of range, or nobody is ever online in the log.
     """
     validation.positive("within", within)
     validation.whole_number("most_groups", most_groups, at_least=1)
@@ -304,7 +304,8 @@ def advise(
         [FollowedAlgorithm("fedavg", considered["fedavg"], population, within, seed)]
     )
     halvings = round(math.log2(population.training.step / first["fedavg"].step))
-    # CA-Fed takes longest, so it begins first. It is FedAvg of those it keeps, at FedAvg's step.
+    # CA-Fed takes longest, so it starts first. It is FedAvg on the clients it keeps, at FedAvg's
+    # step.
     step = {"ca-fed": first["fedavg"].step}
     tasks = [
         FollowedAlgorithm(
@@ -334,7 +335,7 @@ def advise(
 def _steeper(
     population: ClientPopulation, measured: MeasuredClients | None, seed: int
 ) -> ClientPopulation:
-    """Return the clients with another condition: an interval's upper end, or ten times it."""
+    """Return the clients with a larger condition: its interval's upper end, or ten times it."""
     training = population.training
     condition = _STEEPER * training.condition
     known = None if measured is None else measured.condition
@@ -352,7 +353,7 @@ def _curvatures(condition: float, count: int, seed: int) -> FloatArray:
 
 
 def _fit_for_advice(log: AvailabilityLog) -> AvailabilityLog:
-    """Return a log that says something; refuse others."""
+    """Return a log that is long enough for advice; refuse others."""
     if not log.rounds_present.any():
         raise ValueError("log must have at least one client online in at least one round, got none")
     if log.n_rounds < 2:

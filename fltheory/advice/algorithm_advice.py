@@ -1,4 +1,4 @@
-"""The errors of one algorithm if clients come and go as in a log, and the algorithm's needs."""
+"""The errors of one algorithm if clients come and go as in a log, and its requirements."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _COUNTED = 3
 
 @dataclass(frozen=True)
 class Needs:
-    """The needs of an algorithm that somebody has to provide for.
+    """The resources that an algorithm requires.
 
     Attributes
     ----------
     vectors, numbers : int
-        Kept of each client: vectors as long as the model, and single numbers.
+        Memory per client: vectors as long as the model, and single numbers.
     facts : tuple of str
         Facts about clients that must be known beforehand, e.g. ``availability``.
     server_data : bool
-        Whether the server needs data like all clients'.
+        Whether the server needs data representative of all clients.
     """
 
     vectors: int
@@ -41,17 +41,18 @@ class Needs:
 
     @classmethod
     def of(cls, algorithm: Algorithm, facts: Iterable[str], n_clients: int = _COUNTED) -> Needs:
-        """Return what an algorithm needs, read off the state that it keeps and its branches.
+        """Return an algorithm's needs, read off its state and its branches.
 
         Parameters
         ----------
         algorithm : Algorithm
         facts : iterable of str
-            What it had to be told about its clients.
+            Facts about clients that it takes.
         n_clients : int
-            Clients that it is made for.
+            Number of clients that it is made for.
         """
-        # As many coordinates as clients, and the server's vectors would look like clients' numbers.
+        # With as many coordinates as clients, the server's vectors would look like clients'
+        # numbers.
         dim = n_clients + 1
         state = algorithm.init(np.zeros((1, dim)), n_clients)
         shapes = [np.shape(array) for name, array in state.items() if name != "x"]
@@ -64,7 +65,7 @@ class Needs:
 
     @property
     def rank(self) -> tuple[bool, int, int, int]:
-        """Order by what is hardest to come by: data, memory, knowledge, numbers."""
+        """A sort key by the hardest requirement: server data, vectors, facts, numbers."""
         return self.server_data, self.vectors, len(self.facts), self.numbers
 
     def __str__(self) -> str:
@@ -75,7 +76,7 @@ class Needs:
         return ", ".join(parts) or "nothing"
 
 
-# Steps that are tried are the longest, halved so often.
+# Steps tried are the longest one, halved this many times.
 _MOST_HALVINGS, FIRST_HALVINGS = 6, 4
 _DRAWS, _MISSED, _NORMAL = 400, 0.05, 1.96
 _SHARED = 4
@@ -83,17 +84,17 @@ _SHARED = 4
 
 @dataclass(frozen=True)
 class Bias:
-    """How far the mean model stays from the optimum, in units of ``||w_0 - w*||``.
+    """The limiting distance of the mean model from the optimum, in units of ``||w_0 - w*||``.
 
     Attributes
     ----------
     unrelated : float
-        Root mean square over optima that are unrelated to availability.
+        Root mean square over optima unrelated to availability.
     at_worst : float
-        The largest, over all optima at the given distance.
+        Maximum over all optima at the given distance.
     low, high : float
-        95% interval of the largest: a log is one of many that the same clients might have left.
-        Both are equal to the largest where it comes from a formula.
+        95% interval of ``at_worst``, because the same clients might have produced other logs. Both
+        ends equal ``at_worst`` if it comes from a formula.
     """
 
     unrelated: float
@@ -107,36 +108,36 @@ _NOWHERE = Bias(math.inf, math.inf, math.inf, math.inf)
 
 @dataclass(frozen=True, eq=False)
 class AlgorithmAdvice(ReadOnlyArrays):
-    """The errors to expect of one algorithm; infinite where it diverges at every step tried.
+    """The errors to expect of one algorithm; infinite if it diverges at every step tried.
 
     Attributes
     ----------
     name, title : str
     options : mapping
-        Its hyper-parameters beside step sizes and facts.
+        Its hyper-parameters besides step sizes and facts.
     needs : Needs
     step : float
         The step size, in units of 1/L.
     process : Bias or None
-        The bias by a formula, if clients come and go as in the log, independently of each other;
-        None if there is no formula.
+        The bias from a formula, for clients that come and go as in the log but independently of
+        each other; None if there is no formula.
     log : Bias
-        Along the log; for algorithms told its availability, in further rounds like the log's.
+        The bias along the log; for algorithms that take its availability, in further rounds like
+        the log's.
     sway, sway_at_worst, noise : float
-        Root-mean-square errors added by the coming and going of clients (for unrelated and for the
-        worst optima) and by gradient noise.
+        Root-mean-square errors due to the coming and going of clients (for unrelated and for the
+        worst optima) and due to gradient noise.
     left : float
-        The part of the initial error that is left late in the log: root mean square over its last
-        quarter.
+        The initial error that remains late in the log: root mean square over its last quarter.
     chance : float
-        Standard error of the square of sway, noise and what is left together: the log is one
-        of many possible logs.
+        Standard error of the combined square of ``sway``, ``noise`` and ``left``, because the log
+        is one of many possible logs.
     weights : array, (G,)
         Weights of the groups' optima in the mean model along the log.
     errors : array
         Root-mean-square error after each round of the log, from the start.
     rounds : int or None
-        The number of rounds after which the error stays within the distance asked for.
+        The number of rounds after which the error stays within the requested distance.
     """
 
     name: str
@@ -157,12 +158,12 @@ class AlgorithmAdvice(ReadOnlyArrays):
 
     @property
     def error(self) -> float:
-        """Root-mean-square error late in the log at the worst optima."""
+        """Root-mean-square error late in the log, for the worst optima."""
         return self.error_if(1.0, 1.0)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95% interval of that error."""
+        """95% interval of `error`."""
         if not math.isfinite(self.error):
             return self.error, self.error
         square, found = self.log.at_worst**2, self.error**2
@@ -173,24 +174,24 @@ class AlgorithmAdvice(ReadOnlyArrays):
         return math.sqrt(max(found - below, 0.0)), math.sqrt(found + above)
 
     def error_if(self, radius: float, noise: float) -> float:
-        """Return the error with optima `radius` times as far apart and `noise` times the noise."""
+        """Return the error for optima ``radius`` times as far apart, ``noise`` times the noise."""
         worst = (radius * self.log.at_worst, radius * self.sway_at_worst)
         return math.hypot(*worst, noise * self.noise, self.left)
 
     @property
     def usual_error(self) -> float:
-        """The same error if optima are unrelated to availability."""
+        """Root-mean-square error late in the log, if optima are unrelated to availability."""
         return math.hypot(self.log.unrelated, self.sway, self.noise, self.left)
 
     @property
     def called(self) -> str:
-        """Title, with the cut-off where it has one."""
+        """Title, with the cut-off if there is one."""
         cutoff = self.options.get("cutoff")
         return self.title if cutoff is None else f"{self.title} with cut-off {cutoff:g}"
 
 
 def _listed(name: str, options: Mapping[str, Any]) -> Listed:
-    # FedAvg weighted by data, as McMahan et al. (2017) have it, is FedProx without its term.
+    # FedAvg weighted by data, as in McMahan et al. (2017), is FedProx without its proximal term.
     return ALGORITHMS["fedprox" if "client_weights" in options else name]
 
 
@@ -213,7 +214,7 @@ def _made(
 
 @dataclass(frozen=True)
 class FollowedAlgorithm:
-    """An algorithm to be followed: at a step that is given, or at the best, sought from one on."""
+    """An algorithm to run along the log, at a given step or, after a search, at the best one."""
 
     name: str
     options: Mapping[str, Any]
@@ -225,7 +226,7 @@ class FollowedAlgorithm:
 
 
 def advice_on(task: FollowedAlgorithm) -> AlgorithmAdvice:
-    """Return what to expect of an algorithm."""
+    """Return the errors to expect of an algorithm."""
     name, options, population, seed = task.name, task.options, task.population, task.seed
     if options.keys() & {"client_weights"} or "target_weights" in ALGORITHMS[name].told:
         population = replace(population, weighted=False)
@@ -269,19 +270,19 @@ def limit_weights(
     *,
     grouped: bool = False,
 ) -> FloatArray | None:
-    """Return the weights of all clients' optima in an algorithm's limit, if it knows them.
+    """Return the weights of all clients' optima in an algorithm's limit, None if unknown.
 
     Parameters
     ----------
     name : str
-        In the package's table.
+        Name in the package's table.
     population : ClientPopulation
     step : float
         The step size of local SGD, in units of 1/L.
     options : mapping
-        Its hyper-parameters beside step sizes and facts.
+        Its hyper-parameters besides step sizes and facts.
     grouped : bool
-        Whether groups are taken for clients; the weights are those of their optima then.
+        Whether to treat groups as clients; the weights are then those of the groups' optima.
     """
     if not isinstance(_listed(name, options).algorithm, KnownLimit):
         return None
@@ -298,9 +299,9 @@ def limit_weights(
 def _best_step(
     longest: float, follow: Callable[[float], LogRounds], halvings: int
 ) -> tuple[float, LogRounds]:
-    """Return the step whose error is least late in the log, and its run.
+    """Return the step with the smallest error late in the log, and its run.
 
-    Shorter steps are tried as long as they are better, or else longer ones.
+    Shorter steps are tried as long as they improve; if none does, longer ones.
     """
     at, best = halvings, follow(longest / 2**halvings)
     for direction in (1, -1):
@@ -315,16 +316,16 @@ def _best_step(
 
 
 def bias_of(distances: Distances, weights: FloatArray) -> Bias:
-    """Return how far weights are off."""
+    """Return the bias of given weights."""
     worst = distances.at_worst(weights)
     return Bias(distances.unrelated(weights), worst, worst, worst)
 
 
 def _factors(count: int) -> FloatArray:
-    """Return factors (draws, B) with which batches' deviations scatter as their mean does.
+    """Return bootstrap factors (draws, B) for the deviations of batches.
 
-    Neighbouring batches have normal factors in common, so that cycles and memory beyond a batch
-    count: Shao's dependent wild bootstrap (2010).
+    Neighbouring batches share normal factors, so that cycles and memory longer than a batch are
+    accounted for (dependent wild bootstrap, Shao 2010).
     """
     shared = min(_SHARED, max(1, count // 4))
     normal = np.random.default_rng(0).standard_normal((_DRAWS, count + shared - 1))
@@ -333,20 +334,20 @@ def _factors(count: int) -> FloatArray:
 
 
 def _scatter(of_batches: FloatArray) -> float:
-    """Return the standard error of the mean of batches' means, (B,)."""
+    """Return the standard error of the mean of the batches' means (B,)."""
     return float((_factors(of_batches.size) @ (of_batches - of_batches.mean())).std())
 
 
 def _bias_along(distances: Distances, log: OnTheLog, told: bool) -> Bias:
-    """Return the bias of further rounds like the log's, from its batches' pulls.
+    """Return the bias in further rounds like the log's, from its batches' pulls.
 
-    Other logs of the same clients would give other mean weights: draws of them are the mean and the
-    batches' deviations times `_factors`, which keeps what clients have in common. An algorithm that
-    is *told* the availability of this log is off by the difference of further rounds from it, as
-    these draws are: along the log itself it seems to have no bias. Of the others, the log's own
-    distance is the estimate, and draws say only how much it scatters. (Taking off what chance adds
-    to it, as for a square, was tried: F3AST and FedAU make up for chance as they go, and came out
-    unbiased.)
+    Other logs of the same clients would give other mean weights. Draws of these are the mean plus
+    the batches' deviations times `_factors`, which preserves correlations between clients. An
+    algorithm that takes the availability of this log (``told``) has no apparent bias along the log
+    itself; its error is the difference between further rounds and the log, which these draws have,
+    too. For the other algorithms, the log's own distance is the estimate, and the draws only give
+    its scatter. (Subtracting the contribution of chance from the square was tried, but F3AST and
+    FedAU compensate for chance as they go, and came out unbiased.)
     """
     factors = _factors(len(log.pulls))
     draws = log.weights + factors @ (log.pulls - log.pulls.mean(axis=0))

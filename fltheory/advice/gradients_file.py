@@ -1,4 +1,4 @@
-"""Gradients of a few clients at a few models, as a file: CSV, a row a gradient on a minibatch."""
+"""Gradients of a few clients at a few models from a CSV file, one row per minibatch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClientGradients(ReadOnlyArrays):
     ----------
     clients : tuple of str, (n,)
     points : tuple of str, (J,)
-        The models' names; the first is the start, the last the closest to the optimum.
+        The models' names; the first is the initial model, the last the one closest to the optimum.
     gradients : tuple of tuple of array, (n)(J)(batches, dim)
         The gradients of each client at each point, one row per minibatch.
     models : array, (J, dim), or None
@@ -43,23 +43,23 @@ class ClientGradients(ReadOnlyArrays):
 def read_gradients(path: Path | str, clients: Sequence[str]) -> ClientGradients:
     r"""Read gradients of a log's clients.
 
-    The file is CSV with the header ``client,point,...`` and then a column per coordinate, of any
-    name. A row is the gradient of a client's loss on one minibatch, at a model that `point` names;
-    a row without a client is that model itself. Rows come in any order, points count in the order
-    in which they first come.
+    The file is CSV with the header ``client,point,...`` and one column per coordinate, with any
+    name. A row is the gradient of a client's loss on one minibatch, at the model named by
+    ``point``; a row without a client is that model itself. Rows may come in any order; points are
+    ordered by first appearance.
 
     Parameters
     ----------
     path : Path
     clients : sequence of str
-        Names, as a log has them; not all of them need be in the file.
+        Names as in a log; not all of them need to be in the file.
 
     Raises
     ------
     ValueError
-        For a file that is none, a wrong header, a number that is none, or a client that is in no
-        log, with the line; for fewer than three clients, or a client with fewer than two gradients
-        at a point; and for models that are there for some points only.
+        If there is no such file, or the header, a number or a client's name is wrong (with the
+        line); for fewer than three clients, or a client with fewer than two gradients at a point;
+        and if only some points have models.
 
     Examples
     --------
@@ -85,7 +85,7 @@ Rows = dict[tuple[str, str], list[FloatArray]]
 
 
 def _rows(text: str, known: set[str]) -> Rows:
-    """Return the rows of each client at each point; a model's client is ''."""
+    """Return the rows of each client at each point; models have the client ''."""
     lines = csv.reader(io.StringIO(text, newline=""))
     header = [name.strip() for name in next(lines, [])]
     if header[:2] != _HEADER or len(header) < 3:
@@ -116,7 +116,7 @@ def _numbers(here: str, header: list[str], row: list[str]) -> FloatArray:
         numbers = np.array(row[2:], dtype=np.float64)
     except ValueError:
         numbers = None
-    # Squares are summed.
+    # Squares are summed, so numbers must be small enough.
     if numbers is not None and (np.abs(numbers) < 1e100).all():
         return numbers
     bad = next(place for place in range(2, len(row)) if not _is_fine(row[place]))

@@ -1,4 +1,4 @@
-"""Algorithms followed one by one, each kept in a file as it is done."""
+"""Running algorithms along a log one by one, storing each result in a file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kept:
     Parameters
     ----------
     path : path or None
-        JSON; what it has of other logs or assumptions is replaced.
+        A JSON file; results for other logs or assumptions in it are replaced.
     population : ClientPopulation
     within : float
     seed : int
@@ -45,7 +45,7 @@ class Kept:
     Raises
     ------
     ValueError
-        For a file that is none of these.
+        For a file that does not contain such results.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Kept:
     def followed(
         self, tasks: Sequence[FollowedAlgorithm], progress: Progress | None = None
     ) -> dict[str, AlgorithmAdvice]:
-        """Return what to expect of each algorithm, by name; what is kept is not done again."""
+        """Return the errors to expect of each algorithm, by name, reusing stored results."""
         keys = {task.name: f"{task.name}, {task.population.training.condition:g}" for task in tasks}
         left = [task for task in tasks if keys[task.name] not in self._found]
         worth = bool(left) and left[0].population.recorded.size >= _WORTH_PROCESSES
@@ -82,7 +82,7 @@ class Kept:
 
 
 def _parts(thing: Any) -> Any:
-    """Return what JSON can hold of an array, or of an object with attributes: all its content."""
+    """Return the content of an array, or of an object with attributes, in a form for JSON."""
     if isinstance(thing, np.ndarray):
         return hashlib.sha256(thing.tobytes()).hexdigest()
     return attributes_of(thing)
@@ -94,7 +94,7 @@ def _written(found: AlgorithmAdvice) -> dict[str, Any]:
 
 def _read(said: dict[str, Any]) -> AlgorithmAdvice:
     given = {field.name: said[field.name] for field in fields(AlgorithmAdvice)}
-    # JSON has lists alone.
+    # JSON has only lists.
     options = {n: tuple(v) if isinstance(v, list) else v for n, v in said["options"].items()}
     needs = said["needs"] | {"facts": tuple(said["needs"]["facts"])}
     return AlgorithmAdvice(

@@ -1,4 +1,4 @@
-"""How unlike clients are, and how noisy and curved, measured from a few of their gradients."""
+"""Dissimilarity, noise and curvature of clients, measured from a few of their gradients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MeasuredClients:
-    """What gradients say about clients, in their own units and in those of the advice.
+    """Properties of clients measured from gradients, in their own units and in those of the advice.
 
     Attributes
     ----------
@@ -45,21 +45,22 @@ class MeasuredClients:
     curvature : float or None
         Curvature of F between the first point and the others; None without other points, or models.
     noise, dissimilarity : Estimate
-        In the units of `Training`: of ``L ||w_0 - w*||``, and of ``L ||w_0 - w*||^2``.
+        In the units of `Training`, ``L ||w_0 - w*||`` and ``L ||w_0 - w*||^2``.
     condition : Estimate or None
-        The ratio of the largest curvature of a client to the least.
+        The ratio of the clients' largest curvature to their smallest.
 
     Notes
     -----
-    Clients are taken to be quadratic, each with curvature alike in all directions, their curvatures
-    log-uniform between L/condition and L, as `ClientPopulation` draws them. Then ``||w_0 - w*|| =
-    ||grad F(w_0)|| / c`` with c the curvature of F, and a client's optimum is at the distance
-    ``sigma_G / rms(c_k)`` from w*. With ``u = log condition``, the squared coefficient of variation
-    of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 - e^-u)/u``.
+    Clients are assumed to be quadratic, each with the same curvature in all directions, and with
+    curvatures log-uniform between L/condition and L, as `ClientPopulation` draws them. If c is the
+    curvature of F, the distance from w_0 to w* is ``||grad F(w_0)|| / c``, and that from a client's
+    optimum to w* is ``sigma_G / rms(c_k)``. With ``u = log condition``, the squared coefficient of
+    variation of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 -
+    e^-u)/u``.
 
-    All squares are without what minibatches add to them. Where only some of the log's clients were
-    measured, they are taken for a random sample. Intervals are Student's around the estimate, with
-    the jackknife's error over clients: one left out at a time.
+    The contribution of minibatch noise is subtracted from all squares. If only some of the log's
+    clients were measured, they are treated as a random sample. Intervals are Student's around the
+    estimate, with the jackknife error over clients, leaving out one at a time.
     """
 
     clients: int
@@ -80,7 +81,7 @@ class MeasuredClients:
         return self.curvature / _mean_curvature(self.condition.value)
 
     def in_training(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return options of `Training`: those given by hand, the others as measured."""
+        """Return options of `Training`: given values, or measured ones for those not given."""
         measured = {"noise": self.noise.value, "dissimilarity": self.dissimilarity.value}
         if self.condition is not None:
             measured["condition"] = self.condition.value
@@ -94,23 +95,23 @@ def measure_clients(
     n_clients: int,
     condition: float | None = None,
 ) -> MeasuredClients:
-    """Return how unlike, noisy and curved clients are, from their gradients.
+    """Return the dissimilarity, noise and curvature of clients, measured from gradients.
 
     Parameters
     ----------
     gradients : ClientGradients
     importance : array, (n,)
-        The weight of each of its clients in F, in any unit.
+        The weight in F of each client in ``gradients``, in any unit.
     n_clients : int
-        Clients in the log; the measured ones are a sample of them, or all.
+        Number of clients in the log; the measured ones are a sample of them, or all.
     condition : float, optional
-        L/mu by hand; measured by default, if there are models at two points.
+        A given value of L/mu; by default it is measured, if there are models at two points.
 
     Raises
     ------
     ValueError
-        If the start's gradient, the difference between clients, or curvature does not stand out
-        from noise; or if models do not differ.
+        If the initial gradient, the difference between clients, or the curvature cannot be
+        distinguished from noise; or if models do not differ.
     """
     shares = validation.real_array("importance", importance, shape="(n,)")
     count = len(gradients.clients)
@@ -145,17 +146,17 @@ def measure_clients(
 
 @dataclass(frozen=True, eq=False)
 class _Statistics(ReadOnlyArrays):
-    """Of each client: mean gradients at the first and last point, and what minibatches add.
+    """Statistics of each client: mean gradients at the first and last point, and minibatch errors.
 
     Attributes
     ----------
     first, last : array, (n, dim)
     first_error, last_error : array, (n,)
-        The squares that minibatches add to these means.
+        Expected squared error of these means due to minibatches.
     sigma : array, (n,)
-        The square of one minibatch's distance from its mean.
+        Variance of one minibatch's gradient.
     curvature, curvature_error : array, (n,), or None
-        Between the first point and the others, and the square that minibatches add.
+        Curvature between the first point and the others, and its squared error due to minibatches.
     """
 
     first: FloatArray
@@ -198,7 +199,7 @@ class _Statistics(ReadOnlyArrays):
         )
 
     def without(self, client: int) -> _Statistics:
-        """Return those of all but one client."""
+        """Return the statistics without one client."""
         arrays: dict[str, Any] = {
             name: None if value is None else np.delete(value, client, axis=0)
             for name, value in vars(self).items()
@@ -212,7 +213,7 @@ def _scatter(gradients: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class _Squares:
-    """Squares without what minibatches and sampling add: they may come out below zero.
+    """Squares without the contributions of minibatches and sampling; they may be negative.
 
     Attributes
     ----------
@@ -238,7 +239,8 @@ class _Squares:
         cls, each: _Statistics, shares: FloatArray, outside: float, condition: float | None
     ) -> _Squares:
         a = shares / shares.sum()
-        # Of n clients drawn from N, a mean's variance is the clients' by this share.
+        # For n clients drawn from N, the variance of a mean is the clients' variance times this
+        # factor.
         drawn = outside * float((a**2).sum())
 
         def between(values: FloatArray, errors: FloatArray) -> float:
@@ -253,7 +255,7 @@ class _Squares:
         curvature, spread = None, 0.0
         if each.curvature is not None and each.curvature_error is not None:
             curvature = float(a @ each.curvature)
-            # Whether curvature is above zero is checked with the rest.
+            # That the curvature is above zero is checked with the other numbers.
             square = curvature**2 or math.inf
             spread = between(each.curvature, each.curvature_error) / square
         if condition is not None:
@@ -294,7 +296,7 @@ def _check_rest(squares: _Squares, gradients: ClientGradients) -> None:
 
 
 def _interval(value: float, others: FloatArray) -> Estimate:
-    """Return the estimate with Student's interval, from values with one client left out."""
+    """Return the estimate with Student's interval, given values with one client left out."""
     from scipy.stats import t
 
     count = others.size
@@ -304,7 +306,7 @@ def _interval(value: float, others: FloatArray) -> Estimate:
 
 
 def _of_squares(estimate: Estimate, change: Any) -> Estimate:
-    """Return what is an increasing function of a square that is 0 at least."""
+    """Apply an increasing function to an estimate of a square, set to at least 0."""
     ends = (estimate.value, estimate.low, estimate.high)
     return Estimate(*(float(change(max(end, 0.0))) for end in ends))
 
@@ -316,7 +318,7 @@ def _spread(condition: float) -> float:
 
 
 def _condition(spread: float) -> float:
-    """Return its inverse, 1 for nothing, at most a million."""
+    """Return the inverse of `_spread`: 1 for no spread, and at most a million."""
     from scipy.optimize import brentq
 
     if spread <= 0:

@@ -1,4 +1,4 @@
-"""Advice put to a test: scikit-learn's digits, trained under the log by what was advised."""
+"""A test of the advice: training scikit-learn's digits under the log."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from fltheory.validation import FloatArray
 
 _COMPARED = 2
 _MOST_ROUNDS, _CLASSES = 200, 10
-_MOST_CLIENTS = 700  # of 1,437 images for training: two per client
+_MOST_CLIENTS = 700  # of 1,437 training images, two per client
 _SEEDS = (0, 1, 2)
 
 
 @dataclass(frozen=True, eq=False)
 class Trained(ReadOnlyArrays):
-    """One algorithm's late test accuracy on the digits, beside its advice.
+    """One algorithm's late test accuracy on the digits, with its advice.
 
     Attributes
     ----------
     advice : AlgorithmAdvice
     accuracy : array, (seeds,)
-        Mean test accuracy over the second half of the rounds, in per cent.
+        Mean test accuracy over the second half of the rounds, in percent.
     lost : array, (seeds,)
-        Accuracy lost, seed by seed, relative to FedAvg with everybody present in all rounds.
+        Accuracy lost relative to FedAvg with full participation, seed by seed.
     """
 
     advice: AlgorithmAdvice
@@ -41,11 +41,11 @@ class Trained(ReadOnlyArrays):
 
 
 def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
-    """Return the two best that can be trained under the log, and plain FedAvg.
+    """Return the two best algorithms that can be trained under the log, and plain FedAvg.
 
-    The advised algorithm comes first, then others by their error. Those with a server's data are
-    not among them, nor, if some clients are never seen, those that training tells availabilities,
-    by which they divide.
+    The advised algorithm comes first, then others by their error. Algorithms with server data are
+    excluded and, if some clients are never seen, so are algorithms that divide by given
+    availabilities.
     """
     by_error = sorted(advice.algorithms, key=lambda found: found.error)
     wanted = dict.fromkeys((advice.best, advice.fallback, *by_error))
@@ -65,7 +65,7 @@ def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
 
 
 def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tuple[Trained, ...]:
-    """Train the digits, one class per client from ten clients on, under an advice's log.
+    """Train on the digits under an advice's log, with one class per client from ten clients on.
 
     At most the log's first 200 rounds are used.
 
@@ -73,14 +73,14 @@ def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tupl
     ----------
     advice : Advice
     progress : callable, optional
-        Called with (rounds done, rounds in all, what is being run).
+        Called with (rounds done, rounds in all, description of the run).
 
     Raises
     ------
     ImportError
-        Without the extra ``torch``.
+        If the extra ``torch`` is not installed.
     ValueError
-        For a log of more than 700 clients: the images are too few.
+        For a log with more than 700 clients, for which there are too few images.
     """
     count = advice.population.log.n_clients
     if count > _MOST_CLIENTS:
@@ -105,9 +105,9 @@ def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tupl
 
 
 def _document(advice: Advice, compared: tuple[AlgorithmAdvice, ...], log: Path) -> dict[str, Any]:
-    """Return the experiment as a file has it; the first row has everybody in all rounds."""
+    """Return the experiment's document; the first row has full participation."""
     recorded = advice.population.log
-    # Every class has to be somebody's.
+    # Every class must belong to some client.
     classes = -(-_CLASSES // recorded.n_clients)
     return {
         "title": "Digits under a log",

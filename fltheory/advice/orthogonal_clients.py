@@ -1,10 +1,10 @@
-"""Clients whose optima are orthogonal, so that a model shows the weight of each.
+"""Clients with orthogonal optima, so that a model's coordinates are the weights of the optima.
 
-With curvature alike in all directions, all coordinates of the optima follow the same linear
-rounds. So a model that begins at 0, of clients with optima ``e_1, ..., e_G``, is at any time the
-row of weights with which *any* optima enter it: `weights`. One more coordinate begins at 1 and is
-drawn to 0 by everybody: the weight of the `start`. The last ones are `noise`: nothing but the
-gradients' noise, of variance one each. Weights and start add up to one.
+If curvature is the same in all directions, all coordinates of the optima follow the same linear
+rounds. So a model that starts at 0, for clients with optima ``e_1, ..., e_G``, is at any time the
+row of weights with which *any* optima would enter it: `weights`. One more coordinate starts at 1
+and is drawn to 0 by all clients: the weight of the `start`. The last coordinates contain only
+gradient noise, of variance one each: `noise`. The weights and the start sum to one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from fltheory.participation.base import Masks
 from fltheory.validation import FloatArray
 
-# Few would leave to chance which algorithm is less noisy.
+# With few, chance would decide which algorithm looks less noisy.
 NOISES = 32
 
 
@@ -26,16 +26,17 @@ class OrthogonalClients:
     ----------
     curvatures : array, (G,)
     targets : array, (G,) or longer
-        The weight of each group in F, with sum one; groups beyond the G are of clients who never
-        take part but are represented in the server's data.
+        The weight of each group in F, with sum one. Groups beyond the first G consist of clients
+        who never take part but are represented in the server's data.
     spread : array, of the same shape
-        ``||c||^2`` of a group's mean optimum, relative to a client's: 1/n of n unlike clients.
+        ``||c||^2`` of a group's mean optimum, relative to a client's: 1/n for n independent
+        clients.
     curvature : float
         Curvature of F, for the server's gradient.
     radius, noise : float
-        Distance of the clients' optima from their centre, and sigma of a gradient, for losses.
+        Distance of the clients' optima from their centre, and sigma of a gradient, used for losses.
     emphasis : array, (G,)
-        The factor on each group's loss when it trains.
+        Factor on each group's loss in training.
     rng : numpy.random.Generator
         Generator for gradient noise.
     """
@@ -64,33 +65,33 @@ class OrthogonalClients:
 
     @property
     def n_clients(self) -> int:
-        """G, the groups that take part."""
+        """G, the number of groups that take part."""
         return self._curvatures.size
 
     def at_start(self, replicas: int) -> FloatArray:
-        """Return models that are all start, (replicas, dim)."""
+        """Return initial models, with start 1 and weights 0, (replicas, dim)."""
         x = np.zeros((replicas, self._targets.size + 1 + NOISES))
         x[:, self._targets.size] = 1
         return x
 
     def weights(self, x: FloatArray) -> FloatArray:
-        """Return the weights of the optima in models, (replicas, groups)."""
+        """Return the weights of the optima in the models, (replicas, groups)."""
         return x[:, : self._targets.size]
 
     def start(self, x: FloatArray) -> FloatArray:
-        """Return the weight of the start in models, (replicas,)."""
+        """Return the weight of the initial model in the models, (replicas,)."""
         return np.asarray(x[:, self._targets.size])
 
     def noise(self, x: FloatArray) -> FloatArray:
-        """Return what gradients' noise adds to ``||x - x*||^2``, for sigma one, (replicas,)."""
+        """Return the part of gradient noise in ``||x - x*||^2``, for sigma one, (replicas,)."""
         return self.noises(x).mean(axis=1)
 
     def noises(self, x: FloatArray) -> FloatArray:
-        """Return draws, (replicas, draws), whose mean is `noise`."""
+        """Return the draws (replicas, draws) whose mean is `noise`."""
         return np.asarray(x[:, -NOISES:] ** 2)
 
     def moves(self, steps: int, lr: float) -> FloatArray:
-        """Return the share of the way to its optimum that each client goes in ``steps`` steps."""
+        """Return the fraction of the way to its optimum that ``steps`` steps move each client."""
         return np.asarray(1 - (1 - lr * self._curvatures) ** steps)
 
     def local_sgd(

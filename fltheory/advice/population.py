@@ -1,4 +1,4 @@
-"""The clients of a log as an algorithm's rounds are followed with them: who, what, how many."""
+"""The clients of a log as a population for running algorithms: groups, targets, curvatures."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _MOST_ROUNDS = 8192
 
 @dataclass(frozen=True, eq=False)
 class Distances(ReadOnlyArrays):
-    """How far a mean of optima is from the target's, over all optima that clients may have.
+    """Distances between weighted means of optima and the target mean, over all possible optima.
 
-    Weights w put the model at ``sum_k w_k c_k``, and the optimum is ``sum_k t_k c_k``. Optima are
-    at a distance ``radius`` of their centre.
+    With weights w the model is at ``sum_k w_k c_k``, and the optimum is ``sum_k t_k c_k``. Optima
+    are at a distance ``radius`` from their centre.
 
     Attributes
     ----------
     targets : array, (G,)
         t, with sum one.
     spread : array, (G,)
-        ``||c_k||^2`` relative to ``radius^2``: 1 for a client, 1/n for a group's mean of n.
+        ``||c_k||^2`` relative to ``radius^2``: 1 for a client, 1/n for the mean of a group of n.
     radius : float
     """
 
@@ -45,7 +45,7 @@ class Distances(ReadOnlyArrays):
     radius: float
 
     def unrelated(self, weights: FloatArray) -> float:
-        """Return the root mean square over optima in directions that are independent."""
+        """Return the root mean square over optima in independent directions."""
         return self.radius * float(np.sqrt(self.squares(weights).sum()))
 
     def squares(self, off: FloatArray) -> FloatArray:
@@ -53,14 +53,14 @@ class Distances(ReadOnlyArrays):
         return np.asarray(self.spread * (off - self.targets) ** 2)
 
     def at_worst(self, weights: FloatArray) -> float:
-        """Return the largest distance that any optima give."""
+        """Return the largest distance over all optima."""
         return float(self.parts(weights).sum())
 
     def parts(self, weights: FloatArray) -> FloatArray:
-        """Return what each client adds to the largest distance, (G,).
+        """Return each client's contribution to the largest distance, (G,).
 
-        It is the maximum of ``sum_k (w_k - t_k) y_k`` over ``|y_k| <= radius`` with
-        ``sum_k t_k y_k = 0``: by duality ``radius sum_k |w_k - lambda t_k|`` at its least.
+        This distance is the maximum of ``sum_k (w_k - t_k) y_k`` over ``|y_k| <= radius`` with
+        ``sum_k t_k y_k = 0``: by duality, the minimum of ``radius sum_k |w_k - lambda t_k|``.
         """
         ratio = weights / self.targets
         return np.asarray(
@@ -68,17 +68,17 @@ class Distances(ReadOnlyArrays):
         )
 
     def farthest(self, weights: FloatArray) -> FloatArray:
-        """Return optima on a line, (G,), that these weights miss by the most, `at_worst`."""
+        """Return optima on a line, (G,), for which the distance is largest, `at_worst`."""
         order, median = self._in_order(weights / self.targets)
         optima = np.full(order.size, -1.0)
         optima[order[np.flatnonzero(order == median)[0] :]] = 1.0
-        # Their mean is the optimum: the one in the middle makes up for the others.
+        # Their target mean must be 0, so the middle one compensates for the others.
         optima[median] = 0
         optima[median] = -float(self.targets @ optima) / self.targets[median]
         return self.radius * optima
 
     def _in_order(self, ratio: FloatArray) -> tuple[ClientIndices, int]:
-        """Return the order of ``w/t``, and the place of its median under t."""
+        """Return the order of ``w/t``, and the index of its median under t."""
         order = np.argsort(ratio, kind="stable")
         half = np.searchsorted(np.cumsum(self.targets[order]), self.targets.sum() / 2)
         return order, int(order[min(int(half), order.size - 1)])
@@ -96,22 +96,22 @@ class ClientPopulation(ReadOnlyArrays):
     curvatures : array, (N,)
         Curvatures of the clients' losses, in units of L.
     training : Training
-        Noise, dissimilarity and local steps.
+        Gives noise, dissimilarity and local steps.
     most_groups : int
     weighted : bool
-        Whether each client's loss is multiplied by its target, N alpha, for the algorithms that
-        count clients alike: Li et al. (ICLR 2020), Section 3.3.
+        Whether each client's loss is multiplied by N alpha, for algorithms that weight clients
+        equally (Li et al., ICLR 2020, Section 3.3).
     period : float, optional
-        Rounds of a cycle, of which a batch has whole ones.
+        Rounds of a cycle; batches consist of whole cycles.
     drifts : bool
-        Whether availability drifts: what counts is the last quarter of the record.
+        Whether availability drifts; only the last quarter of the record then counts.
 
     Notes
     -----
-    Rounds are followed with at most ``most_groups`` groups of clients: clients seen at least once
-    are sorted by availability and cut into groups of nearly equal size; each group is represented
-    by its middle client, which counts for all of it. Limits in closed form are those of all
-    clients.
+    Rounds are computed with at most ``most_groups`` groups of clients. Clients seen at least once
+    are sorted by availability and divided into groups of nearly equal size, and each group is
+    represented by its middle client, with the weight of the whole group. Limits in closed form are
+    those of all clients.
     """
 
     log: AvailabilityLog
@@ -130,12 +130,12 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def never(self) -> ClientIndices:
-        """Clients that never are."""
+        """Clients never seen."""
         return np.flatnonzero(self.log.rounds_present == 0)
 
     @property
     def radius(self) -> float:
-        """Distance of an optimum from the centre: ``F_k(w*) - F_k*`` is at most Gamma there."""
+        """Distance of optima from the centre, at which ``F_k(w*) - F_k*`` is at most Gamma."""
         return float(np.sqrt(2 * self.training.dissimilarity))
 
     @cached_property
@@ -145,34 +145,34 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def distances(self) -> Distances:
-        """Distances between means of all clients' optima."""
+        """Distances for means of all clients' optima."""
         targets = self.importance * self.curvatures / self.curvature
         return Distances(targets, np.ones(targets.size), self.radius)
 
     @cached_property
     def chains(self) -> MarkovOnOff:
-        """The process fitted to the log: a chain for each client seen at least once."""
+        """The process fitted to the log, with a chain for each client seen at least once."""
         fitted = fit_on_off(self.log)
         return MarkovOnOff(fitted.availability[self.ever], fitted.correlation[self.ever])
 
     def among_all(self, of_those_ever_there: FloatArray) -> FloatArray:
-        """Return weights (N,) in proportion to the pulls of clients seen at least once."""
+        """Return weights (N,) proportional to the pulls of the clients seen at least once."""
         weights = np.zeros(self.log.n_clients)
         weights[self.ever] = of_those_ever_there / of_those_ever_there.sum()
         return weights
 
     @cached_property
     def emphasis(self) -> FloatArray:
-        """The factor on the loss of each client seen at least once; the mean is one."""
+        """Factors of mean one on the losses of the clients seen at least once."""
         importance = self.importance[self.ever]
         return importance / importance.mean() if self.weighted else np.ones(importance.size)
 
     def moves(self, steps: int, lr: float) -> FloatArray:
-        """Return the share of its way that each client seen at least once goes."""
+        """Return the fraction of the way that each client seen at least once moves."""
         return np.asarray(1 - (1 - lr * self.emphasis * self.curvatures[self.ever]) ** steps)
 
     def group_moves(self, steps: int, lr: float) -> FloatArray:
-        """Return the share of its way that each group goes."""
+        """Return the fraction of the way that each group moves."""
         return np.asarray(1 - (1 - lr * self._group_emphasis * self._group_curvatures) ** steps)
 
     @property
@@ -185,28 +185,28 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def groups(self) -> list[ClientIndices]:
-        """Members of each group, as places among the clients seen at least once."""
+        """Members of each group, as indices among the clients seen at least once."""
         order = np.argsort(self.chains.availability, kind="stable")
-        # Algorithms that know no sizes count groups alike: they must be, so of 201 clients there
-        # are 101 groups of two or one, not 199 of one and a pair.
+        # Algorithms without sizes weight groups equally, so groups must have nearly equal sizes:
+        # 201 clients form 101 groups of two or one, not 199 of one and a pair.
         size = -(-order.size // self.most_groups)
         return [np.sort(part) for part in np.array_split(order, -(-order.size // size))]
 
     @cached_property
     def shown(self) -> ClientIndices:
-        """The place of each group's representative."""
+        """The index of each group's representative."""
         rank = np.argsort(np.argsort(self.chains.availability, kind="stable"))
         return np.array([part[np.argsort(rank[part])[part.size // 2]] for part in self.groups])
 
     @cached_property
     def group_chains(self) -> MarkovOnOff:
-        """The chains of the representatives."""
+        """The chains of the groups' representatives."""
         chains = self.chains
         return MarkovOnOff(chains.availability[self.shown], chains.correlation[self.shown])
 
     @cached_property
     def group_distances(self) -> Distances:
-        """Distances between means of the groups' optima; the never-there are a group, the last."""
+        """Distances for means of the groups' optima; clients never seen form the last group."""
         members = [self.ever[part] for part in self.groups]
         members += [self.never] if self.never.size else []
         targets = np.array([self.distances.targets[part].sum() for part in members])
@@ -215,9 +215,9 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def recorded(self) -> Masks:
-        """The record of the representatives; of a long one as many rounds as can be followed.
+        """The record of the representatives, limited to the number of rounds that can be computed.
 
-        They are in stretches from beginning to end, as many as there are batches, so that rare
+        A limited record consists of stretches from beginning to end, one per batch, so that rare
         clients and drifts show.
         """
         shown, rounds = self.ever[self.shown], self.log.n_rounds
@@ -230,7 +230,7 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def batches(self) -> Sequence[int]:
-        """Edges of the batches of the followed rounds that count: all, or the last quarter."""
+        """Edges of the batches of the rounds that count: all rounds, or the last quarter."""
         rounds = len(self.recorded)
         first = rounds - max(2, rounds // 4) if self.drifts else 0
         whole = self.period if rounds == self.log.n_rounds else None
@@ -238,23 +238,23 @@ class ClientPopulation(ReadOnlyArrays):
 
     @property
     def thinning(self) -> float:
-        """Groups per client seen at least once: the factor on gradient noise."""
+        """Number of groups per client seen at least once, the factor on gradient noise."""
         return self.shown.size / self.ever.size
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The facts that algorithms may be told about all clients seen at least once."""
+        """Facts that algorithms may use about all clients seen at least once."""
         importance = self.importance[self.ever]
         return _facts(importance, self.chains)
 
     @cached_property
     def group_facts(self) -> Mapping[str, Any]:
-        """The facts that they may be told about the groups."""
+        """Facts that algorithms may use about the groups."""
         importance = np.array([self.importance[self.ever[part]].sum() for part in self.groups])
         return _facts(importance, self.group_chains)
 
     def clients(self, seed: int) -> OrthogonalClients:
-        """Return the groups, with orthogonal optima."""
+        """Return the groups as clients with orthogonal optima."""
         return OrthogonalClients(
             self._group_curvatures,
             self.group_distances.targets,

@@ -1,4 +1,4 @@
-"""An algorithm's own rounds, followed along a record, in weights of clients."""
+"""An algorithm's own rounds along a record, in terms of the clients' weights."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _DIVERGED = 1e6
-# Their last quarters together are the whole record.
+# Together, their last quarters cover the whole record.
 _RUNS = 4
-# An error from so few has Student's quantile of 95%, with three degrees of freedom: 3.18, not 1.96.
+# For an error from so few runs, Student's 95% quantile with three degrees of freedom is 3.18, not
+# 1.96.
 _STUDENT = 1.62
 
 
 @dataclass(frozen=True, eq=False)
 class OnTheLog(ReadOnlyArrays):
-    """Rounds along the record.
+    """The results of an algorithm's rounds along the record.
 
     Attributes
     ----------
     errors : array, (rounds,)
-        Root-mean-square distance from the optimum after each round, over the runs, directions
-        of optima and start, and gradients' noise.
+        Root-mean-square distance from the optimum after each round, over the runs, the directions
+        of optima and initial model, and gradient noise.
     weights : array, (G,)
         The mean model late in a run, as weights of the groups' optima.
     pulls : array, (B, G)
-        Towards which mean of optima clients pulled in each of B batches of the record.
+        The mean of optima, as weights, towards which clients pulled in each of B batches.
     squares : array, (B,)
-        Mean squares of sway, at the worst optima, and noise together, in each batch.
+        Combined mean squares of sway, for the worst optima, and noise, in each batch.
     sway, sway_at_worst : float
-        How far the coming and going of clients moves the model about that mean, root mean square:
-        over unrelated optima, and for the optima that are worst for the mean.
+        Root-mean-square movement of the model about that mean due to the coming and going of
+        clients: over unrelated optima, and for the optima that are worst for the mean.
     noise : float
-        How far gradients' noise moves it.
+        Root-mean-square movement of the model due to gradient noise.
     left : float
-        The part of the initial error that is left over a run's last quarter, root mean square.
+        The initial error that remains over a run's last quarter, root mean square.
     drawn_error : float
-        Standard error of the squares of noise and of what is left, from so few draws and starts.
+        Standard error of the squares of ``noise`` and ``left``, due to the few draws and starts.
     """
 
     errors: FloatArray
@@ -63,7 +64,7 @@ class OnTheLog(ReadOnlyArrays):
     drawn_error: float
 
     def rounds_within(self, distance: float) -> int | None:
-        """Return after how many rounds the error stays within a distance; None if never."""
+        """Return the number of rounds after which the error stays within a distance, or None."""
         above = np.flatnonzero(~(self.errors <= distance))
         last = int(above[-1]) + 1 if above.size else 0
         return last + 1 if last < self.errors.size else None
@@ -71,21 +72,21 @@ class OnTheLog(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class _Runs(PlayedLog):
-    """A record that begins anew after its end, played from several of its rounds on."""
+    """A record replayed in a loop, starting from several of its rounds."""
 
     begins: tuple[int, ...] = ()
 
     def masks(self, rng: np.random.Generator | None, replicas: int) -> Iterator[Masks]:
-        """Play the rounds, one for each beginning."""
+        """Yield the participants of successive rounds, one row per starting round."""
         there, begins = self.log.present(), np.array(self.begins)
         yield from (there[(number + begins) % len(there)] for number in count())
 
 
 class LogRounds:
-    """An algorithm's rounds along the record, as often as it has quarters, each time from another.
+    """An algorithm's rounds along the record, in four runs, each starting at another quarter.
 
-    So what is late in a run is known for every round of the record, also for clients that have not
-    come yet. Where availability drifts, all runs begin where the record does.
+    So the late behaviour of a run is known for every round of the record, even for clients who
+    first appear late. If availability drifts, all runs begin at the beginning of the record.
 
     Parameters
     ----------
@@ -118,7 +119,8 @@ class LogRounds:
                 return
             models[index], noises[index] = clients.weights(x), clients.noises(x)
             starts[index, :, 0] = clients.start(x)
-        # Without what is left of the start: a mean of optima, as the limit is.
+        # Without the remaining weight of the initial model, so that it is a mean of optima, like
+        # the limit.
         self._models = models / np.where(starts == 1, 1, 1 - starts)
         self._starts = starts[..., 0]
         self._noises = noises * population.training.noise**2 * population.thinning
@@ -134,28 +136,28 @@ class LogRounds:
         distances = self._population.group_distances
         away = (1 - self._starts[..., None]) * (self._models - distances.targets)
         squares = self._starts**2 + distances.radius**2 * (away**2 @ distances.spread)
-        # The noise of so few coordinates is itself noisy: its mean stands for it in all rounds.
+        # Noise from so few coordinates is itself noisy, so its mean is used in all rounds.
         return np.asarray(np.sqrt(squares.mean(axis=1) + self._drawn_squares().mean()))
 
     def _drawn_squares(self) -> FloatArray:
-        """Return squares of noise that were drawn, (runs, draws): means over what is late."""
-        # Noise is settled by half of a run, where it does not drift.
+        """Return mean squares of the drawn noise over the late rounds, (runs, draws)."""
+        # Noise has settled by the middle of a run, unless availability drifts.
         late = 4 if self._population.drifts else 2
         return np.asarray(self._late(self._noises, late).mean(axis=0))
 
     @staticmethod
     def _late(values: FloatArray, parts: int = 4) -> FloatArray:
-        """Return the last quarter, or another part."""
+        """Return the last quarter of the values, or the last of ``parts`` parts."""
         return values[-max(1, len(values) // parts) :]
 
     def on_the_log(self) -> OnTheLog | None:
-        """Return what all rounds show; None if the algorithm diverges."""
+        """Return the results of all rounds; None if the algorithm diverges."""
         if self._diverged:
             return None
         distances = self._population.group_distances
         rounds, starts = len(self._models), self._late(self._starts) ** 2
-        # The mean pull of a batch is where the model was, and how far it went from its beginning
-        # to its end over how far it goes at all: unlike models, pulls forget from batch to batch.
+        # The mean pull of a batch is the model's mean plus its change over the batch, divided by
+        # its rate of movement. Unlike models, pulls have no memory from batch to batch.
         pull = 1 - max(math.sqrt((self._starts[-1] ** 2).mean()), 1e-300) ** (1 / rounds)
         counted, noises, pulls = [], [], []
         for begin, end in pairwise(self._population.batches):

@@ -1,4 +1,4 @@
-"""AdaFed as CA-Fed compares with it: availability weights, normalised over those present."""
+"""AdaFed as in CA-Fed's comparison: inverse availability weights, normalised over participants."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False, init=False)
 class AdaFed(InverseAvailability):
-    """Weights are target over availability, normalised to sum to one over those present.
+    """Federated averaging with weights target over availability, normalised over participants.
 
     ``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)`` with ``w_k = (alpha_k / pi_k) / sum_{h in S}
-    alpha_h / pi_h``. Follows the AdaFed of CA-Fed's published code, the only form that we had (we
-    had no copy of Tan et al., 2022); the code leaves out Tan et al.'s choice of which present
-    clients train; here all of them train. Dividing by a random sum makes it biased.
+    alpha_h / pi_h``. Follows the AdaFed of CA-Fed's published code, the only form available to us
+    (we had no copy of Tan et al., 2022). That code leaves out the selection of present clients by
+    Tan et al.; here all of them train. Dividing by a random sum makes the algorithm biased.
 
     Parameters
     ----------

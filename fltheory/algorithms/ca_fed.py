@@ -1,4 +1,4 @@
-"""CA-Fed: weights inverse to availability, without the clients that seem to slow things down."""
+"""CA-Fed: inverse availability weights, excluding clients that seem to slow convergence down."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def estimated_availability(counts: State, prior: tuple[float, float]) -> Array:
 def estimated_correlation(counts: State, prior: tuple[float, float]) -> Array:
     """Return lambda_hat, the second eigenvalue of the estimated 2 by 2 transition matrix.
 
-    It is the matrix's trace less one. Each row has the prior of pi_hat, (n, m), so that
-    rounds count as independent until transitions say otherwise.
+    It is the trace of the matrix minus one. Each row has the prior (n, m) of pi_hat, so rounds are
+    taken as independent until transitions indicate otherwise.
     """
     was_present = counts["present"] - counts["last"]
     seen = counts["present"] + counts["absent"]
@@ -82,40 +82,40 @@ def kept_after_exclusion(
     threshold: float,
     kappa_bar: float,
 ) -> Array:
-    """Return who is left once clients are tried for exclusion in descending ``order_by``.
+    """Return the clients kept after trying exclusions in descending ``order_by``.
 
-    With ``q_k = alpha_k / pi_k`` for those kept and 0 for the others, the importance
-    ``pi_k q_k / sum_h pi_h q_h`` is alpha conditioned on those kept: with S their share of
-    alpha, the total variation from alpha is 1 - S, and
+    With ``q_k = alpha_k / pi_k`` for kept clients and 0 for the others, the importance ``pi_k q_k /
+    sum_h pi_h q_h`` is alpha conditioned on the kept clients. If S is their share of alpha, the
+    total variation distance from alpha is 1 - S, and
 
     ``epsilon = sum_kept alpha_k gap_k / S + kappa_bar^2 (1 - S)^2 max_k gap_k``.
 
-    A client goes where this lowers epsilon by at least ``threshold``, and is then gone for
-    those tried after it.
+    A client is excluded if that lowers epsilon by at least ``threshold``, and it then stays
+    excluded in later trials.
 
     Parameters
     ----------
     kept : array of bool, (replicas, N)
-        Who is still kept.
+        Clients kept so far.
     alpha : array, (1, N)
         Target weights.
     gap : array, (replicas, N)
         ``F_hat_k - F_hat_k^*``.
     order_by : array, (replicas, N)
-        rho; of equals, the client of lower index is tried first.
+        rho; among equal values, the client of lower index is tried first.
     threshold : float
         tau.
     kappa_bar : float
-        Its square weighs the bias.
+        The bias is weighted by its square.
 
     Notes
     -----
-    Follows lines 16 to 27 of Algorithm 1; differs in three ways, where the lines as printed
-    cannot be meant. ``q^+`` is q with the tried client's entry set to zero (the lines never
-    say what it starts from, or that a refused trial is taken back). A client that alone is
-    left stays, since no importance is defined without any. And where no gap is above zero
-    nobody goes: in a first round, where all are zero, epsilon is 0 whoever is kept, and with
-    tau = 0 the lines would exclude everybody.
+    Follows lines 16 to 27 of Algorithm 1; differs in three ways, where the lines as printed cannot
+    be intended. ``q^+`` is q with the tried client's entry set to zero (the lines never initialise
+    it, nor undo a rejected trial). The last remaining client is kept, since the importance is
+    undefined without clients. And if no gap is above zero, nobody is excluded: in a first round all
+    gaps are zero, so epsilon is 0 for any set of kept clients, and with tau = 0 the lines would
+    exclude everybody.
     """
     xp = array_namespace(gap)
     order = xp.argsort(-order_by, axis=1, stable=True)
@@ -125,16 +125,16 @@ def kept_after_exclusion(
     is_in = xp.astype(xp.take_along_axis(kept, order, axis=1), gap.dtype)
     inside = (is_in > 0) & (largest > 0)
     own = [of * is_in for of in (weight, weighted_gap, xp.ones_like(weight))]
-    # Whoever is left weighs at least that much; where nobody is, nothing is decided by it.
+    # Kept clients have at least this weight; if there are none, the value is not used.
     least_weight = xp.min(weight, axis=1, keepdims=True)
 
     def epsilon(share: Array, loss: Array) -> Array:
         return loss / share + kappa_bar**2 * largest * (1 - share) ** 2
 
-    # A client's trial depends on those who went before it. All are tried at once, given a guess of
-    # who goes, and again with what came out, until it is the guess: then each trial is the one
-    # that comes in its turn. Each time at least one more of them is, counted from the first; in
-    # practice a few times are enough.
+    # A client's trial depends on earlier exclusions. All clients are tried at once, given a guess
+    # of who is excluded, and again with the result as guess, until the guess is reproduced. Then
+    # each trial agrees with the sequential one. Each pass settles at least one more client, in
+    # order; in practice a few passes are enough.
     goes = xp.zeros_like(inside)
     while True:
         stays = 1 - xp.astype(goes, gap.dtype)
@@ -150,10 +150,10 @@ def kept_after_exclusion(
 
 
 def _left_of_others(own: Array, stays: Array) -> Array:
-    """Return what those before each place who stay, and all after it, have together.
+    """Return, for each place, the sum over kept clients before it and all clients after it.
 
-    Nothing is subtracted from a total: where no gap is left, their sum is zero to the last bit,
-    and a tie is a tie.
+    Nothing is subtracted from a total, so if all remaining gaps are zero, their sum is exactly
+    zero, and ties are exact.
     """
     xp = array_namespace(own)
     nothing = xp.zeros_like(own[:, :1])
@@ -185,10 +185,10 @@ class CAFed(ReadOnlyArrays, Algorithm):
         beta of equation (15), in [0, 1]: the share of the new report. At 0 the first report
         stays, and nobody is ever excluded unless ``known_minima`` are given.
     threshold : float
-        tau >= 0: how much an exclusion must lower epsilon_hat.
+        tau >= 0: the amount by which an exclusion must lower epsilon_hat.
     kappa_bar : float
-        Its square weighs the bias in epsilon_hat (Section VI-A); 1 is Algorithm 1, and a
-        large one leaves everybody in.
+        The bias in epsilon_hat is weighted by its square (Section VI-A). 1 gives Algorithm 1, and a
+        large value keeps everybody.
     availability, correlation : array, (N,), or float, optional
         pi and lambda from an oracle: give both or neither; estimated by default.
     known_minima : array, (N,), or float, optional
@@ -206,7 +206,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
     Notes
     -----
     Follows Algorithm 1 with the estimators of Section IV-B; differs in that W is the whole space,
-    so nothing is projected, and in the details that `exclusion.kept_after_exclusion` lists. Where
+    so nothing is projected, and in the details that `kept_after_exclusion` lists. Where
     the paper does not say what to do:
 
     - F_hat_k is the first report once there is one (F_hat^(0) is not given). A client that
@@ -278,7 +278,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
             object.__setattr__(self, name, value)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound weights by the smallest pi_hat that a client present in this round can have.
+        """Bound the weights by the smallest pi_hat that a client present in this round can have.
 
         Which clients are excluded depends on the model, so the sum is bounded by that over all
         clients.
@@ -294,8 +294,8 @@ class CAFed(ReadOnlyArrays, Algorithm):
         """Return the state before the first round.
 
         ``"loss"`` is F_hat, ``"minimum"`` F_hat^*, ``"reported"`` 1 for clients that have reported,
-        ``"kept"`` 1 for those not excluded in the last round; without an oracle the counts of
-        `availability_estimate` are added.
+        ``"kept"`` 1 for those not excluded in the last round; without an oracle, the counts of
+        `first_counts` are added.
         """
         check_one_each("target_weights", self.target_weights, n_clients)
         xp = array_namespace(x0)
@@ -337,7 +337,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
         }
 
     def _availability(self, state: State, who: Array) -> tuple[State, Array, Array]:
-        """Return the new counts, pi_hat and lambda_hat, the oracle's where there is one."""
+        """Return the new counts, pi_hat and lambda_hat, or the oracle's pi and lambda."""
         if self.availability is not None and self.correlation is not None:
             x = state["x"]
             return {}, on_backend(self.availability, x), on_backend(self.correlation, x)
@@ -349,7 +349,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
         )
 
     def _kept(self, losses: State, alpha: Array, pi: Array, correlation: Array) -> Array:
-        """Return who is left after both passes: lines 5 to 7."""
+        """Return the clients kept after both passes: lines 5 to 7."""
         loss = losses["loss"]
         xp = array_namespace(loss)
         zeros = xp.zeros_like(loss)

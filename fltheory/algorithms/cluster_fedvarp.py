@@ -1,4 +1,4 @@
-"""ClusterFedVARP: FedVARP with one memory a cluster of clients (Jhunjhunwala et al., 2022)."""
+"""ClusterFedVARP: FedVARP with one memory per cluster of clients (Jhunjhunwala et al., 2022)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ClusterFedVarp(Algorithm):
         return {"x": x - self.server_lr * reach * step, "y": self._renewed(y, fresh, who)}
 
     def _renewed(self, y: Array, fresh: Array, who: Array) -> Array:
-        """Return each cluster's mean update where somebody of it is present, else its memory."""
+        """Return each cluster's mean update if one of its clients is present, else its memory."""
         xp = array_namespace(y)
         labels = np.array(self.clusters)
         members = labels == np.arange(y.shape[1])[:, None]

@@ -1,4 +1,4 @@
-"""The two contracts between algorithms and everything below them.
+"""The contracts of algorithms and of the clients that they run on.
 
 Arrays carry a leading replica axis and belong to the backend (NumPy, torch); an algorithm
 does arithmetic on them and never asks which backend it has.
@@ -24,12 +24,12 @@ EVERY_ROUND_CLIENTS = ((CLIENTS, 1.0),)
 
 
 class Clients(Protocol):
-    """The clients that an algorithm talks to; a backend implements them.
+    """The clients as seen by an algorithm; a backend implements them.
 
     ``x`` is (replicas, dim); ``who`` a boolean mask (replicas, n_clients), True where a
     client takes part; ``correction`` (replicas, n_clients, dim) is added to every
-    stochastic gradient of that client, and so is ``proximal`` times ``y - x``, the way from
-    the model that the steps started from.
+    stochastic gradient of that client, and so is ``proximal`` times ``y - x``, where x is the model
+    that the steps started from.
     """
 
     @property
@@ -67,15 +67,15 @@ class Clients(Protocol):
     ) -> Array:
         """Return ``sum_i weights_i (y_K^i - x)`` over those present, shape (replicas, dim).
 
-        The same law as summing `local_sgd`, for algorithms that need no client's own
-        change: a backend may then draw the noise of the sum at once. One that subclasses this
-        contract gets the plain sum, on NumPy and on torch.
+        The law is that of the sum of `local_sgd`. For algorithms that do not need each client's own
+        change, this lets a backend draw the noise of the sum at once. Subclasses of this contract
+        inherit the plain sum, on NumPy and on torch.
         """
         change = self.local_sgd(
             x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
         )
         xp = array_namespace(change)
-        # Who is absent may have any weight, an infinite one too.
+        # An absent client may have any weight, even an infinite one.
         present = xp.astype(xp.where(who, weights, xp.zeros_like(weights)), change.dtype)
         return xp.einsum("ri,ria->ra", present, change)
 
@@ -91,10 +91,10 @@ class Clients(Protocol):
 class Algorithm(Protocol):
     """Hyper-parameters of a federated algorithm, and its pseudo-code.
 
-    ``branches`` lists the algorithm's own random choice of a round, as (name, probability);
-    an engine draws one branch a round, independently of who takes part, and passes its name.
-    A class that subclasses this contract has client rounds alone, and a server that remembers
-    nothing but the model, unless it says otherwise.
+    ``branches`` lists the algorithm's own random choices in a round, as (name, probability). An
+    engine draws one branch per round, independently of participation, and passes its name. By
+    default, subclasses of this contract have client rounds only, and a server that keeps nothing
+    but the model.
     """
 
     @property
@@ -119,21 +119,21 @@ class Algorithm(Protocol):
 class Schedule(Protocol):
     """An algorithm whose hyper-parameters depend on the round.
 
-    The state is made by the first round's algorithm, and each round's goes on from it.
+    The algorithm of the first round makes the state, and every round's algorithm updates it.
     """
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round, the first being 1."""
+        """Return the algorithm of a round, counted from 1."""
         ...
 
 
 def checked_algorithm(value: Any, *, scheduled: bool = True) -> None:
-    """Raise ValueError unless ``value`` runs rounds, or, if that may be, is a schedule of such.
+    """Raise ValueError unless ``value`` is an algorithm or, if ``scheduled``, a schedule of one.
 
     Raises
     ------
     ValueError
-        Also for the class in place of an object of it.
+        Also for a class instead of an instance.
     """
     if not (_runs_rounds(value) or (scheduled and _is_schedule(value))):
         kinds = "an algorithm, or a schedule of one" if scheduled else "an algorithm"
@@ -141,42 +141,44 @@ def checked_algorithm(value: Any, *, scheduled: bool = True) -> None:
 
 
 def _runs_rounds(value: Any) -> bool:
-    # Numbers can be rounded, too.
+    # Numbers can have a method ``round``, too, so ``init`` is checked as well.
     found = (getattr(value, name, None) for name in ("init", "round"))
     return not isinstance(value, type) and all(map(callable, found))
 
 
 def _is_schedule(value: Any) -> bool:
-    # Step sizes have values at rounds, too.
+    # Step sizes have a method ``at``, too, so its value is checked.
     return not isinstance(value, type) and isinstance(value, Schedule) and _runs_rounds(value.at(1))
 
 
 def in_round(algorithm: Algorithm | Schedule, round_index: int) -> Algorithm:
-    """Return what runs in a round, the first being 1: the algorithm itself unless scheduled."""
-    # Asked in every round, so by a look-up: isinstance of a protocol takes 20 microseconds.
+    """Return the algorithm of a round, counted from 1; without a schedule, ``algorithm`` itself."""
+    # Called in every round, so it avoids isinstance of a protocol, which takes 20 microseconds.
     at: Callable[[int], Algorithm] | None = getattr(algorithm, "at", None)
     return cast("Algorithm", algorithm) if at is None else at(round_index)
 
 
 Moves: TypeAlias = Callable[[int, float], FloatArray]
-"""Takes a number of steps and their size; returns how far each client gets towards its own optimum,
-as a share of the way, (N,)."""
+"""A function of the number of steps and their size.
+
+It returns the fraction of the way to its own optimum that each client moves, (N,).
+"""
 
 
 @runtime_checkable
 class KnownLimit(Protocol):
-    """An algorithm that says which mean of its clients' optima it ends at.
+    """An algorithm whose limit is a known weighted mean of its clients' optima.
 
-    For clients whose losses are quadratic with curvature alike in all directions, and who come
-    and go by chains of their own.
+    It is known for clients with quadratic losses whose curvature is the same in all directions, and
+    who come and go independently by two-state chains.
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Return the mean pull of each client in a round, (N,); 0 for one that is never present.
+        """Return each client's mean pull in a round, (N,); 0 for clients that are never present.
 
-        The model ends, on average, at the mean of the clients' optima with weights in proportion
-        to these: exactly where who comes tells nothing of where the model is, as if rounds are
-        independent or the weights of a round always add up to the same; else to first order in
-        the step size.
+        The mean of the model converges to the mean of the clients' optima with weights proportional
+        to the pulls. This is exact if participation is uncorrelated with the model, for instance if
+        rounds are independent or the weights of a round have a constant sum; otherwise it holds to
+        first order in the step size.
         """
         ...

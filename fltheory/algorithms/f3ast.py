@@ -35,10 +35,9 @@ class F3ast(ReadOnlyArrays, Algorithm):
 
     Follows the published code of Ribero, Vikalo and de Veciana (2022); differs in not dividing the
     update by ``size``, a factor that ``server_lr`` can absorb. With ``availability`` it follows
-    CA-Fed's published code instead, which learns nothing: ``r_k = (1 - beta) pi_k + beta 1{k
-    present}`` anew in every round. Clients are then chosen by the r that they have when present.
-    That form is biased if more than ``size`` clients may be present, because clients are then
-    chosen more rarely than they are present.
+    CA-Fed's published code instead, which learns nothing: in every round, ``r_k = (1 - beta) pi_k +
+    beta 1{k present}``, and clients are chosen by this r. That form is biased if more than ``size``
+    clients may be present, because clients are then chosen less often than they are present.
 
     Parameters
     ----------
@@ -105,7 +104,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
             object.__setattr__(self, name, value)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Divide by the smallest rates: a learned one may decay until its client is chosen."""
+        """Bound the weights by the smallest possible rates, as learned rates decay."""
         known = self.availability
         before = self.target_weights * (1.0 - self.smoothing) ** (round_index - 1)
         rate = self._smoothed(before if known is None else known, np.ones(n_clients))
@@ -143,7 +142,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
         return (1 - self.smoothing) * rate + self.smoothing * indicator
 
     def _chosen(self, urgency: Array, who: Array) -> Array:
-        """Return the ``size`` present clients of largest ``urgency``, as a mask."""
+        """Return a mask of the ``size`` present clients with the largest ``urgency``."""
         xp = array_namespace(urgency)
         if xp.all(xp.sum(xp.astype(who, xp.int64), axis=1) <= self.size):
             return who

@@ -1,4 +1,4 @@
-"""FedAR: latest updates, weighted up with their age (Jiang, Zhou, Zhang and Chakraborty, 2024)."""
+"""FedAR: latest updates with weights that grow with age (Jiang, Zhou, Zhang, Chakraborty, 2024)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
-# Beyond this number of rounds of absence, psi is taken to be constant.
+# psi is taken to be constant beyond this many rounds of absence.
 _OLDEST = 100_000
 
 
 @dataclass(frozen=True)
 class FedAR(Algorithm):
-    """The weighted mean of the latest updates of all clients not inactive for too long.
+    """A weighted mean of the latest updates of all clients not inactive for too long.
 
     Follows Algorithm 1 with equations (4), (5) and (7): those present overwrite ``G_i = (w - w_K^i)
     / eta_t`` and have ``tau_i = 0``, which grows by one per round for the others; then ``w <- w -
@@ -55,9 +55,9 @@ class FedAR(Algorithm):
     local_steps : int
         K, the local SGD steps in a round.
     weight : InactivityWeight
-        psi up to the cut-off.
+        psi, up to the cutoff.
     cutoff : float or callable
-        tau_max: a number (infinite for no cut-off), or a function of an array of rounds, counted
+        tau_max: a number (infinite for no cutoff), or a function of an array of rounds, counted
         from 1.
     server_lr : float
         Factor on the weighted mean.
@@ -92,7 +92,8 @@ class FedAR(Algorithm):
 
         Only clients that ever appear count.
         """
-        # E psi(tau) adds up psi's increments times P(tau >= n) = (1 - pi) (1 - comes)^(n - 1).
+        # E psi(tau) is the sum of psi's increments times P(tau >= n) = (1 - pi) (1 - comes)^(n -
+        # 1).
         ages = np.arange(_OLDEST)
         psi = np.where(ages <= latest(self.cutoff, ages + 1), self.weight(ages), 0.0)
         rises = np.flatnonzero(np.diff(psi)) + 1
@@ -109,7 +110,7 @@ class FedAR(Algorithm):
         return {CLIENTS: updates}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model, the updates G, tau, who has appeared (1 or 0), and rounds run."""
+        """Return the model, G, tau, whether clients have appeared (1 or 0), and the round count."""
         none = blank(x0, n_clients)
         return {
             "x": x0,

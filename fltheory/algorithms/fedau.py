@@ -34,7 +34,7 @@ class FedAU(Algorithm):
     local_steps : int
         I, the local SGD steps in a round.
     cutoff : int or math.inf
-        K, the longest interval; infinite for none.
+        K, the longest interval; infinite for no cutoff.
     server_lr : float
         eta.
 
@@ -79,9 +79,9 @@ class FedAU(Algorithm):
         return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model and, per client, omega, ended intervals, their rounds, rounds since.
+        """Return the model and each client's omega, count and rounds of intervals, rounds since.
 
-        Omega is computed from sums of rounds, not updated from its last value. So histories with
+        Omega is computed from sums of rounds and not updated from its last value, so histories with
         the same counts have the same omega to the last bit, and the same future.
         """
         xp = array_namespace(x0)

@@ -58,7 +58,7 @@ class FedAvg(Algorithm):
         return mean_shares(chains.availability) * moves(self.local_steps, self.client_lr)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound weights that add up to the server's factor if anybody takes part."""
+        """Bound the weights, which sum to ``server_lr`` if anybody takes part."""
         largest = np.full(n_clients, self.server_lr)
         updates = UpdateBounds(self.local_steps, self.client_lr, largest, self.server_lr)
         return {CLIENTS: updates}

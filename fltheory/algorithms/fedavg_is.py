@@ -1,4 +1,4 @@
-"""FedAvg with inverse availability weights, a baseline of MIFA and FedAR."""
+"""FedAvg with inverse availability weights, a baseline in the MIFA and FedAR papers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class FedAvgIS(Algorithm):
-    """Every participant's update counts in inverse proportion to its availability.
+    """FedAvg that weights every participant's update inversely to its availability.
 
     Follows MIFA's code: ``w <- w + server_lr/N sum_{i in A} (w_K^i - w) / p_i``, unbiased for the
     mean over all clients if client i is present with probability p_i. The server's step size is an
@@ -64,7 +64,7 @@ class FedAvgIS(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight equally the clients that ever appear, if their availabilities are right."""
+        """Weight equally the clients that ever appear, if the given availabilities are correct."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability / np.array(self.availability) * moved
 

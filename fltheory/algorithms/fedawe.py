@@ -1,4 +1,4 @@
-"""FedAWE: updates weighed by the rounds since the last, and postponed gossip (NeurIPS 2024)."""
+"""FedAWE: updates weighted by rounds since the last one, and postponed gossip (NeurIPS 2024)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class FedAWE(Algorithm):
-    """Clients train on their own models, and echo an update for each round that they were away.
+    """Clients train their own models, and repeat an update for each round that they were absent.
 
     Follows Algorithm 1 of Xiang et al. (NeurIPS 2024). In round t, an available client makes s
     local steps from x_i, its own last model. If they change it by ``-G_i``, its new model is
@@ -30,7 +30,8 @@ class FedAWE(Algorithm):
     is the mean of the available clients' new models. They all adopt it; the others keep theirs.
 
     - Nobody is available: only the count of rounds changes.
-    - First appearance, in round t = 0, 1, ...: the initial model, and a weight of t + 1.
+    - First appearance, in round t = 0, 1, ...: the client starts from the initial model, with
+    weight t + 1.
     - Return after any absence: the client starts from the model of its last round.
     - Clients that never appeared contribute nothing.
 

@@ -1,4 +1,4 @@
-"""FedNova: updates divided by how many steps each client made (Wang et al., NeurIPS 2020)."""
+"""FedNova: updates divided by each client's number of steps (Wang et al., NeurIPS 2020)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fltheory.algorithms.shared.client_constants import (
 
 @dataclass(frozen=True)
 class FedNova(Algorithm):
-    """Normalised averaging: clients make different numbers of local steps, without bias.
+    """Normalised averaging, unbiased although clients make different numbers of local steps.
 
     Client i makes tau_i steps of SGD, and ``d_i = (y_i - x) / tau_i``. Then ``x <- x + server_lr
     tau_eff sum_i p_i d_i`` with ``tau_eff = sum_i p_i tau_i``, both sums over those present and p
@@ -87,7 +87,7 @@ class FedNova(Algorithm):
         xp = array_namespace(x)
         p = participant_average(who, x, self.client_weights)
         if not isinstance(self.local_steps, tuple):
-            # tau_eff is then that number, and the weights are p.
+            # With a single number of steps, tau_eff is that number, and the weights are p.
             update = clients.summed_local_sgd(x, who, p, steps=self.local_steps, lr=self.client_lr)
             return {"x": x + self.server_lr * update}
         tau = on_backend(np.array(self.local_steps), x)

@@ -1,4 +1,4 @@
-"""FedProx: local steps that a proximal term holds near the server's model (Li et al., 2020)."""
+"""FedProx: local steps with a proximal term towards the server's model (Li et al., 2020)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fltheory.algorithms.shared.step_sizes import checked_steps
 
 @dataclass(frozen=True)
 class FedProx(Algorithm):
-    """FedAvg whose clients take their steps on ``F_k(y) + mu/2 ||y - x||^2``.
+    """FedAvg whose clients take local steps on ``F_k(y) + mu/2 ||y - x||^2``.
 
     Follows Algorithm 2 of Li et al. (MLSys 2020), where x is the server's model in the round, with
     ``local_steps`` steps of SGD as the inexact solver: ``y <- y - eta (grad F_k(y) + mu (y - x))``.

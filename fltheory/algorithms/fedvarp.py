@@ -63,7 +63,7 @@ class FedVarp(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight equally all clients that ever appear: memories are right in the limit."""
+        """Weight equally all clients that ever appear: memories are exact in the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:

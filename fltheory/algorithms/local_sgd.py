@@ -1,4 +1,4 @@
-"""FedAvg told step by step, with a step size for each: Li et al. (ICLR 2020), equations (3)."""
+"""FedAvg as single SGD steps, each with its own step size: Li et al. (ICLR 2020), equations (3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAMPLED = get_args(Sampled)
 
 @dataclass(frozen=True)
 class LocalSgd:
-    """Local SGD whose *rounds are single steps*: every client has its own model.
+    """Local SGD whose *rounds are single steps*, so that every client has its own model.
 
     In step t = 1, 2, ... each client present does ``w^k <- w^k - eta_t grad F_k(w^k)``; after
     every E-th step all models become their weighted mean. The model ``x`` is that mean,
@@ -51,9 +51,10 @@ class LocalSgd:
     aggregation_weights : tuple of float, (N,)
         p, positive, summing to one.
     sampled : {"steps", "average"}
-        The purpose of drawing participants: to make the step, or to count in the average.
+        Whether participants are drawn to make the step or to enter the average.
     first_average : int, optional
-        The step after which models are first averaged, E by default; then after every E steps.
+        The step after which models are first averaged, E by default; they are then averaged after
+        every E steps.
 
     Raises
     ------
@@ -116,7 +117,7 @@ class LocalSgd:
 
 @dataclass(frozen=True)
 class _SgdStep(Algorithm):
-    """One SGD step of everybody, and perhaps the average."""
+    """One SGD step of all clients or of the participants, with an average after it if due."""
 
     client_lr: float
     averages: bool
@@ -146,21 +147,23 @@ class _SgdStep(Algorithm):
 
 
 def _mixing_of(weights: tuple[float, ...]) -> FloatArray:
-    """Return `_mixing`, remembered where the weights are floats."""
+    """Return `_mixing`, cached if the weights are floats."""
     return _remembered(weights) if isinstance(weights[0], float) else _mixing(weights)
 
 
 def _mixing(weights: tuple[float, ...]) -> FloatArray:
-    """Return M (N, N) that makes the clients' models of the mean and N - 1 numbers apart from it.
+    """Return M (N, N), which maps the mean and N - 1 further vectors to the clients' models.
 
     ``M = diag(p)^{-1/2} U`` with an orthogonal U whose first column is ``sqrt(p)`` (a Householder
-    reflection), so that ``sum_k p_k ||w^k||^2`` is the sum of squares of what is kept: a step
-    that brings every client closer to its optimum is a contraction of the state too, and the
-    exact engine's bound on its rounding does not grow.
+    reflection), so that ``sum_k p_k ||w^k||^2`` is the sum of squares of the stored vectors. A step
+    that brings every client closer to its optimum then also contracts the state, and the exact
+    engine's bound on rounding does not grow.
     """
     root = np.sqrt(np.array(weights))
     normal = root.copy()
-    normal[0] -= 1
+    # This is root[0] - 1, as the squares sum to one. The direct difference would be mostly rounding
+    # error for p_1 close to 1.
+    normal[0] = -(root[1:] * root[1:]).sum() / (1 + root[0])
     length = normal @ normal
     reflection = np.eye(root.size, dtype=np.int64)
     if length > 0:

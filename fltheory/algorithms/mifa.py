@@ -22,7 +22,7 @@ STARTS = ("wait", "zero")
 
 @dataclass(frozen=True)
 class Mifa(Algorithm):
-    """The mean, over all clients, of everybody's latest update.
+    """The mean of the latest updates of all clients.
 
     Follows the authors' code: those present put ``G^i = (w - w_K^i) / eta_t`` in the server's
     table, and then ``w <- w - server_lr eta_t / N sum_i G^i``: an old entry is scaled by the
@@ -55,7 +55,7 @@ class Mifa(Algorithm):
     Raises
     ------
     ValueError
-        If a step size is not positive, ``local_steps`` is below 1 or ``start`` does not exist.
+        If a step size is not positive, ``local_steps`` is below 1 or ``start`` is unknown.
 
     Examples
     --------
@@ -74,11 +74,11 @@ class Mifa(Algorithm):
         validation.one_of("start", self.start, STARTS)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight equally all clients that ever appear: entries are right in the limit."""
+        """Weight equally all clients that ever appear: entries are exact in the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound the mean of the table, in which all updates count equally."""
+        """Bound the weights of a mean over the table, in which all updates count equally."""
         largest = np.full(n_clients, self.server_lr / n_clients)
         updates = UpdateBounds(
             self.local_steps, self.client_lr, largest, self.server_lr, stale=True
@@ -86,7 +86,7 @@ class Mifa(Algorithm):
         return {CLIENTS: updates}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model and an empty table; with a wait also who has appeared (1) or not (0)."""
+        """Return the model, an empty table and, if waiting, who has appeared (1 or 0)."""
         table = {"x": x0, "updates": blank(x0, n_clients, x0.shape[1])}
         return table if self.start == "zero" else {**table, "appeared": blank(x0, n_clients)}
 

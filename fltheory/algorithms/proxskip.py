@@ -1,4 +1,4 @@
-"""ProxSkip on clients: local steps with controls, and averages at random (Mishchenko et al.)."""
+"""ProxSkip on clients: local steps with controls, and random averaging (Mishchenko et al.)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AVERAGE = "average"
 
 @dataclass(frozen=True)
 class ProxSkip(Algorithm):
-    """Local SGD with corrections, whose rounds are single steps; a coin decides when to average.
+    """Local SGD with corrections, whose rounds are single steps; averages occur at random.
 
     Follows ProxSkip (Mishchenko et al., ICML 2022; Malinovsky, Yi and Richtarik, NeurIPS 2022) in
     its consensus form, Scaffnew: r is zero if all clients' models are equal and infinite otherwise,
@@ -46,11 +46,11 @@ class ProxSkip(Algorithm):
     Raises
     ------
     ValueError
-        For a step size that is not positive, or p outside of (0, 1].
+        For a step size that is not positive, or p outside (0, 1].
 
     Examples
     --------
-    Started with equal models, two clients with optima -1 and 1 average after the first step:
+    Two clients with optima -1 and 1 start from equal models and average after the first step:
 
     >>> from fltheory.engines import Setting, exact
     >>> from fltheory.participation import UniformSubset
@@ -70,7 +70,7 @@ class ProxSkip(Algorithm):
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:
-        """An average with probability p, none otherwise."""
+        """Two branches: an average with probability p, none otherwise."""
         return ((AVERAGE, self.communication), (CLIENTS, complement(self.communication)))
 
     def init(self, x0: Array, n_clients: int) -> State:

@@ -19,7 +19,7 @@ class Safari:
     """A client round with probability ``q``, otherwise an SGD step on the server's own data.
 
     Follows Algorithm 1 of SA-FL. The pseudo-code starts at ``x_{r,0}``, lets k run over
-    [K] and returns ``x_{r,K+1}``; this takes K local steps, as the proofs do.
+    [K] and returns ``x_{r,K+1}``; this class takes K local steps, as the proofs do.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Safari:
         return ((CLIENTS, self.q), (SERVER, complement(self.q)))
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound the clients' weights, which add up to one; the server takes a whole step."""
+        """Bound the clients' weights, which sum to one; the server takes a full step."""
         clients = UpdateBounds(self.local_steps, self.client_lr, np.ones(n_clients), 1.0)
         server = UpdateBounds(1, self.assist_lr, np.ones(1), 1.0, by_server=True)
         return {CLIENTS: clients, SERVER: server}

@@ -53,7 +53,7 @@ class Scaffold(Algorithm):
     Raises
     ------
     ValueError
-        If a step size is not positive, ``local_steps`` is below 1 or ``option`` does not exist.
+        If a step size is not positive, ``local_steps`` is below 1 or ``option`` is unknown.
 
     Examples
     --------
@@ -72,11 +72,11 @@ class Scaffold(Algorithm):
         validation.one_of("option", self.option, OPTIONS)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight clients that ever appear by curvature: steps do not drift in the limit."""
+        """Weight clients that ever appear by curvature; steps have no client drift in the limit."""
         return (chains.availability > 0) * moves(1, 1.0)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound weights that add up to the server's factor; steps are corrected."""
+        """Bound the weights, which sum to ``server_lr``; steps are corrected."""
         largest = np.full(n_clients, self.server_lr)
         updates = UpdateBounds(
             self.local_steps, self.client_lr, largest, self.server_lr, corrected=True

@@ -1,4 +1,4 @@
-"""Every algorithm by name: what training, biases, certificates and the laws of the tests read.
+"""The table of algorithms by name, used by training, biases, certificates and shared tests.
 
 A new algorithm is one file in this folder and one line in `ALGORITHMS`.
 """
@@ -51,9 +51,9 @@ def _no_options(n_clients: int) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Listed:
-    """A line of the table; called with hyper-parameters, it makes the algorithm.
+    """An entry of the table; calling it with hyper-parameters makes the algorithm.
 
-    Hyper-parameters are those of the class: nothing is said twice.
+    The hyper-parameters are read from the signature of the class.
 
     Parameters
     ----------
@@ -62,9 +62,10 @@ class Listed:
         The name as papers write it.
     paper : str
     example : callable, optional
-        Options for a number of clients, to try the algorithm with: those that have no default.
+        Returns values, for a number of clients, of the options without defaults, to try the
+        algorithm.
     parts : mapping of str to class, optional
-        A hyper-parameter that is an object, and what makes it of hyper-parameters of its own.
+        Classes that make hyper-parameters that are objects, from hyper-parameters of their own.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Listed:
 
     @property
     def __signature__(self) -> Signature:
-        """Hyper-parameters by name, those of its parts among them."""
+        """Hyper-parameters by name, including those of the parts."""
         found: dict[str, Parameter] = {}
         for name, parameter in signature(self.algorithm).parameters.items():
             found |= signature(self.parts[name]).parameters if name in self.parts else {
@@ -93,12 +94,12 @@ class Listed:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The step sizes and facts on clients that it takes: its circumstances say them."""
+        """Names of the step sizes and facts about clients that it takes from the circumstances."""
         return tuple(n for n in self.__signature__.parameters if n in (*STEPS, *FACTS))
 
     @property
     def facts_required(self) -> tuple[str, ...]:
-        """The facts about how clients come and go that it cannot do without."""
+        """Names of the facts about clients' presence that it requires."""
         parameters = self.__signature__.parameters
         coming = ("availability", "correlation")
         return tuple(
@@ -107,11 +108,11 @@ class Listed:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Its other hyper-parameters, which whoever names it may choose."""
+        """Names of its other hyper-parameters, which the user may choose."""
         return tuple(n for n in self.__signature__.parameters if n not in (*STEPS, *FACTS))
 
     def __call__(self, **given: Any) -> Algorithm:
-        """Return the algorithm; ValueError and TypeError are the class's own."""
+        """Return the algorithm; a ValueError or TypeError comes from the class."""
         for name, part in self.parts.items():
             if name not in given:
                 its = [n for n in signature(part).parameters if n in given]
@@ -119,14 +120,14 @@ class Listed:
         return self.algorithm(**given)
 
     def among(self, circumstances: Mapping[str, Any], **options: Any) -> Algorithm:
-        """Return the algorithm in circumstances, of which it takes what it asks for.
+        """Return the algorithm with the circumstances that it takes.
 
         Parameters
         ----------
         circumstances : mapping
-            Step sizes and facts on clients by name (`STEPS`, `FACTS`).
+            Step sizes and facts about clients by name (`STEPS`, `FACTS`).
         **options
-            Go before circumstances.
+            Hyper-parameters that override circumstances.
         """
         told = {name: circumstances[name] for name in self.told if name in circumstances}
         return self(**{**told, **options})
@@ -173,7 +174,7 @@ ALGORITHMS: dict[str, Listed] = {
     "fedawe": Listed(FedAWE, "FedAWE", "Xiang et al., NeurIPS 2024"),
     "safari": Listed(Safari, "SAFARI", "SA-FL, ICML 2024", lambda n_clients: {"q": 0.5}),
 }
-"""The algorithms by the names that people type; add your own to be trained and certified."""
+"""The algorithms by the names that users type; add your own to train and certify it."""
 
 _ALSO = {"average all": "weighted-fedavg"}
 
@@ -189,16 +190,16 @@ PARTS: tuple[Callable[..., Any], ...] = (
     ServerMomentum,
     WarmStarted,
 )
-"""The classes that algorithms are wrapped in or made of."""
+"""The classes that wrap algorithms or are parts of them."""
 
 
 def listed(name: str) -> Listed:
-    """Return an algorithm's line by its name, in capital letters or not.
+    """Return an algorithm's entry by its name, ignoring case.
 
     Raises
     ------
     ValueError
-        For an unknown name; the message lists those that exist.
+        For an unknown name; the message lists the known names.
 
     Examples
     --------
@@ -213,12 +214,12 @@ def listed(name: str) -> Listed:
 
 
 def class_named(name: str) -> Callable[..., Any]:
-    """Return an algorithm's class, or a part's, by the name of the class.
+    """Return the class of an algorithm or of a part by the name of the class.
 
     Raises
     ------
     ValueError
-        For a class that is neither.
+        For any other class.
     """
     classes = (*(entry.algorithm for entry in ALGORITHMS.values()), *PARTS)
     for found in classes:

@@ -1,4 +1,4 @@
-"""Unbiased: every participant weighs inversely to its availability (CA-Fed's baseline)."""
+"""Unbiased: participants are weighted inversely to their availability (CA-Fed's baseline)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False, init=False)
 class Unbiased(InverseAvailability):
-    """Weights are target over availability: ``x <- x + server_lr sum_{k in S} q_k (y_E^k - x)``.
+    """Averaging by target over availability: ``x <- x + server_lr sum_{k in S} q_k (y_E^k - x)``.
 
     ``q_k = alpha_k / pi_k`` is not normalised; a round in which nobody is present changes nothing.
 
-    Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients, which is
-    what Section V-A calls Unbiased. It differs in that W is the whole space, so nothing is
-    projected.
+    Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients, called
+    Unbiased in Section V-A. It differs in that W is the whole space, so nothing is projected.
 
     Parameters
     ----------
@@ -45,7 +44,7 @@ class Unbiased(InverseAvailability):
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight the clients that ever appear by alpha, if their availabilities are right."""
+        """Weight the clients that ever appear by alpha, if the given availabilities are correct."""
         right = chains.availability / self.availability
         return self.target_weights * right * moves(self.local_steps, self.client_lr)
 

@@ -20,7 +20,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class WeightedFedAvg(Algorithm):
-    """Every participant's update has its own fixed weight.
+    """Federated averaging with a fixed weight for each client.
 
     ``x <- x + server_lr * sum_{k in A_t} q_k (y_K^k - x)`` after ``local_steps`` steps of local
     SGD. The weights are not renormalised over those present, so a round with few participants moves
@@ -65,8 +65,8 @@ class WeightedFedAvg(Algorithm):
     def importance(self, availability: ArrayLike) -> FloatArray:
         """Return p (N,), the weights of the objective that the rounds minimise on average.
 
-        ``p_k = pi_k q_k / sum_h pi_h q_h``: with these as target weights a problem's F is the
-        paper's biased objective F_B, and its x* is w_B*.
+        ``p_k = pi_k q_k / sum_h pi_h q_h``. With p as target weights, a problem's F is the paper's
+        biased objective F_B, and its x* is w_B*.
 
         Parameters
         ----------
@@ -95,12 +95,12 @@ class WeightedFedAvg(Algorithm):
         return np.asarray(share / share.sum())
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight a client's change by its weight whenever it is present."""
+        """Weight each client's change by its availability and its weight."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability * np.array(self.aggregation_weights) * moved
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Return the weights as given: absent clients have none."""
+        """Return the given weights as bounds; absent clients have weight zero."""
         largest = self.server_lr * np.array(self.aggregation_weights)
         total = float(largest.sum())
         return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}

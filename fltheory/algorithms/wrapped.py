@@ -1,4 +1,4 @@
-"""Changes to another algorithm: schedules, projections, averages, momentum, a warm start."""
+"""Wrappers of algorithms: schedules, projections, averages, momentum, a warm start."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from fltheory.validation import FloatArray, shown
 
 @dataclass(frozen=True)
 class _Around:
-    """Rounds of an algorithm to which something is added."""
+    """Base of wrappers that add something to the rounds of an algorithm."""
 
     algorithm: Algorithm
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:
-        """Those of the algorithm."""
+        """The branches of the wrapped algorithm."""
         return self.algorithm.branches
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the algorithm's state before the first round."""
+        """Return the wrapped algorithm's state before the first round."""
         return self.algorithm.init(x0, n_clients)
 
 
@@ -55,7 +55,7 @@ class Scheduled:
     Parameters
     ----------
     algorithm : Algorithm
-        With a hyper-parameter ``client_lr``, whose own value is not used.
+        An algorithm with a hyper-parameter ``client_lr``, whose value is replaced.
     step_sizes : StepSizes
 
     Raises
@@ -83,11 +83,11 @@ class Scheduled:
         checked_step_sizes("step_sizes", self.step_sizes)
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round; the first is round 1."""
+        """Return the algorithm of a round, counted from 1."""
         client_lr = self.step_sizes.at(round_index)
         if not is_exact(client_lr):
             return cast(Algorithm, replace(cast(Any, self.algorithm), client_lr=client_lr))
-        # The checks of a constructor make floats.
+        # Replaced without the constructor, whose checks would convert the value to a float.
         scheduled = copy(self.algorithm)
         object.__setattr__(scheduled, "client_lr", client_lr)
         return scheduled
@@ -138,7 +138,7 @@ class AveragedIterate:
             checked_step_sizes("weights", self.weights)
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round; the first is round 1."""
+        """Return the algorithm of a round, counted from 1."""
         weights = self.used_weights
         value, total = self._weight_and_total(weights, round_index)
         return _AveragingRound(in_round(self.algorithm, round_index), value, total)
@@ -164,13 +164,13 @@ class AveragedIterate:
 
     @cached_property
     def _exact_totals(self) -> list[Any]:
-        """eta_1, eta_1 + eta_2, ... as far as they have been asked for."""
+        """Cached partial sums eta_1, eta_1 + eta_2, ..."""
         return []
 
 
 @dataclass(frozen=True)
 class _AveragingRound(_Around):
-    """A round that takes the model it starts from into the average, ``weight / total`` of it."""
+    """A round that adds its initial model to the average, with share ``weight / total``."""
 
     weight: float
     total: float
@@ -191,7 +191,7 @@ class _AveragingRound(_Around):
 
 @lru_cache
 def _totals(weights: StepSizes, upto: int) -> FloatArray:
-    """Return eta_1, eta_1 + eta_2, ...; long sums in longer numbers, to lose nothing."""
+    """Return eta_1, eta_1 + eta_2, ..., summed in extended precision."""
     values = np.array([weights.at(t) for t in range(1, upto + 1)], dtype=np.longdouble)
     return read_only(np.asarray(np.cumsum(values), dtype=np.float64))
 
@@ -227,7 +227,7 @@ class Projected:
         validation.instance_of("onto", self.onto, Ball, "a Ball")
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round; the first is round 1."""
+        """Return the algorithm of a round, counted from 1."""
         return _ProjectedRound(in_round(self.algorithm, round_index), self.onto)
 
 
@@ -257,7 +257,7 @@ class ServerMomentum(_Around):
     Parameters
     ----------
     algorithm : Algorithm
-        The one whose rounds are changed; its state gets one more entry, ``"velocity"``.
+        The algorithm to change; its state gets one more entry, ``"velocity"``.
     momentum : float
         In [0, 1).
 
@@ -278,12 +278,12 @@ class ServerMomentum(_Around):
     def __post_init__(self) -> None:
         checked_algorithm(self.algorithm, scheduled=False)
         if isinstance(self.algorithm, ServerMomentum):
-            # Both would keep their velocity under one name.
+            # Both would store their velocity under the same name.
             raise ValueError(f"algorithm must be without momentum, got {shown(self.algorithm)}")
         validation.real_number("momentum", self.momentum, "in [0, 1)", lambda m: 0 <= m < 1)
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the algorithm's initial state, at rest."""
+        """Return the algorithm's initial state with velocity zero."""
         rest = array_namespace(x0).zeros_like(x0)
         return {**super().init(x0, n_clients), "velocity": rest}
 
@@ -327,18 +327,18 @@ class WarmStarted:
             raise ValueError(f"scaffold must be Scaffold, got {self.scaffold!r}")
 
     def at(self, round_index: int) -> Algorithm:
-        """Return the algorithm as it is in a round; the first is round 1."""
+        """Return the algorithm of a round, counted from 1."""
         return _WarmRound(self.scaffold) if round_index == 1 else self.scaffold
 
 
 @dataclass(frozen=True)
 class _WarmRound(_Around):
-    """The round that makes SCAFFOLD's controls."""
+    """The round that sets SCAFFOLD's controls."""
 
     algorithm: Scaffold
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound nothing but the controls, means of gradients at the model: it does not move."""
+        """Return bounds with weights zero: only the controls change, not the model."""
         nothing = np.zeros(n_clients)
         return {CLIENTS: UpdateBounds(1, 1.0, nothing, 0.0, corrected=True)}
 

@@ -1,1 +1,1 @@
-"""The kinds of claim: what each asserts."""
+"""The kinds of claims that statements make."""

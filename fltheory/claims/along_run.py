@@ -71,46 +71,46 @@ class Theorem(Inequality):
     Attributes
     ----------
     id, reading, title, source : str
-        Its name, how it is read, what it says in a line, and where it stands.
+        Name, reading, a one-line summary, and place in the paper.
     quantity : BoundedQuantity
     bound : sympy expression
     hypotheses : tuple of Hypothesis
     domain : callable
-        The setting in the paper's terms, by default as it is; raises ValueError for one that the
-        theorem is not about at all.
+        Returns the setting in the paper's terms, by default unchanged; raises ValueError for one
+        that the theorem is not about at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
     round_symbols : tuple of RoundSymbol
         Symbols whose values depend on the trajectory.
     observe : callable
-        Observables that the round symbols need.
+        Returns the observables that the round symbols need.
     regimes : mapping
-        Named settings to check it on.
+        Named settings on which the theorem is checked.
     note : str
-        How the reading departs from others, and at which equation.
+        How the reading differs from others, and at which equation.
     kind : StatementKind
-        Its rank in its paper: theorem, lemma, remark, ...
+        The statement's rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
-        Its faults, if it is refuted: why, how serious each is, and what fixes it.
+        The faults of a refuted statement: the reason, weight and remedy of each.
     repair : Repair or None
         The changes that turn the printed statement into this repaired reading.
     symbols : tuple of Symbol
-        Symbols that appear in its texts, but in none of its formulas.
+        Symbols in the statement's texts that appear in none of its formulas.
     read_as : mapping
-        Symbols that mean something else in this reading, each with a symbol that says what.
+        Symbols that mean something else in this reading, each with a symbol that gives the meaning.
     tightest : mapping
-        Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
+        Like ``read_as``, if a paper leaves constants open: symbols whose values minimise the bound.
         A statement that holds must hold with these values, too.
     derivation : Derivation, optional
-        The last steps of the proof of this very reading.
+        The last steps of the proof of this reading.
     family : Family, optional
         Settings in which to search for a refutation, and over which to map the theorem.
     search_space : SearchSpace, optional
-        Settings with a search of their own, if the theorem is about such settings.
+        Settings with their own search, if the theorem is about such settings.
 
     Examples
     --------
-    Gradient descent on x^2/2, with less than is true:
+    Gradient descent on x^2/2, with a bound below the truth:
 
     >>> from fltheory.algorithms import FedAvg
     >>> from fltheory.participation import UniformSubset
@@ -150,12 +150,12 @@ class Theorem(Inequality):
 
     def compared(self, setting: Setting, sampling: Sampling) -> Comparison:
         """Evaluate both sides and the hypotheses on a setting."""
-        # First, as a setting of which it does not speak needs no truth.
+        # First, as no truth is needed for a setting that the theorem is not about.
         values = self._values(setting)
         return self._compared(truth(setting, self.observe(setting), sampling), setting, values)
 
     def compared_with(self, run: Truth, setting: Setting) -> Comparison:
-        """Evaluate both sides and the hypotheses on a run that is known."""
+        """Evaluate both sides and the hypotheses on a given run."""
         return self._compared(run, setting, self._values(setting))
 
     def _values(self, setting: Setting) -> dict[sp.Symbol, Any]:
@@ -176,23 +176,23 @@ class Theorem(Inequality):
         )
 
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what in them is not."""
+        """Return both sides enclosed; NotEnclosedError says what cannot be."""
         return enclosed_along(self, setting, most)
 
     def verdict_and_curve(
         self, setting: Setting | LearningSetting, sampling: Sampling
     ) -> tuple[Verdict, BoundCurve | None]:
-        """Return the verdict, and both sides for runs of 1 up to the setting's rounds."""
+        """Return the verdict, and both sides for runs of 1 up to the setting's number of rounds."""
         return self.verdict(setting, sampling), over_rounds(self, of_runs(self, setting), sampling)
 
     @property
     def bound_on_run(self) -> tuple[BoundedQuantity, sp.Expr] | None:
-        """The quantity and its bound, definitions put in."""
+        """The quantity and its bound, with definitions substituted."""
         definitions: dict[Any, Any] = dict(self.definitions)
         return self.quantity, self.bound.subs(definitions)
 
     def fields_of_run(self) -> frozenset[str]:
-        """Return the quantities of a run that it is about."""
+        """Return the names of the quantities of a run that it uses."""
         return frozenset([self.quantity.field, *(symbol.field for symbol in self.round_symbols)])
 
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
@@ -217,7 +217,7 @@ class Theorem(Inequality):
         return replace(curve, truth=_beginning(self, setting, settings))
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute its quantity round by round along a run to which it need not apply."""
+        """Compute its quantity round by round along a run, even if the theorem does not apply."""
         setting = of_runs(self, setting)
         settings = _shorter_settings(self, setting, drawing.points)
         observe = () if self.quantity.field in FIELDS else tuple(self.observe(setting))
@@ -259,9 +259,9 @@ class Theorem(Inequality):
 def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> BoundCurve:
     """Return both sides of a theorem for runs of 1 up to the setting's number of rounds.
 
-    A shorter run is the beginning of the longer one: hyper-parameters stay as they are. Rounds
-    are equally far apart on a logarithmic scale. Those for which the quantity is over no rounds
-    at all, or of which the theorem does not speak, are left out.
+    A shorter run is the beginning of the longer one, with the same hyper-parameters. Numbers of
+    rounds are equally spaced on a logarithmic scale. Those at which the quantity covers no rounds,
+    or to which the theorem does not refer, are left out.
     """
     try:
         run = Truth(enclosed_run(theorem, setting), Grade.EXACT, None)
@@ -283,7 +283,7 @@ def _name_of_rounds(theorem: Theorem) -> str:
 
 
 def _shorter_settings(theorem: Theorem, setting: Setting, points: int) -> list[Setting]:
-    """Return runs of fewer rounds, those that have any of which the quantity is."""
+    """Return settings with fewer rounds, for which the quantity covers at least one round."""
     points = validation.whole_number("points", points, at_least=2)
     spread = np.geomspace(1, setting.rounds, min(points, setting.rounds))
     grid = np.unique(np.round(spread).astype(int))
@@ -292,7 +292,7 @@ def _shorter_settings(theorem: Theorem, setting: Setting, points: int) -> list[S
 
 
 def _spoken_of(theorem: Theorem, setting: Setting, points: int) -> list[Setting]:
-    """Return those of them on which the theorem's symbols have values."""
+    """Return the `_shorter_settings` on which the theorem's symbols have values."""
     found = []
     for one in _shorter_settings(theorem, setting, points):
         with suppress(ValueError):
@@ -303,7 +303,7 @@ def _spoken_of(theorem: Theorem, setting: Setting, points: int) -> list[Setting]
 
 @dataclass(frozen=True, eq=False)
 class _Truths:
-    """The run that the verdict rests on, and the sample that is drawn, if there is one."""
+    """The run that the verdict is based on, and the sample to plot, if there is one."""
 
     judged: Truth
     drawn: Truth | None
@@ -317,7 +317,7 @@ class _Truths:
         values: int,
         rounds: int | None = None,
     ) -> _Truths:
-        """Compute or else sample; a sample on which the verdict rests is the one drawn."""
+        """Compute or else sample the run; a sample that the verdict is based on is also plotted."""
         share = replace(
             drawing.sampling, error_probability=drawing.sampling.error_probability / values
         )
@@ -330,7 +330,7 @@ class _Truths:
 def _beginning(
     theorem: Theorem, setting: Setting, settings: Sequence[Setting]
 ) -> FloatArray | None:
-    """Return the quantity over the rounds that an enumeration reaches, NaN beyond them."""
+    """Return the quantity for the rounds that an enumeration of histories reaches, NaN beyond."""
     if theorem.quantity.field not in FIELDS:
         return None
     run = exact_beginning(setting)

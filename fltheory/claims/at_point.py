@@ -1,4 +1,4 @@
-"""Inequalities between numbers that a setting, or a learning problem, has by itself: no run."""
+"""Inequalities between numbers of a setting or a learning problem that need no run."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _MOST_SAMPLES_TRIED = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class PointClaim(Inequality):
-    """An inequality between numbers that a setting has by itself: no run, no rounds.
+    """An inequality between numbers of a setting that need no run.
 
-    Where it is claimed at every point of a set, its quantity and bound are taken at the worst
-    point, so that one check settles them all. Attributes are those of `Theorem`.
+    If it is claimed at every point of a set, its quantity and bound are taken at the worst point,
+    so that one check settles all points. The attributes are those of `Theorem`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class PointClaim(Inequality):
     checks: ClassVar[Mapping[str, Check]] = {"quantity": must_be(PointQuantity)}
 
     def compared(self, setting: Any, sampling: Sampling) -> Comparison:
-        """Evaluate both sides, in fractions where both are, and the hypotheses; no sampling."""
+        """Evaluate both sides and the hypotheses, in fractions if possible; no sampling."""
         values = theorem_values(self, constants_of(self.constants, setting))
         checks = tuple(check_point_hypothesis(item, values) for item in self.hypotheses)
         of = partial(Comparison, hypotheses=checks, relation=self.assertions[0].relation)
@@ -68,18 +68,18 @@ class PointClaim(Inequality):
         return of(truth, float(evaluate(self.bound, values)), evidence)
 
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what in them is not."""
+        """Return both sides enclosed; NotEnclosedError names the part that cannot be."""
         return enclosed_at_point(self, setting)
 
     def remark(self, setting: Setting) -> str:
-        """Return how tight a claim about all points is at its tightest, where that is known."""
+        """Return how tight a claim about all points is at its tightest point, if known."""
         looseness = self.quantity.looseness
         if looseness is None:
             return ""
         return f"largest truth/bound over {looseness.over} {looseness.largest_ratio(setting):.3g}"
 
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
-        """Sample the quantity in each setting; None where it is not drawn."""
+        """Sample the quantity in each setting; None if it cannot be sampled."""
         return drawn_at(self.quantity.sample, settings, draws, seed)
 
 
@@ -90,7 +90,7 @@ class LearningClaim(PointClaim):
     Attributes
     ----------
     relation : Relation
-        How the quantity is claimed to compare with the bound.
+        The claimed relation of quantity and bound.
 
     The other attributes are those of `Theorem`.
     """
@@ -101,19 +101,19 @@ class LearningClaim(PointClaim):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions."""
+        """The claim's assertions."""
         return tuple(replace(one, relation=self.relation) for one in super().assertions)
 
     def spoken_of(self, setting: Any) -> LearningSetting:
-        """Return the learning problem; ValueError for the setting of a run."""
+        """Return the learning problem; ValueError if given the setting of a run."""
         return of_learning(setting)
 
     def best_compared(self, setting: Any, sampling: Sampling) -> Comparison:
-        """Compare both sides: nothing is exacter than fractions."""
+        """Compare both sides in fractions, the most exact way."""
         return self.compared(setting, sampling)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the hypotheses, then both sides; problems of too many samples are refused."""
+        """Evaluate the hypotheses, then both sides; problems with too many samples are refused."""
         problem = of_learning(setting)
         if exact_effort(problem) > _MOST_SAMPLES_TRIED:
             raise ValueError(f"setting must have at most {_MOST_SAMPLES_TRIED:,} samples in all")
@@ -124,7 +124,7 @@ class LearningClaim(PointClaim):
         return Trial.applied(verdict.ratio, verdict.outcome is Outcome.REFUTED)
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return nothing: probabilities and counts have no units."""
+        """Return no units or formulas, as probabilities and counts have no units."""
         return {}, ()
 
 
@@ -134,7 +134,7 @@ def of_learning(setting: Setting | LearningSetting) -> LearningSetting:
     Raises
     ------
     ValueError
-        For the setting of a run.
+        If given the setting of a run.
     """
     if isinstance(setting, Setting):
         raise ValueError(f"setting must be a learning problem, got {setting!r}")
@@ -142,7 +142,7 @@ def of_learning(setting: Setting | LearningSetting) -> LearningSetting:
 
 
 def _exact(expression: sp.Expr, constants: Mapping[Any, Any]) -> Fraction | None:
-    """Evaluate in fractions; None where a symbol's value is a float."""
+    """Evaluate in fractions; None if a symbol's value is a float."""
     values = {symbol: constants[symbol] for symbol in expression.free_symbols}
     if not all(isinstance(value, Fraction | int) for value in values.values()):
         return None

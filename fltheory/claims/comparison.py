@@ -1,4 +1,4 @@
-"""Both sides of an inequality and its hypotheses on one setting, and the outcome."""
+"""Comparison of both sides of an inequality and its hypotheses on one setting."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
 from fltheory.grammar.assertion import Relation
 
-# A bound is a formula of some dozens of operations, and each rounds by half an eps: room for 128.
+# A bound takes a few dozen operations, each rounding by half an eps; this allows for 128.
 BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 _LONGEST_FRACTION = 24
 LEAST_EXCESS = 1e-290
-"""Near the end of the range, 1e-308, numbers lose their digits: an underflow is no evidence."""
+"""Near 1e-308 floats lose digits, so a smaller excess may be due to underflow."""
 
 
 def is_above(lower: float, bound: float) -> bool:
-    """Tell whether a truth's lower end is above a bound by more than rounding and underflow."""
+    """Return whether a truth's lower end exceeds a bound by more than rounding and underflow."""
     return lower - BOUND_ROUNDING * abs(bound) - LEAST_EXCESS > bound
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Truth, bound and hypotheses of a theorem on one setting, ``fractions`` where both are."""
+    """Truth, bound and hypotheses of a theorem on one setting.
+
+    ``fractions`` holds both sides if they are fractions.
+    """
 
     truth: float
     bound: float
@@ -39,7 +42,7 @@ class Comparison:
 
     @property
     def outcome(self) -> Outcome:
-        """Combine them into a verdict."""
+        """The outcome that follows from hypotheses and sides."""
         if self.enclosed is not None:
             return decided(self.hypotheses, self.enclosed.below)
         return unmet(self.hypotheses) or self._compared
@@ -73,7 +76,7 @@ class Comparison:
 
     @property
     def sides(self) -> str:
-        """Return both sides as fractions, where they are fractions, and short."""
+        """Return both sides as fractions, if they are short fractions, else ""."""
         if self.fractions is None:
             return ""
         short = max(side.denominator for side in self.fractions) < 10**_LONGEST_FRACTION
@@ -81,7 +84,7 @@ class Comparison:
 
     @property
     def unseen(self) -> str:
-        """Return what the sample cannot know, in a sentence, where that leaves it undecided."""
+        """Return a sentence on rare events that may be missing, if they decide the outcome."""
         if not self._is_sampled or self.outcome is not Outcome.UNDECIDED:
             return ""
         draws = f"{self.evidence.replicas:,} draws"
@@ -99,12 +102,12 @@ class Comparison:
 
     @classmethod
     def of_enclosed(cls, sides: EnclosedSides) -> Comparison:
-        """Return the comparison of sides that are enclosed."""
+        """Return the comparison of enclosed sides."""
         evidence = Evidence(Grade.EXACT, sides.truth_error)
         return cls(sides.truth, sides.bound, evidence, sides.hypotheses, sides)
 
     def said_not_exact(self, why: str) -> Comparison:
-        """Return it with the reason why it is in float64, where it is."""
+        """Return the comparison with the reason why it is in float64, if it is."""
         if self.evidence.grade is not Grade.FLOAT64:
             return self
         return replace(self, evidence=replace(self.evidence, why_not_exact=why))
@@ -114,7 +117,7 @@ _OUTCOMES = {True: Outcome.HOLDS, False: Outcome.REFUTED, None: Outcome.UNDECIDE
 
 
 def unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
-    """Return the verdict if it is settled by the hypotheses, else None."""
+    """Return the outcome if the hypotheses settle it, else None."""
     if any(check.holds is False for check in hypotheses):
         return Outcome.INAPPLICABLE
     if any(check.holds is None for check in hypotheses):
@@ -123,25 +126,26 @@ def unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
 
 
 def decided(hypotheses: Sequence[HypothesisCheck], holds: bool | None) -> Outcome:
-    """Return the verdict, given whether the claim itself holds; None where that is open."""
+    """Return the outcome, given whether the claim itself holds (None if open)."""
     return unmet(hypotheses) or _OUTCOMES[holds]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How near a setting comes to refuting a statement.
+    """A measure of how close a setting comes to refuting a statement.
 
     Attributes
     ----------
     score : float
-        The number that a search raises; below zero if the statement does not apply.
+        The number that a search maximises; below zero if the statement does not apply.
     applies : bool
-        Whether the setting tests it: every hypothesis holds, and whatever else its kind asks for.
+        Whether the setting tests the statement: every hypothesis holds, and so do further
+        conditions of its kind.
     ratio : float
-        How far the claim is from being broken, above 1 where it is; NaN where it does not apply.
+        A ratio that exceeds 1 if the claim is violated; NaN if the statement does not apply.
     refutes : bool
     remark : str
-        A remark, in a few words.
+        A short remark.
     """
 
     score: float
@@ -152,7 +156,7 @@ class Trial:
 
     @classmethod
     def unmet(cls, checks: Sequence[HypothesisCheck]) -> Trial:
-        """Return the trial of a setting at which hypotheses fail: how many, and by how much."""
+        """Return the trial of a setting with failing hypotheses, scored by number and margins."""
         margins = [check.margin for check in checks if not check.holds]
         return cls(-sum(1 + math.tanh(abs(margin)) for margin in margins if not math.isnan(margin)))
 
@@ -160,13 +164,13 @@ class Trial:
     def applied(
         cls, ratio: float, refutes: bool, score: float | None = None, remark: str = ""
     ) -> Trial:
-        """Return the trial of a setting at which the statement applies; NaN counts as hopeless."""
+        """Return the trial of a setting to which the statement applies; NaN scores lowest."""
         score = ratio if score is None else score
         return cls(-math.inf if math.isnan(score) else score, True, ratio, refutes, remark)
 
 
 def ratio_of(truth: float, bound: float) -> float:
-    """Return truth/bound; above a bound that is not positive, infinity."""
+    """Return truth/bound, or infinity above a bound that is not positive."""
     if bound > 0:
         return truth / bound
     return math.inf if truth > bound else -math.inf

@@ -1,6 +1,6 @@
-"""Curves for figures: bound, truth and sample of a statement over one variable.
+"""Curves for figures: bound, truth and samples of a statement over one variable.
 
-Samples are means with simultaneous intervals, beside the truth that was judged.
+Samples are means with simultaneous intervals, shown beside the truth that was judged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from fltheory.validation import FloatArray
 # ------------------------------------------------------------ bound and truth
 
 _ROUNDING = 1e-9
-_MOST_STRETCHES = 2  # of one verdict, in a title
-_LEAST_DECIMAL = -4  # the least power of ten that is written as a decimal number
+_MOST_STRETCHES = 2  # ranges for one verdict in a title
+_LEAST_DECIMAL = -4  # the smallest power of ten written as a decimal number
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +46,19 @@ class BoundCurve(ReadOnlyArrays):
     name : str
         Id and reading.
     variable, quantity : str
-        Labels of the axes; mathematics between dollars.
+        Labels of the axes, with mathematics between dollar signs.
     values : array, (n,)
     bound : array, (n,)
-        NaN where the statement says nothing.
+        NaN where the statement makes no claim.
     outcomes : tuple of Outcome
-        The verdict at each value; none where nothing was judged.
+        The verdict at each value; empty if nothing was judged.
     truth, truth_error : array, (n,), or None
-        Computed, with a bound on its rounding error; None where it can only be sampled. A truth
-        without a bound on its error is for orientation, NaN at values where there is none: verdicts
-        rest on the sample.
+        Computed truth, with a bound on its rounding error; None if it can only be sampled. A truth
+        without an error bound is for orientation, NaN where unknown; verdicts are then based on the
+        sample.
     sampled, interval : array, (n,), or None
-        Sampled mean and the half-width of its interval; None where nothing was sampled, and NaN
-        at values where nothing was.
+        Sampled mean and the half-width of its interval; None if nothing was sampled, and NaN at
+        values that were not sampled.
     replicas : int or None
         Sample size.
     error_probability : float
@@ -66,11 +66,11 @@ class BoundCurve(ReadOnlyArrays):
     parts : mapping of str to array, (n,)
         Named terms of the bound.
     bound_name : str
-        The kind of bound: an upper bound, a floor, a claimed order.
+        The kind of bound: upper bound, floor or claimed order.
     note : str
-        Words to add to a title.
+        Text to add to a title.
     labels : tuple of str
-        Names of the values, where they are cases and not numbers.
+        Names of the values, if they are cases and not numbers.
     """
 
     name: str
@@ -96,9 +96,9 @@ class BoundCurve(ReadOnlyArrays):
 
     @property
     def verdict(self) -> str:
-        """The verdicts in a few words: the one there is, or which was reached where.
+        """The verdicts in a few words: the only one, or which verdict holds at which values.
 
-        Where they alternate too often for a title, how many values have which.
+        If they alternate too often for a title, this gives the number of values for each verdict.
         """
         counts = {o: self.outcomes.count(o) for o in Outcome if o in self.outcomes}
         if len(counts) <= 1:
@@ -112,7 +112,7 @@ class BoundCurve(ReadOnlyArrays):
         return ", ".join(f"{o.name} {' and '.join(found)}" for o, found in stretches.items())
 
     def _stretches(self) -> Mapping[Outcome, list[str]]:
-        """Return in words where each verdict was reached, the smallest values first."""
+        """Return the ranges of values at which each verdict was reached, in increasing order."""
         order = np.argsort(self.values, kind="stable")
         found: dict[Outcome, list[str]] = {}
         judged = [(float(self.values[place]), self.outcomes[place]) for place in order]
@@ -134,13 +134,13 @@ class BoundCurve(ReadOnlyArrays):
 
     @property
     def _symbol(self) -> str:
-        """The letter of the variable, or its name where it has none."""
+        """The letter of the variable, or its name if it has none."""
         letters = re.findall(r"\$[^$]*\$", self.variable)
         return letters[0] if letters else self.variable
 
     @property
     def is_computed(self) -> bool:
-        """Whether the truth is known at every value, with a bound on its error."""
+        """Whether the truth is computed at every value, with an error bound."""
         return self.truth_error is not None
 
     @property
@@ -152,21 +152,21 @@ class BoundCurve(ReadOnlyArrays):
 
     @property
     def judged_error(self) -> FloatArray:
-        """Half-widths of the intervals around what is compared."""
+        """Half-widths of the intervals around the compared side."""
         error = self.truth_error if self.is_computed else self.interval
         assert error is not None
         return error
 
     @property
     def heading(self) -> str:
-        """The statement and what was found, with the evidence where that is a sample."""
+        """The statement and its verdicts, with the evidence if that is a sample."""
         found = f"{self.name}: {self.verdict}"
         if self.is_computed or not self.outcomes:
             return found
         return f"{found} (sampled, wrong with probability {at_most(self.error_probability)})"
 
     def relative(self) -> BoundCurve:
-        """Return bound and truth each over its own least value, the sample over the truth's."""
+        """Return bound and truth over their smallest values, and the sample over the truth's."""
         least = float(np.nanmin(self.judged))
         if not 0 < least < np.inf:
             raise ValueError(
@@ -185,26 +185,26 @@ class BoundCurve(ReadOnlyArrays):
 
 
 class LabelledQuantity(Protocol):
-    """A quantity that an axis can name."""
+    """A quantity with labels for an axis."""
 
     @property
     def text(self) -> str:
-        """It in text."""
+        """The quantity as text."""
         ...
 
     @property
     def latex(self) -> str:
-        """It typeset; empty where there is only the text."""
+        """The quantity in LaTeX; empty if there is only the text."""
         ...
 
 
 def quantity_label(quantity: LabelledQuantity) -> str:
-    """Return a quantity for an axis: typeset, or by its text where that is all there is."""
+    """Return an axis label for a quantity: LaTeX if available, otherwise text."""
     return f"${quantity.latex}$" if quantity.latex else quantity.text
 
 
 def at_most(error_probability: float) -> str:
-    """Return a probability of error as a limit, rounded up to one digit.
+    """Return an upper bound on an error probability as text, rounded up to one digit.
 
     >>> at_most(1e-3), at_most(1e-9 / 11), at_most(0.0021)
     ('at most 0.001', 'at most 1e-10', 'at most 0.003')
@@ -218,7 +218,7 @@ def at_most(error_probability: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a value for a title: counts in full, all else in three digits."""
+    """Return a value for a title: counts in full, other numbers with three digits."""
     return f"{value:,.0f}" if value.is_integer() else f"{value:.3g}"
 
 
@@ -226,7 +226,7 @@ def _over(values: FloatArray | None, least: float) -> FloatArray | None:
     return None if values is None else values / least
 
 
-# ------------------------------------------------------------ what is drawn
+# ------------------------------------------------------------ samples
 
 Parts = Mapping[str, sp.Expr]
 
@@ -240,7 +240,7 @@ class CurveSample(ReadOnlyArrays):
     Attributes
     ----------
     means, intervals : array, (n,)
-        NaN where nothing was sampled.
+        Means and half-widths; NaN where nothing was sampled.
     replicas : int
     error_probability : float
         Probability that at least one of the intervals misses the truth.
@@ -252,8 +252,8 @@ class CurveSample(ReadOnlyArrays):
     error_probability: float
 
     def fields(self) -> dict[str, Any]:
-        """Return them as fields of a `BoundCurve`."""
-        # An interval without an end is none that can be drawn.
+        """Return the sample as fields of a `BoundCurve`."""
+        # An infinite interval cannot be plotted.
         return {
             "sampled": self.means,
             "interval": np.where(np.isfinite(self.intervals), self.intervals, np.nan),
@@ -286,14 +286,14 @@ class _Judged(Protocol):
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a curve is drawn: see `fltheory.verify.curve`, whose arguments these are.
+    """Options for plotting a curve, the arguments of `fltheory.verify.curve`.
 
     Attributes
     ----------
     sampling : Sampling
         How truths that cannot be computed are sampled.
     draws : int
-        Runs, or draws of the quantity, that are shown where the truth is computed; 0 for none.
+        Number of runs, or draws of the quantity, to show if the truth is computed; 0 for none.
     variable : str or None
     points : int
     sampled_rounds : int or None
@@ -310,14 +310,14 @@ class Drawing:
     def run_of(
         self, theorem: _AboutARun, setting: Setting, rounds: int | None = None
     ) -> Truth | None:
-        """Return a sample of a run of ``rounds`` rounds to be shown, if one is asked for."""
+        """Return a sample of a run of ``rounds`` rounds to plot, None if ``draws`` is 0."""
         if not self.draws:
             return None
         return sampled_run(theorem, setting, self.draws, self.sampling.seed, rounds)
 
 
 def left_side(quantity: BoundedQuantity, truth: Truth, setting: Setting) -> tuple[float, float]:
-    """Return a quantity on a run, and the half-width of the interval around it."""
+    """Return a quantity's value on a run, and the half-width of its interval."""
     error = quantity.error(truth.error(quantity.field), setting)
     return quantity.of(truth.trajectory, setting), error
 
@@ -334,7 +334,7 @@ def judged_curve(
     bound_name: str = "bound",
     parts: Mapping[str, FloatArray] | None = None,
 ) -> BoundCurve:
-    """Return the curve of what was judged at each value; ``computed`` says that it is the truth."""
+    """Return the curve of the judgements at each value; ``computed`` if the truth was computed."""
     sides: dict[str, Any] = {}
     if computed:
         sides["truth"] = np.array([one.truth for one in judged])
@@ -355,7 +355,7 @@ def judged_curve(
 
 
 def plain_curve(variable: str, values: Sequence[int], sides: Sequence[Comparison]) -> BoundCurve:
-    """Return both sides alone, for a drawing of the size of a word."""
+    """Return a curve of both sides only, for a word-sized figure."""
     return BoundCurve(
         "",
         variable,
@@ -380,7 +380,7 @@ def parts_of(
 
 
 def sides_of(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """Return the truths that were judged as fields of a `BoundCurve`: computed, or sampled."""
+    """Return the judged truths, computed or sampled, as fields of a `BoundCurve`."""
     truth = np.array([one.truth for one in comparisons])
     error = np.array([one.evidence.error for one in comparisons])
     if all(one.evidence.replicas is None for one in comparisons):
@@ -393,7 +393,7 @@ def sides_of(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 def sampled_run(
     theorem: _AboutARun, setting: Setting, replicas: int, seed: int, rounds: int | None = None
 ) -> Truth:
-    """Sample a setting's first rounds, all by default; intervals over all of them hold together."""
+    """Sample a setting's first rounds, by default all, with simultaneous intervals."""
     first = replace(setting, rounds=min(rounds or setting.rounds, setting.rounds))
     observe = () if theorem.quantity.field in FIELDS else tuple(theorem.observe(first))
     run = _run(first, replicas, seed, observe)
@@ -402,7 +402,7 @@ def sampled_run(
 
 @cached_by_content(8, as_long_as=rounds_now)
 def _run(setting: Setting, replicas: int, seed: int, observe: tuple[Observable, ...]) -> Trajectory:
-    """Keep the last ones, as readings of a theorem share them."""
+    """Return a sampled run; recent ones are cached, as readings of a theorem share them."""
     return monte_carlo(
         setting,
         replicas=replicas,
@@ -412,7 +412,7 @@ def _run(setting: Setting, replicas: int, seed: int, observe: tuple[Observable, 
 
 
 def along(quantity: BoundedQuantity, drawn: Truth, settings: Sequence[Setting]) -> CurveSample:
-    """Return the quantity's means over the beginnings of one sampled run; NaN beyond its end."""
+    """Return the quantity's means over initial parts of one sampled run; NaN beyond its end."""
     assert drawn.sampling is not None
     run = drawn.trajectory
     errors = drawn.error(quantity.field)
@@ -431,7 +431,7 @@ def along(quantity: BoundedQuantity, drawn: Truth, settings: Sequence[Setting]) 
 def at_values(
     quantity: BoundedQuantity, runs: Sequence[Truth], settings: Sequence[Setting]
 ) -> CurveSample:
-    """Return the quantity's means over runs of their own, whose intervals hold together."""
+    """Return the quantity's means over separate runs, with simultaneous intervals."""
     sampling = runs[0].sampling
     assert sampling is not None
     share = replace(sampling, error_probability=sampling.error_probability / len(runs))
@@ -448,7 +448,7 @@ def drawn_at(
     replicas: int,
     seed: int,
 ) -> CurveSample | None:
-    """Draw a quantity in each setting, from a stream of its own; None where it is not drawn."""
+    """Sample a quantity in each setting, from separate random streams; None if impossible."""
     if sample is None or replicas == 0:
         return None
     seeds = np.random.SeedSequence(seed).spawn(len(settings))

@@ -1,4 +1,4 @@
-"""Claimed orders of decay in a number of samples, on PAC learnability."""
+"""Claims on PAC learnability about the order of decay in a number of samples."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Measurement:
     ----------
     value : float
     standard_error : float
-        Zero where it is not sampled.
+        Zero if it is not sampled.
     remark : str
-        A further finding, in a few words.
+        A further finding, in brief.
     """
 
     value: float
@@ -54,24 +54,25 @@ class Measurement:
 
 @dataclass(frozen=True)
 class DecayQuantity:
-    """A number that a learning problem has at each sample size.
+    """A number of a learning problem as a function of the sample size.
 
     Attributes
     ----------
     measure : callable
-        Takes the problem, the size, a number of replicas and a generator.
+        Measures it, given the problem, the size, a number of replicas and a generator.
     is_sampled : callable
-        Whether it is sampled for a problem.
+        Returns whether it is sampled for a problem.
     text : str
     sample : callable, optional
-        Independent estimates of it, (replicas,), for figures; arguments as for ``measure``.
+        Returns independent estimates, (replicas,), for figures; the arguments are those of
+        ``measure``.
     latex : str
-        How it is typeset; by its text where there is none.
+        LaTeX of the quantity; the text by default.
     known_decay : callable, optional
-        Takes the problem and returns a power of the size of which the quantity is known to be at
-        least a multiple, or None where none
-        is known. A claimed order is refuted by that alone: a slope ends where the sizes end.
-        Without it, no problem can refute an order of the quantity.
+        Takes the problem and returns a power of the size such that the quantity is known to be at
+        least a multiple of that power, or None. Only this can refute a claimed order, because a
+        slope is known only up to the largest size. Without it, no problem can refute an order of
+        the quantity.
     """
 
     measure: Callable[[Any, int, int, np.random.Generator], Measurement]
@@ -82,20 +83,20 @@ class DecayQuantity:
     known_decay: Callable[[Any], KnownDecay | None] | None = None
 
     def known_decay_on(self, problem: Any) -> KnownDecay | None:
-        """Return how it is known to decay on a problem; None where that is not known."""
+        """Return the quantity's known decay on a problem, None if unknown."""
         return None if self.known_decay is None else self.known_decay(problem)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecayClaim(Basis):
-    """A claim that a quantity is of some order in a number of samples.
+    """A claim that a quantity has some order in a number of samples.
 
     Attributes
     ----------
     variable : sympy symbol
         The number of samples.
     order : sympy expression
-        The claimed order as a function of it; logarithms, which the claims hide, are left out.
+        The claimed order as a function of the variable, without logarithms, which the claims hide.
 
     The other attributes are those of `LearningClaim`.
     """
@@ -115,21 +116,21 @@ class DecayClaim(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions."""
+        """The claim's assertions."""
         left = self.quantity.text, self.quantity.latex
         return (Assertion(*left, Relation.OF_ORDER, self.order, self.variable),)
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Fit the slope over all sizes, and judge it by the ends of its interval.
+        """Return the verdict from a slope fitted over all sizes and the ends of its interval.
 
         An excess over the claimed slope of at most 0.05, at the upper end, counts as the claimed
-        order. Another order is known by a limit, not by a slope: the claim is refuted where the
-        quantity is known to stay above a multiple of a higher power, and a slope that exceeds the
-        claimed one without such knowledge leaves it undecided. Sizes share the replicas equally.
-        Intervals are Student's, hence asymptotic; where all draws of a size agree none decides.
+        order. A different order must be shown by a limit, not by a slope: the claim is refuted if
+        the quantity is known to stay above a multiple of a higher power, and undecided if only the
+        slope exceeds the claimed one. Sizes share the replicas equally. Intervals are Student's and
+        so asymptotic; if all draws of a size agree, no verdict is reached.
         """
         problem: Any = of_learning(setting)
-        # First, as a problem of which it does not speak has no sizes.
+        # First, as a problem that the claim is not about has no sizes.
         hypotheses = self.hypotheses_without_run(problem)
         sizes, sampled = problem.sizes, self.quantity.is_sampled(problem)
         replicas, measured = self._measured(problem, sampling)
@@ -161,7 +162,7 @@ class DecayClaim(Basis):
         )
 
     def _measured(self, problem: Any, sampling: Sampling) -> tuple[int, tuple[Measurement, ...]]:
-        """Return the replicas of each size, and the quantity at all of them."""
+        """Return the replicas per size, and the measured quantity at all sizes."""
         replicas = max(2, sampling.replicas // len(problem.sizes))
         return replicas, measurements(self.quantity, problem, replicas, sampling.seed)
 
@@ -173,7 +174,7 @@ class DecayClaim(Basis):
 
     @property
     def why_not_searched(self) -> str:
-        """Which hypotheses are lost, or that no limit of the quantity is known anywhere."""
+        """Why it cannot be refuted: missing hypotheses, or no known decay of the quantity."""
         if self.quantity.known_decay is None:
             return (
                 "an order in the number of samples can be refuted only by a limit, and no limit of "
@@ -182,9 +183,9 @@ class DecayClaim(Basis):
         return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the hypotheses, then how it is known to decay, or decays as far as computed.
+        """Evaluate the hypotheses, then the known decay, or the decay as far as computed.
 
-        Where it is sampled and no limit is known, nothing could be refuted, and nothing is drawn.
+        If it is sampled and no decay is known, nothing could be refuted, so nothing is sampled.
         """
         problem = of_learning(setting)
         checks = self.hypotheses_without_run(problem)
@@ -200,7 +201,7 @@ class DecayClaim(Basis):
         return Trial.applied(growth, refutes, remark=verdict.detail)
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow it over the numbers of samples."""
+        """Compute both sides over the numbers of samples."""
         problem: Any = of_learning(setting)
         sampling = drawing.sampling
         verdict, sizes = self.verdict(problem, sampling), problem.sizes
@@ -230,7 +231,7 @@ class DecayClaim(Basis):
 
 @dataclass(frozen=True)
 class Slope:
-    """A slope over the logarithms of several sizes, with the half-width of an interval."""
+    """A slope over the logarithms of several sizes, with the half-width of its interval."""
 
     value: float
     half_width: float
@@ -240,7 +241,7 @@ class Slope:
 def measurements(
     quantity: DecayQuantity, setting: Any, replicas: int, seed: int
 ) -> tuple[Measurement, ...]:
-    """Measure at every size; the last ones are kept, as readings share them."""
+    """Measure at every size; recent results are cached, as readings share them."""
     seeds = np.random.SeedSequence(seed).spawn(len(setting.sizes))
     return tuple(
         quantity.measure(setting, size, replicas, np.random.default_rng(child))
@@ -254,10 +255,10 @@ def fitted_slope(
     replicas: int,
     error_probability: float,
 ) -> Slope:
-    """Return the least-squares slope of log(value) over log(size), and Student's interval.
+    """Return the least-squares slope of log(value) over log(size), with Student's interval.
 
     Sizes are sampled independently of each other; the logarithm's error is the relative error, to
-    first order. NaN where a value has no logarithm.
+    first order. The slope is NaN if a value has no logarithm.
     """
     from scipy.special import stdtrit
 

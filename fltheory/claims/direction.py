@@ -1,4 +1,4 @@
-"""Claimed directions: a theorem's quantity grows, or falls, with a variable."""
+"""Claimed directions: a theorem's quantity grows or falls with a variable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fltheory.grammar.assertion import Relation
 
 @dataclass(frozen=True)
 class DirectionClaim(RateClaim):
-    """A claim that a theorem's quantity grows, or falls, with a variable.
+    """A claim that a theorem's quantity grows or falls with a variable.
 
     It has one axis; only the direction of its ``order`` is claimed: up if it grows with the
     variable's values, and down if it falls.
@@ -54,7 +54,7 @@ class DirectionClaim(RateClaim):
 
     @property
     def why_not_searched(self) -> str:
-        """Which hypotheses are lost; a direction needs no bound."""
+        """Why it cannot be refuted: missing hypotheses; a direction needs no bound."""
         return lost_in(self.theorem)
 
     def orders_along(self, axis: RateAxis, values: Sequence[Mapping[Any, Any]]) -> list[float]:
@@ -67,19 +67,19 @@ class DirectionClaim(RateClaim):
     def known_along(
         self, axis: RateAxis, settings: Sequence[Setting], claimed_slope: float
     ) -> None:
-        """Return nothing: a limit of the truth does not tell its direction."""
+        """Return None, because a limit of the truth does not determine its direction."""
         return
 
     def _first_judged(self, grid: Sequence[int]) -> int:
-        """Every step counts."""
+        """Return 0, because every step counts."""
         return 0
 
     def _trial_in_vain(self, excess_of_bound: float) -> None:
-        """Whatever the bound does, the truth may go the other way."""
+        """Return None, because the bound does not determine the direction of the truth."""
         return
 
     def _trial_of(self, reading: AxisReading) -> Trial:
-        """Return the step that is nearest to going the other way."""
+        """Return the trial of the step that is closest to the opposite direction."""
         verdict = self.judged([reading])
         return Trial.applied(
             verdict.truth, verdict.outcome is Outcome.REFUTED, None, verdict.detail
@@ -88,8 +88,8 @@ class DirectionClaim(RateClaim):
     def judged(self, readings: Sequence[AxisReading]) -> Verdict:
         """Judge a claimed direction by the truth at successive values of the variable.
 
-        The claim holds if every step goes in the claimed direction, beyond the errors of both
-        truths, and is refuted if one goes the other way; between them it is undecided.
+        The claim holds if every step goes in the claimed direction by more than the errors of both
+        truths, and is refuted if one step goes the other way; otherwise it is undecided.
         """
         reading = worst_of(readings)
         axis, comparisons, orders = reading.axis, reading.comparisons, reading.orders
@@ -122,7 +122,7 @@ class DirectionClaim(RateClaim):
 
 
 def _quotient(step: tuple[Comparison, Comparison]) -> float:
-    """Return what the first is of the second; one where both are nothing."""
+    """Return the ratio of the first truth to the second; one if both are zero."""
     lower, higher = (side.truth for side in step)
     if higher == 0:
         return 1.0 if lower == 0 else math.inf

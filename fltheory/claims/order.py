@@ -1,10 +1,10 @@
-"""Claimed orders: under a schedule of step sizes a theorem's quantity decays in some order.
+"""Claimed orders: under a schedule of step sizes, a theorem's quantity decays at some order.
 
-What a quantity tends to as a run grows longer, where that is known and not zero.
+The module also finds the limit of a quantity as a run grows, if known and nonzero.
 
-With the same steps in every round the moments of a run converge, and often not to zero: gradient
-noise and clients who stay away leave an error that no number of rounds removes. Such a limit
-refutes every order that vanishes, whatever constants it hides, and no slope needs to be fitted.
+With the same steps in every round, the moments of a run converge, often not to zero: gradient noise
+and absent clients leave an error that no number of rounds removes. Such a limit refutes every
+vanishing order, whatever constants it hides, without fitting a slope.
 """
 
 from __future__ import annotations
@@ -56,14 +56,15 @@ _FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
 
 
 def known_limit(quantity: Any, settings: Sequence[Setting]) -> float | None:
-    """Return what a quantity's limit is at least, if a run has one; None where none is known.
+    """Return a lower bound on a quantity's limit along a run; None if no limit is known.
 
     Parameters
     ----------
-    quantity : BoundedQuantity, or what needs no run
-        Its last value, or a plain mean over the rounds, which has the same limit.
+    quantity : BoundedQuantity, or a quantity that needs no run
+        Limits are known for the last value, and for a plain mean over the rounds, which has the
+        same limit.
     settings : sequence of Setting
-        Along a variable: runs that differ in their numbers of rounds alone.
+        Settings along a variable, which must differ only in their numbers of rounds.
     """
     if not isinstance(quantity, BoundedQuantity) or quantity.field not in _FIELDS:
         return None
@@ -89,10 +90,10 @@ def _differ_in_rounds_alone(one: Setting, other: Setting) -> bool:
 
 
 def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, float]) -> bool:
-    """Tell whether a claimed order tends to zero as its variable grows, all else as it is.
+    """Return whether a claimed order tends to zero as its variable grows, all else fixed.
 
-    False, too, where SymPy cannot find its limit, as of some maxima and cases: nothing is then
-    known about it, and slopes decide.
+    It also returns False if SymPy cannot find the limit, as for some maxima and cases; slopes
+    decide then.
     """
     known: dict[Any, Any] = {
         symbol: value
@@ -107,12 +108,12 @@ def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, flo
 
 _MOST_ROUNDS_AT_A_POINT = 500
 _WORK_A_VALUE = AFFORDABLE / 40
-"""The most that a run may cost to be enclosed at one of up to ten values of a variable."""
+"""Limit on the cost of enclosing a run at one of up to ten values of a variable."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RateClaim(Statement):
-    """A corollary: under a schedule of step sizes a theorem's quantity decays in some order.
+    """A corollary: under a schedule of step sizes, a theorem's quantity decays at some order.
 
     Attributes
     ----------
@@ -125,7 +126,7 @@ class RateClaim(Statement):
 
     Examples
     --------
-    The bound of your own theorem decays as 1/R on some setting, over three decades:
+    The bound of your own theorem decays as 1/R on a setting, over three decades:
 
     >>> from dataclasses import replace
     >>> from fltheory import theorems
@@ -178,17 +179,17 @@ class RateClaim(Statement):
         return (*(axis.order for axis in self.axes), *conditions)
 
     def values(self, axis: RateAxis, setting: Setting) -> tuple[int, ...]:
-        """Return an axis's values for a setting, over as many decades as the claim is read off.
+        """Return an axis's values for a setting, checking that they cover enough decades.
 
         Raises
         ------
         ValueError
-            If there are fewer.
+            If they cover fewer decades than the claim needs.
         """
         return axis.values(setting, decades=self._decades)
 
     def theorem_on(self, axis: RateAxis) -> Inequality:
-        """Return the theorem under the conditions of an axis, too."""
+        """Return the theorem with the conditions of an axis added."""
         if not axis.hypotheses:
             return self.theorem
         hypotheses = (*self.theorem.hypotheses, *axis.hypotheses)
@@ -196,12 +197,12 @@ class RateClaim(Statement):
 
     @property
     def basis(self) -> Inequality:
-        """The owner of its symbols and hypotheses: the theorem that it rests on."""
+        """The owner of its symbols and hypotheses: the theorem that it is based on."""
         return self.theorem
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions, one for each of its variables."""
+        """The claim's assertions, one for each variable."""
         left = self.theorem.quantity.text, self.theorem.quantity.latex
         return tuple(
             Assertion(*left, self._relation, axis.order, axis.variable, axis.hypotheses)
@@ -209,10 +210,10 @@ class RateClaim(Statement):
         )
 
     def readings(self, setting: Setting, sampling: Sampling) -> tuple[AxisReading, ...]:
-        """Read the order of decay off three decades of each variable.
+        """Determine the order of decay over three decades of each variable.
 
-        Where the statement's own schedules do not refute it, other families of schedules are
-        tried, and those that do are read off as well.
+        If the statement's own schedules do not refute it, other families of schedules are tried,
+        and the readings of those that do are added.
         """
         own = tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
         if worst_of(own).outcome is Outcome.REFUTED:
@@ -223,7 +224,7 @@ class RateClaim(Statement):
 
     @property
     def why_not_searched(self) -> str:
-        """Which hypotheses are lost, or that constants of the bound are not known anywhere."""
+        """Why it cannot be refuted: missing hypotheses, or unknown constants of the bound."""
         regimes = self.regimes.values()
         if regimes and not any(self._can_be_refuted_on(regime.setting) for regime in regimes):
             unknown = (
@@ -233,7 +234,7 @@ class RateClaim(Statement):
         return lost_in(self.theorem)
 
     def _can_be_refuted_on(self, setting: Setting) -> bool:
-        """Tell whether its truth could leave a bound, or has a limit that is known."""
+        """Return whether its truth could exceed a known bound or has a known limit."""
         theorem = self.theorem
         values = theorem_values(theorem, constants_of(theorem.constants, setting))
         in_bound = theorem.bound.free_symbols
@@ -252,7 +253,7 @@ class RateClaim(Statement):
         Raises
         ------
         ValueError
-            If it claims nothing: an order that does not end above 0 bounds no truth.
+            If the claim is empty, because its order is not above 0 at the last value.
         """
         orders = [float(evaluate(axis.order, one)) for one in values]
         if orders[-1] <= 0:
@@ -278,7 +279,7 @@ class RateClaim(Statement):
         return known if leaves else None
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Follow it along each axis, as far as its hypotheses are met; the best axis counts."""
+        """Try each axis as far as the hypotheses are met, and return the best trial."""
         setting = of_runs(self, setting)
         axes = (one for axis in self.axes for one in (axis, *axis.of_families))
         tried = [self._trial_along(axis, setting, sampling) for axis in axes]
@@ -288,7 +289,7 @@ class RateClaim(Statement):
         grid, theorem = self.values(axis, setting), self.theorem_on(axis)
         settings = self.settings_along(axis, setting)
         values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
-        # Before the hypotheses: what claims nothing is told even where none of them is met.
+        # Before the hypotheses, so that an empty claim is reported even if none of them is met.
         orders = self.orders_along(axis, values)
         checks = worst_hypotheses([theorem.hypotheses_without_run(one) for one in settings])
         if not all(check.holds for check in checks):
@@ -296,12 +297,12 @@ class RateClaim(Statement):
         known = self.known_along(axis, settings, slope(grid, orders))
         of_run = {item.symbol for item in theorem.round_symbols}
         if not any(of_run & item.condition.free_symbols for item in theorem.hypotheses):
-            # Of runs before these not even hypotheses are left to be looked at.
+            # No hypothesis involves the earlier runs, so they need not be computed.
             first = self._first_judged(grid)
             grid, settings = grid[first:], settings[first:]
             orders, values = orders[first:], values[first:]
         if known is None and not of_run & theorem.bound.free_symbols:
-            # No run needs to be followed where the bound shows that it would be in vain.
+            # No run needs to be computed if the bound shows that it could not refute the claim.
             bounds = [float(evaluate(theorem.bound, one)) for one in values]
             vain = self._trial_in_vain(slope(grid, bounds) - slope(grid, orders))
             if vain is not None:
@@ -314,17 +315,17 @@ class RateClaim(Statement):
         return self._trial_of(axis_reading(axis, grid, comparisons, orders, known))
 
     def _first_judged(self, grid: Sequence[int]) -> int:
-        """Return from which value on the truth is judged: slopes are those of the last decade."""
+        """Return the index of the first value judged, the beginning of the last decade."""
         return next(place for place, value in enumerate(grid) if 10 * value >= grid[-1])
 
     def _trial_in_vain(self, excess_of_bound: float) -> Trial | None:
-        """Return the trial where the bound decays slower than claimed; None where it does not."""
+        """Return the trial if the bound decays more slowly than claimed, otherwise None."""
         if excess_of_bound <= SLOPE_IS_MET:
             return None
         return Trial(-1.0 if math.isnan(excess_of_bound) else -math.tanh(excess_of_bound))
 
     def _trial_of(self, reading: AxisReading) -> Trial:
-        """Return how near truth and slope come to leaving the bound and the claimed order."""
+        """Return how close truth and slope come to exceeding the bound and the claimed order."""
         if reading.known is not None:
             refutes = reading.outcome is Outcome.REFUTED
             return Trial.applied(math.inf, refutes, remark=reading.text)
@@ -335,19 +336,19 @@ class RateClaim(Statement):
         ratio = ratio_of(last.truth, last.bound)
         excess = reading.truth_slope - reading.claimed_slope - SLOPE_IS_MISSED
         refutes = reading.outcome is Outcome.REFUTED
-        # Both must happen, so that the search raises the lesser of the two.
+        # Both are needed, so the search maximises the smaller of the two.
         return Trial.applied(ratio, refutes, min(ratio, 10.0**excess), reading.text)
 
     def judged(self, readings: Sequence[AxisReading]) -> Verdict:
         """Judge a claimed order by its slopes.
 
         A slope is fitted over the last decade. An excess over the claimed slope of at most 0.05
-        counts as the claimed order. One of at least 0.25 counts as another order where the bound
-        itself decays as claimed and the truth ends above it; all else is undecided. A known limit
-        above zero refutes an order that vanishes, and a known power refutes one that falls faster,
-        whatever the slopes. A claim of several orders is refuted by one of them, and holds if all
-        do. If it describes schedules by their order only, any family of such schedules can refute
-        it.
+        counts as the claimed order. An excess of at least 0.25 counts as another order if the bound
+        itself decays as claimed and the truth ends above it; everything else is undecided. Whatever
+        the slopes, a known limit above zero refutes a vanishing order, and a known power refutes an
+        order that falls faster. A claim of several orders is refuted if one of them is, and holds
+        if all do. If it specifies schedules only by their order, any family of such schedules can
+        refute it.
         """
         worst = worst_of(readings)
         texts = [*(reading.text for reading in readings), *filter(None, [worst.unseen])]
@@ -364,7 +365,7 @@ class RateClaim(Statement):
         )
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Judge what is read off its axes."""
+        """Return the verdict from the readings of all axes."""
         return self.judged(self.readings(of_runs(self, setting), sampling))
 
     def verdict_and_curve(
@@ -377,10 +378,10 @@ class RateClaim(Statement):
         return self.judged(readings), curve
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return the conditions of its own, in the theorem's symbols.
+        """Return the claim's own conditions, in the theorem's symbols.
 
-        Leaves out those that only give the order of a step size, because the constant in it has the
-        unit.
+        Conditions that only give the order of a step size are left out, because the hidden constant
+        carries the unit.
         """
         return self.theorem.units, [
             (f"hypothesis '{hypothesis.name}'", hypothesis.condition)
@@ -390,7 +391,7 @@ class RateClaim(Statement):
         ]
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Follow it over the variable that decides the verdict."""
+        """Compute both sides over the variable that decides the verdict."""
         setting = of_runs(self, setting)
         readings = self.readings(setting, drawing.sampling)
         reading = worst_of(readings)
@@ -411,7 +412,7 @@ class RateClaim(Statement):
         return self.with_claimed_line(curve, reading)
 
     def with_claimed_line(self, curve: BoundCurve, reading: AxisReading) -> BoundCurve:
-        """Draw the claimed order through the truth where the last decade begins."""
+        """Add the claimed order as a line through the truth at the beginning of the last decade."""
         place = int(np.argmax(curve.values >= curve.values[-1] / 10))
         claimed = np.array(reading.orders) / reading.orders[place] * curve.judged[place]
         bounds = np.array([one.bound for one in reading.comparisons])
@@ -425,12 +426,13 @@ def _read_axis(
     """Evaluate both sides, the hypotheses and the claimed order at every value of an axis."""
     grid, settings = claim.values(axis, setting), claim.settings_along(axis, setting)
     theorem = claim.theorem_on(axis)
-    # Before any run: what claims nothing is told whatever its hypotheses are.
+    # Before any run, so that an empty claim is reported whatever its hypotheses are.
     orders = claim.orders_along(axis, [values_in(theorem, [axis.order], one) for one in settings])
     known = claim.known_along(axis, settings, slope(grid, orders))
     try:
         if known is not None and known.in_floats:
-            # What decides is computed in floats, whatever is known about the values along the axis.
+            # The deciding knowledge is computed in floats, even if the values along the axis are
+            # enclosed.
             raise NotEnclosedError("a stationary error")
         comparisons, slopes = _enclosed(theorem, axis.order, grid, settings)
     except NotEnclosedError as error:
@@ -449,7 +451,7 @@ def _enclosed(
     Raises
     ------
     NotEnclosedError
-        Where one of them cannot be; the message says what.
+        If one of them cannot be enclosed; the message says what.
     """
     if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
         raise NotEnclosedError(
@@ -457,7 +459,7 @@ def _enclosed(
         )
     sides = [theorem.enclosed(settings[0], _WORK_A_VALUE)]
     if theorem.fields_of_run():
-        # All of them or none: the dearest run is the first to be found too dear. It is kept.
+        # All or none are enclosed, so the most expensive run comes first. Its result is cached.
         enclosed_run(cast(Any, theorem), settings[-1], _WORK_A_VALUE)
     sides += [theorem.enclosed(one, _WORK_A_VALUE) for one in settings[1:]]
     orders = [enclosed_on(theorem, one, order) for one in settings]

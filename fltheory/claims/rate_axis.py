@@ -1,4 +1,4 @@
-"""One variable of a claimed order, and what it shows over three decades."""
+"""The variables of claimed orders, and their evaluation over three decades."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class KnownDecay:
-    """How a quantity is known to decay without end: at least a multiple of a power.
+    """A known lower bound on a quantity: a multiple of a power of the variable.
 
     Attributes
     ----------
     exponent : float
-        The power of the variable; zero where the quantity stays above a positive number.
+        The exponent; zero if the quantity stays above a positive number.
     why : str
-        The reason, in a few words about the truth.
+        The reason, as a short phrase about the truth.
     in_floats : bool
-        Whether it was computed, in floats; what is proved by hand is not.
+        Whether it was computed in floats and not proved by hand.
     """
 
     exponent: float
@@ -48,18 +48,18 @@ class KnownDecay:
 
 
 def with_rounds(setting: Setting, rounds: int) -> Setting:
-    """Return a setting for more rounds or fewer, all else as it was: a schedule of `RateAxis`."""
+    """Return a setting with another number of rounds, all else fixed; a schedule for `RateAxis`."""
     return replace(setting, rounds=rounds)
 
 
 def three_decades(setting: Setting) -> tuple[int, ...]:
-    """Return numbers of rounds over the three decades up to a setting's: a grid of `RateAxis`."""
+    """Return numbers of rounds over three decades up to a setting's; a grid for `RateAxis`."""
     return tuple(max(2, round(setting.rounds / 10**k)) for k in (3, 2, 1, 0.5, 0))
 
 
 @dataclass(frozen=True)
 class RateAxis:
-    """A claimed order in one variable, with all else fixed or scheduled along.
+    """A claimed order in one variable, with all else fixed or scheduled with it.
 
     Attributes
     ----------
@@ -67,20 +67,21 @@ class RateAxis:
     order : sympy expression
         The claimed order as a function of ``variable``.
     grid : callable
-        Values of the variable for a setting, in increasing order over three decades.
+        Returns values of the variable for a setting, in increasing order over three decades.
     schedule : callable
-        The setting with the variable at a value, and all that the statement ties to it.
+        Returns the setting with the variable at a value, and everything that the statement couples
+        to it.
     hypotheses : tuple of Hypothesis
-        Conditions of this claim alone.
+        Conditions of this claim only.
     families : mapping
-        Other schedules, by name, that the statement may also allow: constant steps, if it only says
-        that steps must be large. A claim is refuted by any that its hypotheses do not exclude.
+        Other schedules, by name, that the statement also allows, such as constant steps if it only
+        requires large steps. Any schedule that the hypotheses do not exclude can refute the claim.
     known_decay : callable, optional
-        Takes the settings along the axis and returns a power of the variable of
-        which the truth is known to be at least a multiple, or None. Such a power refutes a claimed
-        order that falls faster, whatever the slopes.
+        Takes the settings along the axis and returns a power of the variable such that the truth is
+        known to be at least a multiple of it, or None. Such a power refutes a claimed order that
+        falls faster, whatever the slopes.
     under : str
-        The name of the family that this is an axis of; empty for its own schedule.
+        The name of the family that this axis belongs to; empty for its own schedule.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class RateAxis:
 
     @property
     def of_families(self) -> tuple[RateAxis, ...]:
-        """One axis for each further schedule."""
+        """One axis for each of the ``families``."""
         return tuple(
             replace(self, schedule=schedule, families={}, under=name)
             for name, schedule in self.families.items()
@@ -116,7 +117,8 @@ class RateAxis:
         Raises
         ------
         ValueError
-            Unless it increases, and covers at least ``decades`` decades from a number above 0.
+            If it does not increase, or does not cover at least ``decades`` decades from a number
+            above 0.
         """
         grid = tuple(self.grid(setting))
         increasing = bool(grid) and all(low < high for low, high in pairwise(grid))
@@ -128,11 +130,11 @@ class RateAxis:
 
 @dataclass(frozen=True)
 class AxisReading:
-    """The findings on one axis of a claimed order, over three decades.
+    """The results on one axis of a claimed order, over three decades.
 
     ``known`` is a known lower bound on the truth, if it decays too slowly for the claimed order;
-    None if no such bound is known. ``slopes`` are enclosed if all the numbers that they are read
-    off are.
+    None if no such bound is known. ``slopes`` are the enclosed slopes, if all their inputs are
+    enclosed.
     """
 
     axis: RateAxis
@@ -148,12 +150,12 @@ class AxisReading:
 
     @property
     def hypotheses(self) -> tuple[HypothesisCheck, ...]:
-        """Return each hypothesis at the setting where its margin is worst."""
+        """Each hypothesis at the setting where its margin is worst."""
         return worst_hypotheses([one.hypotheses for one in self.comparisons])
 
     @property
     def outcome(self) -> Outcome:
-        """Judge a known lower bound, or the slope; hypotheses must be met at every value."""
+        """The outcome from a known lower bound or the slope, if hypotheses hold at every value."""
         settled = unmet(self.hypotheses)
         if settled is not None:
             return settled
@@ -167,10 +169,10 @@ class AxisReading:
 
     @property
     def is_left_by_the_truth(self) -> bool:
-        """Whether the bound decays as claimed, and the truth ends above it beyond all error.
+        """Whether the bound decays as claimed, and the truth ends above it by more than its error.
 
-        A truth that is far below its bound may be flat for as long as one likes and be of the
-        claimed order; a bound with unknown constants is none to be above of.
+        A truth far below its bound may be flat for arbitrarily long and still be of the claimed
+        order. A bound with unknown constants cannot be exceeded.
         """
         last = self.comparisons[-1]
         if self.slopes is not None and last.enclosed is not None:
@@ -180,7 +182,7 @@ class AxisReading:
 
     @property
     def _excess(self) -> tuple[float, float]:
-        """Return between what the truth's slope exceeds the claimed one."""
+        """The ends of the interval for the excess of the truth's slope over the claimed one."""
         if self.slopes is not None:
             return self.slopes.excess_of_truth
         lower, upper = self.slope_ends or (self.truth_slope, self.truth_slope)
@@ -188,7 +190,7 @@ class AxisReading:
 
     @property
     def evidence(self) -> Evidence:
-        """Return the last truth's, with the slope's own interval where truths are sampled."""
+        """The evidence of the last truth, with the slope's own interval if truths are sampled."""
         seen = f"read off {self.axis.variable} = {self.grid[0]} .. {self.grid[-1]}"
         if self.known is not None:
             seen = f"the truth's is known, hypotheses are {seen}"
@@ -207,7 +209,7 @@ class AxisReading:
 
     @property
     def unseen(self) -> str:
-        """Return what samples cannot know, in a sentence, where that leaves a slope undecided."""
+        """A sentence on rare events samples may have missed, if they leave a slope undecided."""
         if self.slope_ends is None or self.outcome is not Outcome.UNDECIDED:
             return ""
         lower, upper = self.slope_ends
@@ -218,7 +220,7 @@ class AxisReading:
 
     @property
     def text(self) -> str:
-        """Return the slopes in a line; a bound without known constants has none."""
+        """The slopes in a line; a bound without known constants has none."""
         bound = "" if math.isnan(self.bound_slope) else f"bound {self.bound_slope:+.2f}, "
         known = "" if self.known is None else f"; the truth {self.known.why}"
         under = f", {self.axis.under}" if self.axis.under else ""
@@ -230,12 +232,12 @@ class AxisReading:
 
 @dataclass(frozen=True)
 class EnclosedSlopes:
-    """Slopes over the last decade, and by what they exceed the claimed one; all are enclosed.
+    """Enclosed slopes over the last decade, and their excess over the claimed slope.
 
     Attributes
     ----------
     of_truth, excess_of_truth, excess_of_bound : pair of float
-        Both ends of an interval; of a bound that has no slope, infinite.
+        Both ends of an interval; infinite for a bound without a slope.
     """
 
     of_truth: tuple[float, float]
@@ -246,7 +248,7 @@ class EnclosedSlopes:
     def of(
         cls, grid: Sequence[int], sides: Sequence[EnclosedSides], orders: Sequence[Value]
     ) -> EnclosedSlopes | None:
-        """Return them; None where a truth or an order is not surely above zero."""
+        """Return the slopes; None if a truth or an order is not provably above zero."""
         truth = enclosed_slope(grid, [ball(one.truth, one.truth_error) for one in sides])
         bound = enclosed_slope(grid, [ball(one.bound, one.bound_error) for one in sides])
         claimed = enclosed_slope(grid, orders)
@@ -256,7 +258,7 @@ class EnclosedSlopes:
 
 
 def enclosed_slope(grid: Sequence[int], values: Sequence[Value]) -> arb:
-    """Return the slope that `slope_of_last_decade` fits, enclosed; not finite where it has none."""
+    """Return an enclosure of the slope of `slope_of_last_decade`; not finite if undefined."""
     last = [place for place, value in enumerate(grid) if 10 * value >= grid[-1]]
     logs = [arb(grid[place]).log() for place in last]
     middle = sum(logs, arb(0)) / len(logs)
@@ -271,7 +273,7 @@ def slope_of_last_decade(
 ) -> FloatArray:
     """Fit log(value) to log(variable) over the last decade.
 
-    NaN where a value has no logarithm, or the last decade has no two values.
+    The slope is NaN if a value has no logarithm, or the last decade has fewer than two values.
 
     Parameters
     ----------
@@ -294,7 +296,7 @@ def slope_of_last_decade(
 def worst_hypotheses(
     checks: Sequence[tuple[HypothesisCheck, ...]],
 ) -> tuple[HypothesisCheck, ...]:
-    """Return each hypothesis where its margin is worst."""
+    """Return each hypothesis at the value where its margin is worst."""
     return tuple(min(of_one, key=_badness) for of_one in zip(*checks, strict=True))
 
 
@@ -312,7 +314,7 @@ def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
 
 
 def evidence_of(worst: AxisReading, readings: Sequence[AxisReading]) -> Evidence:
-    """Return the evidence for a verdict: one axis breaks a claim, but it takes all to hold it."""
+    """Return the evidence of the worst axis, with the weakest grade of all if the claim holds."""
     evidence = worst.evidence
     if worst.outcome is not Outcome.HOLDS:
         return evidence
@@ -336,7 +338,7 @@ def axis_reading(
     known: KnownDecay | None,
     slopes: EnclosedSlopes | None = None,
 ) -> AxisReading:
-    """Return what an axis shows, given both sides and the claimed order at each of its values."""
+    """Return the reading of an axis, given both sides and the claimed order at each value."""
     return AxisReading(
         axis=axis,
         grid=tuple(grid),
@@ -352,17 +354,17 @@ def axis_reading(
 
 
 def slope(grid: Sequence[int], values: Sequence[float]) -> float:
-    """Return the slope of one series over the last decade, see `slope_of_last_decade`."""
+    """Return the slope of one series over the last decade (see `slope_of_last_decade`)."""
     return float(slope_of_last_decade(grid, values))
 
 
 def slope_ends(
     grid: Sequence[int], comparisons: Sequence[Comparison]
 ) -> tuple[float, float] | None:
-    """Return the least and the largest slope through the intervals of sampled truths, if any.
+    """Return the smallest and largest slope through the intervals of sampled truths, None if exact.
 
-    A least-squares slope is a sum of logarithms with fixed weights: it is steepest where those
-    of positive weight are at one end of their intervals, and the others at the other.
+    A least-squares slope is a sum of logarithms with fixed weights, so it is extreme if those of
+    positive weight are at one end of their intervals, and the others at the other end.
     """
     if all(one.evidence.replicas is None for one in comparisons):
         return None

@@ -1,13 +1,14 @@
-"""The base class of all statements: what each answers, whatever its kind of claim.
+"""The base class of all statements, with the interface common to all kinds of claims.
 
 A convergence theorem is data: its bound and each hypothesis are SymPy expressions over named
-symbols, the one source that is evaluated in numbers, rendered in documents and manipulated. A
-*reading* of a statement is one way to take it: ``printed`` is the statement to the letter, faults
-included; ``derived`` is what its own proof gives; ``repaired`` is the printed statement with what
-its proof asks for, made to apply; ``tight`` is the printed form with the least constants.
+symbols, the single source for numerical evaluation, documents and manipulation. A *reading* of a
+statement is one way to interpret it: ``printed`` is the statement to the letter, including faults;
+``derived`` is the statement that its own proof gives; ``repaired`` is the printed statement with
+the changes that its proof requires, made to apply; ``tight`` is the printed form with the smallest
+constants.
 
-A kind of claim is a class here that says how it is checked, described, drawn, searched and
-certified. What makes no sense for a kind is refused by these defaults, in one line.
+A kind of claim is a class that defines how it is checked, described, plotted, searched and
+certified. The defaults here refuse, in one line, operations that make no sense for a kind.
 """
 
 from __future__ import annotations
@@ -50,21 +51,20 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Statement(ABC):
-    """One reading of a sentence of a paper.
+    """One reading of a statement of a paper.
 
     Attributes
     ----------
     id, reading, title, source : str
-        Its name, how it is read (as printed by default), what it says in a line, and where it
-        stands.
+        Name, reading (as printed by default), a one-line summary, and place in the paper.
     regimes : mapping
-        Named settings to check it on.
+        Named settings on which the statement is checked.
     note : str
-        How the reading departs from others, and at which equation.
+        How the reading differs from others, and at which equation.
     kind : StatementKind
-        Its rank in its paper: theorem, lemma, remark, ...
+        The statement's rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
-        Its faults, if it is refuted: why, how serious each is, and what fixes it.
+        The faults of a refuted statement: the reason, weight and remedy of each.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     axes : tuple of RateAxis
@@ -74,18 +74,18 @@ class Statement(ABC):
     family : Family, optional
         Settings in which to search for a refutation, and over which to map the statement.
     search_space : SearchSpace, optional
-        Settings with a search of their own, if it is about those.
+        Settings with their own search, if the statement is about such settings.
     repair : Repair, optional
         The changes that turn the printed statement into this repaired reading.
     own_run : OwnRun, optional
-        Its algorithm at the steps that it asks for, on any problem, to be compared with others.
+        Its algorithm with the steps that it requires, on any problem, for comparison with others.
     why_not_certified : str
-        Why its kind of claim has no certificate; "" where it has.
+        Why its kind of claim has no certificate; "" if it has one.
     searched_where, search_raises : str
         The condition that a setting must meet to count in a search, and the number that a search
-        raises.
+        maximises.
     search_budget : int
-        Settings that a search around regimes tries unless told.
+        Default number of settings that a search around regimes tries.
     """
 
     id: str
@@ -98,7 +98,7 @@ class Statement(ABC):
     refutations: tuple[Refutation, ...] = ()
     derivation: Derivation | None = None
 
-    # Fields of some kinds of claim, which are given there; nothing elsewhere.
+    # Fields that only some kinds of claims define; empty for others.
     axes: tuple[Any, ...] = field(default=(), init=False, repr=False)
     round_symbols: tuple[RoundSymbol, ...] = field(default=(), init=False, repr=False)
     family: Family | None = field(default=None, init=False, repr=False)
@@ -113,40 +113,40 @@ class Statement(ABC):
     @property
     @abstractmethod
     def basis(self) -> Basis:
-        """The owner of its symbols and hypotheses: itself, or the theorem that it rests on."""
+        """The owner of its symbols and hypotheses: itself, or the theorem that it is based on."""
 
     @property
     @abstractmethod
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its assertions, each with left side, relation and right side."""
+        """The assertions, each with left side, relation and right side."""
 
     @property
     def conditions(self) -> tuple[Hypothesis, ...]:
-        """All that it asks for: the hypotheses of its basis, then those of single assertions."""
+        """All its conditions: the hypotheses of its basis, then those of single assertions."""
         further = (h for assertion in self.assertions for h in assertion.hypotheses)
         return (*self.basis.hypotheses, *further)
 
     @abstractmethod
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Say what it is worth on a setting.
+        """Return the verdict on a setting.
 
         Raises
         ------
         ValueError
-            If it is not about such a setting at all.
+            If the statement is not about such a setting at all.
         """
 
     def verdict_and_curve(
         self, setting: Setting | LearningSetting, sampling: Sampling
     ) -> tuple[Verdict, BoundCurve | None]:
-        """Return the verdict, and both sides over a run or a variable where there is one.
+        """Return the verdict, and both sides over a run or a variable if there is one.
 
         The truth behind both is computed once.
         """
         return self.verdict(setting, sampling), None
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return its symbols' units, and its formulas with their places, to check units of.
+        """Return its symbols' units, and the formulas to check, with their places.
 
         Statements about probabilities and counts have no units.
         """
@@ -154,11 +154,11 @@ class Statement(ABC):
 
     @property
     def why_not_searched(self) -> str:
-        """Why no setting can refute it, in a few words; "" where one may."""
+        """Why no setting can refute it, in brief; "" if one may."""
         return "nothing says when a setting refutes a claim of its kind"
 
     def check_searchable(self) -> None:
-        """Raise ValueError if no setting can refute it, which says why."""
+        """Raise ValueError, saying why, if no setting can refute it."""
         if self.why_not_searched:
             raise ValueError(
                 f"theorem must be one that a setting can refute, got {self.name}: "
@@ -166,27 +166,27 @@ class Statement(ABC):
             )
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Say how near a setting comes to refuting it; what costs most is worked out last.
+        """Return how close a setting comes to refuting it, computing the most expensive parts last.
 
         Raises
         ------
         ValueError
-            If it is not about such a setting at all, or none can refute it.
+            If it is not about such a setting at all, or no setting can refute it.
         """
         raise ValueError(f"theorem must be of a kind that is searched, got {self.name}")
 
     def for_certificate(self) -> Inequality:
-        """Return it as what a certificate of refutation holds.
+        """Return the inequality that a certificate of refutation contains.
 
         Raises
         ------
         ValueError
-            If it has none.
+            If it has no certificates.
         """
         raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
 
     def constants_not_finite(self, regime: str) -> str:
-        """Return which constants are infinite or undefined in a regime, in words; "" for none."""
+        """Return a text on which constants are infinite or undefined in a regime; "" for none."""
         return ""
 
     @property
@@ -195,17 +195,17 @@ class Statement(ABC):
         return None
 
     def fields_of_run(self) -> frozenset[str]:
-        """Return the quantities of a run that it is about; none if it is not about one."""
+        """Return the names of the quantities of a run that it uses; none if it uses no run."""
         return frozenset()
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute truth and bound round by round, or as the claim's own variable grows."""
+        """Compute truth and bound round by round, or over the claim's own variable."""
         raise ValueError(
             f"statement must be an inequality over rounds, an order or a direction, got {self.id}"
         )
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute its quantity round by round along a run to which it need not apply."""
+        """Compute its quantity round by round along a run, even if the statement does not apply."""
         raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
@@ -216,26 +216,26 @@ class Statement(ABC):
 
     @property
     def name(self) -> str:
-        """Id and reading."""
+        """The statement's id and reading."""
         return f"{self.id} ({self.reading})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Basis(Statement):
-    """A statement with symbols and hypotheses of its own.
+    """A statement with its own symbols and hypotheses.
 
     Attributes
     ----------
     hypotheses : tuple of Hypothesis
     domain : callable
-        The setting in the paper's terms, by default as it is; raises ValueError for one that the
-        statement is not about at all.
+        Returns the setting in the paper's terms, by default unchanged; raises ValueError for one
+        that the statement is not about at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
     symbols : tuple of Symbol
-        Symbols in none of its formulas, but in its texts or in a corollary's orders.
+        Symbols that appear in none of its formulas, but in its texts or in a corollary's orders.
     read_as : mapping
-        Symbols that mean something else in this reading, each with a symbol that says what.
+        Symbols that mean something else in this reading, each with a symbol that gives the meaning.
 
     The other attributes are those of `Statement`.
     """
@@ -249,20 +249,20 @@ class Basis(Statement):
 
     noun: ClassVar[str] = "claim"
     checks: ClassVar[Mapping[str, Check]] = {}
-    """Of fields that are its kind's own, by name."""
+    """Checks of fields specific to its kind, by name."""
 
     def __post_init__(self) -> None:
         of = f"the {self.noun} {self.id!r}"
         check_fields(self, of, **{"regimes": regimes_of(Regime), **self.checks})
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
-        """Return the formulas whose symbols are its own."""
+        """Return the formulas that define its symbols."""
         conditions = (item.condition for item in self.hypotheses)
         return (*conditions, *self.definitions, *self.definitions.values(), *self.symbols)
 
     @cached_property
     def _said(self) -> tuple[tuple[Symbol, Any], ...]:
-        """Its symbols, each with the one that says what it stands for in this reading."""
+        """Its symbols, each with the symbol that gives its meaning in this reading."""
         return tuple((one, self.read_as.get(one, one)) for one in declared_in(self._formulas()))
 
     @cached_property
@@ -272,7 +272,7 @@ class Basis(Statement):
 
     @cached_property
     def units(self) -> Mapping[sp.Symbol, Unit]:
-        """The unit of each symbol; none where one of them has no unit."""
+        """The unit of each symbol; empty if one of them has no unit."""
         known: dict[sp.Symbol, Unit] = {
             one: as_.unit for one, as_ in self._said if as_.unit is not None
         }
@@ -280,27 +280,27 @@ class Basis(Statement):
 
     @cached_property
     def quantities(self) -> Mapping[sp.Symbol, str]:
-        """Which number of a setting each symbol is, where that is a formula."""
+        """The formula for each symbol's value on a setting, where there is one."""
         return {one: as_.number for one, as_ in self._said if isinstance(as_.number, str)}
 
     @cached_property
     def constants(self) -> NumbersOfSymbols:
-        """The values of its symbols on a setting."""
+        """A function for the values of the symbols on a setting."""
         numbers = tuple((one, as_.number) for one, as_ in self._said if as_.number is not None)
         return NumbersOfSymbols(numbers, self.domain)
 
     @property
     def basis(self) -> Self:
-        """The owner of its symbols and hypotheses: itself."""
+        """The statement that has the symbols and hypotheses: itself."""
         return self
 
     def with_symbols_of(self, formulas: Sequence[sp.Basic]) -> Self:
-        """Return it with the symbols of further formulas, itself if it has them."""
+        """Return the statement with the symbols of further formulas added, if any are missing."""
         further = set(declared_in(formulas)) - set(declared_in(self._formulas()))
         return replace(self, symbols=(*self.symbols, *declared_in(further))) if further else self
 
     def constants_not_finite(self, regime: str) -> str:
-        """Return which constants are infinite or undefined in a regime, in words."""
+        """Return a text on which constants are infinite or undefined in a regime."""
         given = constants_of(self.constants, self.regimes[regime].setting)
         made = dict(self.constants.numbers)
         infinite = (s for s, value in given.items() if not math.isfinite(value))
@@ -308,7 +308,7 @@ class Basis(Statement):
         return f"its symbols give {', '.join(found)}" if found else ""
 
     def hypotheses_without_run(self, setting: Any) -> tuple[HypothesisCheck, ...]:
-        """Evaluate those hypotheses on a setting that take no run.
+        """Evaluate the hypotheses that need no run on a setting.
 
         Raises
         ------
@@ -326,14 +326,14 @@ class Basis(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Inequality(Basis):
-    """An inequality that one setting can refute.
+    """An inequality, which a single setting can refute.
 
     Attributes
     ----------
     bound : sympy expression
     tightest : mapping
-        Like ``read_as``, if a paper leaves constants open: symbols with which the bound is least.
-        A statement that holds must hold with these values, too.
+        Like ``read_as``, for constants that a paper leaves open: values with which the bound is
+        smallest. A true statement must hold with these values, too.
     """
 
     bound: sp.Expr
@@ -350,17 +350,17 @@ class Inequality(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its one assertion: its quantity is at most its bound."""
+        """Its single assertion: the quantity is at most the bound."""
         quantity = self.quantity
         return (Assertion(quantity.text, quantity.latex, Relation.AT_MOST, self.bound),)
 
     @property
     def why_not_searched(self) -> str:
-        """Which hypotheses are lost, as nothing meets them; "" for none."""
+        """Which hypotheses are missing from our copy, so that nothing meets them; "" for none."""
         return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the hypotheses that take no run, then both sides."""
+        """Evaluate the hypotheses that need no run, then both sides."""
         setting = self.spoken_of(setting)
         checks = self.hypotheses_without_run(setting)
         if not all(check.holds for check in checks):
@@ -370,16 +370,16 @@ class Inequality(Basis):
             return Trial.unmet(comparison.hypotheses)
         truth, bound = comparison.truth, comparison.bound
         told = comparison.outcome is not Outcome.UNDECIDED or math.isnan(truth - bound)
-        # What cannot be told apart is as near to a refutation as to none, unless it has underflown.
+        # Sides that cannot be distinguished are borderline, unless they have underflowed.
         ratio = ratio_of(truth, bound) if told else float(truth > LEAST_EXCESS)
         return Trial.applied(ratio, comparison.outcome is Outcome.REFUTED)
 
     def for_certificate(self) -> Inequality:
-        """Return itself; ValueError where it has none."""
+        """Return the statement itself; ValueError if it has no certificate."""
         return super().for_certificate() if self.why_not_certified else self
 
     def spoken_of(self, setting: Any) -> Any:
-        """Return the setting; ValueError for one of a kind that it is not about."""
+        """Return the setting; ValueError for a kind of setting that it is not about."""
         return of_runs(self, setting)
 
     @abstractmethod
@@ -387,7 +387,7 @@ class Inequality(Basis):
         """Evaluate both sides and the hypotheses on a setting."""
 
     def best_compared(self, setting: Setting, sampling: Sampling) -> Comparison:
-        """Compare both sides: enclosed where that is affordable, else in floats or on a sample."""
+        """Compare both sides: enclosed if affordable, otherwise in floats or by sampling."""
         try:
             return Comparison.of_enclosed(self.enclosed(setting))
         except NotEnclosedError as error:
@@ -395,25 +395,25 @@ class Inequality(Basis):
 
     @abstractmethod
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what in them is not.
+        """Return both sides enclosed; NotEnclosedError says what cannot be.
 
         Parameters
         ----------
         setting : Setting
         most : float
-            Units of `Work` that a run may cost.
+            Cost limit of a run, in units of `Work`.
         """
 
     @abstractmethod
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
-        """Sample the quantity in each setting; None where it is not drawn."""
+        """Sample the quantity in each setting; None if it cannot be sampled."""
 
     def remark(self, setting: Setting) -> str:
-        """Return what stands beside a verdict on a setting, and decides nothing."""
+        """Return a remark to show beside a verdict on a setting, without effect on it."""
         return ""
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Compare both sides, enclosed where that is affordable."""
+        """Return the verdict from comparing both sides, enclosed if affordable."""
         spoken_of = self.spoken_of(setting)
         comparison = self.best_compared(spoken_of, sampling)
         found = self._verdict_of(comparison, spoken_of)
@@ -459,7 +459,7 @@ class Inequality(Basis):
         )
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return bound, hypotheses and definitions; the bounded quantity is one more symbol."""
+        """Return bound, hypotheses and definitions, with a symbol for the bounded quantity."""
         quantity = sp.Symbol(self.quantity.text)
         known = self.quantity.unit is not None
         units = {**self.units, quantity: self.quantity.unit} if known else self.units
@@ -469,7 +469,7 @@ class Inequality(Basis):
             *(
                 (f"hypothesis '{item.name}'", item.condition)
                 for item in self.hypotheses
-                if not item.is_sign  # its formula is a part of another one's
+                if not item.is_sign  # its formula is part of another's
             ),
             *(
                 (f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False))
@@ -479,7 +479,7 @@ class Inequality(Basis):
 
 
 def lost_in(basis: Basis) -> str:
-    """Return in words which hypotheses our copy of the text lacks; "" for none."""
+    """Return a text on which hypotheses are missing from our copy of the paper; "" for none."""
     lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
     return f"no setting can be checked against '{'; '.join(lost)}'" if lost else ""
 
@@ -499,7 +499,7 @@ def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting
 
 @dataclass(frozen=True)
 class StatementFlag:
-    """Where in a statement units do not fit, and how."""
+    """A place in a statement where units are inconsistent."""
 
     place: str
     flag: UnitFlag
@@ -509,14 +509,14 @@ class StatementFlag:
 
 
 def unit_flags(statement: Statement) -> tuple[StatementFlag, ...]:
-    """Return what does not fit in a theorem, or in the conditions of a corollary's own.
+    """Return the inconsistent units in a theorem, or in a corollary's own conditions.
 
-    Statements on learnability are about probabilities and counts, which have no unit.
+    Statements on learnability are about probabilities and counts, which have no units.
 
     Raises
     ------
     ValueError
-        Where the theorem gives no unit for a symbol.
+        If the theorem gives no unit for a symbol.
     """
     units, formulas = statement.unit_formulas()
     return tuple(

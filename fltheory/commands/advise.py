@@ -167,7 +167,8 @@ def _proved(advice: Advice) -> tuple[LogProof | None, str]:
     from fltheory.worst_case.correlated.log_proof import log_proof
 
     population = advice.population
-    # All clients alike in every direction are no class: the steeper ones are what is also tried.
+    # Clients with equal curvatures in every direction do not form a class, so the steeper clients
+    # of the advice are used.
     steeper = (advice.steeper or advice).population.training.condition
     condition = population.training.condition if population.training.condition > 1 else steeper
     try:

@@ -88,7 +88,7 @@ def command(
     try:
         write_figure(shown.figure, figure)
     except ValueError as error:
-        # The table stands without it.
+        # The table does not depend on it.
         print(f"nothing written to {figure}: {error}")
     else:
         tell_written(figure)

@@ -104,7 +104,7 @@ def _checked(
     def told(done: float, total: float, law: str) -> None:
         progress(done, total, f"checking {law}")
 
-    # Here, as an argument of the check may have the name of an option that there is not.
+    # Checked here, as an unknown option may have the name of an argument of the check.
     specification(algorithm).checked(hyper)
     run = loaded(implementation)
     report = check_algorithm(run, algorithm, raises=False, progress=told, **asked, **hyper)

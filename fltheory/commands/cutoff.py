@@ -14,7 +14,7 @@ from fltheory.commands.shared.preparation import deployment
 from fltheory.commands.shared.written_files import draw, tell_written
 from fltheory.long_work.progress import shown_progress
 
-# A negative number is no option: what is no probability is said to be none.
+# A negative number is not an option, but an invalid probability, and is reported as such.
 CONTEXT = {"ignore_unknown_options": True}
 
 
@@ -62,7 +62,7 @@ def _of_log(
     columns: str | None,
     figure: Path | None,
 ) -> None:
-    """Show the cut-offs that are best along a log's own rounds, for all clients and for each."""
+    """Show the best cut-offs along a log's own rounds, for all clients and for each client."""
     from fltheory.fedau import best_cutoff
     from fltheory.logs import AvailabilityLog, describe
     from fltheory.report.terminal.cutoff_report import (

@@ -91,16 +91,16 @@ def _falsify(statement: Statement, budget: int | None, seed: int, out: Path | No
     except ValueError as error:
         print(f"not certified: {error}")
         if out is not None:
-            # What took long to find is kept all the same, but in no file that is there already.
+            # A result that took long is still kept, but never in a file that already exists.
             endings = chain((".toml",), (f".{number}.toml" for number in count(2)))
             places = map(out.with_suffix, endings)
             _keep(statement, setting, next(one for one in places if not os.path.lexists(one)))
 
 
 def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
-    """Show what the repaired statement survives, and which of its repairs are needed, if known.
+    """Show the search on the repaired statement, and which of its repairs are needed, if known.
 
-    A reading that was written as a whole is searched as a whole.
+    A reading that is not made of single repairs is only searched as a whole.
     """
     from fltheory.report.terminal.refutation_text import survival_text
     from fltheory.theorems.correction import correction

@@ -51,8 +51,8 @@ def _write_new(what: str, place: Path) -> None:
     Raises
     ------
     ValueError
-        If the file exists, nothing can be written there, or a Python file has a name that
-        cannot be imported, or that another module has.
+        If the file exists or cannot be written, or a Python file has a name that cannot be imported
+        or belongs to another module.
     """
     from importlib.resources import files
 

@@ -149,7 +149,7 @@ def command(
     _refuse(chain | {"--regime": regime, "--rich": rich or None}, name)
     statement = registry.get(name, reading)
     form = form_of(statement)
-    # Without noise, a floor of noise alone would be left out of the proof.
+    # Without noise, a floor that consists only of noise would be missing from the proof.
     noise = sigma or ("1" if form.floor_is_noise(statement) else "0")
     clients = form.measure.clients(smoothness, convexity, heterogeneity, noise, server_sigma)
     played = SafariRound(
@@ -223,7 +223,7 @@ def _prove_run(
 
 
 def _refuse_for_rocq(setting: Setting, rich: bool) -> None:
-    """Refuse before a search what could not be exported after it."""
+    """Refuse, before a search, a setting whose proof could not be exported."""
     from fltheory.worst_case.audits.run_audit import mean_model_round
     from fltheory.worst_case.proof.rocq_export import refuse_rounds
 
@@ -242,10 +242,12 @@ def _four_clients(
     from fltheory.theorems.ca_fed.regimes import four_clients
     from fltheory.worst_case.rounds.client_class import exact
 
-    given = chain["--weights"]
+    given, correlation = chain["--weights"], exact("--correlation", chain["--correlation"] or "0.9")
+    if correlation >= 1:
+        raise ValueError(f"--correlation must be below 1, got {chain['--correlation']}")
     return four_clients(
         _four("--availability", chain["--availability"] or "1/2", above=0),
-        float(exact("--correlation", chain["--correlation"] or "9/10")),
+        float(correlation),
         steps=Constant(float(exact("--client-lr", client_lr or "1/10", above=0))),
         local_steps=_count("--local-steps", local_steps, 1),
         rounds=_count("--rounds", chain["--rounds"], 300),

@@ -56,7 +56,7 @@ def command(
 
 
 def _tell(found: SweepRun, store: Store) -> None:
-    """Say how many cells there are now, what became of them, and what is missing."""
+    """Print the number of cells, their outcomes, and what is missing."""
     print(f"{len(found.keys)} cells, {found.added} of them new")
     for outcome, count in store.outcomes(found.keys).most_common():
         print(f"  {outcome}: {count}")

@@ -17,7 +17,7 @@ from fltheory.long_work.progress import shown_progress
 
 
 def _folder(text: str | Path) -> Path:
-    # As a path, no text at all is the folder that one is in.
+    # An empty text as a path would be the current folder.
     if not str(text).strip():
         raise typer.BadParameter(f"it must be a folder's name, got {str(text)!r}")
     return Path(text)

@@ -75,7 +75,7 @@ def command(
         1 if rounds is None else rounds, local_steps, noise, dissimilarity, condition
     )
     with shown_progress(f"reading {file}") as advance, as_bad_input(ArithmeticError):
-        # What is no file is refused alike, whatever it would have been.
+        # A missing file gives the same message, whatever kind it should be.
         if file.suffix == ".toml" or not file.is_file():
             of_log = {"sizes": sizes, "round-length": round_length, "columns": columns}
             for name, value in of_log.items():

@@ -1,1 +1,1 @@
-"""The steps of a proof as data, and how each is checked."""
+"""The steps of proofs as data, and their checks."""

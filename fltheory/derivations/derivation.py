@@ -1,4 +1,4 @@
-"""The steps of a proof as data: what each claims, from what, and by which certificate."""
+"""The steps of proofs as data: claims, premises and certificates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Substitution: TypeAlias = Mapping[sp.Symbol, sp.Expr]
 
 @dataclass(frozen=True)
 class Equal:
-    """``left = right``, once symbols are replaced.
+    """An equality ``left = right`` after substitutions.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Equal:
     under : mapping
         Substitutions made on both sides, e.g. ``eta_c = 2 etabar/(K mu)``.
     domain : tuple of sympy relations
-        Where a difference is looked for, beyond the assumptions on symbols.
+        Domain in which to search for a difference, besides the assumptions on symbols.
     """
 
     left: sp.Expr
@@ -37,12 +37,12 @@ class Equal:
 
 @dataclass(frozen=True)
 class Implied:
-    """An inequality that others give, on a domain.
+    """An inequality that follows from others on a domain.
 
-    The certificate is a list of multipliers, one for each given inequality, all nonnegative,
-    such that the gap of the claimed inequality (its larger side less the smaller) is the
-    multipliers times the gaps of the given ones, plus a rest that is nonnegative. It is
-    checked, not trusted.
+    The certificate is a list of nonnegative multipliers, one for each given inequality, such that
+    the gap of the claimed inequality (its larger side minus the smaller) is the sum of the
+    multipliers times the gaps of the given ones, plus a nonnegative rest. It is checked, not
+    trusted.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Implied:
         ``<=`` or ``>=``.
     given : tuple of sympy relations
     domain : tuple of sympy relations
-        Where it is claimed, beyond the assumptions on symbols.
+        Domain on which it is claimed, besides the assumptions on symbols.
     multipliers : tuple of sympy expressions
-        Empty where inequalities are given and no certificate is known.
+        Empty if no certificate is known for the given inequalities.
     under : mapping
         Substitutions made throughout.
     """
@@ -78,7 +78,7 @@ class Implied:
 
 @dataclass(frozen=True)
 class FiniteLimit:
-    """An expression's limit is finite as variables go to infinity, one after the other."""
+    """The claim that an expression's limit is finite as variables go to infinity one by one."""
 
     expression: sp.Expr
     variables: tuple[sp.Symbol, ...]
@@ -94,9 +94,9 @@ class Step:
     Attributes
     ----------
     label : str
-        Where it stands, e.g. ``"(80) to (81)"``.
+        Its place in the proof, e.g. ``"(80) to (81)"``.
     text : str
-        Its content, in words or formulas.
+        The step's content, in words or formulas.
     claim : Equal, Implied or FiniteLimit
     """
 
@@ -107,16 +107,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The last steps of a proof, down to what the statement says.
+    """The last steps of a proof, ending with the statement.
 
     Attributes
     ----------
     steps : tuple of Step
-        Each is checked on its own: one that fails does not spoil those after it.
+        Each is checked separately: a step that fails does not affect later ones.
     taken : tuple of str
-        Lemmas and facts from elsewhere, taken without a check, and why.
+        Lemmas and facts from elsewhere that are assumed without a check, with reasons.
     meanings : mapping
-        Symbols of the steps that the statement itself does not use.
+        The meanings of symbols in the steps that the statement itself does not use.
     """
 
     steps: tuple[Step, ...]
@@ -125,13 +125,13 @@ class Derivation:
 
 
 class _Deferred(Derivation):
-    """A derivation whose steps are worked out when they are first asked for."""
+    """A derivation whose steps are computed on first use."""
 
     def __init__(self, written: Callable[[], Derivation]) -> None:
         object.__setattr__(self, "_written", written)
 
     def __getattr__(self, name: str) -> Any:
-        """Fill in the fields; only a name that is not there yet comes here."""
+        """Compute all fields; Python calls this only for missing attributes."""
         if name.startswith("_"):
             raise AttributeError(name)
         derivation = self._written()
@@ -141,9 +141,9 @@ class _Deferred(Derivation):
 
 
 def deferred(write: Callable[Given, Derivation]) -> Callable[Given, Derivation]:
-    """Return ``write`` with its work put off until somebody looks into the derivation.
+    """Return ``write`` with its work deferred until the derivation is used.
 
-    The algebra of all proofs together takes longer than listing the statements.
+    The algebra of all proofs takes longer than listing the statements.
     """
 
     @wraps(write)
@@ -155,13 +155,13 @@ def deferred(write: Callable[Given, Derivation]) -> Callable[Given, Derivation]:
 
 @deferred
 def written_in(module: str, name: str) -> Derivation:
-    """Return the derivation of this name in a module, which is imported when it is looked into."""
+    """Return the derivation with a name in a module, which is imported on first use."""
     found: Derivation = getattr(import_module(module), name)
     return found
 
 
 class StepOutcome(Enum):
-    """The outcome of a check of one step."""
+    """The possible outcomes of checking a step."""
 
     FOLLOWS = "it follows, checked symbolically"
     DIFFERS = "the two sides are not equal"
@@ -171,18 +171,18 @@ class StepOutcome(Enum):
 
 @dataclass(frozen=True)
 class StepResult:
-    """The outcome of one step, with what shows it.
+    """The outcome of one step, with its evidence.
 
     Attributes
     ----------
     step : Step
     outcome : StepOutcome
     difference : sympy expression, optional
-        Left side less right side, for an equality; the larger side less the smaller at the
-        counterexample, for an inequality; the limit, for a limit.
+        For an equality, left side minus right side; for an inequality, the larger side minus the
+        smaller at the counterexample; for a limit, the limit.
     point : mapping, optional
-        Rational values at which the difference is not zero, the inequality fails, or the
-        limit is infinite.
+        Rational values at which the difference is nonzero, the inequality fails, or the limit is
+        infinite.
     """
 
     step: Step

@@ -1,7 +1,7 @@
-"""Check the steps of a proof symbolically; where one fails, show it at a rational point.
+"""Symbolic checks of proof steps, with a rational counterexample for steps that fail.
 
-Some expressions show by their form alone that they are not negative. No number is approximated:
-surds are compared through their squares.
+Some expressions are nonnegative by their form alone. No number is approximated: surds are compared
+through their squares.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from fltheory.long_work.progress import Progress
 
 
 def manifestly_nonnegative(expression: sp.Expr, facts: Sequence[sp.Expr] = ()) -> bool:
-    """Tell whether sums, products and powers of nonnegative parts make up the expression.
+    """Return whether the expression is built from nonnegative parts by sums, products and powers.
 
     Parameters
     ----------
     expression : sympy expression
-        Tried as it stands, factored and expanded.
+        The expression; it is tried as given, factored and expanded.
     facts : sequence of sympy expressions
         Expressions known to be nonnegative, besides the assumptions on symbols.
 
     Returns
     -------
     bool
-        True only if it is nonnegative wherever it is defined and all facts are nonnegative;
-        False says nothing.
+        True only if the expression is nonnegative wherever it is defined and all facts are
+        nonnegative; False means only that this was not shown.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def manifestly_nonnegative(expression: sp.Expr, facts: Sequence[sp.Expr] = ()) -
 
 
 def factored(expression: sp.Expr) -> sp.Expr:
-    """Return the expression factored, in the same time whenever it is asked.
+    """Return the expression factored, with reproducible running time.
 
-    SymPy factors at points that it draws, and an unlucky one costs a hundred times as much.
+    SymPy's factoring uses random points, and an unlucky one costs a hundred times as much.
     """
     before = rng.getstate()
     rng.seed(0)
@@ -132,7 +132,7 @@ def _shown_negative(part: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
 
 
 def _by_facts(expression: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
-    """Tell whether it is a fact, or a positive number times what can change a fact's sign."""
+    """Return whether it is a fact, or a positive multiple of a fact's core."""
     return expression in facts or any(
         _is_positive_multiple(expression, _core(fact)) for fact in facts
     )
@@ -140,7 +140,7 @@ def _by_facts(expression: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
 
 @lru_cache(maxsize=256)
 def _core(fact: sp.Expr) -> sp.Expr:
-    """Return the fact without its positive factors; one that may be zero has to stay."""
+    """Return the fact without its positive factors; factors that may be zero are kept."""
     factors = sp.Mul.make_args(factored(fact))
     return sp.expand(sp.Mul(*(part for part in factors if not _is_positive(part))))
 
@@ -177,7 +177,7 @@ _WIDE = _Pool((1, 2, 3, 5, 16, 64), (1, 2, 4, 8, 16, 64, 256), (1, 2, 3, 4, 8, 6
 
 
 def rational_points(symbols: Iterable[sp.Basic], count: int, seed: int) -> Iterator[Point]:
-    """Yield random points of small fractions that meet the symbols' assumptions.
+    """Yield random points with small fractions that satisfy the symbols' assumptions.
 
     The first few hundred have the smallest denominators.
     """
@@ -199,15 +199,15 @@ def _value(symbol: sp.Symbol, pool: _Pool, generator: random.Random) -> sp.Ratio
 
 
 def value_at(expression: sp.Expr, point: Point) -> sp.Expr:
-    """Return an expression's exact value; infinite or undefined where it divides by zero."""
+    """Return an expression's exact value; infinite or undefined on division by zero."""
     return expression.xreplace(dict(point))
 
 
 def holds_at(relation: Relational, point: Point) -> bool | None:
     """Decide ``left <= right`` and the like in fractions.
 
-    A side with a square root is compared through its square, both being nonnegative. None
-    where that does not decide, or where a side is not defined.
+    A side with a square root is compared through its square if both sides are nonnegative. The
+    result is None if that does not decide, or if a side is undefined.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def check_derivation(
 
 
 def check_step(step: Step) -> StepResult:
-    """Check one step in exact arithmetic; identities hold wherever their sides are defined.
+    """Check one step in exact arithmetic; an equality need hold only where its sides are defined.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def _check_limit(step: Step, claim: FiniteLimit) -> StepResult:
 
 
 def _limit(expression: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | None:
-    """Return the limit, if that of every term is finite."""
+    """Return the limit if the limit of every term is finite, else None."""
     for variable in variables:
         terms = sp.Add.make_args(sp.expand(expression))
         limits = [sp.limit(term, variable, sp.oo) for term in terms]
@@ -343,14 +343,14 @@ def _limit(expression: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | N
 
 
 def gap(relation: Relational) -> sp.Expr:
-    """Return the side claimed to be larger, less the other."""
+    """Return the side claimed to be larger, minus the other."""
     if isinstance(relation, GreaterThan | StrictGreaterThan):
         return relation.lhs - relation.rhs
     return relation.rhs - relation.lhs
 
 
 def _replaced(relation: Relational, under: Substitution) -> Relational:
-    """Substitute without letting SymPy decide the relation."""
+    """Substitute in a relation without evaluating it."""
     sides = (side.xreplace(dict(under)) for side in (relation.lhs, relation.rhs))
     return relation.func(*sides, evaluate=False)
 

@@ -1,14 +1,15 @@
-"""The guard of a round: it must be a pure function, and do what was read off it.
+"""A guard that runs real rounds: each must be a pure function and match the map read off it.
 
 Engines read a round's map off the algorithm's own code and use it for every round alike. That is
-right for a round that is a *pure function* of state, clients, participants and branch, the same
-for each replica, and whose forms say what it does. Here real rounds of the setting itself tell:
-consecutive ones at the beginning, and places up to the last, on paths of participants that are
-drawn, from states of the run and from states far away on both sides of each.
+right for a round that is a *pure function* of state, clients, participants and branch, the same for
+each replica, and that does on numbers what it does on forms. The guard checks this on real rounds
+of the setting itself: consecutive ones at the beginning and some up to the last, on drawn paths of
+participants, from states of the run and from states far away on both sides of each.
 
-What is found is final. A round that moves nothing but a random generator is random: it is sampled,
-and seeded. One that changes anything else is refused, by name: no run of it means anything. One
-that is pure, but not what was read off it, has no exact moments.
+The findings are final. A round whose only side effect is to advance a random generator is random:
+it is seeded and sampled. A round with any other side effect is refused, and the message says what
+it changed, because no run of it means anything. A round that is pure but does not match the map
+read off it has no exact moments.
 """
 
 from __future__ import annotations
@@ -57,7 +58,13 @@ from fltheory.engines.affine.numbers import (
     with_parameters,
 )
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.shaken import NO_MORE, Losses, chance_error, losses
+from fltheory.engines.affine.shaken import (
+    NO_MORE,
+    Losses,
+    chance_error,
+    losses,
+    shaken_clients,
+)
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
@@ -78,33 +85,33 @@ from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray, shown
 
-# Paths of participants that are followed; with the far ends of both lines, rows of a round.
+# Number of participant paths followed, and of rows in a round, which include both far ends.
 _PATHS = 3
 _ROWS = 9
-# Replicas that are run alone, too: of the first look, and of all rounds that are no affine maps.
+# Replicas that are also run alone: in the first check, and in all rounds that are not affine.
 _ALONE = 6
 _ALL_ALONE = 192
 _FEW_ALONE = 3
-# What a number must go beyond those seen before, as a share of their range.
+# By how much a number must leave the range seen so far, as a share of that range.
 _STEP = 1 / 16
-# Rounds of a user's that are all run, and clients whose sets are counted.
+# Most rounds of a user's run that are all run, and most clients whose sets are counted.
 _WHOLE_RUN = 4096
 _MOST_CLIENTS = 1024
-# Rounds that are run: the first ones, some up to the last, and of rounds that are all alike.
+# Numbers of rounds run: first ones, later ones, and the total if all rounds are alike.
 _CONSECUTIVE = 16
 _SPREAD = 8
 _FEWEST = 4
 _FAR = 2.0**8
 _NEAR = 2.0**-20
 _FARTHEST = 1e100
-# Operations of a round besides its sums over clients and coordinates: local steps, own weights.
+# Operations in a round besides sums over clients and coordinates, such as local steps and weights.
 _OPERATIONS = 4096
-# Sums in batches and alone may be taken in another order.
+# Sums may be taken in another order in a batch than alone.
 _ALIKE = 1e-9
-# Clients times numbers of the model: beyond, a single round costs as much as the recursion.
+# Clients times model dimension; beyond this, a single round costs as much as the recursion.
 _LARGEST = 200_000
 _NUMBERS_AT_ONCE = 1 << 21
-# As many replicas as sampled runs have together.
+# The number of replicas that sampled runs process together.
 _BATCH = 512
 _SEED = 0x6775617264
 _FEW_CLIENTS = 3
@@ -114,33 +121,33 @@ _NO_DATA = ModuleType | type | BuiltinFunctionType | np.ufunc
 
 
 _GENERATORS = RLock()
-# Refused rounds may leave an algorithm that no longer changes, but is not what it was made as.
+# The guard's rounds may leave a refused algorithm in a state that no longer changes.
 _REFUSED: dict[Hashable, str] = {}
 
 
 class RoundRefusedError(ValueError):
-    """A round is no pure function of state, clients, participants and branch: no run is right."""
+    """A round is not a pure function of state, clients, participants and branch."""
 
 
 class RandomRoundError(NotAffineError):
-    """A round draws from a generator of its own, so that it has no map; it can be sampled."""
+    """A round draws from its own generator, so it has no map; it can be sampled."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings on real rounds of a setting, none of which was refused.
+    """The findings from real rounds of a setting, none of which was refused.
 
     Attributes
     ----------
     draws_from : str
-        The generator that a round draws from by itself; empty if there is none.
+        The generator that a round draws from by its own code; empty if there is none.
     differs : str
-        Where real rounds are not what forms say; empty if they are.
+        How a real round deviates from its forms; empty if none does.
     apart : bool
-        Whether replicas must not stand beside those of other rounds: a round looks at the counts
-        of some of them for all. That is right as long as all have come equally far.
+        Whether replicas of different rounds must be kept in separate batches, because a round uses
+        the counts of some replicas for all. That is correct as long as all are in the same round.
     losses : Losses
-        The rounding errors of rounds by themselves.
+        The rounding errors peculiar to the rounds.
     """
 
     draws_from: str = ""
@@ -150,12 +157,12 @@ class Findings:
 
 
 def guarded(setting: Setting) -> Findings:
-    """Return what real rounds of a setting show; they are run once for what is the same.
+    """Return the findings from real rounds of a setting, cached by the setting's content.
 
     Raises
     ------
     RoundRefusedError
-        If a round is no pure function, or returns no state.
+        If a round is not a pure function, or does not return a state.
     """
     told = _REFUSED and _REFUSED.get(content(setting.algorithm, generators=False))
     if told:
@@ -163,58 +170,60 @@ def guarded(setting: Setting) -> Findings:
     return _guarded(in_float64(setting))
 
 
-def guard_affine(setting: Setting) -> None:
-    """See to it that a setting's rounds are the affine maps that are read off them.
+def guard_affine(setting: Setting) -> Findings:
+    """Return the findings, checking that a setting's rounds are the affine maps read off them.
 
     Raises
     ------
     RoundRefusedError
-        If a round is no pure function, or returns no state.
+        If a round is not a pure function, or does not return a state.
     NotAffineError
-        If it is not the map that forms say; a `RandomRoundError` if it draws by itself.
+        If a round deviates from the map read off forms; a `RandomRoundError` if it draws random
+        numbers itself.
     """
-    guard_certain(setting)
-    found = guarded(setting)
+    found = guard_certain(setting)
     if found.differs:
         raise NotAffineError(found.differs)
+    return found
 
 
 def guard_in_fractions(setting: Setting) -> None:
-    """See to it that the first round in fractions is the one in floats, but for rounding.
+    """Check that the first round is the same in fractions and in floats, up to rounding.
 
     Raises
     ------
     NotAffineError
-        If it is not: where a number is cut short, say, 100 times the decimal 0.29 is 29, and 28.99
-        in floats.
+        If it is not, for instance because a number is truncated: 100 times 0.29 is 29 in fractions,
+        but just below 29 in floats.
     """
     told = _in_fractions(setting)
     if told:
         raise NotAffineError(told)
 
 
-def guard_certain(setting: Setting) -> None:
-    """See to it that what a round makes is certain, given its arguments.
+def guard_certain(setting: Setting) -> Findings:
+    """Return the findings, checking that a round is a deterministic function of its arguments.
 
     Raises
     ------
     RoundRefusedError
-        If a round is no pure function, or returns no state.
+        If a round is not a pure function, or does not return a state.
     RandomRoundError
-        If it draws by itself.
+        If a round draws random numbers itself.
     """
-    drawn = guarded(setting).draws_from
-    if drawn:
+    found = guarded(setting)
+    if found.draws_from:
         raise RandomRoundError(
             "the algorithm's round must be a deterministic function of its arguments for exact "
-            f"moments, but it draws from {drawn}: use engines.monte_carlo"
+            f"moments, but it draws from {found.draws_from}: use engines.monte_carlo"
         )
+    return found
 
 
 def rounds_now(setting: Setting, *_: Any) -> Hashable:
-    """Return what a few of a user's rounds give now; what is known of them holds as long.
+    """Return what a few of a user's rounds give now: cached results are valid while it stays so.
 
-    They may read what no content shows: files, the environment, context variables.
+    Rounds may read what no content shows, such as files, the environment or context variables.
     """
     if not runs_users_code(setting.algorithm):
         return None
@@ -222,7 +231,7 @@ def rounds_now(setting: Setting, *_: Any) -> Hashable:
         try:
             return tuple(_RealRounds(in_float64(setting)).sample())
         except Exception as error:
-            # Whoever asked runs the same rounds, and says so.
+            # The engine runs the same rounds, and reports the error.
             return repr(error)
 
 
@@ -240,10 +249,10 @@ def _guarded(setting: Setting) -> Findings:
 
 def _found(setting: Setting) -> Findings:
     algorithm = setting.algorithm
-    # From a seed that nobody else takes: a round that seeds a generator moves it, too.
+    # From a seed that nobody else uses, so that a round that reseeds a generator is noticed too.
     with seeded(algorithm, np.random.SeedSequence(_SEED)), no_fresh_seed(algorithm):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
-        # Some rounds are run; what each of them may be is asked of all, as engines do.
+        # Only some rounds are run, but the branches of all of them are checked, as engines do.
         asked = None
         for index in range(1, 1 + setting.rounds if isinstance(algorithm, Schedule) else 1):
             before, asked = asked, in_round(algorithm, index)
@@ -274,14 +283,14 @@ def _in_fractions(setting: Setting) -> str:
                 tolerance = _tolerance(floats.problem)
                 _check_misses(1, np.asarray(array)[None], expected[None], 1.0, tolerance)
     except InexactRoundError:
-        return ""  # the run itself says what it cannot have in fractions
+        return ""  # the run itself reports what cannot be computed in fractions
     except NotAffineError as error:
         return f"in fractions {error}"
     return ""
 
 
 class _Watch:
-    """A copy of all that a round could change: it may move a random generator, and nothing else."""
+    """A record of everything a round could change; only random generators may change."""
 
     def __init__(self, algorithm: Algorithm | Schedule) -> None:
         self._algorithm = algorithm
@@ -292,7 +301,7 @@ class _Watch:
         return own, {name: content(one) for name, one in _generators(self._algorithm).items()}
 
     def draws_from(self) -> str:
-        """Return the first generator that has moved, nothing if none has.
+        """Return the name of the first generator that has advanced, or an empty string.
 
         Raises
         ------
@@ -311,7 +320,7 @@ class _Watch:
 
 
 def _own(algorithm: Algorithm | Schedule) -> dict[str, Any]:
-    """Return by name what a round could change besides its result."""
+    """Return, by name, everything that a round could change besides its result."""
     held = {f"self.{name}": value for name, value in attributes_of(algorithm).items()}
     for cls in reached_from(algorithm).classes:
         held |= dict(class_attributes_of(cls))
@@ -321,7 +330,7 @@ def _own(algorithm: Algorithm | Schedule) -> dict[str, Any]:
 
 
 def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
-    """Return by name the data that a function keeps or reads outside its arguments."""
+    """Return, by name, the data that a function keeps or reads besides its arguments."""
     seen.add(function)
     name = function.__qualname__
     held = kept_by(function)
@@ -338,7 +347,7 @@ def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
 
 
 def _generators(algorithm: Algorithm | Schedule) -> dict[str, Generator]:
-    """Return by name the random generators that a round may draw from by itself."""
+    """Return, by name, the random generators that a round may draw from by its own code."""
     held: dict[str, Generator] = {
         "NumPy's global generator": np.random.mtrand._rand,
         "Python's global generator": getattr(random, "_inst"),  # noqa: B009
@@ -352,10 +361,10 @@ def _generators(algorithm: Algorithm | Schedule) -> dict[str, Generator]:
 
 @contextmanager
 def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Iterator[None]:
-    """Have an algorithm's own generators begin at a seed, and put them back afterwards.
+    """Seed an algorithm's own generators, and restore their state afterwards.
 
-    One thread at a time: some generators are everybody's, and one that another thread moves would
-    look as if the round had moved it.
+    One thread at a time: some generators are global, and one advanced by another thread would look
+    as if the round had advanced it.
     """
     with _GENERATORS:
         generators = _generators(algorithm).values()
@@ -371,11 +380,12 @@ def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Ite
 
 @contextmanager
 def no_fresh_seed(algorithm: Algorithm | Schedule) -> Iterator[None]:
-    """Refuse, in the end, what asked the operating system for randomness, which nobody can seed.
+    """Refuse an algorithm that asked the operating system for randomness, which cannot be seeded.
 
-    What is drawn may matter so rarely that no two runs are seen to differ. NumPy's generators and
-    `secrets` ask `os.urandom`; Python's own do so in C. A profiler written in Python goes on
-    meanwhile; one in C is left alone, and nothing is seen.
+    The draws may matter so rarely that repeated runs do not differ, so calls are watched with a
+    profile function. A profiler written in Python keeps running meanwhile; if one in C is running,
+    nothing is watched. NumPy's generators and `secrets` call `os.urandom`; Python's own generators
+    do so in C, so their seeding is watched instead.
     """
     asked: list[str] = []
     before: Any = sys.getprofile()
@@ -405,7 +415,7 @@ def no_fresh_seed(algorithm: Algorithm | Schedule) -> Iterator[None]:
 
 @contextmanager
 def _unwarned() -> Iterator[None]:
-    """Show no warnings, while NumPy handles errors as it does for the user."""
+    """Hide warnings, but leave NumPy's error handling as the user has set it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -415,7 +425,7 @@ def _unwarned() -> Iterator[None]:
 
 
 class SharedDraws:
-    """Replicas four by four see the same normal numbers, times 0, 1, -1 and 2.
+    """Normal numbers shared by groups of four replicas, multiplied by 0, 1, -1 and 2.
 
     Parameters
     ----------
@@ -428,7 +438,7 @@ class SharedDraws:
         self._factors = np.tile(_FACTORS, replicas // _FACTORS.size)
 
     def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
-        """Return the numbers of each row's replica."""
+        """Return the numbers of each row, for its replica."""
         group = replica_of_row // _FACTORS.size
         order = np.argsort(replica_of_row, kind="stable")
         firsts = np.searchsorted(replica_of_row[order], replica_of_row[order], side="left")
@@ -441,7 +451,7 @@ class SharedDraws:
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """Which round is run: its index, what runs in it, and in which branch."""
+    """A round to run: its index, its algorithm and the branch."""
 
     index: int
     algorithm: Algorithm
@@ -450,10 +460,10 @@ class _Round:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """A real round without noise: where it began and what it made, there and far away.
+    """A real round without noise: states before and after it, near and far away.
 
-    All are of (rows, ...), but ``beyond``, what it makes of the states that lie ``way`` ahead of
-    those where it began, and then of those as far behind them: twice as many rows.
+    Arrays are (rows, ...), except ``beyond``, which has twice as many rows: the states after a
+    round from ``before + way``, then those from ``before - way``.
     """
 
     now: _Round
@@ -465,12 +475,12 @@ class _Seen:
 
 
 class _RealRounds:
-    """Runs real rounds of a setting, and then the same rounds on forms.
+    """Real rounds of a setting, run to compare them with the same rounds on forms.
 
     Parameters
     ----------
     setting : Setting
-        With floats.
+        A setting in floats.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -503,7 +513,7 @@ class _RealRounds:
         noise: NoiseSource | None = None,
         errors: AbstractContextManager[None] | None = None,
     ) -> State:
-        """Run a round, and see that it leaves what it was given as it was."""
+        """Run a round, and check that it leaves its arguments unchanged."""
         given, index = {name: np.array(array) for name, array in state.items()}, now.index
         present = who.copy()
         clients = self._clients if noise is None else self._clients.with_noise(noise)
@@ -523,16 +533,18 @@ class _RealRounds:
         return after
 
     def unequal(self) -> str:
-        """Return what shows that a round is not the same each time, for each replica; or nothing.
+        """Return how a round fails to be the same each time and for each replica, or "".
 
-        Replicas at different states, with different participants, run together and alone.
+        Replicas with different states and participants are run together and alone.
         """
         if self._size > _LARGEST:
             return ""
         rng = np.random.default_rng(1)
-        many = _BATCH if self._size * _BATCH <= _NUMBERS_AT_ONCE else _ALONE
+        # The package's own algorithms are run in such batches by tests.
+        whole = self._users and self._size * _BATCH <= _NUMBERS_AT_ONCE
+        many = _BATCH if whole else _ALONE
         drawn = next(self._setting.participation.masks(rng, many)).copy()
-        # As `np.unique` of rows would, which takes as long as all rounds together.
+        # Like `np.unique` of the rows, which would take as long as all rounds together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
         few = np.frombuffer(b"".join(sets), dtype=drawn.dtype).reshape(len(sets), -1)
         who = np.concatenate([few, self._sets, drawn])[: max(many, len(few) + len(self._sets))]
@@ -555,7 +567,7 @@ class _RealRounds:
         return ""
 
     def see_all(self) -> None:
-        """Run all rounds of a user's run once, for what they may change or draw only later."""
+        """Run all rounds of a user's run once: they may change or draw something only later."""
         state, rounds = self._start(_PATHS), self._setting.rounds
         alike = set(state) == {"x"} and self._one_after_another
         if not self._users or alike or rounds * self._size > _LARGEST or rounds > _WHOLE_RUN:
@@ -570,9 +582,9 @@ class _RealRounds:
 
     @cached_property
     def _sets(self) -> Masks:
-        """All sets of participants that engines may go through, for a user's round.
+        """All participant sets that engines may enumerate, if the round is a user's.
 
-        A round that looks at all of a batch shows where it holds a set that hardly ever comes.
+        Use of other replicas' sets shows only in a batch with all sets, rare ones too.
         """
         process = process_of(self._setting.participation)
         none = np.zeros((0, self._problem.n_clients), dtype=bool)
@@ -587,7 +599,7 @@ class _RealRounds:
         return np.array([mask for state in range(count) for _, mask in who(state)])
 
     def _on_all_sets(self, random: tuple[str, ...]) -> list[_Seen]:
-        """Run the first round, and the last if it may differ, for all sets of participants."""
+        """Run the first round, and the last if it may differ, for all participant sets."""
         some, rng = self._sets[:_BATCH], np.random.default_rng(3)
         last = self._setting.rounds if isinstance(self._setting.algorithm, Schedule) else 1
         return [
@@ -598,7 +610,7 @@ class _RealRounds:
         ]
 
     def sample(self) -> Iterator[bytes]:
-        """Yield what a few rounds make, one after another, as things are outside."""
+        """Yield the results of a few rounds, under the error handling that is set outside."""
         state, rounds = self._start(1), self._setting.rounds
         masks = self._setting.participation.masks(np.random.default_rng(0), 1)
         for index, who in zip(sorted({1, 2, 3, (3 + rounds) // 2, rounds}), masks, strict=False):
@@ -610,7 +622,7 @@ class _RealRounds:
             state = after
 
     def check_batch(self, index: int, state: State, who: Masks, rows: Iterable[int]) -> None:
-        """Raise RoundRefusedError if replicas do not become in a batch what each does alone."""
+        """Raise RoundRefusedError if some replicas become something else in a batch than alone."""
         algorithm = in_round(self._setting.algorithm, index)
         for branch in _likely(algorithm):
             now = _Round(index, algorithm, branch)
@@ -620,14 +632,14 @@ class _RealRounds:
                 raise refused(told)
 
     def _run_again(self, now: _Round, state: State, who: Masks, first: State) -> str:
-        """Return what shows that a round is not the same twice, wherever entries stand."""
+        """Return how a second run of a round, or one with entries reordered, differs, or ""."""
         backwards = {name: state[name] for name in reversed(list(state))}
         ways: list[tuple[State, str, AbstractContextManager[None] | None]] = [
             (state, "when it is run again", None),
             (backwards, "with the state's entries in another order", None),
         ]
         if self._users:
-            # Engines silence NumPy, and a round may ask for what it says.
+            # Engines silence NumPy's warnings, on which a round may depend.
             ways.append((state, "where NumPy may warn, or raise", _unwarned()))
         for again, how, errors in ways:
             other = _unlike(first, self._round(now, again, who, errors=errors))
@@ -638,7 +650,7 @@ class _RealRounds:
     def _beside_others(
         self, now: _Round, state: State, who: Masks, together: State, rows: Iterable[int]
     ) -> str:
-        """Return what shows that some replicas of a batch are not what each is alone."""
+        """Return how one of some replicas of a batch differs from a run of it alone, or ""."""
 
         def alone(row: slice) -> State:
             return self._round(now, {name: array[row] for name, array in state.items()}, who[row])
@@ -647,9 +659,9 @@ class _RealRounds:
         return other and f"round {now.index} gives a replica {other}"
 
     def differs(self) -> str:
-        """Return where real rounds are not what forms say, or nothing if they are nowhere seen to.
+        """Return how real rounds deviate from their forms, or "" if no deviation is found.
 
-        On clients that are not quadratic there are no forms, and rounds are run all the same.
+        Clients that are not quadratic have no forms, but the rounds are run all the same.
         """
         problem = self._problem
         if not isinstance(problem, QuadraticProblem) or self._size > _LARGEST:
@@ -675,7 +687,7 @@ class _RealRounds:
     def _widened(
         self, forms: _Forms, random: tuple[str, ...], seen: list[_Seen]
     ) -> tuple[str, ...]:
-        """Compare rounds with forms; note them, and return what else the model moves, if any."""
+        """Compare rounds with forms, collect them, and return further entries the model moves."""
         for one in self.run(random):
             seen.append(one)
             widened = forms.check(one, random)
@@ -687,8 +699,8 @@ class _RealRounds:
     def _largest_losses(
         self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
     ) -> Losses:
-        """Return what some rounds lose at most: the first, and later ones if they may differ."""
-        most = NO_MORE
+        """Return the largest rounding errors of the first round and, if needed, later ones."""
+        most, shaken = NO_MORE, shaken_clients(problem)
         scheduled = isinstance(self._setting.algorithm, Schedule)
         alike = set(seen[0].before) <= set(random) and not scheduled
         last = len(seen) - 1
@@ -698,25 +710,25 @@ class _RealRounds:
             width = sum(map(prod, shapes.values())) + _FEW_CLIENTS * problem.dim
             if self._size * width > _NUMBERS_AT_ONCE:
                 continue
-            # A client has noise of its own, with symbols of its own: a few clients will do. Some
-            # of them, as with all present, offsets at x* may cancel.
+            # Each client's noise has its own symbols, so only a few clients are used; and subsets
+            # of them, because with all present, offsets at x* may cancel.
             drawn, every = one.who[0], np.arange(problem.n_clients)
             few, even = every < _FEW_CLIENTS, every % 2 == 0
             sets = [few, few & even, few & ~even, drawn & (drawn.cumsum() <= _FEW_CLIENTS)]
             who = np.stack(sets)[: max(1, _FEW_NUMBERS // (self._size * width))]
             state = {n: np.repeat(array[:1], len(who), axis=0) for n, array in one.before.items()}
             known = {name: array for name, array in state.items() if name not in random}
-            found = losses(self._setting, one.now.index, one.now.branch, who, known, shapes)
+            found = losses(self._setting, shaken, one.now.index, one.now.branch, who, known, shapes)
             most = Losses(*np.maximum(most, found).tolist())
         if not self._users:
-            # Chances of the package's own are rounded once.
+            # Branch probabilities of the package's own algorithms are rounded once.
             return most
         visited = {one.now.index for one in (seen if scheduled else seen[:1])}
         errors = [chance_error(self._setting.algorithm, index) for index in visited]
         return most._replace(chance=max(errors))
 
     def _side_by_side(self, seen: Sequence[_Seen]) -> None:
-        """Note whether replicas with other counts, or of other rounds, change what one comes to."""
+        """Record whether a replica's result depends on replicas of other counts or other rounds."""
         scheduled = isinstance(self._setting.algorithm, Schedule)
         kinds: dict[Hashable, list[_Seen]] = {}
         for one in seen:
@@ -737,10 +749,10 @@ class _RealRounds:
             self.apart = self.apart or bool(mixed)
 
     def run(self, random: tuple[str, ...], visited: Sequence[int] = ()) -> Iterator[_Seen]:
-        """Run rounds from the start on paths that are drawn; of each, see every branch."""
+        """Run rounds from the start on drawn paths of participants, in every branch."""
         rng = np.random.default_rng(0)
         names = set(self._start(1))
-        # Where nothing is counted and nothing scheduled, all rounds are one function.
+        # Without counts and without a schedule, all rounds are the same function.
         alike = names <= set(random) and self._one_after_another
         visited = visited or self._visited(_FEWEST if alike else _CONSECUTIVE + _SPREAD)
         rows = _PATHS if random else max(_PATHS, _ALL_ALONE // len(visited))
@@ -762,7 +774,7 @@ class _RealRounds:
 
     @cached_property
     def _one_after_another(self) -> bool:
-        """Whether one object runs in all rounds but, at most, the first."""
+        """Whether the same object runs in all rounds from the second on."""
         schedule, rounds = self._setting.algorithm, range(3, self._setting.rounds + 1)
         if not isinstance(schedule, Schedule):
             return True
@@ -770,14 +782,14 @@ class _RealRounds:
         return all(in_round(schedule, index) is second for index in rounds)
 
     def _visited(self, most: int) -> list[int]:
-        """Return about ``most`` rounds to run: the first ones, and some up to the last."""
+        """Return indices of about ``most`` rounds to run: the first, and some up to the last."""
         rounds = self._setting.rounds
         count = max(_FEWEST, min(most, _NUMBERS_AT_ONCE // (_ROWS * self._size)))
         first = 1 if self._size > _LARGEST else max(count - _SPREAD, _FEWEST - 1)
         later = np.geomspace(first + 1, max(rounds, first + 1), count - first)
         places = {*range(1, first + 1), *(later.astype(int).tolist() if first > 1 else ())}
         if self._users and isinstance(self._setting.algorithm, Schedule):
-            # What runs in one round alone is seen there.
+            # A kind of algorithm may run in a single round.
             kinds = (type(in_round(self._setting.algorithm, r)) for r in range(rounds, 0, -1))
             places |= set(dict(zip(kinds, range(rounds, 0, -1), strict=True)).values())
         return sorted(index for index in places if index <= rounds)
@@ -792,7 +804,7 @@ class _RealRounds:
     ) -> _Seen:
         after = self._round(now, before, who)
         if not random and len(who) > 1:
-            # Runs on numbers are followed, or drawn, in batches whatever a round is.
+            # Runs on numbers are computed in batches, whatever the round.
             self.told = self.told or self._beside_others(now, before, who, after, range(len(who)))
         way = self._way(before, random, rng)
         beyond: State = {}
@@ -810,10 +822,10 @@ class _RealRounds:
     def _way(
         self, before: State, random: tuple[str, ...], rng: np.random.Generator
     ) -> dict[str, FloatArray]:
-        """Return how far the other ends of the lines through some states are.
+        """Return the displacements from some states to the other ends of their test lines.
 
-        They are far away, but for the first of several states: its line leads to a model close to
-        x*, with next to nothing remembered, where a threshold on small updates would show.
+        The ends are far away, except for the first of several states: its line leads to a model
+        close to x* with almost empty memory, where a threshold on small updates would show.
         """
         sizes = [np.abs(before[name]).max(initial=self._scale) for name in random]
         far = min(_FAR * max(sizes, default=0.0), _FARTHEST)
@@ -827,10 +839,10 @@ class _RealRounds:
         return way
 
     def _goes_on(self, seen: _Seen, random: tuple[str, ...]) -> State:
-        """Return where a round leads, with noise if there is any.
+        """Return the states after a round, with noise if there is any.
 
-        A round that is affine in its noise moves as far one way for some draws as it does the
-        other way for their opposites.
+        Also check that the round is affine in its noise: with opposite draws, the state must move
+        as far in the opposite direction.
         """
         if not (self._noisy and random):
             return seen.after
@@ -850,11 +862,11 @@ class _RealRounds:
 
 
 class SampledTogether:
-    """Sees that replicas sampled in one batch become what each does alone, wherever they come.
+    """Checks that replicas sampled in one batch become what each does alone.
 
-    The guard's few paths may not come where a user's round looks at the numbers of other replicas:
-    ``if (absent >= 5).any()``. So some are run alone wherever a number is less or more than any
-    before.
+    A user's round may use the numbers of other replicas where the guard's few paths never lead:
+    ``if (absent >= 5).any()``. So some replicas are also run alone whenever a number is smaller or
+    larger than any before.
 
     Parameters
     ----------
@@ -867,7 +879,7 @@ class SampledTogether:
         self._ends: dict[str, tuple[FloatArray, FloatArray]] = {}
 
     def check(self, index: int, state: State, who: Masks) -> None:
-        """Raise RoundRefusedError if replicas in a state change what another becomes in a round."""
+        """Raise RoundRefusedError if a round makes something else of a replica alone."""
         if self._rounds is None or len(who) == 1:
             return
         farthest = [
@@ -880,14 +892,15 @@ class SampledTogether:
             self._rounds.check_batch(index, state, who, {*turned, index % len(who)})
 
     def _farthest(self, name: str, numbers: FloatArray) -> list[int]:
-        """Return the rows that hold a number less or more than any before.
+        """Return the rows with a number smaller or larger than any before.
 
-        Whole numbers may be counts, where one more is another; others go on by a share of the way.
+        Whole numbers may be counts, and any change matters; other numbers must leave the range by a
+        share of it.
         """
         least, most = numbers.min(axis=0), numbers.max(axis=0)
         low, high = self._ends.get(name, (np.inf, -np.inf))
         step = np.where(least == np.rint(least), 0.0, _STEP * np.fmax(high - low, 0.0))
-        # What all have in common tells none of them anything of the others.
+        # A number that all rows share says nothing about other rows.
         lower = np.flatnonzero((least < low - step) & (least < most))
         higher = np.flatnonzero((most > high + step) & (least < most))
         self._ends[name] = np.fmin(low, least), np.fmax(high, most)
@@ -898,7 +911,7 @@ class SampledTogether:
 
 
 class _Forms:
-    """The same rounds on forms, each on the line through a state and one far away.
+    """The same rounds on forms, each along the line through a state and a state far away.
 
     Parameters
     ----------
@@ -916,7 +929,7 @@ class _Forms:
         self._scale = max(1.0, float(np.abs(problem.optima).max()))
 
     def random_at_start(self, setting: Setting) -> tuple[str, ...]:
-        """Return the entries of the state that the model moves in the first round, itself first."""
+        """Return the entries that depend on the model in round 1, the model itself first."""
         algorithm = _algorithm_in(setting, 1)
         space = Space(FLOAT64, 1)
         x0 = setting.x0
@@ -935,12 +948,12 @@ class _Forms:
             random += sorted(moving - set(random))
 
     def check(self, one: _Seen, random: tuple[str, ...]) -> tuple[str, ...]:
-        """Compare a real round with forms, and return which more entries the model moves, if any.
+        """Compare a real round with forms; return further entries that depend on the model, if any.
 
         Raises
         ------
         NotAffineError
-            If they differ, saying in which round; or where forms refuse.
+            If they differ, with the round in the message, or if forms refuse an operation.
         """
         space, image = self.image(one.now, one.who, one.before, one.way)
         widened = sorted(_moving(space, image) - set(random))
@@ -977,7 +990,7 @@ class _Forms:
 
 
 def _on_forms(what: str, run: Callable[[], Any]) -> Any:
-    """Run part of an algorithm on forms; whatever it raises there says that it has no map."""
+    """Run part of an algorithm on forms; any error means that it has no affine map."""
     try:
         with nothing_refused():
             return run()
@@ -991,17 +1004,19 @@ def _on_forms(what: str, run: Callable[[], Any]) -> Any:
 
 
 def _moving(space: Space, state: State) -> set[str]:
-    """Return the entries that are not constant."""
+    """Return the names of the entries that are not constant."""
     return {name for name, array in state.items() if not space.forms(array).is_constant}
 
 
 def _algorithm_in(setting: Setting, index: int) -> Algorithm:
-    """Return what runs in a round, its branches having been checked.
+    """Return the algorithm of a round, after checking its branches.
 
     Raises
     ------
     RoundRefusedError
-        If the chances of its branches are none, or a schedule changes what it has handed out.
+        If a schedule changes an algorithm that it has returned.
+    ValueError
+        If the branches' chances are not probabilities that sum to 1.
     """
     schedule = setting.algorithm
     algorithm = in_round(schedule, index)
@@ -1030,7 +1045,7 @@ def _likely(algorithm: Algorithm) -> list[str]:
 
 
 def refused(what: str) -> RoundRefusedError:
-    """Return the error for a round that is no pure function."""
+    """Return the error for a round that is not a pure function."""
     return RoundRefusedError(
         "a round must be a pure function of state, clients, participants and branch (new arrays, "
         f"nothing kept outside the state), but {what}"
@@ -1038,7 +1053,7 @@ def refused(what: str) -> RoundRefusedError:
 
 
 def _check_state(made_by: str, state: Any, rows: int, before: Mapping[str, Any] | None) -> None:
-    """Raise RoundRefusedError unless a state has the entries and shapes that it must have."""
+    """Raise RoundRefusedError unless a state has the required entries and shapes."""
     if not isinstance(state, Mapping):
         raise refused(f"{made_by} returned {shown(state)} instead of a state, a mapping of arrays")
     names = {"x", *state} if before is None else set(before)
@@ -1071,17 +1086,17 @@ def _floats(*arrays: np.ndarray) -> bool:
 
 
 def telling(counts: FloatArray) -> NDArray[np.intp]:
-    """Return the rows that hold the least or the most of some count, and some between.
+    """Return the rows with the smallest or largest value of some count, and some in between.
 
-    Run alone, they tell most about a look at the counts of other replicas: ``if (absent >=
-    5).any()`` shows as soon as it is true of some row.
+    Running these rows alone is the best test for code that uses other replicas' counts: ``if
+    (absent >= 5).any()`` shows once it is true for some row.
     """
     between = np.linspace(0, len(counts) - 1, _ALONE).astype(int)
     return np.unique(np.concatenate([counts.argmin(axis=0), counts.argmax(axis=0), between]))
 
 
 def other_alone(together: State, rows: Iterable[int], run: Callable[[slice], State]) -> str:
-    """Return what some replica of a batch is given that it is not given alone, or nothing."""
+    """Return which entry of some replica differs between a batch and a run alone, or ""."""
     for row in rows:
         here = slice(row, row + 1)
         alone = run(here)
@@ -1102,10 +1117,10 @@ def _close(one: Any, other: Any) -> bool:
 
 
 def _tolerance(problem: Problem) -> float:
-    """Return what two ways to a number may differ by, of the largest number met on the way.
+    """Return the allowed difference of two computations, relative to their largest number.
 
-    Each way adds up N clients of d coordinates, one after another at worst, besides its other
-    operations, and each of these is off by at most the unit roundoff of that number.
+    Each computation sums over N clients and d coordinates, one by one at worst, besides its other
+    operations. Each operation is off by at most the unit roundoff of the largest number.
     """
     return 2 * UNIT_ROUNDOFF * (_OPERATIONS + problem.n_clients + problem.dim)
 
@@ -1117,10 +1132,11 @@ def _check_misses(
     scale: float | FloatArray,
     tolerance: float,
 ) -> None:
-    """Raise NotAffineError where numbers of a real round are not what is expected of them.
+    """Raise NotAffineError if numbers of a real round differ from those expected.
 
-    Arrays are (places, rows, ...), and each row is measured by its own largest number, or by its
-    ``scale``. What is beyond the range of floats in either tells nothing: the engines date it.
+    Arrays are (places, rows, ...), and each row is measured relative to its largest number or its
+    ``scale``, whichever is larger. Values beyond the range of floats are skipped: the engines
+    report in which round a run overflows.
     """
     reals, expected = (array.reshape(*array.shape[:2], -1) for array in (reals, expected))
     known = np.isfinite(reals) & np.isfinite(expected)

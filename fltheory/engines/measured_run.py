@@ -1,9 +1,9 @@
 """Measurements of theorems' quantities and constants on runs with real data.
 
-Noise and dissimilarity of a `MultinomialProblem` have no closed form. Each is bracketed: by its
-largest value at the models that the rounds began with, which is a lower bound on its supremum
-over any set that holds them, and by an upper bound that holds on the ball around x* through the
-farthest of them, or everywhere.
+Noise and dissimilarity of a `MultinomialProblem` have no closed form, so each is bracketed. The
+lower end is its largest value at the models before each round, a lower bound on the supremum over
+any set that contains them. The upper end holds everywhere, or on the smallest ball around x* that
+contains these models.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from fltheory.validation import ClientIndices, FloatArray
 
 @dataclass(frozen=True)
 class Bracket:
-    """The supremum of something over the ball that the runs visit lies between these."""
+    """Lower and upper bound on the supremum of a quantity over the ball that the runs visit."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, seen: float, bound: float) -> Self:
-        """Return what lies between something seen and a bound on it, in whatever rounding."""
+        """Return the bracket of an observed value and a bound, in order even after rounding."""
         return cls(min(seen, bound), max(seen, bound))
 
 
@@ -46,18 +46,18 @@ class BatchSampling:
     batch_size : int
         B.
     replacement : bool
-        Whether every sample is drawn anew, or a batch holds different ones.
+        Whether samples are drawn with replacement; otherwise those of a batch are distinct.
     """
 
     batch_size: int
     replacement: bool
 
     def variance(self, of_one: FloatArray, sizes: NDArray[np.intp]) -> FloatArray:
-        """Return the variance of a full batch's mean from that of one random sample."""
+        """Return the variance of a full batch's mean, given the variance of one random sample."""
         return self._of_batch(of_one, sizes, np.minimum(self.batch_size, sizes))
 
     def largest_variance(self, of_one: FloatArray, sizes: NDArray[np.intp]) -> FloatArray:
-        """Return that of the smallest batch, which in passes holds what is left at their end."""
+        """Return the variance of the smallest batch's mean; a pass may end with a smaller batch."""
         rest = sizes % self.batch_size
         return self._of_batch(of_one, sizes, np.where(rest > 0, rest, self.batch_size))
 
@@ -71,9 +71,9 @@ class BatchSampling:
 
 @dataclass(frozen=True, eq=False)
 class Server:
-    """The server's own samples, as a problem with one client, and how it draws from them.
+    """The server's own samples, as a problem with one client, and their sampling.
 
-    ``is_unbiased`` says that they are all clients' samples, with the weights of F.
+    ``is_unbiased`` means that they are all clients' samples, with the weights of F.
     """
 
     data: MultinomialProblem
@@ -83,21 +83,22 @@ class Server:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
-    """Means over independent runs from one model, and the constants on what they visit.
+    """Means over independent runs from one model, and constants on the models they visit.
 
     Attributes
     ----------
     trajectory : Trajectory
-        With ``standard_error``, and the observable ``participant_excess_loss``, in which the
-        expectation over the participants of a round is exact.
+        It has ``standard_error`` and the observable ``participant_excess_loss``, whose expectation
+        over the participants of a round is exact.
     radius : float
         The largest distance from x* of any model before a round.
     smoothness : Bracket
-        Of every client on that ball: from the largest curvature at x* and at the start.
+        Largest smoothness of any client on that ball; the lower end is the largest curvature at x*
+        and at the start.
     sigma, dissimilarity : Bracket
-        Clients' noise and sigma_G, over all clients.
+        Gradient noise and dissimilarity sigma_G, each the largest over clients.
     server_sigma : Bracket
-        ``E||g - grad F||^2 <= server_sigma^2``, the bias included; zero without a server.
+        ``E||g - grad F||^2 <= server_sigma^2``, which includes the bias; zero without a server.
     server_bias : float
         The largest ``||E g - grad F||`` at a visited model.
     """
@@ -119,19 +120,19 @@ def measure_run(
     sampling: BatchSampling,
     server: Server | None = None,
 ) -> MeasuredRun:
-    """Follow runs, and measure at every model that a round begins with.
+    """Measure constants and errors at the models of runs before each round.
 
     Parameters
     ----------
     problem : MultinomialProblem
         Its target weights define F.
     models : iterable of arrays (replicas, dim)
-        Of independent runs, before the first round, after it, and so on; one array at a time
-        is held in memory.
+        Models of independent runs at the start and after each round; only one array is held in
+        memory at a time.
     inclusion : array, (N,)
-        Each client's probability to take part in a round, whatever its model.
+        Each client's probability of taking part in a round, independent of the models.
     sampling : BatchSampling
-        Of the clients' gradients.
+        Sampling of the clients' gradients.
     server : Server, optional
 
     Raises
@@ -176,7 +177,7 @@ _FIELDS = ("squared_distance", "squared_gradient", "excess_loss", "participant_e
 
 
 class _Measuring:
-    """The measurements so far."""
+    """Accumulated measurements."""
 
     def __init__(
         self,
@@ -195,7 +196,7 @@ class _Measuring:
         self._replicas = 0
 
     def add(self, x: FloatArray) -> None:
-        """Measure at the models of a round."""
+        """Add the measurements at the models of one round."""
         sums = self._problem.client_sums(x)
         gradient = np.einsum("i,kia->ka", self._problem.alpha, sums.gradients)
         squares = np.square(x - self._problem.x_star).sum(axis=1)
@@ -244,7 +245,7 @@ class _Measuring:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the server's bias and the variance of one of its samples, (replicas,)."""
         if server.is_unbiased:
-            # Variance within clients and between them: no pass over the data again.
+            # From variances within and between clients, without another pass over the data.
             return np.zeros(len(x)), (sums.variances + apart**2) @ self._problem.alpha
         own = server.data.client_sums(x)
         return np.linalg.norm(own.gradients[:, 0] - gradient, axis=1), own.variances[:, 0]
@@ -255,20 +256,21 @@ def dissimilarity_bound(
 ) -> float:
     """Bound ``||grad F_i - grad F||`` over all clients and the ball of a radius around x*.
 
-    The penalty cancels. What the data add to ``grad F_i`` is ``mean_j r_j (a_j, 1)'`` with
-    ``||r_j|| <= sqrt(2)``, of norm ``2 sqrt(L_i - ridge)`` at most, everywhere. On the ball it
-    changes by at most ``L_i - ridge`` a unit of length, and that of F by the clients' mean of
-    this; both Hessians are positive, so their difference is bounded by the larger.
+    The penalty cancels. The data contribute ``mean_j r_j (a_j, 1)'`` to ``grad F_i``, with
+    ``||r_j|| <= sqrt(2)``, so the norm is at most ``2 sqrt(L_i - ridge)`` everywhere. On the ball
+    it changes by at most ``L_i - ridge`` per unit of length, and the data's part of ``grad F`` by
+    at most the clients' mean of this. Both Hessians are positive, so their difference is bounded by
+    the larger.
 
     Parameters
     ----------
     problem : MultinomialProblem
     at_optimum : ClientSums
-        At x*.
+        Sums at x*.
     radius : float
     """
     curvature = problem.smoothness - problem.ridge
-    # At x* the gradient of F is zero.
+    # The gradient of F is zero at x*.
     apart = np.linalg.norm(at_optimum.gradients[0], axis=1)
     on_ball = apart + radius * np.maximum(curvature, problem.alpha @ curvature)
     size = 2 * np.sqrt(curvature)
@@ -277,7 +279,7 @@ def dissimilarity_bound(
 
 
 def _noise_bound(problem: MultinomialProblem, sampling: BatchSampling) -> float:
-    """Bound the noise everywhere: a sample's gradient has norm sqrt(2) ||(a, 1)|| at most."""
+    """Bound the noise everywhere: a sample's gradient has norm at most sqrt(2) ||(a, 1)||."""
     squares = [2 * float(np.trace(problem.gram(client))) for client in range(problem.n_clients)]
     return math.sqrt(sampling.largest_variance(np.array(squares), problem.sizes).max())
 
@@ -299,17 +301,17 @@ def _checked_models(x: FloatArray, dim: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredProblem:
-    """A `MultinomialProblem` as theorems ask for one, with constants that come from outside.
+    """A `MultinomialProblem` with the constants that theorems need, given by the caller.
 
-    Whatever else it has is that of the data.
+    All other attributes are those of ``data``.
 
     Attributes
     ----------
     data : MultinomialProblem
     L : float
-        A smoothness of every client: at least that of the data.
+        A smoothness constant for every client, at least that of the data.
     sigma, server_sigma, dissimilarity : float
-        Measured; the last is sigma_G.
+        Measured constants; ``dissimilarity`` is sigma_G.
     """
 
     data: MultinomialProblem
@@ -329,9 +331,9 @@ class MeasuredProblem:
         return self.dissimilarity
 
     def excess_loss(self, x: FloatArray) -> FloatArray:
-        """``F(x) - F*`` at points (..., d)."""
+        """Return ``F(x) - F*`` at points (..., d)."""
         return np.asarray(self.data.loss(x) - self.data.F_star)
 
     def client_gradients(self, x: FloatArray, clients: ClientIndices) -> FloatArray:
-        """``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d)."""
+        """Return ``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d)."""
         return self.data.client_sums(x).gradients[np.arange(len(x)), clients]

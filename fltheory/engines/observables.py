@@ -1,4 +1,4 @@
-"""Observables: quantities of a round that theorems name, beside the three of every trajectory.
+"""Observables: quantities of a round that theorems use, besides the three of every trajectory.
 
 Each knows its expectation as a quadratic form in the model's offset from x*, for exact
 engines, and how to sample it.
@@ -38,8 +38,8 @@ ExactSets: TypeAlias = Sequence[tuple[Fraction, Masks]]
 class QuadraticForm(ReadOnlyArrays):
     """``s' matrix s + 2 vector's + constant`` in the offset ``s = x - x*``.
 
-    ``relative_error`` bounds the rounding in its own coefficients. Where it depends on the state
-    of a chain, all four have an axis of states first.
+    ``relative_error`` bounds the relative rounding error of the coefficients. If the form depends
+    on the state of a chain, all four attributes have a leading axis of states.
     """
 
     matrix: FloatArray
@@ -49,7 +49,7 @@ class QuadraticForm(ReadOnlyArrays):
 
     @classmethod
     def by_state(cls, forms: Sequence[QuadraticForm]) -> QuadraticForm:
-        """Return the form of all states, one given for each."""
+        """Combine one form per state into a form with an axis of states."""
         return cls(
             np.stack([form.matrix for form in forms]),
             np.stack([form.vector for form in forms]),
@@ -77,7 +77,7 @@ class QuadraticForm(ReadOnlyArrays):
         weight_error: float | FloatArray = 0.0,
         totals: tuple[FloatArray, FloatArray] | None = None,
     ) -> FloatArray:
-        """Bound the rounding error of its expectation, to first order.
+        """Bound the rounding error of the form's expectation, to first order.
 
         Parameters
         ----------
@@ -90,7 +90,8 @@ class QuadraticForm(ReadOnlyArrays):
         weights, weight_error : arrays
             Probabilities of states, and their errors.
         totals : pair of arrays
-            By states: other bounds on the sums over states of the two errors.
+            With states: other bounds on the sums over states of ``second_error`` and
+            ``first_error``.
         """
         n = self.vector.shape[-1]
         curvature = np.sqrt((self.matrix**2).sum(axis=(-2, -1)))
@@ -98,8 +99,8 @@ class QuadraticForm(ReadOnlyArrays):
         distance = np.sqrt(traces * weights)
         size = curvature * traces + 2 * slope * distance + level * weights
         states = 1 if totals is None else np.shape(weights)[-1]
-        # One sum of n^2 + n + 1 products for each state; 8 is for the form's own entries, which
-        # are sums and products of a few numbers.
+        # One sum of n^2 + n + 1 products per state; 8 allows for the form's entries, which are sums
+        # and products of a few numbers.
         readout = 8 * (n * n + n + states) * UNIT_ROUNDOFF + self.relative_error
         shifted = curvature * (2 * distance + origin_error * weights) + 2 * slope * weights
         own = readout * size + shifted * origin_error + level * weight_error
@@ -113,14 +114,14 @@ class QuadraticForm(ReadOnlyArrays):
 
 @dataclass(frozen=True)
 class Envelope:
-    """``0 <= V <= (slope ||x - x*|| + level + noise)^2``, whoever takes part.
+    """The bound ``0 <= V <= (slope ||x - x*|| + level + noise)^2``, for any participants.
 
     Attributes
     ----------
     slope, level : float
     noise, spread : float
-        A bound on the mean of the noise that V has besides that of x, and its Lipschitz constant
-        in a standard Gaussian vector.
+        For the noise in V besides that of x: a bound on its mean, and its Lipschitz constant as a
+        function of a standard Gaussian vector.
     """
 
     slope: float
@@ -131,23 +132,23 @@ class Envelope:
 
 @runtime_checkable
 class HasEnvelope(Protocol):
-    """An observable that knows how large it can be."""
+    """An observable with a bound on its values."""
 
     def envelope(self, problem: Problem) -> Envelope | None:
-        """Return its envelope on a problem, None where there is none."""
+        """Return the observable's envelope on a problem; None if it has none."""
         ...
 
 
 class Observable(Protocol):
-    """A number that a round attaches to its initial model, in expectation over the round."""
+    """A quantity of a round as a function of the initial model, in expectation over the round."""
 
     @property
     def name(self) -> str:
-        """The name under which a trajectory holds it."""
+        """The key of the observable in a trajectory."""
         ...
 
     def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
-        """Return its expectation given the model, over participants and noise."""
+        """Return the expectation given the model, over participants and noise."""
         ...
 
     def sample(
@@ -157,7 +158,7 @@ class Observable(Protocol):
         ...
 
     def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
-        """Return its expectation given the model, as a matrix of the quadratic form in (s, 1).
+        """Return the expectation given the model, as the matrix of a quadratic form in (s, 1).
 
         Shape (d + 1, d + 1), in the arithmetic of the problem's numbers; ``sets`` are the
         participant sets with their probabilities.
@@ -166,9 +167,9 @@ class Observable(Protocol):
 
 
 def standard_forms(problem: QuadraticProblem) -> Mapping[str, QuadraticForm]:
-    """Squared distance, squared gradient and excess loss as quadratic forms."""
+    """Return squared distance, squared gradient and excess loss as quadratic forms."""
     hessian, origin = problem.mean_hessian, np.zeros(problem.dim)
-    # A mean over clients that is added up one after another.
+    # A mean over clients, summed one by one.
     lost = 0.0 if problem.shared_hessian else problem.n_clients * UNIT_ROUNDOFF
     return {
         "squared_distance": QuadraticForm(np.eye(problem.dim), origin, 0.0),
@@ -178,7 +179,7 @@ def standard_forms(problem: QuadraticProblem) -> Mapping[str, QuadraticForm]:
 
 
 def standard_samples(problem: Problem, x: FloatArray) -> list[FloatArray]:
-    """Squared distance, squared gradient and excess loss of each replica's model."""
+    """Return squared distance, squared gradient and excess loss of each replica's model."""
     offset, gradient = x - problem.x_star, problem.gradient(x)
     return [
         np.einsum("ra,ra->r", offset, offset),
@@ -189,10 +190,10 @@ def standard_samples(problem: Problem, x: FloatArray) -> list[FloatArray]:
 
 @dataclass(frozen=True)
 class ParticipantGradientSum:
-    """``||1/m sum_{i in S_r} sum_k grad F_i(x_{r,k}^i)||^2``, the exact gradients along the way.
+    """``||1/m sum_{i in S_r} sum_k grad F_i(x_{r,k}^i)||^2`` along local steps.
 
-    SA-FL's G_2 before the maximum over rounds (Theorem 4). The models ``x_{r,k}^i`` are those
-    of the noisy local SGD; the gradients summed are exact.
+    SA-FL's G_2 before the maximum over rounds (Theorem 4). The models ``x_{r,k}^i`` come from noisy
+    local SGD, but the gradients in the sum are exact.
     """
 
     local_steps: int
@@ -200,7 +201,7 @@ class ParticipantGradientSum:
     name: str = "participant_gradient_sum"
 
     def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
-        """Return the expectation through the second moments of the averaged gradient sum."""
+        """Return the expectation, from the second moments of the averaged gradient sum."""
         origin = np.zeros(problem.dim)
         law = random_affine_map(self._average, problem, participation, problem.x_star, origin)
         return squared_norm_form(law)
@@ -208,7 +209,7 @@ class ParticipantGradientSum:
     def sample(
         self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
     ) -> FloatArray:
-        """Return the squared norm of a fresh run of the round's local SGD."""
+        """Return the squared norm of the averaged gradient sum in a fresh run of local SGD."""
         average = self._average(x, clients, who)
         return np.einsum("ra,ra->r", average, average)
 
@@ -231,7 +232,7 @@ class ParticipantGradientSum:
     def envelope(self, problem: Problem) -> Envelope | None:
         """Bound every participant's gradients along its local steps.
 
-        ``||y_k - x*||`` is at most ``g^k ||x - x*||`` and what k steps have pushed, and
+        ``||y_k - x*||`` is at most ``g^k ||x - x*||`` plus the pushes of k steps, and
         ``||grad F_i(y)|| <= ||A_i|| ||y - x*|| + ||v_i|| + rest``.
         """
         if not isinstance(problem, HasGradientSplit):
@@ -280,14 +281,14 @@ class ParticipantExcessLoss:
     name: str = "participant_excess_loss"
 
     def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
-        """Return the expectation over the participants, who must be of a fixed number."""
+        """Return the expectation over the participants, whose number must be fixed."""
         if participation.fixed_size is None:
             raise ValueError("participation must have a fixed number of participants per round")
         share = participation.marginals / max(participation.fixed_size, 1)
         return _excess_of(problem, share)
 
     def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
-        """Return the same, each set's clients with equal shares."""
+        """Return the expectation over participants, with equal shares for the clients of a set."""
         shares = np.full(numbers.problem.n_clients, numbers.arithmetic.entry(0))
         for chance, mask in sets:
             shares = shares + numbers.arithmetic.entry(chance / int(mask.sum())) * mask.astype(int)
@@ -296,7 +297,7 @@ class ParticipantExcessLoss:
     def sample(
         self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
     ) -> FloatArray:
-        """Return the participants' mean excess over their loss at x*."""
+        """Return the mean over participants of the excess over their loss at x*."""
         at_optimum = problem.client_losses(problem.x_star)
         excess = problem.client_losses(x) - at_optimum
         return np.einsum("ri,ri->r", participant_average(who, x), excess)
@@ -304,13 +305,13 @@ class ParticipantExcessLoss:
 
 @dataclass(frozen=True)
 class BiasedExcessLoss:
-    """``F_B(x) - F_B*`` for the objective of other client weights p: CA-Fed's Theorem 2."""
+    """``F_B(x) - F_B*`` for the objective F_B with other client weights p (CA-Fed, Theorem 2)."""
 
     weights: tuple[float, ...]
     name: str = "biased_excess_loss"
 
     def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
-        """Return the excess, which does not depend on the participants."""
+        """Return the excess as a quadratic form; it does not depend on the participants."""
         objective = WeightedObjective(problem, self.weights)
         offset = problem.x_star - objective.minimiser
         size = problem.n_clients + problem.dim
@@ -322,7 +323,7 @@ class BiasedExcessLoss:
         )
 
     def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
-        """Return ``F_B(x* + s) - F_B(x*)`` plus ``F_B(x*) - F_B*``, half a gradient's H^-1 norm."""
+        """Return ``F_B(x* + s) - F_B(x*)`` plus ``F_B(x*) - F_B*`` as a form in (s, 1)."""
         weights = entries(numbers.arithmetic, np.array(self.weights, dtype=object))
         form = _excess_form(numbers, x_star, weights)
         form[-1, -1] = (form[:-1, -1] * _offset_of_minimiser(numbers, x_star, self.weights)).sum()
@@ -347,9 +348,10 @@ class BiasedExcessLoss:
 
 @dataclass(frozen=True)
 class PresentExcessLoss:
-    """``sum_{k in A} q_k [F_k(x) - F_k(w)]``, w the minimiser of ``sum_k p_k F_k``.
+    """``sum_{k in A} q_k [F_k(x) - F_k(w)]``, where w minimises ``sum_k p_k F_k``.
 
-    What CA-Fed's Lemma 2 sums over rounds. It can be negative: w minimises the sum over all.
+    CA-Fed's Lemma 2 sums it over rounds. It can be negative, as w minimises the sum over all
+    clients.
 
     Attributes
     ----------
@@ -374,7 +376,7 @@ class PresentExcessLoss:
         )
 
     def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
-        """Return the same; ``F_k(x*) - F_k(w)`` is ``(g_k - H_k v/2)'v`` with ``v = x* - w``."""
+        """Return the expectation, with ``F_k(x*) - F_k(w) = (g_k - H_k v/2)'v``, ``v = x* - w``."""
         entry = numbers.arithmetic.entry
         shares = np.full(numbers.problem.n_clients, entry(0))
         for chance, mask in sets:
@@ -411,10 +413,10 @@ def _excess_of(problem: QuadraticProblem, shares: FloatArray) -> QuadraticForm:
 def _offset_of_minimiser(
     numbers: ClientNumbers, x_star: Entries, weights: tuple[float, ...]
 ) -> Entries:
-    """Return ``x* - w``, w the minimiser of ``sum_i w_i F_i``: Hessian^-1 times gradient at x*."""
+    """Return ``x* - w`` for the minimiser w of ``sum_i w_i F_i``: H^-1 times the gradient at x*."""
     given = entries(numbers.arithmetic, np.array(weights, dtype=object))
     form = _excess_form(numbers, x_star, given)
-    # Halves of both.
+    # The factor 1/2 of both is omitted.
     return np.asarray(solve(form[:-1, :-1], form[:-1, -1]))
 
 

@@ -23,7 +23,7 @@ from fltheory.validation import FloatArray, shown
 
 @dataclass(frozen=True, eq=False)
 class Setting(ReadOnlyArrays):
-    """A setting: an engine runs it, and a theorem is checked on it.
+    """An algorithm on a problem with participation; engines run it, and theorems are checked on it.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Setting(ReadOnlyArrays):
 
 
 def check_repeats(algorithm: Algorithm | Schedule, participation: Participation) -> None:
-    """Raise ValueError where clients may be drawn twice and the algorithm does not count that."""
+    """Raise ValueError if clients may be drawn twice and the algorithm does not count repeats."""
     repeats = getattr(participation, "repeats", False)
     if repeats and not getattr(algorithm, "counts_draws", False):
         raise ValueError(
@@ -95,7 +95,7 @@ def check_repeats(algorithm: Algorithm | Schedule, participation: Participation)
 
 
 def _check_part(name: str, value: Any, needed: str) -> None:
-    """Raise ValueError for what has not even the size of such a part, and for a class."""
+    """Raise ValueError for a class, and for a value without the attribute that the part needs."""
     if isinstance(value, type) or not hasattr(value, needed):
         kind = {"problem": "a problem", "participation": "who takes part"}[name]
         raise ValueError(f"{name} must be {kind}, got {shown(value)}")
@@ -113,7 +113,8 @@ def check_clients(problem: Problem, participation: Participation) -> None:
 def in_float64(setting: Setting) -> Setting:
     """Return the setting with floats where its numbers are fractions or balls.
 
-    Engines in float64 begin with it: NumPy makes objects of a fraction times an array.
+    Engines in float64 start with this, because NumPy makes a fraction times an array an object
+    array.
     """
     algorithm = with_parameters(setting.algorithm, FLOAT64)
     problem = setting.problem
@@ -137,26 +138,27 @@ def without_idle_projection(
     problem: QuadraticProblem,
     judged_on: Callable[[Setting], Setting] = lambda setting: setting,
 ) -> Setting:
-    """Return the setting with no projection where none ever moves a model: its rounds are affine.
+    """Return the setting without a projection that never moves a model, so that rounds are affine.
 
     On quadratic clients with exact gradients and steps ``eta <= 1/L``, E local steps move x by
     ``-M_k (x - c_k)`` with the eigenvalues of M_k between ``theta = 1 - (1 - eta mu)^E`` and
     ``1 - (1 - eta L)^E <= kappa theta``. With ``s = server_lr sum_{k in A} q_k`` and ``s (1 - (1 -
     eta L)^E) <= 1``, a round takes a distance R from any centre to at most ``(1 - s theta) R + s
-    kappa theta max_k ||c_k - centre||``: a radius of ``kappa max_k ||c_k - centre||`` is not left.
+    kappa theta max_k ||c_k - centre||``, so the model stays within radius ``kappa max_k ||c_k -
+    centre||``.
 
     Parameters
     ----------
     setting : Setting
     problem : QuadraticProblem
-        The setting's own.
+        The setting's problem.
     judged_on : callable, optional
-        Gives the setting whose numbers decide it, in exact numbers perhaps.
+        Returns the setting whose numbers decide, for instance its exact twin.
 
     Raises
     ------
     NotAffineError
-        Where a projection may move one.
+        If a projection may move a model.
     """
     averaged = setting.algorithm
     projected = averaged.algorithm if isinstance(averaged, AveragedIterate) else averaged
@@ -170,7 +172,7 @@ def without_idle_projection(
         )
     plain = projected.algorithm
     if isinstance(averaged, AveragedIterate):
-        # What the weights are by default depends on what is averaged.
+        # The default weights depend on the averaged algorithm.
         plain = replace(averaged, algorithm=plain, weights=averaged.used_weights)
     return Setting(plain, problem, setting.participation, setting.rounds, setting.x0)
 

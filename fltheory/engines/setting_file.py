@@ -1,4 +1,4 @@
-"""Settings as TOML files, which people write, searches find and every command reads.
+"""Settings as TOML files, written by users or found by searches, and read by every command.
 
 A part is a table with its ``kind``, the name of a class of this package, and the arguments of that
 class by name::
@@ -21,13 +21,14 @@ class by name::
     n_clients = 3
     size = 1
 
-A witness may say what it refutes, which leaves the setting as it is::
+A witness may name the statement that it refutes, which does not change the setting::
 
     [refutes]
     theorem = "my/1"
     reading = "printed"
 
-A fraction is text. Classes of a loaded file ``my_theorem.py`` are ``my_theorem.NAME``.
+Fractions are written as strings. Classes of a loaded file ``my_theorem.py`` are
+``my_theorem.NAME``.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Refutes:
     Raises
     ------
     ValueError
-        If one of them is no text.
+        If one of them is not a string.
     """
 
     theorem: str
@@ -111,7 +112,7 @@ def read_setting(path: Path | str) -> Setting:
 
 
 def read_witness(path: Path | str) -> tuple[Setting, Refutes | None]:
-    """Read a setting, and what its file says that it refutes, as `read_setting` does."""
+    """Read a setting as `read_setting` does, and the statement that its file says it refutes."""
     document = toml_of("file of a setting must exist", path)
     try:
         return setting_of(document), refutes_in(document)
@@ -120,12 +121,12 @@ def read_witness(path: Path | str) -> tuple[Setting, Refutes | None]:
 
 
 def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
-    """Return what a document of a setting says that it refutes, None if it says nothing.
+    """Return the statement that a setting's document says it refutes, None if there is none.
 
     Raises
     ------
     ValueError
-        If it says that in another form.
+        If the table ``[refutes]`` has another form.
     """
     table = document.get(_REFUTES)
     if table is None:
@@ -137,7 +138,7 @@ def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
 
 @checks_kinds
 def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = None) -> None:
-    """Write a setting as a TOML file, completely or not at all; every number is read back exactly.
+    """Write a setting as a TOML file, atomically; every number is read back exactly.
 
     Parameters
     ----------
@@ -149,8 +150,8 @@ def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = 
     Raises
     ------
     ValueError
-        If it is not a setting, or a part cannot be written: a function among its arguments, a
-        problem made of samples, or a class that is in no loaded file.
+        If it is not a setting, or a part cannot be written: it has a function among its arguments,
+        is a problem made of samples, or is of a class that no loaded file defines.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = 
 
 
 def setting_document(setting: Setting) -> dict[str, Any]:
-    """Return the document that `write_setting` writes of a setting alone."""
+    """Return the document that `write_setting` writes for a setting without ``refutes``."""
     return {
         "rounds": setting.rounds,
         "x0": setting.x0.tolist(),
@@ -179,19 +180,19 @@ def setting_document(setting: Setting) -> dict[str, Any]:
 
 
 def write_participation(path: Path, process: Participation, clients: Sequence[str] = ()) -> None:
-    """Write who takes part as the table ``[participation]`` of a setting's file.
+    """Write a participation process as the table ``[participation]`` of a setting's file.
 
     Parameters
     ----------
     path : Path
     process : Participation
     clients : sequence of str, optional
-        Names, written in front of the table.
+        Names of the clients, written before the table.
 
     Raises
     ------
     ValueError
-        If the process is not made of numbers.
+        If the process is not described by numbers.
     """
     names = {_CLIENTS: list(clients)} if clients else {}
     table = _written("participation", process)
@@ -199,12 +200,13 @@ def write_participation(path: Path, process: Participation, clients: Sequence[st
 
 
 def read_participation(path: Path) -> tuple[Participation, tuple[str, ...]]:
-    """Read who takes part, and clients' names if there are any, from TOML; a setting's will do.
+    """Read a participation process, and the clients' names if present, from a TOML file.
 
     Raises
     ------
     ValueError
-        If there is no such file, or no such table in it. The message begins with the file's name.
+        If there is no such file, or no table ``[participation]`` in it. The message begins with the
+        file's name.
 
     Examples
     --------
@@ -230,7 +232,7 @@ def read_participation(path: Path) -> tuple[Participation, tuple[str, ...]]:
 
 
 def _written(place: str, value: Any) -> Any:
-    """Return a value as TOML has it; nothing is left out but what is None."""
+    """Return a value in a form that TOML can hold, without entries that are None."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     match value:
@@ -253,7 +255,7 @@ def _written(place: str, value: Any) -> Any:
 
 
 def _name_of(kind: type) -> str | None:
-    """Return the name of a class here or in a loaded file, None for any other."""
+    """Return the name of a class of this package or of a loaded file, None for any other."""
     if kind in (getattr(package, kind.__name__, None) for package in _PARTS.values()):
         return kind.__name__
     if kind.__module__.startswith(LOADED_FILE):
@@ -262,7 +264,7 @@ def _name_of(kind: type) -> str | None:
 
 
 def _is_rebuilt(kind: type) -> bool:
-    """Whether an object of a class is made again of its fields."""
+    """Return whether objects of a class can be rebuilt from their fields."""
     fields = getattr(kind, "__dataclass_fields__", {})
     return bool(fields) and set(inspect.signature(kind).parameters) <= set(fields)
 
@@ -273,7 +275,7 @@ def setting_of(document: Mapping[str, Any]) -> Setting:
     Raises
     ------
     ValueError
-        If it says something unknown, too little or out of range.
+        If an entry is unknown, missing or out of range.
     """
     complaints = wrong_names("the file", document, (*SETTING_KEYS, _REFUTES), SETTING_KEYS)
     parts = {}
@@ -284,7 +286,7 @@ def setting_of(document: Mapping[str, Any]) -> Setting:
         except ValueError as error:
             complaints.append(str(error))
     if complaints:
-        # All of them at once: whoever writes a file mends it in one go.
+        # All errors are reported at once, so that the file can be corrected in one go.
         raise ValueError("; ".join(complaints))
     x0 = document["x0"]
     if isinstance(x0, int | float) and not isinstance(x0, bool):
@@ -299,18 +301,18 @@ def _part(name: str, table: Any) -> Any:
 
 
 def argument_names(place: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the table of a part may have, its kind first.
+    """Return the entries that the table of a part may have, ``kind`` first.
 
     Parameters
     ----------
     place : str
-        Where it stands, e.g. ``algorithm`` or ``algorithm.step_sizes``.
+        Where the table stands, e.g. ``algorithm`` or ``algorithm.step_sizes``.
     table : dict
 
     Raises
     ------
     ValueError
-        If its kind is missing or unknown.
+        If ``kind`` is missing or unknown.
     """
     package = _PARTS.get(place, algorithms)
     return ("kind", *_parameters(_kind(place, table, package)))
@@ -327,7 +329,7 @@ def _made(place: str, table: Mapping[str, Any], package: Any) -> Any:
 
 
 def _kind(place: str, table: Mapping[str, Any], package: Any) -> Callable[..., Any]:
-    """Return the class, or function, that makes a part."""
+    """Return the class or function that makes a part."""
     if "kind" not in table:
         raise ValueError(f"{place} must have a kind, got {', '.join(table) or 'nothing'}")
     name = table["kind"]
@@ -348,8 +350,8 @@ def _kind(place: str, table: Mapping[str, Any], package: Any) -> Callable[..., A
 
 @cache
 def _kinds(package: Any) -> Mapping[str, Callable[..., Any]]:
-    """Return what makes parts of a setting, by name."""
-    # Parts of an algorithm are balls and step sizes, too.
+    """Return the classes and functions that make parts of a setting, by name."""
+    # Balls and step sizes are also parts of an algorithm.
     packages = (package,) if package is not algorithms else (algorithms, problems)
     named = {name: getattr(one, name) for one in reversed(packages) for name in one.__all__}
     return {name: one for name, one in named.items() if _makes(one)}
@@ -360,7 +362,7 @@ def _makes(candidate: Any) -> bool:
 
 
 def _read(place: str, value: Any) -> Any:
-    """Return an argument: text that is a fraction as one, lists as tuples, tables as objects."""
+    """Convert an argument: strings to fractions, lists to tuples, and tables to objects."""
     match value:
         case str() if _FRACTION.fullmatch(value):
             try:

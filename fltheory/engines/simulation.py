@@ -38,8 +38,8 @@ def simulate(
     masks_to_backend : callable
         Turns boolean NumPy masks into the backend's arrays.
     begun : tuple of int and state, optional
-        Rounds that have been run and the state after them, to go on from: what was drawn for
-        those rounds is drawn again and not used.
+        Number of rounds already run, and the state after them, from which to continue. The draws
+        for those rounds are repeated and discarded.
     """
     now = in_round(algorithm, 1)
     names, thresholds = branches_of(now)
@@ -63,7 +63,7 @@ def simulate(
 
 
 def branches_of(algorithm: Algorithm) -> tuple[list[str], FloatArray]:
-    """Return the branches' names, and where in [0, 1) one gives way to the next."""
+    """Return the branches' names, and the points that divide [0, 1) between them."""
     chances = [probability for _, probability in algorithm.branches]
     return [name for name, _ in algorithm.branches], np.cumsum(chances)[:-1]
 
@@ -76,14 +76,15 @@ def round_by_branch(
     names: list[str],
     drawn: np.ndarray,
 ) -> State:
-    """Run a round, each branch on the replicas that drew it: ``drawn`` counts in ``names``."""
+    """Run a round, each branch on the replicas that drew it; ``drawn`` indexes ``names``."""
     following: dict[str, Array] = {}
     for index, name in enumerate(names):
         rows = np.flatnonzero(drawn == index)
         if rows.size == 0:
             continue
         if rows.size == drawn.size:
-            # A single replica, of a large network perhaps, is not copied.
+            # If all replicas drew the same branch, as a single one does, a large model is not
+            # copied.
             return algorithm.round(state, clients, who, name)
         part = {key: array[rows] for key, array in state.items()}
         image = algorithm.round(part, clients, who[rows], name)

@@ -1,4 +1,4 @@
-"""Trajectories, which engines return: expected errors of every round, with error bars."""
+"""Trajectories, the results of engines: expected errors of every round, with error bars."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
-# Eight digits below the end of the range: products with curvatures and steps still fit in.
+# Eight digits below the end of the range, so that products with curvatures and steps still fit.
 OVERFLOW = 1e300
 
 
 @dataclass(frozen=True, eq=False)
 class RoundArrays(ReadOnlyArrays):
-    """One array of length rounds + 1 for each quantity, also by name: ``arrays["..."]``."""
+    """One array of length rounds + 1 for each quantity, also accessible as ``arrays["..."]``."""
 
     squared_distance: FloatArray
     squared_gradient: FloatArray
@@ -48,19 +48,20 @@ class Trajectory(RoundArrays):
     excess_loss : array, (rounds + 1,)
         ``E F(x_r) - F*``.
     observed : mapping of str to array
-        Further observables that were asked for.
+        The observables passed to the engine.
     standard_error : RoundArrays or None
-        Standard error of each mean where sampled.
+        Standard error of each mean, if sampled.
     rounding_error : RoundArrays or None
-        First-order bound on the rounding error of each where computed exactly.
+        Bound on the rounding error of each value, if computed exactly: to first order in float64,
+        rigorous if ``enclosed``.
     replicas : int or None
-        Sample size where sampled.
+        Sample size, if sampled.
     diverged_at : int or None
         First round whose errors exceed the floating-point range; from there on they are
         infinite.
     enclosed : bool
-        Whether the truth, for the decimals that the setting was written in, is surely within
-        ``rounding_error``.
+        Whether ``rounding_error`` is a proved bound on the distance from the truth, for the
+        decimals in which the setting was written.
     """
 
     standard_error: RoundArrays | None = None
@@ -78,7 +79,7 @@ class Trajectory(RoundArrays):
         rounding_error: Mapping[str, FloatArray] | None = None,
         **known: Any,
     ) -> Trajectory:
-        """Return a trajectory of arrays by name: the standard quantities and what was observed."""
+        """Return a trajectory from arrays by name: the standard quantities and the observables."""
         return cls(
             **vars(round_arrays(values)),
             standard_error=None if standard_error is None else round_arrays(standard_error),
@@ -105,10 +106,10 @@ def exact_trajectory(
     errors: Mapping[str, FloatArray] | None,
     sizes: FloatArray | None = None,
 ) -> Trajectory:
-    """Return a trajectory of computed numbers and the bounds on their rounding errors, if any.
+    """Return a trajectory of computed numbers with bounds on their rounding errors, if any.
 
-    From the first round on in which a number, or one of the ``sizes`` (rounds + 1,), exceeds the
-    range of floats, all are infinite.
+    All values are infinite from the first round in which a number, or one of the ``sizes`` (rounds
+    + 1,), exceeds the range of floats.
     """
     every = [*values.values(), *([] if sizes is None else [sizes])]
     broken = ~(np.abs(every).max(axis=0) < OVERFLOW)
@@ -116,7 +117,7 @@ def exact_trajectory(
     beyond = np.arange(len(broken)) >= (len(broken) if diverged_at is None else diverged_at)
 
     def dated(arrays: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        # What overflowed on the way to a bound (zero times infinity) is infinite, too.
+        # An overflow in a bound (zero times infinity) also becomes infinite.
         return {name: np.where(beyond | np.isnan(a), np.inf, a) for name, a in arrays.items()}
 
     return Trajectory.of(
@@ -129,9 +130,9 @@ def exact_trajectory(
 def sampled_trajectory(
     names: Sequence[str], mean: FloatArray, error: FloatArray, replicas: int
 ) -> Trajectory:
-    """Return a trajectory of means and their standard errors, (names, rounds + 1) both.
+    """Return a trajectory of means and standard errors, both (names, rounds + 1).
 
-    From the first round on in which one is no number, all are infinite.
+    All values are infinite from the first round in which one is NaN or infinite.
     """
     broken = ~np.isfinite(mean + error).all(axis=0)
     diverged_at = int(np.argmax(broken)) if broken.any() else None

@@ -1,1 +1,1 @@
-"""The truth and its evidence: how it is obtained, enclosed, and turned into a verdict."""
+"""The truth and its evidence: how truths are obtained, enclosed, and turned into verdicts."""

@@ -1,4 +1,4 @@
-"""Compare both sides of a statement, and of its hypotheses, with every rounding accounted for."""
+"""Comparison of both sides of statements and hypotheses, with every rounding accounted for."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from fltheory.grammar.quantities import (
 from fltheory.validation import FloatArray
 
 _Rounds = Mapping[sp.Symbol, tuple[FloatArray, FloatArray]]
-"""For each symbol its values in all rounds, and how far off they may be."""
+"""For each symbol, its values in all rounds and their error bounds."""
 
 _BITS = (128, 512)
 _MOST_ROUNDS = 5_000
@@ -75,16 +75,16 @@ _PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class EnclosedSides:
-    """Truth, bound and hypotheses, decided in fractions and balls.
+    """Truth, bound and hypotheses, compared in fractions and balls.
 
     Attributes
     ----------
     truth, bound : float
-        About the two sides.
+        Approximate values of the two sides.
     truth_error, bound_error : float
-        How far off each may be, floats' own rounding included.
+        Error bounds of these values, including the rounding to floats.
     below : bool or None
-        Whether truth <= bound; None where the two overlap.
+        Whether truth <= bound; None if the two overlap.
     hypotheses : tuple of HypothesisCheck
     """
 
@@ -97,21 +97,21 @@ class EnclosedSides:
 
     @property
     def decided(self) -> bool:
-        """Whether more digits can change nothing."""
+        """Whether more digits could change nothing."""
         return self.below is not None and all(h.holds is not None for h in self.hypotheses)
 
 
 def enclosed_run(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE) -> Trajectory:
-    """Return the enclosed trajectory of a setting, with what a theorem observes of it.
+    """Return the enclosed trajectory of a setting, with the observables of a theorem.
 
-    A run may cost ``most`` units of `Work`, by default 2e6, about two seconds on an idle core. They
-    are counted while it runs, as nothing tells beforehand how many histories an algorithm that
-    counts will have, or how many digits a run loses.
+    A run may cost ``most`` units of `Work`, by default 2e6, about two seconds on an idle core.
+    Units are counted during the run, as the number of histories of an algorithm that counts, and
+    the number of digits that a run loses, are not known beforehand.
 
     Raises
     ------
     NotEnclosedError
-        Where it cannot be had, or costs too much.
+        If the run cannot be enclosed or costs too much.
     """
     found = _affordable_trajectory(setting, tuple(_observed(theorem, setting)), most)
     if isinstance(found, str):
@@ -123,7 +123,7 @@ def enclosed_run(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE)
 def _affordable_trajectory(
     setting: Setting, observe: tuple[Observable, ...], most: float
 ) -> Trajectory | str:
-    # What went wrong is returned, not raised, so that it is kept: to find it may take seconds.
+    # Errors are returned instead of raised so that they are cached: finding them may take seconds.
     try:
         return enclosed_trajectory(setting, observe, Work(most))
     except (NotAffineError, InexactRoundError) as error:
@@ -155,7 +155,7 @@ class _AtPoint(_Inequality, Protocol):
 
 
 class _LeftSide(Protocol):
-    """The bounded side of an inequality, and the run, if any, that its hypotheses are about."""
+    """The bounded side of an inequality, and the run, if any, that its hypotheses involve."""
 
     @property
     def trajectory(self) -> Trajectory | None: ...
@@ -180,7 +180,7 @@ class _OfRun:
     def is_below(self, twin: Setting, value: Value, bound: Value) -> bool | None:
         if value != math.inf:
             return _at_most(value, bound)
-        # Rounds that have overflowed are surely above half of OVERFLOW, and none is negative.
+        # Values that have overflowed are proved to exceed half of OVERFLOW, and none is negative.
         share = _share_of_overflow(self.quantity, twin, self.trajectory)
         return False if bound < share * arb(OVERFLOW / 2) else None
 
@@ -212,7 +212,7 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
     Raises
     ------
     NotEnclosedError
-        Where something in them cannot be enclosed; the message says what.
+        If something in them cannot be enclosed; the message says what.
     """
     _check_worth_a_run(theorem, theorem.round_symbols, setting)
     trajectory = enclosed_run(theorem, setting, most)
@@ -224,9 +224,9 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
 
 
 def _in_fractions(theorem: _AlongRun, setting: Setting, sides: EnclosedSides) -> EnclosedSides:
-    """Decide what balls leave open where both sides are fractions: a tie, say, 1/4 <= 1/4.
+    """Decide in fractions a comparison that balls leave open, such as the tie 1/4 <= 1/4.
 
-    Balls of whatever precision hold both sides of a tie. Hypotheses stay as balls decide them.
+    At any precision, the balls of a tie overlap. Hypotheses keep the decisions from balls.
     """
     quantity = theorem.quantity
     if quantity.weights is not None:
@@ -255,10 +255,10 @@ def enclosed_at_point(claim: _AtPoint, setting: Setting) -> EnclosedSides:
 
 
 def _check_worth_a_run(claim: _Inequality, of_run: Sequence[RoundSymbol], setting: Setting) -> None:
-    """Raise NotEnclosedError where the bound is not exact, or an equation holds but for rounding.
+    """Raise NotEnclosedError if the bound is not exact, or an equation holds only up to rounding.
 
-    The decimals of what was worked out in floats, 8 kappa say, meet no equation, and no fraction is
-    the root in a schedule of step sizes.
+    Decimals of values computed in floats, such as 8 kappa, satisfy no equation exactly, and neither
+    does any fraction if a schedule of step sizes contains a root.
     """
     enclosed_on(claim, setting, claim.bound)
     varying = {item.symbol for item in of_run}
@@ -286,11 +286,11 @@ def _sharpest(claim: _Inequality, left: _LeftSide, setting: Setting) -> Enclosed
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Raise NotEnclosedError for whatever functions of exact numbers raise: floats have their say.
+    """Turn errors of functions of exact numbers into NotEnclosedError, so that floats are tried.
 
-    A TypeError, or an AttributeError, is what NumPy makes of exact numbers where it wants floats,
-    and a division by zero what fractions make of a float's infinity. A ValueError may be about the
-    setting itself: it is raised again, with the user's own numbers, when floats are tried.
+    NumPy raises TypeError or AttributeError for exact numbers where it needs floats, and fractions
+    raise ZeroDivisionError where floats would be infinite. A ValueError may be about the setting
+    itself; it is raised again, with the user's own numbers, when floats are tried.
     """
     try:
         yield
@@ -321,7 +321,7 @@ def _sides(claim: _Inequality, left: _LeftSide, setting: Setting) -> EnclosedSid
 
 @cached_by_content(64)
 def _twin(setting: Setting, bits: int) -> Setting:
-    """Keep the last exact twins, as several statements, and readings of them, ask for the same."""
+    """Return the exact twin; recent ones are cached, as several statements use the same twin."""
     with Balls(bits).in_use():
         return exact_setting(setting)
 
@@ -339,7 +339,7 @@ def _given_constants(
 
 
 def _float_among_constants(error: InexactRoundError) -> str:
-    """Say which line of the user's file mixes a float with exact numbers: constants, not rounds."""
+    """Return a message naming the line of the user's file where constants mix in a float."""
     libraries = (_PACKAGE, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
     own = [
         line
@@ -362,7 +362,7 @@ def enclosed_on(claim: WithConstants, setting: Setting, expression: sp.Basic) ->
     Raises
     ------
     NotEnclosedError
-        Where a symbol is a float that something was rounded to.
+        If a symbol's value is a rounded float.
     """
     with _refusing(), Balls(_BITS[0]).in_use():
         given = _given_constants(claim.constants, setting, ctx.prec)
@@ -372,12 +372,12 @@ def enclosed_on(claim: WithConstants, setting: Setting, expression: sp.Basic) ->
 def enclosed_constants(
     claim: WithConstants, given: Mapping[sp.Symbol, Any]
 ) -> dict[sp.Symbol, Value]:
-    """Return the values of a statement's symbols on an exact twin, abbreviations worked out.
+    """Return the values of a statement's symbols on an exact twin, abbreviations included.
 
     Raises
     ------
     NoExactTwinError
-        If one of them is a float: then something was rounded on the way.
+        If one of them is a float, so that something has been rounded.
     """
     values = {
         symbol: exact_value(f"the constant {symbol} of {claim.id}", value)
@@ -396,7 +396,7 @@ def _value_or_nan(evaluation: Evaluation, expression: sp.Basic) -> Value:
 
 
 def _share_of_overflow(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) -> Value:
-    """Return the weight in a quantity of the rounds whose values have overflowed."""
+    """Return the share of a quantity's weight on rounds whose values have overflowed."""
     infinite = np.isinf(quantity.rounds.of(trajectory[quantity.field]))
     if quantity.reduction in ("last", "max"):
         return fmpq(int(infinite[-1] if quantity.reduction == "last" else infinite.any()))
@@ -427,12 +427,12 @@ def _quantity(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) 
 def reduced_ball(
     trajectory: Trajectory, field: str, reduction: Reduction, rounds: RoundRange
 ) -> Value:
-    """Reduce what is known about rounds 0 to R to one ball; not for ``every``."""
+    """Reduce the enclosed values of rounds 0 to R to one ball; not for ``every``."""
     centres, radii = rounds_and_errors(trajectory, field, rounds)
     if reduction == "last":
         return ball(float(centres[-1]), float(radii[-1]))
     if reduction == "mean":
-        # Sums of floats by fsum are rounded once, whatever their number.
+        # Sums by fsum are rounded once, however many terms there are.
         total, spread = _sums(trajectory, field, rounds)
         about = ball(total, abs(total) * 2.0**-52) + ball(0.0, spread * (1 + 2.0**-50))
         return about / len(centres)
@@ -447,7 +447,7 @@ def reduced_ball(
 
 @lru_cache(maxsize=32)
 def _sums(trajectory: Trajectory, field: str, rounds: RoundRange) -> tuple[float, float]:
-    """Return the sums of a field and of its errors: many hypotheses ask for those of long runs."""
+    """Return the sums of a field and of its errors, cached for many hypotheses on long runs."""
     centres, radii = rounds_and_errors(trajectory, field, rounds)
     return math.fsum(centres.tolist()), math.fsum(radii.tolist())
 
@@ -455,7 +455,7 @@ def _sums(trajectory: Trajectory, field: str, rounds: RoundRange) -> tuple[float
 def rounds_and_errors(
     trajectory: Trajectory, field: str, rounds: RoundRange
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a field over a range of rounds, and how far off it may be."""
+    """Return a field over a range of rounds, with error bounds."""
     assert trajectory.rounding_error is not None
     return rounds.of(trajectory[field]), rounds.of(trajectory.rounding_error[field])
 
@@ -484,7 +484,7 @@ def _checked(
     else:
         single, gap = _decided(hypothesis, evaluation)
         holds, gaps = [single], [gap]
-    # The first of the smallest, or of the undefined, which NumPy takes for smaller than any.
+    # The first of the smallest margins; NumPy treats undefined ones as smaller than any.
     worst = int(np.argmin(gaps))
     both = _sides_in_numbers(hypothesis, evaluation.at(_in_round(known, worst)))
     at_round = every[0].rounds.first + worst if every else None
@@ -508,7 +508,7 @@ def _in_every_round(
     evaluation: Evaluation,
     known: _Rounds,
 ) -> tuple[list[bool | None], list[float]]:
-    """Decide a condition in each round: in intervals first, and in balls where they leave open."""
+    """Decide a condition in each round, in intervals, or in balls if these do not decide."""
     holds, gaps = _by_intervals(hypothesis.condition, evaluation, known)
     unknown = [place for place, each in enumerate(holds) if each is None]
     if len(unknown) > _MOST_ROUNDS:

@@ -1,11 +1,11 @@
-"""Evaluate SymPy expressions in fractions, or in balls where a value is irrational.
+"""Evaluation of SymPy expressions in fractions, or in balls for irrational values.
 
-A value is a fraction (`fmpq`), a ball (`arb`) that surely holds it, or an infinite float. Where
-an expression divides by zero, or takes a root of what is negative, it is undefined: no value of
-its own is made up for it.
+A value is a fraction (`fmpq`), a ball (`arb`) that is proved to contain it, or an infinite float.
+An expression that divides by zero, or takes the root of a negative number, is undefined and gets no
+substitute value.
 
-Where a symbol varies from round to round, all of them are evaluated at once, in intervals of
-floats that surely hold the values: balls are slow.
+If a symbol varies from round to round, all rounds are evaluated at once in intervals of floats that
+contain the values, because balls are slow.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class UndefinedError(ArithmeticError):
 
 
 def exact_value(name: str, value: Any) -> Value:
-    """Return what a statement gave as the value of a symbol, if it is exact.
+    """Return a symbol's value from a statement, if it is exact.
 
     Raises
     ------
     NoExactTwinError
-        For a finite float, or anything else that has been rounded on the way.
+        For a finite float, or any other value that has been rounded.
 
     Notes
     -----
-    NaN stands for what is undefined, and is refused where an expression needs it.
+    NaN stands for an undefined value, and is refused only if an expression needs it.
     """
     if isinstance(value, ExactNumber):
         return value.value
@@ -57,7 +57,7 @@ def exact_value(name: str, value: Any) -> Value:
         return fmpq(value.numerator, value.denominator)
     if isinstance(value, sp.Rational):
         return fmpq(int(value.p), int(value.q))
-    # No rounding makes something infinite, or undefined, of numbers of moderate size.
+    # Rounding cannot make numbers of moderate size infinite or undefined.
     if value in (sp.oo, math.inf):
         return math.inf
     if isinstance(value, float) and math.isnan(value):
@@ -77,7 +77,7 @@ def _why_inexact(value: object) -> str:
 
 
 class Evaluation:
-    """Values of expressions at given values of their symbols.
+    """Evaluation of expressions at given values of their symbols.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Evaluation:
         self._known: dict[Any, Value] = dict(values)
 
     def at(self, values: Mapping[Any, Value]) -> Evaluation:
-        """Return the same with further symbols known."""
+        """Return an evaluation with further symbols known."""
         fixed = {e: v for e, v in self._known.items() if not e.free_symbols & set(values)}
         return Evaluation({**fixed, **values})
 
@@ -98,9 +98,9 @@ class Evaluation:
         Raises
         ------
         UndefinedError
-            Where it divides by zero, subtracts infinities, or has a root of a negative number.
+            If it divides by zero, subtracts infinities, or takes the root of a negative number.
         NoExactTwinError
-            For functions that are not known here.
+            For functions that are not supported.
         """
         if expression not in self._known:
             self._known[expression] = self._evaluated(expression)
@@ -139,7 +139,7 @@ def _multiplied(values: Sequence[Value]) -> Value:
 
 
 def _sign(value: Value) -> int | None:
-    """Return -1, 0 or 1; None for a ball that may have either."""
+    """Return the sign -1, 0 or 1; None for a ball that does not determine it."""
     if value > 0:
         return 1
     if value < 0:
@@ -201,7 +201,7 @@ def larger(left: Value, right: Value) -> Value:
 
 
 def _comparable(value: Value) -> Value:
-    """Return a value as FLINT can compare it with others."""
+    """Return a value in a form that FLINT can compare with others."""
     return arb(value) if isinstance(value, float) else value
 
 
@@ -236,7 +236,7 @@ _RULES: Mapping[Any, Callable[[Sequence[Value]], Value]] = {
 
 
 def relation_holds(condition: Relational, left: Value, right: Value) -> bool | None:
-    """Decide ``left <= right`` and the like; None where balls overlap."""
+    """Decide ``left <= right`` and the like; None if balls overlap."""
     left, right = _comparable(left), _comparable(right)
     for kinds, relation, contrary in _RELATIONS:
         if isinstance(condition, kinds):
@@ -256,7 +256,7 @@ _RELATIONS: tuple[tuple[Any, Callable[..., bool], Callable[..., bool]], ...] = (
 
 
 def margin(condition: Relational, left: Value, right: Value) -> float:
-    """Return about how far inside its limit a condition is; zero at it, less if it is strict."""
+    """Return a condition's approximate margin: zero at the limit, or below if strict."""
     if isinstance(condition, sp.Eq):
         return -abs(difference(left, right))
     if isinstance(condition, sp.Ge | sp.Gt):
@@ -268,19 +268,19 @@ def margin(condition: Relational, left: Value, right: Value) -> float:
 
 
 def difference(left: Value, right: Value) -> float:
-    """Return about ``left - right``, zero for equal infinities."""
+    """Return approximately ``left - right``, zero for equal infinities."""
     if isinstance(left, float) or isinstance(right, float):
         return 0.0 if left == right else middle(left) - middle(right)
     return middle(left - right)
 
 
 def middle(value: Value) -> float:
-    """Return a float that is about the value."""
+    """Return a float near the value."""
     return value if isinstance(value, float) else as_float(value)
 
 
 def half_width(value: Value) -> float:
-    """Return how far the value may be from its `middle`, rounded up."""
+    """Return a bound on the distance of the value from its `middle`, rounded up."""
     if isinstance(value, float):
         return 0.0
     centre = middle(value)
@@ -291,12 +291,12 @@ def half_width(value: Value) -> float:
 
 
 def ball(centre: float, radius: float) -> Value:
-    """Return the ball of all numbers so close to a number."""
+    """Return the ball with a given centre and radius."""
     return centre if math.isinf(centre) else arb(centre, radius)
 
 
 def ends(value: arb) -> tuple[float, float]:
-    """Return floats below and above a ball; infinite ones where it is not finite."""
+    """Return floats below and above a ball; infinite if the ball is not finite."""
     if not value.is_finite():
         return -math.inf, math.inf
     centre, radius = middle(value), half_width(value)
@@ -307,8 +307,8 @@ def ends(value: arb) -> tuple[float, float]:
 class Intervals(ReadOnlyArrays):
     """Numbers between ``low`` and ``high``, (n,) or ().
 
-    Every operation of IEEE arithmetic rounds to nearest, so that one float further out is a bound.
-    Where nothing is known, as after a division by what may be zero, they are infinite.
+    IEEE operations round to nearest, so the next float outward is a bound. Unknown values, as after
+    a division by a possible zero, have infinite intervals.
     """
 
     low: FloatArray
@@ -339,14 +339,14 @@ class Intervals(ReadOnlyArrays):
             return _outward(sides)
 
     def power(self, exponent: int) -> Intervals:
-        """Return a whole power."""
+        """Return an integer power."""
         base = self if exponent > 0 else self.inverse()
         return reduce(lambda power, _: power * base, range(abs(exponent) - 1), base)
 
 
 def _outward(candidates: list[FloatArray]) -> Intervals:
     every = np.array(np.broadcast_arrays(*candidates))
-    # An undefined operation (zero times infinity) leaves nothing known.
+    # After an undefined operation (zero times infinity), nothing is known.
     low = np.where(np.isnan(every), -np.inf, every).min(axis=0)
     high = np.where(np.isnan(every), np.inf, every).max(axis=0)
     return Intervals(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
@@ -355,13 +355,13 @@ def _outward(candidates: list[FloatArray]) -> Intervals:
 def intervals_of(
     expression: sp.Expr, fixed: Evaluation, varying: dict[sp.Symbol, Intervals]
 ) -> Intervals | None:
-    """Return an expression's values where some symbols vary; None for roots and functions of them.
+    """Return an expression's values for varying symbols; None for roots and functions of these.
 
     Parameters
     ----------
     expression : sympy expression
     fixed : Evaluation
-        Of whatever does not vary.
+        Evaluation of the symbols that do not vary.
     varying : mapping of symbol to Intervals
     """
     if isinstance(expression, sp.Symbol) and expression in varying:

@@ -1,4 +1,4 @@
-"""Evaluate a theorem's expressions in numbers, with the error bars of what enters them."""
+"""Evaluation of a theorem's expressions in floats, with error bars of the inputs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from fltheory.grammar.quantities import RoundSymbol, reduced
 from fltheory.grammar.symbols import NumbersOfSymbols
 from fltheory.validation import FloatArray
 
-# Each side of an equation is a few operations on decimals that were rounded to half a place before.
+# Each side of an equation takes a few operations on decimals, which were rounded to half a unit.
 _LAST_PLACES = 4 * float(np.finfo(np.float64).eps)
 
 
 class WithConstants(Protocol):
-    """A statement with symbols of its own."""
+    """A statement with its own symbols."""
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The statement's id."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class WithConstants(Protocol):
 
     @property
     def constants(self) -> NumbersOfSymbols:
-        """Values of the other symbols for a setting."""
+        """The values of the other symbols on a setting."""
         ...
 
 
@@ -51,13 +51,13 @@ def _numeric(expression: sp.Expr) -> tuple[tuple[sp.Basic, ...], Callable[..., A
 def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
     """Evaluate an expression; symbols may have array values, which broadcast.
 
-    Where it is undefined (e.g. a division of zero by zero) the result is NaN, without a
-    warning: it is for the caller to report.
+    If it is undefined (e.g. zero divided by zero), the result is NaN, without a warning; the caller
+    must report it.
 
     Raises
     ------
     ValueError
-        Naming the symbols that have no value.
+        If symbols have no value; the message names them.
     """
     symbols, function = _numeric(expression)
     try:
@@ -74,7 +74,7 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
 
 
 def _floats(value: Any) -> FloatArray:
-    """Return real numbers as floats: what is beyond them is infinite, what is not real NaN."""
+    """Return real numbers as floats: infinite if too large, and NaN if not real."""
     if type(value) is float:
         return np.asarray(value)
     try:
@@ -88,14 +88,14 @@ def _floats(value: Any) -> FloatArray:
 def constants_of(
     constants: Callable[[Any], Mapping[sp.Symbol, Any]], setting: Any
 ) -> Mapping[sp.Symbol, Any]:
-    """Keep the last constants: hypotheses, both sides and readings ask for the same ones."""
+    """Return a setting's constants, cached because hypotheses and readings share them."""
     return constants(setting)
 
 
 def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]) -> None:
-    """Raise ValueError if a symbol's value is not a real number, and say where it is computed.
+    """Raise ValueError, naming the place of computation, if a symbol's value is not a real number.
 
-    NaN and infinity are numbers here: a theorem may have none of a kind in some setting.
+    NaN and infinity are allowed, as a constant may not exist in some setting.
     """
     for symbol, value in constants.items():
         if not _is_number(value):
@@ -106,7 +106,7 @@ def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]
 
 
 def _is_number(value: Any) -> bool:
-    # A text would pass as a float, and so would None as NaN.
+    # A text could be converted to a float, and None to NaN.
     if isinstance(value, str | bytes) or np.ndim(value) > 0:
         return False
     try:
@@ -119,7 +119,7 @@ def _is_number(value: Any) -> bool:
 
 
 def place_of(function: Any) -> str:
-    """Return the file and line where a function begins, in brackets; nothing if it has none."""
+    """Return the file and line where a function begins, in brackets, or ""."""
     code = getattr(function, "__code__", None)
     return f" ({code.co_filename}, line {code.co_firstlineno})" if code is not None else ""
 
@@ -127,7 +127,7 @@ def place_of(function: Any) -> str:
 def theorem_values(
     statement: WithConstants, constants: Mapping[sp.Symbol, float]
 ) -> dict[sp.Symbol, float]:
-    """Return the constants with the theorem's abbreviations worked out."""
+    """Return the constants with the values of the theorem's abbreviations."""
     check_constants(statement, constants)
     values: dict[sp.Symbol, float] = dict(constants)
     for symbol, expression in statement.definitions.items():
@@ -138,7 +138,7 @@ def theorem_values(
 def values_in(
     statement: WithConstants, formulas: Sequence[sp.Basic], setting: Any
 ) -> dict[sp.Symbol, float]:
-    """Return the values of the symbols in some formulas: others may take long to work out."""
+    """Return the values of the symbols in some formulas, as others may take long to compute."""
     asked = {symbol for formula in formulas for symbol in formula.free_symbols}
     for symbol, expression in reversed(list(statement.definitions.items())):
         asked |= expression.free_symbols if symbol in asked else set()
@@ -160,17 +160,17 @@ def check_hypothesis(
 ) -> HypothesisCheck:
     """Evaluate one hypothesis on a setting and its trajectory.
 
-    A hypothesis that the text at hand has lost is left open, whatever the setting.
+    A hypothesis that is missing from our copy of the text is left open for every setting.
 
-    Symbols that depend on the trajectory have intervals; a condition is decided if it comes
-    out the same at all their corners and in the middle, which a pole between them may set apart.
+    Symbols that depend on the trajectory have intervals. A condition is decided if it is the same
+    at all their corners and in the middle, which may differ if there is a pole between.
     """
     if not hypothesis.is_known:
         return HypothesisCheck.of(hypothesis, None, math.nan)
     used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
     intervals = [_interval(symbol, truth) for symbol in used]
     middle = [reduced_value(symbol, truth) for symbol in used]
-    # In the middle first.
+    # The middle comes first.
     sides = [
         _sides(hypothesis, {**values, **dict(zip((s.symbol for s in used), numbers, strict=True))})
         for numbers in (middle, *(product(*intervals) if used else ()))
@@ -190,12 +190,12 @@ def check_point_hypothesis(
 
 
 def reduced_value(symbol: RoundSymbol, truth: Truth) -> FloatArray:
-    """Return a symbol's value on a trajectory: an array, of length one unless ``every``."""
+    """Return a symbol's value on a trajectory, an array of length one unless ``every``."""
     return reduced(truth.trajectory[symbol.field], symbol.reduction, symbol.rounds)
 
 
 def _interval(symbol: RoundSymbol, truth: Truth) -> tuple[FloatArray, FloatArray]:
-    # Every reduction grows with each of the numbers that it reduces.
+    # Every reduction is monotone in each of the reduced numbers.
     lower, upper = (
         reduced(end, symbol.reduction, symbol.rounds) for end in truth.interval(symbol.field)
     )
@@ -210,7 +210,7 @@ def _sides(
 
 
 def _margin(hypothesis: Hypothesis, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return how far a condition of these sides is inside its limit; NaN where it is undefined."""
+    """Return a condition's margin, given both sides; NaN where it is undefined."""
     condition = hypothesis.condition
     with np.errstate(invalid="ignore"):
         if isinstance(condition, sp.Eq):
@@ -226,7 +226,7 @@ def _margin(hypothesis: Hypothesis, left: FloatArray, right: FloatArray) -> Floa
 
 
 def _just_missed(limit: FloatArray) -> FloatArray:
-    """Return the margin by which a strict inequality misses at its limit itself."""
+    """Return the amount by which a strict inequality fails exactly at its limit."""
     return np.where(np.isinf(limit), np.inf, AT_THE_LIMIT)
 
 
@@ -236,7 +236,7 @@ def _decided(
     margins: FloatArray,
     sides: tuple[FloatArray, FloatArray],
 ) -> HypothesisCheck:
-    """Decide by the margins in the middle, which come first, and at the corners."""
+    """Decide by the margins in the middle (first row) and at the corners."""
     centre = margins[0]
     undefined = np.isnan(centre)
     lowest = np.where(np.isnan(margins), -np.inf, margins).min(axis=0)

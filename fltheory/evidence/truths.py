@@ -1,25 +1,25 @@
-"""Obtain a setting's trajectory with an error bar on every number: exact, or sampled.
+"""Trajectories of settings with an error bar on every number, exact or sampled.
 
-Confidence intervals for a mean that hold at every sample size, however rare the large values.
+The confidence intervals for a mean hold at every sample size, however rare large values are.
 
-A Student interval is as wide as the sample's spread, and so of width zero where a rare event
-that carries the mean has not been seen. The intervals here rest on the range of the variable
-alone. For independent V_1, ..., V_n >= 0 of mean m and a share ``b`` in (0, 1) fixed beforehand,
-``prod_i (1 - b + b V_i / m)`` is not negative and has mean one, so it exceeds 1/delta with a
-probability of at most delta (Markov), and it decreases in m. Hence every m at which it exceeds
-1/delta is refuted together with all that are smaller. With ``y_i = V_i / m - 1 >= -1``,
+The width of a Student interval is proportional to the sample's spread, and so is zero if a rare
+event that dominates the mean has not been seen. The intervals here use only the range of the
+variable. For independent V_1, ..., V_n >= 0 of mean m and a share ``b`` in (0, 1) fixed beforehand,
+``prod_i (1 - b + b V_i / m)`` is nonnegative with mean one, so it exceeds 1/delta with probability
+at most delta (Markov), and it decreases in m. Hence every m at which it exceeds 1/delta is
+rejected, together with all smaller ones. With ``y_i = V_i / m - 1 >= -1``,
 
 ``log(1 + b y) >= b y - psi(b) y^2,  psi(b) = -log(1 - b) - b``
 
 (Fan, Grama and Liu, Exponential inequalities for martingales with applications, EJP 20, 2015,
-Lemma 4.1), so that the sum needs no more of the sample than its mean and its variance: a
-quadratic in 1/m. Bets of this kind are those of Waudby-Smith and Ramdas, Estimating means of
-bounded random variables by betting, JRSS B 86, 2024.
+Lemma 4.1), so the sum depends on the sample only through its mean and variance, as a quadratic in
+1/m. Such bets follow Waudby-Smith and Ramdas, Estimating means of bounded random variables by
+betting, JRSS B 86, 2024.
 
-An upper end needs to know how large V can be: it is the lower end for ``ceiling - V``. Where V can
-be larger, it is an upper end for the expectation of ``min(V, ceiling)`` all the same: the quadratic
-``b y - psi(b) y^2`` grows with y up to ``b / (2 psi(b)) > 0``, so that draws beyond the ceiling,
-whose y is below -1, make the sum smaller than draws at the ceiling would, and refute less.
+An upper end requires a ceiling on V: it comes from the lower end for ``ceiling - V``. If V can
+exceed the ceiling, it is still an upper end for the expectation of ``min(V, ceiling)``: the
+quadratic ``b y - psi(b) y^2`` grows with y up to ``b / (2 psi(b)) > 0``, so draws beyond the
+ceiling, whose y is below -1, make the sum smaller than draws at the ceiling would, and reject less.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.validation import FloatArray
 
 # Shares are fixed before anything is drawn, from one for a sample that hardly varies to one for a
-# spread of a thousand times the mean. The error probability is split among them, half of it for the
-# first: how much stays open where all draws agree is decided by that one alone.
+# spread of a thousand times the mean. The error probability is split among them. The first gets
+# half of it, because it alone determines the width of the interval if all draws agree.
 _SHARES = np.concatenate([[0.98], 0.75 * 2.0 ** -np.arange(0, 12)])
 _PENALTIES = -np.log1p(-_SHARES) - _SHARES
 _BUDGETS = np.concatenate([[0.5], np.full(12, 0.5 / 12)])
@@ -53,19 +53,19 @@ _BUDGETS = np.concatenate([[0.5], np.full(12, 0.5 / 12)])
 def least_mean(
     mean: FloatArray, standard_error: FloatArray, count: int, error_probability: float
 ) -> FloatArray:
-    """Return a number that the expectation of a nonnegative variable is not below.
+    """Return a lower confidence bound on the expectation of a nonnegative variable.
 
-    Of nothing else is anything assumed: neither a largest value, nor a variance. It is below
-    the mean by about ``log(1/error_probability)/count`` of it even where all draws are equal.
+    Nothing else is assumed, neither a largest value nor a variance. Even if all draws are equal,
+    the bound is below the mean by about ``log(1/error_probability)/count`` of it.
 
     Parameters
     ----------
     mean, standard_error : array
-        Of independent draws.
+        Sample means and standard errors of independent draws.
     count : int
-        How many they are, at least 2.
+        Number of draws, at least 2.
     error_probability : float
-        The chance that the expectation is below what is returned.
+        Bound on the probability that the expectation is below the returned number.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def least_mean(
         values.reshape(-1, *(1,) * mean.ndim) for values in (_SHARES, _PENALTIES, levels)
     )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # With the variance over n, not n - 1: it stands for the mean of (V_i - mean)^2.
+        # With variance over n and not n - 1, as it is the mean of (V_i - mean)^2.
         square = (count - 1) * (standard_error / mean) ** 2
         # In t = mean/m - 1: share t - penalty (square (1 + t)^2 + t^2) >= level.
         slope = share - 2 * penalty * square
@@ -97,17 +97,17 @@ def mean_within(
     ceiling: FloatArray,
     error_probability: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return both ends of intervals for the expectations of variables of known range.
+    """Return both ends of confidence intervals for the expectations of variables of known range.
 
     Parameters
     ----------
     mean, standard_error, count
-        As for `least_mean`.
+        As in `least_mean`.
     floor, ceiling : array
-        Below the one the variable never is; above the other the upper end does not count it.
-        Infinite where nothing is known, and then so is that end.
+        The variable is never below ``floor``; parts above ``ceiling`` are not covered by the upper
+        end. Infinite if unknown, and then that end is infinite as well.
     error_probability : float
-        The chance that an interval misses, half of it for either end.
+        Bound on the probability that an interval misses, split equally between both ends.
 
     Examples
     --------
@@ -121,12 +121,12 @@ def mean_within(
         above, below = np.maximum(mean - floor, 0.0), np.maximum(ceiling - mean, 0.0)
     lower = floor + least_mean(above, standard_error, count, half)
     upper = ceiling - least_mean(below, standard_error, count, half)
-    # A mean outside its range refutes that end of it: nothing is known there then.
+    # A mean outside its range contradicts that end of the range, which is then treated as unknown.
     lower = np.where(np.isfinite(floor) & (mean >= floor), lower, -np.inf)
     return lower, np.where(np.isfinite(ceiling) & (mean <= ceiling), upper, np.inf)
 
 
-# About what a path costs, in runs: benchmarks/rao_blackwell.py.
+# Approximate cost of a path, in runs: benchmarks/rao_blackwell.py.
 _REPLICAS_PER_PATH = 4
 
 
@@ -176,11 +176,11 @@ class Truth:
     trajectory : Trajectory
     grade : Grade
     sampling : Sampling or None
-        None where the trajectory is computed.
+        None if the trajectory is computed.
     ranges : mapping of str to Range, optional
-        Between what each sampled quantity lies: intervals then hold for every sample size. With
-        none they are Student's, which do not see rare events: for figures, and for runs on real
-        data, of which no range is known.
+        Range of each sampled quantity; intervals then hold for every sample size. Without ranges
+        they are Student intervals, which miss rare events. These are for figures, and for runs on
+        real data, whose range is unknown.
     """
 
     trajectory: Trajectory
@@ -190,7 +190,7 @@ class Truth:
 
     @property
     def left_open(self) -> float:
-        """The share of its range that an interval is wide where all draws agree."""
+        """Width of an interval if all draws agree, as a share of the range."""
         nothing = np.zeros(1)
         return float(self._around(nothing, nothing, nothing, nothing + 1)[1][0])
 
@@ -204,7 +204,7 @@ class Truth:
             return values - error, values + error
 
     def error(self, field: str) -> FloatArray:
-        """Return how far the ends of one field's intervals are away at every round."""
+        """Return the larger distance of an interval's ends from a field's value at every round."""
         from scipy.special import stdtrit
 
         values = self.trajectory[field]
@@ -247,7 +247,7 @@ class Truth:
     def evidence(
         self, error: float, scope: str = "", ends: tuple[float, float] | None = None
     ) -> Evidence:
-        """Return the evidence for a quantity known to within ``error``, or between two ends."""
+        """Return the evidence for a quantity known to within ``error`` or between two ends."""
         if self.sampling is None:
             return Evidence(self.grade, error, scope=scope)
         chance, replicas = self.sampling.error_probability, self.sampling.replicas
@@ -293,7 +293,8 @@ def truth(
 
 @cached_by_content(32, as_long_as=rounds_now)
 def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
-    # A round that draws by itself has no map, and a run given who takes part is none.
+    # A round that draws random numbers itself has no map, and is random even given its
+    # participants.
     if guarded(setting).draws_from:
         return over_runs(setting, observe, sampling)
     computed = _computed(setting, observe)
@@ -304,18 +305,18 @@ def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling
 
 
 def over_runs(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
-    """Sample whole runs, participation and noise."""
+    """Sample whole runs, with random participation and noise."""
     run = monte_carlo(setting, replicas=sampling.replicas, seed=sampling.seed, observe=observe)
     return _sampled(run, setting, observe, sampling, given_path=False)
 
 
 def over_drawn_paths(setting: Setting, sampling: Sampling) -> Truth:
-    """Average exact moments given who takes part over paths that are drawn.
+    """Average exact moments given participation over drawn paths.
 
     Raises
     ------
     NotAffineError
-        Where a round is not affine even then.
+        If a round is not affine even given participation.
     """
     run = paths(setting, draws=sampling.replicas, seed=sampling.seed)
     return _sampled(run, setting, (), sampling, given_path=True)
@@ -329,7 +330,7 @@ def _sampled(
     *,
     given_path: bool,
 ) -> Truth:
-    """Attach the known range of each quantity, which holds for any run."""
+    """Return a sampled truth with the known range of each quantity."""
     found = Truth(run, Grade.STATISTICAL, sampling)
     limits = ranges(in_float64(setting), observe, left_open=found.left_open, given_path=given_path)
     return replace(found, ranges=limits)
@@ -337,9 +338,9 @@ def _sampled(
 
 @cached_by_content(32, as_long_as=rounds_now)
 def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
-    """Compute the moments, kept apart by histories where rounds count; None where neither goes.
+    """Compute moments, conditional on histories if rounds count; None if no engine applies.
 
-    Where both engines do, and the first has no bound on its rounding, the second is taken.
+    If both apply and the first has no useful bound on its rounding, the second is used.
     """
     try:
         trajectory = exact(setting, observe=observe)
@@ -351,7 +352,7 @@ def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory |
         followed = paths(setting)
     except NotAffineError:
         return trajectory
-    # Runs that are followed one by one are any functions: nothing bounds their rounding.
+    # Runs followed one by one may be any functions, so there is no bound on their rounding.
     return trajectory if followed.rounding_error is None else followed
 
 
@@ -362,7 +363,7 @@ def _has_no_bound(trajectory: Trajectory) -> bool:
 
 
 def _given_participation(setting: Setting, sampling: Sampling) -> Truth | None:
-    """Average over drawn paths of participants; None where that has no advantage, or cannot be."""
+    """Average over drawn paths of participants; None if that is useless or impossible."""
     if setting.problem.sigma == 0:
         return None
     drawn = replace(sampling, replicas=max(2, sampling.replicas // _REPLICAS_PER_PATH))
@@ -396,14 +397,14 @@ def _cut(arrays: RoundArrays, rounds: int) -> dict[str, FloatArray]:
 
 
 def exact_beginning(setting: Setting) -> Trajectory | None:
-    """Return the longest beginning of a run whose histories can be followed, None if there is none.
+    """Return the longest initial part of a run whose histories can be followed, None if none.
 
-    It is a few rounds, or as many as there are where nothing is random.
+    It has a few rounds, or all of them if nothing is random.
     """
     found: Trajectory | None = None
     followed, too_many = 0, setting.rounds + 1
     while followed + 1 < too_many:
-        # Double the rounds for as long as that works, and then halve what is left open.
+        # Double the rounds as long as that works, and then bisect.
         more = 2 * followed + 1 if too_many > setting.rounds else (followed + too_many) // 2
         rounds = min(more, setting.rounds)
         try:

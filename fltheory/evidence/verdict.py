@@ -1,4 +1,4 @@
-"""Verdicts: outcome, evidence, and the hypotheses that were checked."""
+"""Verdicts: outcome, evidence, and checked hypotheses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 
 AT_THE_LIMIT = sys.float_info.min
-"""By how much a strict inequality misses, as a margin, where both sides are equal."""
+"""The amount by which a strict inequality fails, as a margin, if both sides are equal."""
 SLOPE_IS_MET = 0.05
 SLOPE_IS_MISSED = 0.25
-"""A slope in excess of a claimed one: up to the first of its order, from the second of another."""
+"""A slope exceeding the claimed one by at most the first limit counts as the claimed order.
+
+From the second limit on, it counts as another order.
+"""
 
 
 class Outcome(Enum):
@@ -36,7 +39,7 @@ class Outcome(Enum):
 
 
 class Scope(Enum):
-    """The scope of a verdict; the value is how files and tables say it."""
+    """The scope of a verdict; the value is its name in files and tables."""
 
     ONE_SETTING = "one setting"
     CLASS = "every loss of the class"
@@ -59,18 +62,18 @@ class Evidence:
     ----------
     grade : Grade
     error : float
-        Half-width of the interval around the truth: rounding bound, or confidence interval, of
-        which it is the longer side, infinite where nothing bounds what was not seen.
+        Half-width of the interval around the truth: a rounding bound, or the longer side of a
+        confidence interval, infinite if nothing bounds unseen values.
     error_probability : float
-        Probability that any interval used in the check misses, zero unless statistical.
+        Probability that any interval used in the check misses; zero unless statistical.
     replicas : int or None
-        Sample size where statistical.
+        Sample size, if statistical.
     scope : str
-        The limits of the evidence, if it has any.
+        Limits of the evidence, if any.
     ends : pair of float, optional
-        Of the interval, where it is not symmetric.
+        Ends of the interval, if it is not symmetric.
     why_not_exact : str
-        For float64: what could not be enclosed.
+        For float64, the reason why the check was not enclosed.
     """
 
     grade: Grade
@@ -84,22 +87,22 @@ class Evidence:
 
 @dataclass(frozen=True)
 class HypothesisCheck:
-    """One hypothesis on one setting.
+    """The check of one hypothesis on one setting.
 
     Attributes
     ----------
     name, condition, source : str
     holds : bool or None
-        None where its value's error interval straddles the limit.
+        None if the error interval of its value straddles the limit.
     margin : float
-        How far inside (positive) or outside (negative) its limit it is; NaN where the
-        condition is undefined, as where it divides by zero.
+        Distance inside (positive) or outside (negative) the limit; NaN if the condition is
+        undefined, for instance by a division by zero.
     at_round : int or None
         The round with the smallest margin, for conditions on every round.
     left, right : float
-        About both sides, in that round; NaN where they are undefined or not known.
+        Approximate values of both sides, in that round; NaN if undefined or unknown.
     relation : str
-        How the condition compares them: ``<=``, ``<``, ``>=``, ``>``, ``=`` or ``!=``.
+        The condition's sign: ``<=``, ``<``, ``>=``, ``>``, ``=`` or ``!=``.
     """
 
     name: str
@@ -121,13 +124,13 @@ class HypothesisCheck:
         at_round: int | None = None,
         sides: tuple[float, float] = (math.nan, math.nan),
     ) -> HypothesisCheck:
-        """Return what became of a hypothesis."""
+        """Return the check of a hypothesis, given its results."""
         name, condition, source = hypothesis.name, hypothesis.text, hypothesis.source
         return cls(name, condition, source, holds, margin, at_round, *sides, hypothesis.relation)
 
     @property
     def sides(self) -> str:
-        """Return both sides in numbers, with as many digits as tell them apart.
+        """Return both sides in numbers, with enough digits to distinguish them.
 
         Examples
         --------
@@ -143,7 +146,7 @@ class HypothesisCheck:
 
     @property
     def failure(self) -> str:
-        """Return what went wrong, in a line."""
+        """Return a line that says how the hypothesis fails."""
         where = "" if self.at_round is None else f" in round {self.at_round}"
         if math.isnan(self.margin):
             return f"{self.name}: undefined{where}"
@@ -159,7 +162,7 @@ class Verdict:
     Attributes
     ----------
     theorem, reading : str
-        Which statement, and how it was read.
+        Id and reading of the statement.
     outcome : Outcome
     evidence : Evidence
     truth, bound : float
@@ -169,7 +172,7 @@ class Verdict:
     detail : str
         More about a claimed order, or both sides as fractions.
     relation : Relation
-        How the truth is claimed to compare with the bound; for an order both are slopes.
+        The claimed relation of truth and bound; for an order, both are slopes.
 
     Examples
     --------
@@ -192,7 +195,7 @@ class Verdict:
 
     @property
     def scope(self) -> Scope:
-        """The scope: its setting. Verdicts on whole classes come from `worst_case`."""
+        """The scope, a single setting. Verdicts on whole classes come from `worst_case`."""
         return Scope.ONE_SETTING
 
     @property
@@ -202,9 +205,9 @@ class Verdict:
 
     @property
     def ratio(self) -> float:
-        """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN.
+        """truth/bound or, for a claimed order, the excess of the truth's slope; may be NaN.
 
-        For a lower bound, it is bound/truth: either way a value above 1 violates the bound.
+        For a lower bound it is bound/truth, so in both cases a value above 1 violates the bound.
         """
         if self.is_rate:
             return self.truth - self.bound
@@ -214,7 +217,7 @@ class Verdict:
 
     @property
     def contrary(self) -> str:
-        """How truth and bound compare if the claim is refuted."""
+        """The sign between truth and bound if the claim is refuted."""
         return self.relation.contrary
 
     @property
@@ -224,7 +227,7 @@ class Verdict:
 
 
 def _told_apart(left: float, right: float) -> tuple[str, str]:
-    """Return two numbers as text that is the same only where they are."""
+    """Return two numbers as texts that are equal only if the numbers are."""
     for digits in range(4, 17):
         texts = f"{left:.{digits}g}", f"{right:.{digits}g}"
         if left == right or texts[0] != texts[1]:

@@ -1,1 +1,1 @@
-"""Files: those that somebody else wrote, those written whole or not at all, users' own modules."""
+"""Files: reading untrusted ones, writing atomically, and running users' modules."""

@@ -1,9 +1,9 @@
-"""Tables as CSV, of which a spreadsheet computes nothing.
+"""Tables as CSV that spreadsheets do not evaluate as formulas.
 
-A spreadsheet takes text that begins with ``=``, ``+``, ``-``, ``@`` or a control character for a
-formula, which may send what the table holds to anybody; and names are chosen by anybody. So, as
-OWASP recommends, an apostrophe is put in front of it, and `read_text` takes it away again. Text
-that has apostrophes before such a sign gets one more: so all text is read back as it was.
+Spreadsheets interpret text that begins with ``=``, ``+``, ``-``, ``@`` or a control character as a
+formula, which may send the table's content elsewhere, and names may come from anybody. So, as OWASP
+recommends, such text gets a leading apostrophe, which `read_text` removes. Text with apostrophes
+before such a sign gets one more, so all text is read back unchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_FORMULA = re.compile("'*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")  # the last four: wide forms
+_FORMULA = re.compile("'*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")  # the last four: full-width
 _QUOTE = '"'
 _QUOTED = re.compile('[",\r\n]')
 
@@ -24,12 +24,12 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     >>> csv_text([("client", "gain"), ("=1+1", -0.5), ("-0.5", None), ("'=x", 3)])
     "client,gain\n'=1+1,-0.5\n-0.5,\n''=x,3\n"
     """
-    # The standard library's writer leaves "\r" without quotation marks, which readers end a row at.
+    # The standard library's writer does not quote "\r", at which readers end a row.
     return "".join(",".join(map(_written, row)) + "\n" for row in rows)
 
 
 def read_text(cell: str) -> str:
-    """Return the text of which `csv_text` has made a cell.
+    """Return the text from which `csv_text` made a cell.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files that somebody else wrote: read only if they are files, of a size that is reasonable."""
+"""Reading untrusted files, only if they are regular files of reasonable size."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 MOST_BYTES = 64 * 1024**2
-"""The largest text that is read."""
+"""Size of the largest text that is read."""
 
 MOST_LEVELS = 100
-"""How deep tables and lists of a document may be nested."""
+"""Largest nesting depth of tables and lists in a document."""
 
-# Python's reader of TOML takes the square of a key's parts in memory. Looking for them must not
-# take the square of a text: it begins where a key may, and gives nothing back.
+# Python's TOML reader needs memory quadratic in the number of parts of a key. The search for such
+# keys must not take quadratic time: it starts only where a key may, and does not backtrack.
 _LONG_KEY = re.compile(r"(?<![\w\"'. \t-])[ \t]*+(?:[\w\"'-]++[ \t]*+\.[ \t]*+){1000}")
 
 
 def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = None) -> Path:
-    """Return the path of a file that is there, and no folder, pipe or device.
+    """Return the path of an existing file that is not a folder, pipe or device.
 
     Parameters
     ----------
     must_be : str
-        How the error begins, say "file of a setting must exist".
+        Beginning of the error message, e.g. "file of a setting must exist".
     path : Path or str
     most_bytes : int, optional
-        The largest that is read.
+        Largest size that is read.
 
     Raises
     ------
     ValueError
-        If there is none, it is larger, or the running command is to write it.
+        If there is no such file, it is larger, or the running command will write it.
     """
-    from fltheory import validation  # loads NumPy, which no command's help needs
+    from fltheory import validation  # imports NumPy, which help does not need
 
     path = validation.path("path", path)
     got = f"{must_be}, got {str(path)!r}"
@@ -62,7 +62,7 @@ def text_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> 
     Raises
     ------
     ValueError
-        If there is no such file, it is too large, cannot be read, or is something else.
+        If there is no such file, or it is too large, unreadable or not a text file.
     """
     path = existing_file(must_be, path, most_bytes=most_bytes)
     try:
@@ -73,13 +73,13 @@ def text_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> 
     except OSError as error:
         raise ValueError(f"{path}: must be readable, got: {error.strerror or error}") from error
     if len(text) > most_bytes:
-        # Files of the kernel's have no size, and no end.
+        # Files of the kernel report no size and may have no end.
         raise ValueError(f"{path}: must have at most {most_bytes} bytes, got more")
     return text
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; one of the kernel's may have nothing to say yet."""
+    """Open a file without blocking; one of the kernel's may have no data yet."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -89,7 +89,7 @@ def toml_of(must_be: str, path: Path | str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        As `text_of` does, and for what is not TOML or nested beyond `MOST_LEVELS`.
+        As in `text_of`, and if the text is not TOML or is nested beyond `MOST_LEVELS`.
 
     Examples
     --------
@@ -104,12 +104,12 @@ def toml_of(must_be: str, path: Path | str) -> dict[str, Any]:
 
 
 def toml_in(place: Path | str, text: str) -> dict[str, Any]:
-    """Return the document of TOML text from a place, which messages begin with.
+    """Return the document of TOML text; error messages begin with ``place``.
 
     Raises
     ------
     ValueError
-        For what is not TOML or nested beyond `MOST_LEVELS`.
+        If the text is not TOML, or is nested beyond `MOST_LEVELS`.
     """
     if _LONG_KEY.search(text):
         raise ValueError(f"{place}: must have keys with fewer dotted parts, got a key with 1000")
@@ -123,18 +123,18 @@ def json_of(must_be: str, path: Path | str) -> Any:
     Raises
     ------
     ValueError
-        As `text_of` does, and for what is not JSON or nested beyond `MOST_LEVELS`.
+        As in `text_of`, and if the text is not JSON or is nested beyond `MOST_LEVELS`.
     """
     return json_in(path, text_of(must_be, path))
 
 
 def json_in(place: Path | str, text: str) -> Any:
-    """Return the document of JSON text from a place, which messages begin with.
+    """Return the document of JSON text; error messages begin with ``place``.
 
     Raises
     ------
     ValueError
-        For what is not JSON or nested beyond `MOST_LEVELS`.
+        If the text is not JSON, or is nested beyond `MOST_LEVELS`.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def _parsed(kind: str, path: Path | str, parse: Callable[[str], Any], text: str)
 
 
 def levels(document: Any, most: int) -> int:
-    """Return how deep lists and tables are nested, up to a number of levels.
+    """Return the nesting depth of lists and tables, counted up to ``most``.
 
     Examples
     --------
@@ -189,10 +189,10 @@ class Result:
     Attributes
     ----------
     name : str
-        Of the argument, as an error says it.
+        Name of the argument in error messages.
     path : Path
     is_resumed : bool
-        Whether what it held is read first, and kept: a store, a record, results so far.
+        Whether its previous content is read first and kept, as for a store or a record of results.
     """
 
     name: str
@@ -205,13 +205,13 @@ _RESULTS: ContextVar[Mapping[_File, Result]] = ContextVar("_RESULTS")
 
 @contextmanager
 def results_apart(results: Iterable[Result], inputs: Iterable[Path]) -> Iterator[None]:
-    """Refuse, now and as long as it lasts, to read a file that is to be written, or write it twice.
+    """Refuse, inside the block, reading a file that will be written, or writing a file twice.
 
     Raises
     ------
     ValueError
-        If two results are one file, or a result is an input; `check_no_result` for what is read
-        meanwhile.
+        If two results are the same file, or a result is an input; `check_no_result` checks files
+        read inside the block.
     """
     by_file: dict[_File, Result] = {}
     for result in results:
@@ -230,7 +230,7 @@ def results_apart(results: Iterable[Result], inputs: Iterable[Path]) -> Iterator
 
 
 def check_no_result(path: Path) -> None:
-    """Raise ValueError for a file that is to be written, as `results_apart` was told."""
+    """Raise ValueError for a file that `results_apart` lists as a result."""
     _check(path, _RESULTS.get({}))
 
 
@@ -243,9 +243,9 @@ def _check(path: Path, results: Mapping[_File, Result]) -> None:
 
 
 def _file(path: Path) -> _File:
-    """Return what tells a file from any other, whether or not it is there yet."""
+    """Return a key that identifies a file, whether or not it exists yet."""
     place = Path(os.path.realpath(path))
     there = next(one for one in (place, *place.parents) if os.path.exists(one))
     about = there.stat()
-    # Some disks take letters of another case for the same.
+    # Some file systems ignore case.
     return about.st_dev, about.st_ino, str(place.relative_to(there)).casefold()

@@ -1,7 +1,7 @@
-"""Objects made from tables of a file that people write, with nothing unknown and nothing missing.
+"""Objects made from the tables of a user's file, checking for unknown and missing entries.
 
-Settings, experiments and sweeps are read by `made` alone: a table's keys are the arguments of what
-makes it, and a complaint begins with the key's whole name where it is about one.
+Settings, experiments and sweeps are all read by `made`: a table's keys are the arguments of its
+factory, and an error about a key begins with the key's full name.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def made(
     ----------
     factory : callable
     options : table
-        The content of the file.
+        The content of the table.
     where : str
-        The table's name, empty for the file itself.
+        The table's name; empty for the whole file.
     told : table, optional
-        What is not among the options that the file may set.
+        Arguments that the file must not set.
     read : callable, optional
-        Called with an option's whole name and its value, and gives what the factory takes.
+        Converts an option for the factory, given its full name and its value.
     key : str, optional
-        What chose the factory: it must be in the table, and is no argument.
+        The key that chose the factory: it must be in the table, and is not passed on.
 
     Raises
     ------
     ValueError
-        For an option that ``factory`` does not have, one that it needs and is not there, or one
+        For an option that ``factory`` does not have, a required option that is missing, or a value
         that it refuses.
 
     Examples
@@ -70,7 +70,7 @@ def made(
 
 
 def _placed(where: str, names: Sequence[str], complaint: str) -> str:
-    """Return a complaint behind the table's name, as one of a key where it begins with that."""
+    """Return an error message prefixed by the table's name, or by the key's full name."""
     if not where:
         return complaint
     first = re.match(r"\w*", complaint)
@@ -78,7 +78,7 @@ def _placed(where: str, names: Sequence[str], complaint: str) -> str:
 
 
 def made_by_kind(factories: Mapping[str, Callable[..., Made]], options: Any, where: str) -> Made:
-    """Return what the factory named by ``kind`` makes of the other options."""
+    """Return the object that the factory named by ``kind`` makes from the other options."""
     options = checked_table(options, where)
     kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in factories:
@@ -101,9 +101,9 @@ def checked_flag(name: str, value: Any) -> None:
 
 
 def merged(base: Table, changes: Table) -> dict[str, Any]:
-    """Return ``base`` with ``changes``, table by table.
+    """Return ``base`` updated by ``changes``, table by table.
 
-    A table with another ``kind`` or ``name`` than before is taken whole.
+    A table with a new ``kind`` or ``name`` replaces the old table entirely.
     """
     result = dict(base)
     for key, value in changes.items():
@@ -124,7 +124,7 @@ def _alike(before: Table, changes: Table) -> bool:
 def check_names(
     place: str, table: Iterable[str], known: Sequence[str], required: Sequence[str] = ()
 ) -> None:
-    """Raise ValueError for names that are unknown, naming the nearest, or that are missing.
+    """Raise ValueError for unknown names, suggesting the nearest, and for missing ones.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def check_names(
 def wrong_names(
     place: str, table: Collection[str], known: Sequence[str], required: Sequence[str]
 ) -> list[str]:
-    """Return what a table has that nothing reads, and what it lacks."""
+    """Return messages about a table's unknown and missing names."""
     complaints = []
     for name in table:
         if name not in known:

@@ -1,4 +1,4 @@
-"""A user's Python file, run; whatever it raises is said with the line that it came from."""
+"""Running a user's Python file, reporting any exception with the line that raised it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NoReturn
 from fltheory.files.read_file import MOST_BYTES, existing_file
 
 LOADED_FILE = "fltheory_loaded_"
-"""The prefix of the names of modules that were a user's files."""
+"""Prefix of the names of modules loaded from users' files."""
 
 
 def run_file(path: Path | str, what: str) -> ModuleType:
@@ -25,13 +25,13 @@ def run_file(path: Path | str, what: str) -> ModuleType:
     ----------
     path : Path or str
     what : str
-        What it is a file of, for messages: ``"file of theorems"``.
+        Description of the file for messages, such as ``"file of theorems"``.
 
     Raises
     ------
     ValueError
-        If there is no such file, it is too large or not Python, or it raises anything,
-        SystemExit and `os._exit` included: in one line, with the line of the file.
+        If there is no such file, it is too large or not Python, or it raises any exception or calls
+        `sys.exit` or `os._exit`; the message is one line that names the line of the file.
     """
     path = existing_file(f"{what} must exist", path, most_bytes=MOST_BYTES)
     name = f"{LOADED_FILE}{path.stem}"
@@ -39,15 +39,15 @@ def run_file(path: Path | str, what: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ValueError(f"{what} must be a Python file (.py), got {str(path)!r}")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickles look a class's module up.
+    # Dataclasses and pickle look up a class's module.
     before = sys.modules.get(name)
     sys.modules[name] = module
     try:
         with _staying():
             spec.loader.exec_module(module)
-    # A file may do anything; whatever it raises, and sys.exit, is a fault of that file.
+    # A file may do anything; any exception, and sys.exit, is an error of that file.
     except BaseException as error:
-        # What did not run to its end is not loaded.
+        # A module that failed while running is not kept.
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
@@ -59,11 +59,11 @@ def run_file(path: Path | str, what: str) -> ModuleType:
 
 @contextmanager
 def _staying() -> Iterator[None]:
-    """Have `os._exit` raise, as `sys.exit` does: else this process would end without a word."""
+    """Make `os._exit` raise like `sys.exit`, as this process would otherwise end silently."""
     ends, here = os._exit, os.getpid()
 
     def raise_instead(status: int) -> NoReturn:
-        if os.getpid() != here:  # a process that the file has forked, which must end
+        if os.getpid() != here:  # in a process forked by the file, which must end
             ends(status)
         raise SystemExit(f"os._exit({status})")
 
@@ -75,12 +75,12 @@ def _staying() -> Iterator[None]:
 
 
 def fault_in(path: Path, error: BaseException) -> str:
-    """Return in one line what a file raised, with the file and the line that it came from."""
+    """Return an exception of a file in one line, with the file and the line that raised it."""
     return f"{_place_in(path, error)}: {type(error).__name__}: {_first_line(error)}"
 
 
 def _place_in(path: Path, error: BaseException) -> str:
-    # Python runs a file by its absolute path.
+    # Tracebacks have the file's absolute path.
     file = str(path.absolute())
     if isinstance(error, SyntaxError) and error.filename == file:
         return f"{path}, line {error.lineno}"
@@ -98,7 +98,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def said_by(error: BaseException) -> str:
-    """Return an error's message; one that cannot be told is said to be so.
+    """Return an exception's message, or a note if it has no printable one.
 
     Examples
     --------

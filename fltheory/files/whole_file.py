@@ -1,4 +1,4 @@
-"""Files that are there whole, or as they were before."""
+"""Writing files atomically: a file is complete, or as it was before."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from hashlib import blake2s
 from pathlib import Path
 
 _BEGINNING = ".fltheory-"
-"""Of the name of a file that is being written; machine, process and a random number follow."""
+"""Prefix of temporary file names; machine, process and a random number follow."""
 
 
 def writable(name: str, path: Path, *suffixes: str) -> Path:
-    """Return a path that a file can be written to; asked before long work, it saves it.
+    """Return a path after checking, before long work, that a file can be written to it.
 
     Parameters
     ----------
     name : str
-        The argument, as the error names it.
+        Name of the argument in error messages.
     path : Path
     *suffixes : str
-        Endings that it may have, any if none are given.
+        Allowed file name suffixes; any if none are given.
 
     Raises
     ------
     ValueError
-        For another ending, a folder, a name that is too long, or a place where nothing can be
+        For another suffix, a folder, a name that is too long, or a place where no file can be
         written.
     """
     try:
@@ -49,14 +49,14 @@ def writable(name: str, path: Path, *suffixes: str) -> Path:
 
 
 def _check_place(name: str, path: Path) -> None:
-    """Raise ValueError, or an OSError, if no file can be written there."""
+    """Raise ValueError or OSError if no file can be written to ``path``."""
     if path.is_dir():
         raise ValueError(f"{name} must be a file, got the folder {str(path)!r}")
     place = _place(path)
     if path.exists() and not path.is_file():
         raise ValueError(f"{name} must be a file, got {str(path)!r}, which is not one")
     if path.is_symlink():
-        # A folder that is not there behind a link may be on a disk that is not there now.
+        # A missing folder behind a link may be on a disk that is not mounted.
         ancestor = place.parent
     else:
         ancestor = next(one for one in path.absolute().parents if os.path.lexists(one))
@@ -69,13 +69,13 @@ def _check_place(name: str, path: Path) -> None:
             raise ValueError(
                 f"{name} must have names of at most {longest} bytes, got {str(path)!r}"
             )
-    # Some places deny what their permissions promise: /proc, or a disk that is mounted to be read.
+    # Permissions are not enough: /proc or a read-only mount still refuses files.
     with tempfile.TemporaryFile(dir=ancestor):
         pass
 
 
 def _place(path: Path) -> Path:
-    """Return where a file is, or will be, that links may lead to."""
+    """Return the real path of a file, following links, whether or not it exists."""
     place = Path(os.path.realpath(path))
     if place.is_symlink():
         raise OSError(errno.ELOOP, "the link leads to itself", str(path))
@@ -83,7 +83,7 @@ def _place(path: Path) -> Path:
 
 
 def _check_replaced(place: Path) -> None:
-    """Raise OSError for what may not be written, though its folder lets it be replaced."""
+    """Raise OSError for a file that is write-protected, even if its folder allows replacing it."""
     if place.exists() and not place.is_file():
         raise OSError(errno.EINVAL, "it is not a file", str(place))
     if place.exists() and not os.access(place, os.W_OK):
@@ -91,7 +91,7 @@ def _check_replaced(place: Path) -> None:
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
-    """Write a file in one go, so that an interrupt, a full disk or a kill leaves the one before.
+    """Write a file atomically: an interrupt, a full disk or a kill leaves the previous one.
 
     Raises
     ------
@@ -105,11 +105,10 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Let a file be written under another name, and take its place once it is on the disk.
+    """Provide a temporary path for writing, and move the file into place once it is on disk.
 
-    A link stays one: what it leads to is replaced. Owner, group and mode of a file that is
-    replaced are kept, as far as the system allows; of its hard links the others keep what was
-    there before.
+    If ``path`` is a link, its target is replaced. Owner, group and mode of a replaced file are kept
+    as far as the system allows. Other hard links to it keep the old content.
 
     Raises
     ------
@@ -117,13 +116,13 @@ def whole_file(path: Path) -> Iterator[Path]:
         If it cannot be written; the error names the file.
     """
     place = _place(path)
-    # A name that no other program, machine, process or thread has, or had.
+    # A name that no other program, machine, process or thread uses or has used.
     unfinished = place.with_name(f"{_BEGINNING}{_host()}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
         _check_replaced(place)
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(place.parent)
-        # What only its owner could read is for nobody else in the meantime.
+        # A file readable only by its owner must not be readable by others in the meantime.
         mode = 0o600 if place.exists() else 0o666
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield unfinished
@@ -133,7 +132,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         unfinished.replace(place)
         _keep_on_disk(place.parent)
     except OSError as error:
-        # What a user knows is the file, not the name that it has meanwhile.
+        # The user knows the final name, not the temporary one.
         raise type(error)(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         with suppress(OSError):
@@ -141,24 +140,24 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def _make_like(new: Path, old: Path) -> None:
-    """Give a file the owner, group, mode and access list of the one whose place it takes."""
+    """Give a file the owner, group, mode and access list of the file that it replaces."""
     before = old.stat()
-    for owner in (before.st_uid, -1):  # only root gives files away, but any member of a group
+    for owner in (before.st_uid, -1):  # only root can change the owner
         with suppress(OSError):
             os.chown(new, owner, before.st_gid)
             break
-    with suppress(OSError):  # some disks know no modes
+    with suppress(OSError):  # some file systems have no modes
         shutil.copystat(old, new)
         os.utime(new)
     if new.stat().st_gid != before.st_gid:
-        # What the former group was allowed is not for another one.
+        # The old group's permissions must not pass to another group.
         new.chmod(stat.S_IMODE(before.st_mode) & ~stat.S_IRWXG)
 
 
 def _keep_on_disk(path: Path) -> None:
-    """Have a file, or a folder's list of files, survive a loss of power."""
+    """Flush a file, or a folder's list of files, to disk."""
     if os.name != "posix" and path.is_dir():
-        return  # no other system opens folders
+        return  # only POSIX systems can open folders
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -168,9 +167,9 @@ def _keep_on_disk(path: Path) -> None:
 
 @cache
 def _host() -> str:
-    """Return what tells this machine, and this container on it, from others that share a disk.
+    """Return a key that identifies this machine and container among those that share a disk.
 
-    Names of machines repeat ("localhost"), and process 7 of a container is another one outside.
+    Names of machines repeat ("localhost"), and process 7 in a container is another process outside.
     """
     known = [platform.node()]
     with suppress(OSError):
@@ -180,7 +179,7 @@ def _host() -> str:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Take away what killed processes of this machine left half written in a folder, if any."""
+    """Remove incomplete files that killed processes of this machine left in a folder."""
     own = re.compile(rf"{re.escape(_BEGINNING)}{_host()}-([0-9]+)-[0-9a-f]{{8}}")
     with suppress(OSError):
         for entry in os.listdir(folder):
@@ -195,6 +194,6 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # of somebody else
+    except OSError:  # another user's file
         return True
     return True

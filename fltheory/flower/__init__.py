@@ -1,6 +1,6 @@
-"""The algorithms in Flower: strategies, clients for them, and any strategy run in process.
+"""The algorithms as Flower strategies, clients for them, and in-process runs of any strategy.
 
-Needs the optional extra ``flower``, which nothing else in the package imports.
+This package needs the optional extra ``flower``, which nothing else in fltheory imports.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any algorithm of the package as a Flower strategy."""
+"""A Flower strategy that runs any algorithm of the package."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ LOG = logging.getLogger("flwr")
 
 
 class Nodes:
-    """Clients, counted from 0, and the nodes that they run on.
+    """The clients, counted from 0, and the nodes that they run on.
 
-    A node says once which client it is, by its ``partition-id``. A restarted SuperNode has a new
-    node id but is still the same client.
+    A node reports once, by its ``partition-id``, which client it is. A restarted SuperNode has a
+    new node id but is still the same client.
 
     Parameters
     ----------
@@ -41,17 +41,17 @@ class Nodes:
         self._client_of: dict[int, int] = {}
 
     def connected(self, grid: Grid, timeout: float) -> Mapping[int, int]:
-        """Return the connected node of each client that has one."""
+        """Return the connected nodes by client."""
         ids = list(grid.get_node_ids())
         new = [node for node in ids if node not in self._client_of]
         if new:
             self._ask(grid, new, timeout)
-        # Of two nodes of one client the later has come back in place of the earlier.
+        # If a client has two nodes, the later one has replaced the earlier one.
         ordered = [node for node in self._client_of if node in ids]
         return {self._client_of[node]: node for node in ordered}
 
     def client(self, node: int) -> int | None:
-        """Return which client a node is, None where it is none."""
+        """Return the client that a node runs, None if it runs none."""
         return self._client_of.get(node)
 
     def _ask(self, grid: Grid, new: list[int], timeout: float) -> None:
@@ -76,7 +76,7 @@ class Nodes:
 
 
 def reason(reply: Any) -> str:
-    """Return the last line of what a node says went wrong."""
+    """Return the last line of a node's error message."""
     lines = str(reply.error.reason or "").strip().splitlines()
     return lines[-1] if lines else f"error {reply.error.code}"
 
@@ -85,7 +85,7 @@ _NOBODY_IS_NEEDED = {"min_train_nodes": 0, "min_evaluate_nodes": 0, "min_availab
 
 
 class AlgorithmStrategy(FedAvg):
-    """An algorithm as a Flower strategy: its own round, with clients that are nodes.
+    """An algorithm as a Flower strategy: its own ``round`` code runs with nodes as clients.
 
     A round asks its clients for local steps; some algorithms also ask for losses first (CA-Fed), or
     for a second gradient (SCAFFOLD with ``option=1``). `configure_train` sends the first question;
@@ -93,23 +93,25 @@ class AlgorithmStrategy(FedAvg):
     loop, its mods and its wrappers (e.g. differential privacy) work as with any other strategy; a
     server round of SAFARI sends nothing. Evaluation is that of FedAvg.
 
-    The ``partition-id`` of a node says which client it is. A client takes part if ``participation``
-    draws it and its node is connected; a node that answers with an error, or not before the
-    timeout, counts as absent in the whole round. A restarted node is the same client as before.
+    The ``partition-id`` of a node is the index of its client. A client takes part if
+    ``participation`` draws it and its node is connected. A node that answers with an error, or not
+    before the timeout, counts as absent in the whole round. A restarted node remains the same
+    client.
 
     Parameters
     ----------
     algorithm : Algorithm or Schedule
-        From `fltheory.algorithms`.
+        An algorithm of `fltheory.algorithms`.
     participation : Participation, optional
-        From `fltheory.participation`: draws who takes part. By default, all connected clients take
-        part.
+        A process of `fltheory.participation` that draws who takes part. By default, all connected
+        clients take part.
     n_clients : int, optional
         Needed if ``participation`` does not determine it.
     seed : int
-        Of participants and of the algorithm's own random choices.
+        Seed of the draws of participants and of the algorithm's own random choices.
     server_gradient : callable, optional
-        For SAFARI: maps the model's ArrayRecord to that of the gradient on the server's own data.
+        For SAFARI: a function that maps the model's ArrayRecord to the ArrayRecord of the gradient
+        on the server's own data.
     wait_for : int, optional
         How many nodes to wait for before the first round; by default one for each client.
     **of_fedavg
@@ -153,7 +155,7 @@ class AlgorithmStrategy(FedAvg):
         self._state: State = {}
 
     def summary(self) -> None:
-        """Log what runs."""
+        """Log the algorithm and its settings."""
         LOG.info("\t├──> %r", self.algorithm)
         LOG.info("\t├──> %d clients, present: %r", self.n_clients, self.participation or "all")
         LOG.info("\t└──> seed %d", self.seed)
@@ -167,7 +169,7 @@ class AlgorithmStrategy(FedAvg):
         *others: Any,
         **named: Any,
     ) -> Result:
-        """Run Flower's loop; ``timeout`` holds for every question of a round."""
+        """Run Flower's loop; ``timeout`` applies to every question of a round."""
         self._timeout = timeout
         return super().start(grid, initial_arrays, num_rounds, timeout, *others, **named)
 
@@ -180,7 +182,7 @@ class AlgorithmStrategy(FedAvg):
         self._grid, self._config, self._round_index = grid, config, server_round
         x = self._layout.flat(arrays)
         if not np.array_equal(x, self._state["x"][0]):
-            # Whoever wraps the strategy has changed what it made.
+            # A wrapper of the strategy has changed the model.
             self._state = {**self._state, "x": x[None]}
         now = in_round(self.algorithm, server_round)
         self._where = self._nodes.connected(grid, self._timeout)
@@ -197,7 +199,7 @@ class AlgorithmStrategy(FedAvg):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Finish a round: ask what else it asks, and return the server's model after it."""
+        """Finish a round: send any further questions, and return the server's new model."""
         while self._round.question is not None:
             self._round.answer(self._read(self._round.question, replies))
             messages = self._messages()
@@ -268,15 +270,15 @@ class AlgorithmStrategy(FedAvg):
         return self._to(client, content, MessageType.TRAIN)
 
     def _to(self, client: int, content: RecordDict, kind: str) -> Message:
-        """Return a message that no node reads after its round."""
+        """Return a message that expires with its round."""
         return Message(content, self._where[client], kind, ttl=self._timeout)
 
     def _read(self, question: Question, replies: Iterable[Message]) -> Mapping[int, FloatArray]:
-        """Return the answers, and log who did not give any."""
+        """Return the answers, and log the clients without one."""
         answers: dict[int, FloatArray] = {}
         why: dict[int | None, str] = {}
         for reply in replies:
-            # The SuperLink answers in its own name for a node that is gone.
+            # For a node that is gone, the SuperLink itself answers.
             client = self._nodes.client(reply.metadata.src_node_id)
             if reply.has_error():
                 why[client] = reason(reply)
@@ -303,7 +305,7 @@ class AlgorithmStrategy(FedAvg):
         return self._layout.flat(arrays)
 
     def _metrics(self) -> MetricRecord:
-        """Return the mean of what clients report of their training, and how many did."""
+        """Return the mean of the clients' reported training metrics, and the number of reports."""
         metrics = MetricRecord()
         counted = [one for one in self._trained if _weight(one, self.weighted_by_key) > 0]
         if counted:

@@ -1,9 +1,9 @@
-"""A round of an algorithm whose clients are elsewhere: it is run as far as their answers go.
+"""A round of an algorithm with remote clients, run as far as their answers allow.
 
-An algorithm's round asks its clients for losses and local steps, one after another, and goes on
-with what they answer. It changes nothing but what it returns. So it may be run until the first
-question without an answer, and again from its beginning once the answer is there; and, where a
-client does not answer, with that client absent from the beginning.
+An algorithm's round asks its clients for losses and local steps, one after another, and continues
+with the answers. It has no side effects, so it can be run until the first unanswered question, and
+again from the beginning once the answers have arrived. If a client does not answer, the round is
+run again with that client absent from the beginning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ServerGradient = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class ClientTask:
-    """The question that one client is asked.
+    """A question to one client.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class ClientTask:
         Local steps to take; 0 for the loss at ``x``.
     lr, proximal : float
     correction : array, (dim,), or None
-        To be added to every gradient.
+        Vector to add to every gradient.
     """
 
     x: FloatArray
@@ -41,7 +41,7 @@ class ClientTask:
     correction: FloatArray | None = None
 
     def same(self, other: ClientTask) -> bool:
-        """Return whether an answer to one is an answer to the other."""
+        """Return whether the two tasks have the same answer."""
         if (self.steps, self.lr, self.proximal) != (other.steps, other.lr, other.proximal):
             return False
         if (self.correction is None) != (other.correction is None):
@@ -52,14 +52,14 @@ class ClientTask:
 
 @dataclass(frozen=True)
 class Question:
-    """The questions that clients are asked at one point of a round.
+    """The tasks sent to clients at one point of a round.
 
     Attributes
     ----------
     number : int
-        Questions that the round has asked before.
+        Number of questions that the round has asked before.
     tasks : mapping of int to ClientTask
-        By client.
+        The task of each client.
     """
 
     number: int
@@ -75,16 +75,16 @@ class _Unanswered(Exception):  # noqa: N818
 
 @dataclass(eq=False)
 class AskedRound:
-    """A round that goes on as answers come in.
+    """A round that continues as answers arrive.
 
     Attributes
     ----------
     who : array of bool, (n_clients,)
-        Those who take part; whoever does not answer leaves.
+        The participants; clients that do not answer are removed.
     question : Question or None
-        What to ask next; None when the round is done.
+        The next question; None when the round is done.
     after : State or None
-        The state after the round when it is done.
+        The state after the round; None until it is done.
     """
 
     algorithm: Algorithm
@@ -102,9 +102,9 @@ class AskedRound:
         self._go_on()
 
     def answer(self, answers: Mapping[int, FloatArray]) -> None:
-        """Take answers to the question: models after local steps, or losses, by client.
+        """Accept answers to the question, by client: models after local steps, or losses.
 
-        Who was asked and is not among them counts as absent in the whole round.
+        Clients that were asked but did not answer count as absent in the whole round.
         """
         if self.question is None:
             raise ValueError(
@@ -130,14 +130,14 @@ class AskedRound:
         return found[1] if found is not None and found[0].same(task) else None
 
     def _gradient_of_server(self, number: int, x: FloatArray) -> FloatArray:
-        """Return the gradient that was drawn when it was asked for first."""
+        """Return the server's gradient, drawn once and reused when the round is run again."""
         if number == len(self._server_gradients):
             self._server_gradients.append(self.server_gradient(x))
         return self._server_gradients[number]
 
 
 class _FarClients(Clients):
-    """The Clients contract on answers that came in, for one replica."""
+    """The Clients contract on the received answers, for one replica."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class _FarClients(Clients):
         return self._server_gradient(self._gradients - 1, x[0])[None]
 
     def _answered(self, tasks: Mapping[int, ClientTask]) -> dict[int, FloatArray]:
-        """Return the answers to all tasks, or ask those that nobody has answered."""
+        """Return the answers to all tasks; if some are missing, raise `_Unanswered`."""
         number, self._asked = self._asked, self._asked + 1
         found = {client: self._known(number, client, task) for client, task in tasks.items()}
         open_ = {client: tasks[client] for client, answer in found.items() if answer is None}

@@ -1,4 +1,4 @@
-"""A model as Flower's named arrays, and as one vector."""
+"""Conversion of a model between Flower's named arrays and one vector."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """The names, shapes and kinds of a model's arrays, in their order.
+    """The names, shapes and dtype of a model's arrays, in order.
 
     Attributes
     ----------
     shapes : mapping of str to tuple of int
     dtype : numpy.dtype
-        Of all arrays.
+        Dtype of all arrays.
 
     Examples
     --------
@@ -43,8 +43,8 @@ class ArrayLayout:
         Raises
         ------
         ValueError
-            Unless there are arrays, and all are floats of one kind: counts and statistics of
-            batches are nothing that an algorithm here averages.
+            If there are no arrays, or they are not all floats of one dtype: the algorithms here
+            cannot average counts and batch statistics.
         """
         kinds = {str(array.dtype) for array in arrays.values()}
         kind = next(iter(kinds), "int")
@@ -60,7 +60,7 @@ class ArrayLayout:
         Raises
         ------
         ValueError
-            For arrays of other names or shapes.
+            For arrays with other names or shapes.
         """
         shapes = {name: tuple(array.shape) for name, array in arrays.items()}
         if shapes != self.shapes:
@@ -69,7 +69,7 @@ class ArrayLayout:
         return np.concatenate(parts).astype(self.dtype)
 
     def record(self, flat: FloatArray) -> ArrayRecord:
-        """Return a vector, (dim,), as a model's arrays."""
+        """Return a vector, (dim,), as named arrays of this layout."""
         ends = np.cumsum([prod(shape) for shape in self.shapes.values()])
         parts = np.split(np.asarray(flat, dtype=self.dtype), ends[:-1])
         named = zip(self.shapes.items(), parts, strict=True)

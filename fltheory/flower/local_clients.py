@@ -1,4 +1,4 @@
-"""The other side of `AlgorithmStrategy`: what a node answers."""
+"""The client side of `AlgorithmStrategy`: the answers of a node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LocalClient(Protocol):
 
     @property
     def n_samples(self) -> int:
-        """How many samples it holds."""
+        """Number of samples that the client holds."""
         ...
 
     def local_sgd(
@@ -44,22 +44,22 @@ class LocalClient(Protocol):
     ) -> FloatArray:
         """Return the model after ``steps`` steps of SGD from ``x``, both (dim,).
 
-        Every gradient gets ``correction`` and ``proximal (y - x)`` added.
+        ``correction`` and ``proximal (y - x)`` are added to every gradient.
         """
         ...
 
     def loss(self, x: FloatArray, draw: Draw) -> float:
-        """Return the loss on its own samples at ``x``."""
+        """Return the loss on the client's own samples at ``x``."""
         ...
 
 
 class GradientClient:
-    """A client known by its gradient, a function of the model as one vector.
+    """A client defined by its gradient as a function of the model vector.
 
     Parameters
     ----------
     known : LossClient
-        With ``gradient(x)``, ``loss(x)`` and ``n_samples``.
+        An object with ``gradient(x)``, ``loss(x)`` and ``n_samples``.
     """
 
     def __init__(self, known: LossClient) -> None:
@@ -67,7 +67,7 @@ class GradientClient:
 
     @property
     def n_samples(self) -> int:
-        """How many samples it counts for."""
+        """Number of samples that the client counts for."""
         return self._known.n_samples
 
     def local_sgd(
@@ -93,17 +93,16 @@ class GradientClient:
 def local_client_app(client_of: Callable[[int], LocalClient | LossClient]) -> ClientApp:
     """Return the ClientApp that answers an `AlgorithmStrategy`.
 
-    ``train`` takes as many local steps as the config's ``local-steps`` says, with step size
-    ``client-lr``, the term ``proximal-mu`` and the arrays ``correction`` if there are any;
-    ``query.loss`` and ``evaluate`` give the loss on the client's own samples, ``query.client`` the
-    node's ``partition-id``.
+    ``train`` takes the config's ``local-steps`` local steps with step size ``client-lr``, the term
+    ``proximal-mu`` and the arrays ``correction`` if there are any. ``query.loss`` and ``evaluate``
+    return the loss on the client's own samples, and ``query.client`` the node's ``partition-id``.
 
     Parameters
     ----------
     client_of : callable
         Maps the node's ``partition-id`` (``--node-config 'partition-id=0'``; simulations set it) to
         its `LocalClient`, or to an object with ``gradient(x)``, ``loss(x)`` and ``n_samples``. It
-        is called for every message, so cache what is slow to load.
+        is called for every message, so cache data that is slow to load.
     """
     app = ClientApp()
 

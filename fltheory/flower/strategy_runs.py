@@ -1,7 +1,7 @@
-"""Any Flower strategy as a function of initial model, clients and trace.
+"""Running any Flower strategy as a function of initial model, clients and trace.
 
-That is the form in which `fltheory.testing.check_algorithm` takes an algorithm. The grid has no
-network: messages are answered by a ClientApp in this process.
+`fltheory.testing.check_algorithm` takes algorithms in this form. The grid has no network: a
+ClientApp in this process answers the messages.
 """
 
 from __future__ import annotations
@@ -48,18 +48,17 @@ _ASKED_IN_VAIN = 10
 
 
 class InProcessGrid(Grid):
-    """All nodes in this process, of which some are there in a round.
+    """A Grid whose nodes all run in this process, some of them present in a round.
 
-    Node k + 1 has the partition-id k, and keeps its Context, with what a ClientApp stores in
-    it, from round to round.
+    Node k + 1 has the partition-id k, and keeps its Context, with anything that a ClientApp stores
+    in it, across rounds.
 
     Parameters
     ----------
     client_app : ClientApp
     n_clients : int
     absent : {"away", "error", "silent"}
-        Nodes that are not there are not connected; or they are, and answer with an error, or
-        do not answer.
+        How absent nodes behave: they are not connected, answer with an error, or do not answer.
 
     Raises
     ------
@@ -89,17 +88,17 @@ class InProcessGrid(Grid):
         }
 
     def let_in(self, clients: Iterable[int]) -> None:
-        """Say which clients, counted from 0, are there from now on."""
+        """Set which clients, counted from 0, are present from now on."""
         self._present = frozenset(client + 1 for client in clients)
         self._asked = 0
 
     def set_run(self, run: Run) -> None:
-        """Take a run's description."""
+        """Set the description of the run."""
         self._run = run
 
     @property
     def run(self) -> Run:
-        """The run's description."""
+        """The description of the run."""
         return self._run
 
     def create_message(
@@ -119,7 +118,8 @@ class InProcessGrid(Grid):
         Raises
         ------
         RuntimeError
-            If it is asked again and again: whoever waits for further nodes waits in vain.
+            If it is called too often in a row, by a strategy that waits for more nodes than there
+            are.
         """
         self._asked += 1
         if self._asked > _ASKED_IN_VAIN:
@@ -132,12 +132,12 @@ class InProcessGrid(Grid):
         return list(self._all)
 
     def push_messages(self, messages: Iterable[Message]) -> Sequence[str]:
-        """Have messages answered; return their ids."""
+        """Answer messages, and return their ids."""
         self._asked = 0
         return [self._answered(message) for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> Sequence[Message]:
-        """Return the replies to messages, of those who gave one."""
+        """Return the replies to messages that have one."""
         found = (self._replies.pop(name, None) for name in message_ids)
         return [reply for reply in found if reply is not None]
 
@@ -150,7 +150,7 @@ class InProcessGrid(Grid):
     def _answered(self, message: Message) -> str:
         name = str(next(self._numbers))
         metadata: Any = message.metadata
-        # As the SuperLink does: replies refer to it.
+        # As the SuperLink does, because replies refer to the message id.
         metadata.__dict__["_message_id"] = name
         node = metadata.dst_node_id
         if node in self._present:
@@ -162,7 +162,7 @@ class InProcessGrid(Grid):
 
 @contextmanager
 def as_server() -> Iterator[None]:
-    """Let messages be made outside a run of Flower's, as if by its server."""
+    """Allow messages to be created outside a Flower run, as if by its server."""
     names = ("_run_id", "_node_id", "_task_id")
     before = {name: getattr(TaskIdentity, name) for name in names}
     for name in names:
@@ -185,20 +185,19 @@ def gradient_descent_app(
 ) -> ClientApp:
     """Return a ClientApp that takes exact gradient steps, as Flower's strategies expect.
 
-    It answers ``train`` with the local model and the metrics ``num-examples``, ``uniform``
-    (which is 1: to weight all alike), ``loss`` and ``train_loss`` (at the model received), and
-    ``evaluate`` with ``num-examples``, ``uniform`` and ``loss``. Where the server's config has
-    ``proximal-mu``, as `flwr.serverapp.strategy.FedProx` sends, steps are on
-    ``F_k(y) + mu/2 |y - x|^2``.
+    It answers ``train`` with the local model and the metrics ``num-examples``, ``uniform`` (always
+    1, for equal weights), ``loss`` and ``train_loss`` (at the model received), and ``evaluate``
+    with ``num-examples``, ``uniform`` and ``loss``. If the server's config has ``proximal-mu``,
+    which `flwr.serverapp.strategy.FedProx` sends, steps are on ``F_k(y) + mu/2 |y - x|^2``.
 
     Parameters
     ----------
     clients : sequence
-        Objects with ``gradient(x)``, ``loss(x)`` and ``n_samples``; a node's ``partition-id`` says
-        which one it asks.
+        Objects with ``gradient(x)``, ``loss(x)`` and ``n_samples``, indexed by a node's
+        ``partition-id``.
     client_lr : float
     local_steps : int or sequence of int
-        The same for all clients, or one for each.
+        One number for all clients, or one for each.
     """
     app = ClientApp()
 
@@ -228,7 +227,7 @@ def gradient_descent_app(
 
 
 def steps_of(local_steps: LocalSteps, client: int) -> int:
-    """Return how many local steps a client takes."""
+    """Return the number of local steps that a client takes."""
     return local_steps if isinstance(local_steps, int) else int(local_steps[client])
 
 
@@ -244,7 +243,7 @@ def _proximal(content: RecordDict) -> float:
 def numpy_client_app(
     clients: Sequence[LossClient], client_lr: float, local_steps: LocalSteps
 ) -> ClientApp:
-    """Return the ClientApp of `gradient_descent_app` for strategies of the former API."""
+    """Return the ClientApp of `gradient_descent_app` for strategies of Flower's legacy API."""
 
     class Client(NumPyClient):
         def __init__(self, number: int) -> None:
@@ -266,10 +265,10 @@ def numpy_client_app(
 
 
 class _Nodes(SimpleClientManager):
-    """The nodes that are connected; more do not come."""
+    """The connected nodes, as a client manager of a fixed set."""
 
     def wait_for(self, num_clients: int, timeout: int = 0) -> bool:
-        """Return True if ``num_clients`` nodes are connected; nobody waits."""
+        """Return True; raise RuntimeError if fewer than ``num_clients`` nodes are connected."""
         if self.num_available() < num_clients:
             _refuse_waiting(num_clients, self.num_available())
         return True
@@ -285,9 +284,9 @@ def _refuse_waiting(wanted: int, there: int) -> NoReturn:
 def legacy_models(
     strategy: Any, grid: InProcessGrid, x0: FloatArray, trace: Masks
 ) -> Iterator[FloatArray]:
-    """Yield the server's models before and after each round, as `flwr.server.Server` makes them.
+    """Yield the server's initial model and those after each round, as `flwr.server.Server` does.
 
-    A strategy's initial parameters are ``x0`` where it has none of its own.
+    If a strategy has no initial parameters, they are ``x0``.
     """
     manager = _Nodes()
     nodes = [GridClientProxy(client + 1, grid, grid.run.run_id) for client in range(trace.shape[1])]
@@ -300,7 +299,7 @@ def legacy_models(
             (manager.register if node.node_id in connected else manager.unregister)(node)
         asked = strategy.configure_fit(server_round, parameters, manager)
         after, _ = strategy.aggregate_fit(server_round, *_fitted(asked, server_round))
-        # Flower's server keeps the model where a strategy gives none.
+        # Flower's server keeps the model if a strategy returns none.
         parameters = after or parameters
         yield _first_model(parameters)
 
@@ -308,7 +307,7 @@ def legacy_models(
 def _fitted(
     asked: Sequence[tuple[GridClientProxy, Any]], server_round: int
 ) -> tuple[list[tuple[GridClientProxy, Any]], list[BaseException]]:
-    """Return results and failures; a node that answers with an error, or not, is a failure."""
+    """Return results and failures; a node that answers with an error or not at all is a failure."""
     results: list[tuple[GridClientProxy, Any]] = []
     failures: list[BaseException] = []
     for node, instructions in asked:
@@ -332,7 +331,7 @@ def run_of(
 ) -> Callable[..., FloatArray]:
     """Return a Flower strategy as ``run(x0, clients, trace, *, client_lr, local_steps, ...)``.
 
-    The strategy runs in this process, by its own ``start`` (a strategy of the former API by its
+    The strategy runs in this process, by its own ``start`` (a strategy of the legacy API by its
     ``configure_fit`` and ``aggregate_fit``), and the trace decides which nodes are available. There
     is no Ray and no network: a message takes about half a millisecond, most of it Flower's records.
 
@@ -340,25 +339,25 @@ def run_of(
     ----------
     make_strategy : callable
         Called once per run with ``x0``, ``n_clients``, ``client_lr``, ``local_steps``,
-        ``server_lr`` and the algorithm's options by name; it takes the ones it needs, and the rest
-        as ``**_``. The strategy must not wait for nodes: ``min_available_nodes=0`` and
+        ``server_lr`` and the algorithm's options by name; it can ignore those it does not need with
+        ``**_``. The strategy must not wait for nodes: set ``min_available_nodes=0`` and
         ``min_train_nodes=0``.
     client_app : callable
         Maps ``(clients, client_lr, local_steps)`` to the ClientApp that nodes run; by default
-        `gradient_descent_app`, or its counterpart for the former API.
+        `gradient_descent_app`, or its counterpart for the legacy API.
     absent : {"away", "error", "silent"}
-        What absence means: the node is not connected, or it is connected but answers with an error,
-        or not at all.
+        How an absent node behaves: it is not connected, it answers with an error, or it does not
+        answer.
 
     Returns
     -------
     callable
-        It returns the server's models, (rounds + 1, d), starting with ``x0``.
+        A function that returns the server's models, (rounds + 1, d), starting with ``x0``.
 
     Notes
     -----
-    Python's own generator, with which strategies shuffle nodes, starts from the same seed in every
-    run, so runs repeat to the last bit; afterwards its state is restored.
+    Python's global generator, which strategies use to shuffle nodes, is seeded in the same way for
+    every run, so runs repeat to the last bit. Its state is restored afterwards.
 
     Examples
     --------
@@ -406,7 +405,7 @@ def run_of(
 def _models(
     strategy: Strategy, grid: InProcessGrid, x0: FloatArray, trace: Masks
 ) -> list[FloatArray]:
-    """Return the server's models that a strategy evaluates: one before, one after each round."""
+    """Return the models that a strategy evaluates: the initial one, and one after each round."""
     seen: list[FloatArray] = []
 
     def look(server_round: int, arrays: ArrayRecord) -> None:
@@ -440,7 +439,7 @@ def _model(arrays: ArrayRecord) -> FloatArray:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let Flower log errors alone: it writes ten lines per round."""
+    """Make Flower log only errors, because it writes ten lines per round."""
     logger = logging.getLogger("flwr")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -452,7 +451,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _same_shuffles() -> Iterator[None]:
-    """Let Python's generator draw the same in every run."""
+    """Seed Python's global generator in the same way for every run."""
     before = random.getstate()
     random.seed(0)
     try:

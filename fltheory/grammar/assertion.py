@@ -1,7 +1,7 @@
 """Assertions: a left side, a relation and a right side.
 
-A terminal, a page and a report all show a statement by its assertions, so that none of them can
-turn an inequality around.
+Terminal, pages and reports all show a statement through its assertions, so none of them can reverse
+an inequality.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 
 
 class Relation(StrEnum):
-    """How a left side is claimed to compare with a right one; the value is its sign in text.
+    """The claimed relation of a left side to a right side; the value is its sign in text.
 
     Examples
     --------
@@ -40,16 +40,16 @@ class Relation(StrEnum):
 
     @property
     def contrary(self) -> str:
-        """The sign of what refutes an inequality."""
+        """The sign of the relation that refutes an inequality."""
         return _CONTRARIES[self]
 
     def holds(self, left: Any, right: Any) -> bool:
-        """Whether two numbers compare so.
+        """Return whether the relation holds between two numbers.
 
         Raises
         ------
         KeyError
-            For an order or a direction, which two numbers do not decide.
+            For an order or a direction, which two numbers cannot decide.
         """
         return bool(_COMPARISONS[self](left, right))
 
@@ -70,21 +70,21 @@ _COMPARISONS: Mapping[Relation, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Assertion:
-    """One thing that a statement asserts under its hypotheses.
+    """A single assertion of a statement under its hypotheses.
 
     Attributes
     ----------
     left : str
         The left side in text.
     left_latex : str
-        The left side typeset; empty where there is only the text.
+        The left side in LaTeX; empty if there is only the text.
     relation : Relation
     right : sympy expression
         A bound, or an order.
     variable : sympy symbol or None
         The variable in which an order or direction is claimed.
     hypotheses : tuple of Hypothesis
-        Conditions of this assertion alone.
+        Conditions of this assertion only.
     """
 
     left: str
@@ -96,7 +96,7 @@ class Assertion:
 
     @property
     def text(self) -> str:
-        """All of it in a line."""
+        """The assertion in one line."""
         where = "" if self.variable is None else f"in {self.variable}: "
         is_order = self.relation is Relation.OF_ORDER
         right = f"({self.right})" if is_order else f" {self.right}"

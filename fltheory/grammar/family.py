@@ -1,8 +1,7 @@
-"""Families of settings: where a theorem is searched and mapped.
+"""Families of settings, in which theorems are searched and mapped.
 
-A family makes a setting out of a few numbers and ties together whatever the theorem ties
-together (e.g. step sizes that must obey an equation), so that most of its settings meet the
-hypotheses.
+A family makes a setting from a few numbers, and couples quantities that the theorem couples (e.g.
+step sizes that must satisfy an equation), so that most of its settings meet the hypotheses.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _DIGITS = 2
 
 
 class SearchSpace(Enum):
-    """Settings that have a search of their own; without one, regimes are where a search begins."""
+    """Settings with their own search; without one, a search starts from the regimes."""
 
     SAFARI = "low-dimensional extremal instances of SAFARI"
     SAFARI_ONE_NOISE_LEVEL = (
@@ -39,9 +38,9 @@ class Parameter:
     Attributes
     ----------
     name : str
-        Also the keyword under which the family's ``make`` receives it.
+        The name, which is also the keyword argument of the family's ``make``.
     low, high, default : float
-        Its range and its usual value.
+        The parameter's range and its default value.
     meaning : str
     logarithmic : bool
         Whether it is varied on a logarithmic scale; ``low`` must then be above 0.
@@ -105,7 +104,7 @@ class Parameter:
         return self.inside(self.low + share * (self.high - self.low))
 
     def nudged(self, value: float, rng: np.random.Generator) -> float:
-        """Return a value near another one."""
+        """Return a random value close to another one."""
         if self.logarithmic:
             return self.inside(value * 10 ** rng.normal(0, 0.3))
         return self.inside(value + 0.15 * (self.high - self.low) * rng.normal())
@@ -119,7 +118,7 @@ class Parameter:
         return rounded if self.low <= rounded <= self.high else value
 
     def simpler(self, value: float) -> tuple[float, ...]:
-        """Return candidates to replace ``value``, the simplest first, itself last."""
+        """Return candidates to replace ``value``, the simplest first and ``value`` last."""
         if value == self.default:
             return (value,)
         options = [self.default]
@@ -144,8 +143,8 @@ class Family:
     Parameters
     ----------
     make : callable
-        Takes every parameter by name and returns a setting. It may raise ValueError for values that
-        do not fit together.
+        Takes every parameter by name and returns a setting. It may raise ValueError for
+        incompatible values.
     parameters : tuple of Parameter
 
     Raises
@@ -190,7 +189,7 @@ class Family:
 
     @property
     def defaults(self) -> Mapping[str, float]:
-        """Every parameter's usual value."""
+        """Every parameter's default value."""
         return {parameter.name: parameter.default for parameter in self.parameters}
 
     def parameter(self, name: str) -> Parameter:
@@ -199,7 +198,7 @@ class Family:
         Raises
         ------
         ValueError
-            If it is unknown; the message lists those that exist.
+            If it is unknown; the message lists the known ones.
         """
         for parameter in self.parameters:
             if parameter.name == name:
@@ -208,7 +207,7 @@ class Family:
         raise ValueError(f"parameter must be one of {known}, got {name!r}")
 
     def setting(self, **values: float) -> Setting:
-        """Return the setting at these values, the others at their defaults.
+        """Return the setting at these values; other parameters have their defaults.
 
         Raises
         ------

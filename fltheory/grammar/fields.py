@@ -1,6 +1,6 @@
-"""Checks of a statement's fields, made when it is constructed.
+"""Checks of a statement's fields when it is constructed.
 
-A misspelt word would otherwise come out as some number, far from its place, and turn a verdict.
+Otherwise a misspelt word could become a number far from its origin, and change a verdict.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def check_fields(owner: Any, of: str, **further: Check) -> None:
-    """Raise ValueError unless every field of ``owner`` is what its name says it is.
+    """Raise ValueError unless every field of ``owner`` has the type that belongs to its name.
 
     Parameters
     ----------
     owner : dataclass
     of : str
-        Whose fields they are, for messages.
+        Name of the owner in messages.
     further : callable
-        Checks of fields that are this owner's alone: they take the name and the value.
+        Checks of fields specific to this owner; they take the name and the value.
     """
     checks = {**_CHECKS, **further}
     for item in fields(owner):
@@ -90,9 +90,9 @@ def check_fields(owner: Any, of: str, **further: Check) -> None:
 
 
 def _check_refutations(statement: Any, of: str) -> None:
-    """Raise ValueError for a fault that its own reading mends, or that an unknown regime shows.
+    """Raise ValueError for a fault mended by its own reading, or shown by an unknown regime.
 
-    That its regimes are refuted is for the record of verdicts to say: nothing is run here.
+    Whether its regimes are really refuted is left to the record of verdicts: nothing is run here.
     """
     for item in statement.refutations:
         if item.reading == statement.reading:

@@ -23,16 +23,16 @@ class Hypothesis:
     source : str
         The place in the paper that states it.
     stated : str
-        How a paper would put it, if ``condition`` is only for evaluation; a corrected statement
-        shows this instead.
+        The wording of a paper, if ``condition`` is only for evaluation; a corrected statement shows
+        this instead.
     any_sign : bool
         Whether the paper allows denominators in the condition to be negative. Otherwise they must
         be positive, and `with_signs` adds this as separate conditions.
     is_sign : bool
-        Whether it is one of these.
+        Whether this is such a sign condition.
     is_known : bool
-        False if our copy of the text lacks what is needed to evaluate it: it is then left open, and
-        no verdict depends on it. The condition says what it is about.
+        False if our copy of the paper lacks what is needed to evaluate the condition. It is then
+        left open, and no verdict depends on it; ``condition`` only says what it is about.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class Hypothesis:
 
     @property
     def relation(self) -> str:
-        """How its condition compares its sides, in text."""
+        """The relation sign of the condition, in text."""
         sign = str(self.condition.rel_op)  # type: ignore[attr-defined]
         return "=" if sign == "==" else sign
 
@@ -72,18 +72,18 @@ class Hypothesis:
 
     @cached_property
     def text(self) -> str:
-        """The condition in one line; writing it often takes longer than checking it."""
+        """The condition in one line, cached because formatting often takes longer than checking."""
         if isinstance(self.condition, sp.Eq):  # SymPy writes Eq(a, b)
             return f"{self.condition.lhs} = {self.condition.rhs}"
         return str(self.condition)
 
 
 def with_signs(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
-    """Return hypotheses, each after what makes its denominators positive.
+    """Return hypotheses, each preceded by conditions that its denominators are positive.
 
-    Who divides means a positive number, whether a paper says so or not: a condition that is met
-    only since a denominator is negative is met by accident. What symbols' own signs tell, or the
-    condition itself (0 <= x <= 1/y), needs no condition.
+    A divisor is meant to be positive, whether a paper says so or not; a condition that is met only
+    because a denominator is negative is met by accident. No condition is added if the signs of
+    symbols, or the condition itself (0 <= x <= 1/y), imply it.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _signs(given: Hypothesis) -> Iterator[Hypothesis]:
 
 
 def _denominators(formula: sp.Basic) -> Iterator[sp.Expr]:
-    """Yield the denominators in a formula, those of the whole first, products in one piece."""
+    """Yield the denominators in a formula, outermost first, each product as a whole."""
     if isinstance(formula, sp.Mul | sp.Pow):
         _, below = sp.fraction(formula)
         if below.free_symbols:
@@ -127,7 +127,7 @@ def _denominators(formula: sp.Basic) -> Iterator[sp.Expr]:
 
 
 def _is_positive_by(condition: sp.core.relational.Relational, below: sp.Expr) -> bool:
-    """Tell whether ``0 <= x <= n/below`` with n > 0 says so itself."""
+    """Return whether a condition ``0 <= x <= n/below`` with n > 0 itself implies below > 0."""
     if not isinstance(condition, sp.Le | sp.Lt | sp.Ge | sp.Gt):
         return False
     above, denominator = sp.fraction(condition.gts)

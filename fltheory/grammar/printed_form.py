@@ -1,9 +1,9 @@
-"""Formulas as their paper prints them.
+"""Formulas as printed in their paper.
 
 SymPy rearranges whatever it is given: ``1/(4 sqrt(30 L K))`` becomes ``sqrt(30)/(120 sqrt(K)
-sqrt(L))``. That is right for arithmetic and useless for comparing a transcription with the paper.
-So a formula is built twice by the same lines of code, once evaluated, which is what every number
-is computed from, and once not, which is what readers see. One source: the two cannot disagree.
+sqrt(L))``. That is fine for arithmetic but useless for comparing a transcription with the paper. So
+a formula is built twice by the same code: once evaluated, for computing all numbers, and once
+unevaluated, for readers. With one source, the two cannot disagree.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sympy.printing.pretty.stringpict import prettyForm
 
 Formula = TypeVar("Formula", bound=sp.Basic)
 
-# Known by the evaluated formula, not kept beside it: whoever replaces a bound or a condition, as
-# repairs and searches do, cannot leave the form of the old one behind.
+# Keyed by the evaluated formula instead of stored beside it, so that code which replaces a bound or
+# a condition, as repairs and searches do, cannot leave the old form behind.
 _WRITTEN: dict[sp.Basic, Callable[[], sp.Basic]] = {}
 
 
 def as_printed(formula: Callable[[], Formula]) -> Formula:
-    r"""Return a formula, and remember the order in which it is written.
+    r"""Return a formula, and record the order in which it is written.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def as_printed(formula: Callable[[], Formula]) -> Formula:
 
 
 def printed_form(formula: sp.Basic) -> sp.Basic | None:
-    """Return a formula in the order in which it is written; None where that is not known.
+    """Return a formula in the order in which it is written, None if that is unknown.
 
     The form is for readers and is never evaluated: SymPy prints it with ``order="none"``.
     """
@@ -57,7 +57,7 @@ def printed_form(formula: sp.Basic) -> sp.Basic | None:
 
 
 def printed_latex(formula: sp.Basic) -> str:
-    r"""Return the LaTeX of a formula, in the order in which it is written where that is known.
+    r"""Return the LaTeX of a formula, in the order in which it is written if known.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def printed_latex(formula: sp.Basic) -> str:
 
 
 def printed_lines(formula: sp.Basic) -> list[str]:
-    """Return a formula drawn over several lines, in the order in which it is written if known."""
+    """Return a formula as multi-line text, in the order in which it is written if known."""
     form = printed_form(formula)
     if form is None:
         text = str(_drawn(formula))
@@ -80,14 +80,14 @@ def printed_lines(formula: sp.Basic) -> list[str]:
 
 
 def ordered_terms(formula: sp.Basic) -> list[Any]:
-    """Return the terms of a sum whose order nobody told: ``1 - eta mu``, not ``-eta mu + 1``."""
+    """Return the terms of a sum of unrecorded order: ``1 - eta mu``, not ``-eta mu + 1``."""
     if not isinstance(formula, sp.Add):
         return [formula]
     return sorted(formula.as_ordered_terms(), key=lambda term: term.could_extract_minus_sign())
 
 
 _MOST_DIGITS = 7
-"""Powers of ten with more digits are written as powers."""
+"""Integers that are powers of ten with more digits than this are written as powers."""
 
 
 class _PositiveFirst:
@@ -114,7 +114,7 @@ _drawn: Callable[[sp.Basic], Any] = _Pretty(  # type: ignore[no-untyped-call]
 
 
 def printed_text(formula: sp.Basic) -> str:
-    """Return a formula as text, in the order in which it is written where that is known.
+    """Return a formula as text, in the order in which it is written if known.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def printed_text(formula: sp.Basic) -> str:
 
 
 def evaluated(form: Any) -> Any:
-    """Return what a part of a printed form is as a formula: SymPy rearranges it."""
+    """Return a part of a printed form as an evaluated formula."""
     if isinstance(form, _InBrackets):
         return evaluated(form.args[0])
     return form.func(*map(evaluated, form.args)) if form.args else form
@@ -139,13 +139,13 @@ def evaluated(form: Any) -> Any:
 def form_text(form: Any) -> str:
     """Return a printed form, or a part of one, as text."""
     text = str(sp.sstr(form, order="none"))
-    # What SymPy leaves of an unevaluated product: 1/((K*m)), 1/(K**2) and 1 - 1*x.
+    # Artefacts of unevaluated products in SymPy: 1/((K*m)), 1/(K**2) and 1 - 1*x.
     text = re.sub(r"/\((\w+\*\*\w+|sqrt\([^()]*\))\)", r"/\1", text)
     return _without_double_brackets(re.sub(r"(?:(?<= )|^|(?<=^-))1\*(?!\*)", "", text))
 
 
 def _without_double_brackets(text: str) -> str:
-    """Return a text in which ((a + b)) is (a + b).
+    """Return a text with ((a + b)) replaced by (a + b).
 
     Examples
     --------
@@ -164,7 +164,7 @@ def _without_double_brackets(text: str) -> str:
     return "".join(sign for place, sign in enumerate(text) if place not in left_out)
 
 
-# Unevaluated formulas are built when they are first shown: SymPy empties its caches each time.
+# Unevaluated formulas are built only when first shown, because that empties SymPy's caches.
 @lru_cache(maxsize=1024)
 def _form(formula: sp.Basic) -> sp.Basic:
     with sp.evaluate(False):
@@ -173,7 +173,7 @@ def _form(formula: sp.Basic) -> sp.Basic:
 
 
 class _InBrackets(sp.Expr):
-    """A product that stands in brackets within another: ``q (5 K)``, not ``q 5 K``."""
+    """A product in brackets within another product: ``q (5 K)``, not ``q 5 K``."""
 
     is_commutative = True
 
@@ -188,7 +188,7 @@ class _InBrackets(sp.Expr):
 
 
 def _tidy(form: Any) -> Any:
-    """Return a part as it was written, if it has a form of its own."""
+    """Return the written form of a part, if recorded, otherwise the part without nesting."""
     return _form(form) if form in _WRITTEN else _without_nesting(form)
 
 
@@ -221,7 +221,7 @@ def _begins_with_number(product: sp.Basic) -> bool:
 
 
 def _product(factors: list[Any]) -> sp.Basic:
-    """Return a product of factors; a sign joins the number behind it, and a one is left out."""
+    """Return a product of factors, merging a sign into the next number and dropping ones."""
     if len(factors) > 1 and factors[0] == -1 and isinstance(factors[1], sp.Number):
         factors = [-factors[1], *factors[2:]]
     first, *rest = [factor for factor in factors if factor != 1] or [sp.S.One]
@@ -229,7 +229,7 @@ def _product(factors: list[Any]) -> sp.Basic:
 
 
 def _as_divisor(factor: Any) -> Any:
-    """Return 1/2, which SymPy makes of a division by 2 whatever one asks, as that division."""
+    """Return a factor such as 1/2, which SymPy always makes of a division by 2, as a division."""
     if isinstance(factor, sp.Rational) and factor.p == 1:
         return sp.Pow(sp.Integer(factor.q), -1, evaluate=False)
     return factor

@@ -1,4 +1,4 @@
-"""The left-hand sides: a quantity of a run reduced over rounds, or a number of a setting."""
+"""Left-hand sides: a quantity of a run reduced over rounds, or a number of a setting."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
 
 @dataclass(frozen=True)
 class RoundRange:
-    """Rounds ``first`` to ``R + beyond_last``, both included.
+    """The rounds from ``first`` to ``R + beyond_last``, inclusive.
 
     Raises
     ------
     ValueError
-        Unless ``first`` is a whole number of at least 0 and ``beyond_last`` one of at most 0.
+        Unless ``first`` is a whole number of at least 0, and ``beyond_last`` a whole number of at
+        most 0.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class RoundRange:
         return slice(self.first, max(size + self.beyond_last, 0))
 
     def of(self, array: FloatArray) -> FloatArray:
-        """Cut the range out of an array over rounds 0 to R."""
+        """Return the range's part of an array over rounds 0 to R."""
         return array[self.slice(array.size)]
 
     @property
@@ -74,19 +75,19 @@ class RoundSymbol:
     field : str
         Name of the array in a `Trajectory`.
     reduction : str
-        How the rounds become one number; ``every`` asks for the hypothesis at each of them.
+        How the rounds become one number; with ``every``, the hypothesis must hold at each round.
     rounds : RoundRange
-        The rounds for which the proof needs it.
+        The rounds for which the proof needs the hypothesis.
     meaning : str
 
     Raises
     ------
     ValueError
-        If one of them is something else, an unknown reduction, say.
+        If an argument is invalid, such as an unknown reduction.
 
     Examples
     --------
-    The largest squared gradient before the last round, as a symbol for conditions:
+    The largest squared gradient before the last round, as a symbol in conditions:
 
     >>> largest = RoundSymbol(
     ...     sp.Symbol("G"), "squared_gradient", "max", RoundRange(0, -1), "largest ||grad F||^2"
@@ -115,9 +116,9 @@ class BoundedQuantity:
     """The left-hand side: one field of a trajectory, reduced over a range of rounds.
 
     Without a unit, units are checked only within the bound. A mean may have ``weights``, a function
-    of the setting that returns one number that is not negative for each round of the range; they
-    need not sum to one. If all of them are zero, the mean is NaN. For certificates,
-    ``weights_text`` gives the same weights as a formula in the statement's symbols and the round r.
+    of the setting that returns one nonnegative number for each round of the range; they need not
+    sum to one. If all of them are zero, the mean is NaN. For certificates, ``weights_text`` gives
+    the same weights as a formula in the statement's symbols and the round r.
 
     Raises
     ------
@@ -146,7 +147,7 @@ class BoundedQuantity:
     def __post_init__(self) -> None:
         of = "of a bounded quantity"
         validation.text(f"field {of}", self.field)
-        # "every" leaves as many numbers as there are rounds, and a bound is compared with one.
+        # "every" gives one number per round, but a bound is compared with a single number.
         single = tuple(item for item in _REDUCTIONS if item != "every")
         validation.one_of(f"reduction {of}", self.reduction, single)
         must_be(RoundRange)(f"rounds {of}", self.rounds)
@@ -159,31 +160,31 @@ class BoundedQuantity:
                 raise ValueError(f"weights {of} must belong to a mean, got {self.reduction!r}")
 
     def of(self, trajectory: Trajectory, setting: Setting) -> float:
-        """Return its value on a setting's trajectory."""
+        """Return the quantity's value on a setting's trajectory."""
         return self._reduced(trajectory[self.field], setting)
 
     def error(self, errors: FloatArray, setting: Setting) -> float:
-        """Return a bound on its error from the errors of each round."""
+        """Return a bound on the quantity's error, given the errors of each round."""
         return self._reduced(errors, setting)
 
     def ends(self, lower: FloatArray, upper: FloatArray, setting: Setting) -> tuple[float, float]:
-        """Return the ends of its interval from those of each round; it increases with each."""
+        """Return the ends of the quantity's interval, given those of each round."""
         return self._reduced(lower, setting), self._reduced(upper, setting)
 
     def certified_text(self, owner: str) -> Mapping[str, Any]:
-        """Return it in the form that the checker of certificates reads.
+        """Return the quantity in the form that the checker of certificates reads.
 
         Raises
         ------
         ValueError
-            If its rounds have weights without a formula.
+            If the rounds have weights without a formula.
         """
         if self.weights is not None and self.weights_text == "1":
             raise ValueError(f"{owner} has no certificates: no formula gives its rounds' weights")
         return {**rule_text(self.field, self.reduction, self.rounds), "weights": self.weights_text}
 
     def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[sp.Basic, ...]:
-        """Return its formulas: that of its weights, in symbols with these names."""
+        """Return the formula of the weights, if any, in symbols with the given names."""
         if self.weights is None:
             return ()
         return (parse_expr(self.weights_text, local_dict=dict(names)),)
@@ -200,17 +201,17 @@ class BoundedQuantity:
 
 
 def rule_text(field: str, reduction: Reduction, rounds: RoundRange) -> dict[str, Any]:
-    """Return how rounds become one number, as the checker of certificates reads it."""
+    """Return the reduction of rounds in the form that the checker of certificates reads."""
     return {"of": field, "reduction": reduction, "rounds": [rounds.first, rounds.beyond_last]}
 
 
 def reduced(values: FloatArray, reduction: Reduction, rounds: RoundRange) -> FloatArray:
-    """Reduce an array over rounds 0 to R; the result is of length one unless ``every``.
+    """Reduce an array over rounds 0 to R; the result has length one unless ``every``.
 
     Raises
     ------
     ValueError
-        For an unknown reduction, or a run too short to have a round in the range.
+        If the reduction is unknown, or the run is too short to have a round in the range.
     """
     validation.one_of("reduction", reduction, _REDUCTIONS)
     taken = rounds.of(values)
@@ -231,14 +232,14 @@ def reduced(values: FloatArray, reduction: Reduction, rounds: RoundRange) -> Flo
 
 @dataclass(frozen=True)
 class Looseness:
-    """How tight an inequality is at its tightest; shown beside a verdict, and decides nothing.
+    """How tight an inequality is at its tightest point: information beside a verdict.
 
     Attributes
     ----------
     over : str
         The set of points.
     largest_ratio : callable
-        The largest truth/bound over them for a setting, in float64.
+        Returns the largest truth/bound over these points for a setting, in float64.
     """
 
     over: str
@@ -251,7 +252,7 @@ class Looseness:
 
 @dataclass(frozen=True)
 class PointQuantity:
-    """A left-hand side that a setting, or a learning problem, has by itself, without a run.
+    """A left-hand side that a setting or a learning problem has without a run.
 
     Attributes
     ----------
@@ -262,13 +263,12 @@ class PointQuantity:
     unit : Unit or None
         None for probabilities and counts of a learning problem.
     latex : str
-        How it is typeset; the text by default.
+        LaTeX of the quantity; the text by default.
     sample : callable, optional
         Used by figures. Takes a setting, a number of replicas and a generator, and returns
         independent estimates, (replicas,).
     certified : str
-        Which number of a setting it is, as a formula in the names that the checker of certificates
-        knows.
+        Formula of this number in the names that the checker of certificates knows.
     looseness : Looseness, optional
         Used by a claim about all points of a set, which is checked at the point where it is
         closest to failing.
@@ -300,12 +300,12 @@ class PointQuantity:
         must_be(Looseness, type(None))("looseness of a quantity", self.looseness)
 
     def certified_text(self, owner: str) -> str:
-        """Return it in the form that the checker of certificates reads.
+        """Return the quantity in the form that the checker of certificates reads.
 
         Raises
         ------
         ValueError
-            If the checker does not know it.
+            If the checker does not know the quantity.
         """
         if not self.certified:
             raise ValueError(
@@ -315,5 +315,5 @@ class PointQuantity:
         return self.certified
 
     def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[()]:
-        """Return no formulas: it is a number given by its name."""
+        """Return no formulas, because the number is given by its name."""
         return ()

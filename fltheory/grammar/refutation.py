@@ -1,9 +1,9 @@
-"""Refutations on record: the kind of sentence, why a printed one is refuted, what mends it.
+"""Recorded refutations: kinds of statements, reasons why printed ones fail, and mends.
 
-A refuted remark is no refuted theorem, and a misprint is no gap in a proof. So a statement says
-what it is in its paper, and each fault of a refuted one says where a reader finds it, how much it
-weighs, and which single change mends it. A repair is the printed statement with what its own proof
-asks for, change by change.
+A refuted remark is not a refuted theorem, and a misprint is not a gap in a proof. So a statement
+records its rank in the paper, and each fault of a refuted one records where a reader finds it, how
+serious it is, and which single change mends it. A repair is the printed statement with the changes
+that its own proof requires, one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Any)
 
 
 class StatementKind(StrEnum):
-    """The rank of a sentence in its paper; the value is the word that a reader sees.
+    """The rank of a statement in its paper; the value is the word shown to readers.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class StatementKind(StrEnum):
 
 
 class Weight(StrEnum):
-    """How much a fault weighs, the lightest first; the value is the sentence that says so.
+    """How serious a fault is, the least serious first; the value is the sentence shown to readers.
 
     Examples
     --------
@@ -78,17 +78,17 @@ class Weight(StrEnum):
 
     @classmethod
     def heaviest(cls, weights: Iterable[Weight]) -> Weight | None:
-        """Return the heaviest of some weights, None of none."""
+        """Return the most serious of some weights, None if there are none."""
         return max(weights, key=list(cls).index, default=None)
 
 
-# A sentence ends where a capital or nothing follows its full stop; "Eq. (3)" and "0.5" do not.
+# A sentence ends at a full stop followed by a capital or by nothing, unlike in "Eq. (3)" and "0.5".
 _SENTENCE_END = re.compile(r"\.(?=\s+[A-Z]|\s*$)")
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """One fault of a statement, and what mends just that.
+    """One fault of a statement, with the change that mends only this fault.
 
     Attributes
     ----------
@@ -96,16 +96,17 @@ class Refutation:
         The fault in one to three sentences, with the places in the paper that show it.
     weight : Weight
     change : str
-        The one change that mends it, in a few words.
+        The single change that mends it, in a few words.
     reading : str
-        The registered reading that has this change, among others perhaps; empty where none has.
+        A registered reading that has this change, possibly among others; empty if there is none.
     regimes : tuple of str
         The regimes that this fault refutes.
     certificates : tuple of str
-        Names of kept certificates that show it, on settings that a referee would call natural.
+        Names of stored certificates that show the fault on settings that a referee would call
+        natural.
     natural : str
-        Where no certificate is kept: the regime whose setting is natural, or a sentence that says
-        that none is known, and how hard it was looked for.
+        Without a stored certificate: the regime with a natural setting, or a sentence saying that
+        none is known and how hard it was searched for.
     answer : str
         The authors' likely answer, in one line: whether the result survives, and at what price.
 
@@ -157,14 +158,14 @@ class Refutation:
 
     @property
     def natural_witness(self) -> str:
-        """Where a natural witness is, or why none is known; empty where nothing is said."""
+        """The location of a natural witness, or why none is known; empty if neither is recorded."""
         if self.certificates:
             return ", ".join(self.certificates)
         return f"regime {self.natural!r}" if self.natural in self.regimes else self.natural
 
     @property
     def fixed_by(self) -> str:
-        """The change that mends it, in a few words, and the reading that has it."""
+        """The change that repairs the fault, in a few words, and the reading that has it."""
         return f"{self.change} (the {self.reading} reading)" if self.reading else self.change
 
 
@@ -177,12 +178,12 @@ class Mend:
     about : str
         The change, in a few words.
     source : str
-        The equation of the proof that asks for it.
+        The equation of the proof that requires it.
     changes : mapping
         Keyword arguments of the repair's ``build``.
     weight : Weight or None
-        How much the fault weighs that it mends; None where nothing is at fault and the statement
-        only applies more widely.
+        How serious the mended fault is; None if the change mends no fault but makes the statement
+        apply more widely.
     """
 
     about: str
@@ -192,19 +193,19 @@ class Mend:
 
     @property
     def kind(self) -> str:
-        """The weight's word, for a reader."""
+        """The word for the weight, as shown to readers."""
         return "so that it applies" if self.weight is None else self.weight.label
 
 
 @dataclass(frozen=True)
 class Repair(Generic[S]):
-    """A printed statement and the changes that mend it.
+    """A printed statement and the changes that repair it.
 
     Attributes
     ----------
     mends : tuple of Mend
     build : callable
-        Makes the statement; without arguments it is the printed one.
+        Makes the statement; without arguments, the printed one.
     derivation : Derivation, optional
         The last steps of the proof of the statement with all mends.
     """
@@ -231,7 +232,7 @@ class Repair(Generic[S]):
         Raises
         ------
         ValueError
-            If it is none of this repair's mends.
+            If it is not one of this repair's mends.
         """
         if mend not in self.mends:
             raise ValueError(f"mend must be a change of this repair, got {mend.about!r}")

@@ -1,4 +1,4 @@
-"""Settings of a statement: those that it is checked on, and its own run on any problem."""
+"""Regimes, the settings that a statement is checked on, and a theorem's own run on any problem."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Instance = TypeVar("Instance")
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """A setting, or a learning problem, built when first needed: listing theorems stays quick.
+    """A setting or learning problem, built on first use so that listing theorems stays fast.
 
     Attributes
     ----------
     about : str
-        Its special feature, in one line.
+        The setting's special feature, in one line.
     make : callable
         Makes the setting.
     effort : int
-        Factor on the number of replicas, if a verdict here is sampled.
+        Factor on the number of replicas if a verdict in this regime is sampled.
 
     Raises
     ------
     ValueError
-        For anything else.
+        For any other arguments.
 
     Examples
     --------
@@ -60,9 +60,9 @@ def coupled(
     instances: Mapping[str, tuple[str, Callable[[], Instance]]],
     couple: Callable[[Instance], Setting],
 ) -> dict[str, Regime]:
-    """Return regimes of instances, each (what is special, how it is made), as ``couple`` sets them.
+    """Return regimes from instances, given as (about, make), turned into settings by ``couple``.
 
-    Theorems on the same instances differ in how they tie the step sizes to the rest.
+    Theorems on the same instances differ in how they couple the step sizes to other quantities.
     """
 
     def regime(about: str, make: Callable[[], Instance]) -> Regime:
@@ -72,7 +72,7 @@ def coupled(
 
 
 JUST_BELOW = 1 - 1e-12
-"""A product of step sizes that is meant to meet a limit must not exceed it by rounding."""
+"""Keeps a product of step sizes that should equal a limit from exceeding it by rounding."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,15 @@ class OwnRun:
     Attributes
     ----------
     make : callable
-        The run, from a setting that says the problem, who takes part, the start, how many averages
-        there are (its ``rounds``), and how many local steps lie between two of them. Raises
-        ValueError where the theorem names no steps for it.
+        Makes the run from a setting, which gives the problem, participation, initial model, number
+        of averages (its ``rounds``), and number of local steps between two averages. Raises
+        ValueError if the theorem names no step sizes for it.
     quantity : BoundedQuantity, optional
-        The quantity of the run that the divided bound is about; the statement's own by default.
+        The quantity of the run that the divided bound applies to; the statement's own by default.
     divisor : callable
-        The divisor that makes the bound one on ``quantity``; 1 by default.
+        The number by which to divide the bound to get one on ``quantity``; 1 by default.
     divided_by : str
-        The same in words.
+        The divisor in words.
     """
 
     make: Callable[[Setting], Setting]
@@ -100,7 +100,7 @@ class OwnRun:
 
 
 def strong_convexity(setting: Setting) -> Any:
-    """Return mu, on which the steps rest; ValueError if it is not positive."""
+    """Return mu, which determines the steps; ValueError if it is not positive."""
     mu = number(setting.problem.mu)
     if mu <= 0:
         raise ValueError(f"problem must be strongly convex for its step sizes, got mu = {mu:g}")

@@ -1,8 +1,8 @@
-"""Symbols of a paper: each is declared in one line, with all that is known about it.
+"""Symbols of papers, each declared in one line with everything known about it.
 
 ``L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)`` is SymPy's symbol L
-that also knows what it stands for, its unit, and its value on a setting. A statement needs no
-tables beside its formulas: it asks their symbols.
+with its meaning, its unit, and its value on a setting. So a statement needs no tables besides its
+formulas.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ _PLACES = count()
 
 
 class Symbol(sp.Symbol):
-    """SymPy's symbol with a meaning, a unit and a number; `symbol` makes it.
+    """A SymPy symbol with a meaning, a unit and a number, made by `symbol`.
 
-    Two papers' L are two symbols, though SymPy would have them be one: what is known about a symbol
-    belongs to what it is. The class has SymPy's own name, by which SymPy sorts symbols among other
-    expressions, so that formulas are written in the same order as with plain symbols.
+    The L of two papers are two symbols, although they would be equal in plain SymPy, because this
+    information is part of a symbol's identity. The class has the name of SymPy's class, by which
+    SymPy sorts symbols among other expressions, so that formulas are written in the same order as
+    with plain symbols.
     """
 
     __slots__ = ("_told", "meaning", "number", "place", "unit")
@@ -47,17 +48,17 @@ class Symbol(sp.Symbol):
         number: Number | None = None,
         **assumptions: bool,
     ) -> Symbol:
-        base: Any = sp.Symbol  # its constructors have no types
+        base: Any = sp.Symbol  # SymPy's constructors are untyped
         base._sanitize(assumptions, cls)
         made: Symbol = base.__xnew__(cls, name, **assumptions)
         made.meaning, made.unit, made.number = meaning, unit, number
-        # Once: SymPy asks at every comparison.
+        # Computed once, because SymPy needs it at every comparison.
         made._told = f"{meaning}, {unit}, {number}"
         made.place = next(_PLACES)
         return made
 
     def on(self, setting: Any) -> Any:
-        """Return its value on a setting; ValueError if it has none."""
+        """Return the symbol's value on a setting; ValueError if it has none."""
         if self.number is None:
             raise ValueError(f"symbol must have a number of a setting, got {self}")
         number = self.number
@@ -86,7 +87,7 @@ def symbol(
     ----------
     name : str
     meaning : str
-        Its meaning; "" if a `RoundSymbol` says it.
+        Its meaning; "" if a `RoundSymbol` gives it.
     unit : Unit, optional
         Units of a formula are checked if all its symbols have one.
     number : str or callable, optional
@@ -94,7 +95,7 @@ def symbol(
         ``"sqrt(squared_distance)"``, which certificates can check as well, or a function of the
         setting, which they cannot. None if a statement's definitions or the run determine it.
     **assumptions : bool
-        SymPy's assumptions about it, as for `sympy.Symbol`.
+        SymPy's assumptions about it, as in `sympy.Symbol`.
 
     Raises
     ------
@@ -154,7 +155,7 @@ def declared_in(formulas: Iterable[sp.Basic]) -> tuple[Symbol, ...]:
 
 
 def whole_setting(setting: Any) -> Any:
-    """Return the setting as it is: the ``domain`` of a statement about every setting."""
+    """Return the setting unchanged: the ``domain`` of a statement about every setting."""
     return setting
 
 
@@ -165,9 +166,9 @@ class NumbersOfSymbols:
     Attributes
     ----------
     numbers : tuple of pairs
-        Symbols and what each is of a setting.
+        Symbols and the functions that compute their values on a setting.
     domain : callable
-        The setting in the paper's terms; raises ValueError for one that it is not about.
+        Returns the setting in the paper's terms; raises ValueError for one that it is not about.
     """
 
     numbers: tuple[tuple[sp.Symbol, Number], ...] = ()

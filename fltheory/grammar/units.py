@@ -1,7 +1,7 @@
-"""Units of expressions: what a change of the units of length and loss does to them.
+"""Units of expressions in terms of the free units of length and loss.
 
-Only two units are free in optimization: that of the model space, X, and that of the loss, F.
-A formula whose terms have unlike units cannot hold in all choices of them.
+Only two units are free in optimization: the unit of the model space, X, and that of the loss, F. A
+formula whose terms have different units cannot hold for all choices of them.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ LOSS = Unit(loss=1)
 GRADIENT = LOSS / LENGTH
 CURVATURE = LOSS / LENGTH**2
 STEP = PURE / CURVATURE
-"""Of a step size."""
+"""Unit of a step size."""
 
 Units: TypeAlias = Mapping[sp.Symbol, Unit]
 
 
 @dataclass(frozen=True)
 class UnitFlag:
-    """A part of a formula in which units do not fit.
+    """A part of a formula with inconsistent units.
 
     Attributes
     ----------
     expression : sympy expression or relation
         A sum, comparison, power or function.
     parts : tuple of pairs
-        Its parts and their units: unlike ones, or those that had to be pure numbers.
+        Its parts with their units: different ones, or units of parts that must be pure numbers.
     """
 
     expression: sp.Basic
@@ -84,14 +84,14 @@ class UnitFlag:
 
 
 def unit_of(expression: sp.Basic, units: Units) -> Unit | tuple[UnitFlag, ...] | None:
-    """Return the unit of an expression, or of both sides of a relation, or what does not fit.
+    """Return the unit of an expression or of both sides of a relation, or the inconsistent parts.
 
-    Zero and infinity fit any unit; for these alone the result is None.
+    Zero and infinity fit any unit; only for these is the result None.
 
     Raises
     ------
     ValueError
-        For a symbol without a unit, or an expression of an unknown kind.
+        If a symbol has no unit, or an expression is of an unknown kind.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def unit_of(expression: sp.Basic, units: Units) -> Unit | tuple[UnitFlag, ...] |
 
 
 def _unit(expression: sp.Basic, units: Units, flags: list[UnitFlag]) -> Unit | None:
-    """Return the unit, None where any fits or where a flagged part leaves it open."""
+    """Return the unit, None if any fits or a flagged part leaves it undetermined."""
     if isinstance(expression, sp.Symbol):
         return _of_symbol(expression, units)
     if isinstance(expression, sp.Expr) and expression.is_number:

@@ -1,4 +1,4 @@
-"""The torch backend: the same algorithm objects, unchanged, on torch tensors.
+"""The torch backend, which runs the same algorithm objects on torch tensors.
 
 Data sets and partitions are NumPy arrays and do not need torch.
 """

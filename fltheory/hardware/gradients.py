@@ -1,11 +1,11 @@
-"""Losses and gradients of several flat models at once, each on a batch of its own.
+"""Losses and gradients of several flat models at once, each on its own batch.
 
 A flat model is a torch module as a function of one vector of parameters. ``y`` is (rows, dim), one
 model per row; ``inputs`` (rows, width, ...) and ``targets`` (rows, width, ...) are its samples;
-``weights`` (rows, width) are what a sample's loss counts: 1/size within a batch, 0 for padding. A
-row's loss is the weighted sum of its samples' losses.
+``weights`` (rows, width) are the weights of the samples' losses: 1/size within a batch, 0 for
+padding. A row's loss is the weighted sum of its samples' losses.
 
-`write_gradients` writes those of clients' minibatches as the file that `fltheory advise` reads.
+`write_gradients` writes gradients of clients' minibatches to a file that `fltheory advise` reads.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from fltheory.validation import ClientIndices
 
 
 class FlatModel:
-    """A module whose parameters, in their order, are the entries of a vector of length ``dim``.
+    """A module as a function of a vector, of length ``dim``, of its parameters in order.
 
-    Buffers stay as they are. Modules with memory or randomness of their own are refused: batch
-    norm, whose statistics no algorithm here averages, and dropout, whose draws a resumed run
-    would not repeat.
+    Buffers are kept unchanged. Modules with their own memory or randomness are refused: batch norm,
+    whose statistics no algorithm here averages, and dropout, whose draws a resumed run would not
+    repeat.
 
     Parameters
     ----------
     module : torch.nn.Module
-        With parameters of one floating dtype, on one device.
+        A module with parameters of one floating dtype, on one device.
 
     Raises
     ------
@@ -100,31 +100,31 @@ class FlatModel:
 
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""(outputs, targets) to one loss per sample."""
+"""Maps (outputs, targets) to one loss per sample."""
 
 Descent = Callable[[], None]
 """One step of gradient descent, which changes the models in place."""
 
 Parts = tuple[Tensor, ...]
-"""Several models, taken apart."""
+"""The parts into which several models are split."""
 
 Way = Literal["auto", "closed form", "vmap", "one by one"]
 WAYS = ("auto", "closed form", "vmap", "one by one")
 
 
 class BatchLosses(Protocol):
-    """The contract of a model and its loss for local SGD."""
+    """The operations on a model and its loss that local SGD needs."""
 
     def losses(self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Return each row's loss, (rows,)."""
         ...
 
     def gradients(self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the gradient of each row's loss in its own model, (rows, dim)."""
+        """Return the gradient of each row's loss with respect to its own model, (rows, dim)."""
         ...
 
     def split(self, y: Tensor) -> Parts:
-        """Return a copy of the models, in the parts that descents change."""
+        """Return a copy of the models, split into the parts that `descents` changes."""
         ...
 
     def joined(self, parts: Parts) -> Tensor:
@@ -139,12 +139,12 @@ class BatchLosses(Protocol):
 
 
 class _Descending:
-    """What descends by the gradients it gives."""
+    """Base of losses that descend along their own gradients."""
 
     gradients: Callable[..., Tensor]
 
     def split(self, y: Tensor) -> Parts:
-        """Return a copy of the models, whole."""
+        """Return a copy of the models as a single part."""
         return (y.clone(),)
 
     def joined(self, parts: Parts) -> Tensor:
@@ -170,7 +170,7 @@ def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 class Vmapped(_Descending):
-    """All rows in one call, by `torch.func.vmap`."""
+    """Losses and gradients of all rows in one call, by `torch.func.vmap`."""
 
     def __init__(self, model: FlatModel, loss: Loss) -> None:
         of_one = _loss_of_one(model, loss)
@@ -179,7 +179,7 @@ class Vmapped(_Descending):
 
 
 class OneByOne(_Descending):
-    """One row after another, for models whose layers do not batch well over parameters."""
+    """Losses and gradients row by row, for models that do not batch well over parameters."""
 
     def __init__(self, model: FlatModel, loss: Loss) -> None:
         self._loss = _loss_of_one(model, loss)
@@ -191,16 +191,16 @@ class OneByOne(_Descending):
         return torch.stack([self._loss(*row) for row in rows])
 
     def gradients(self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the gradient of each row's loss in its own model, (rows, dim)."""
+        """Return the gradient of each row's loss with respect to its own model, (rows, dim)."""
         rows = zip(y, inputs, targets, weights, strict=True)
         return torch.stack([self._gradient(*row) for row in rows])
 
 
 class LinearSoftmax:
-    """Cross-entropy of one linear layer: its gradient written down, as batched products.
+    """Cross-entropy of one linear layer, with its gradient in closed form as batched products.
 
-    With ``p`` the softmax of the logits, a sample's gradient is ``(p - onehot) x'`` in the
-    matrix and ``p - onehot`` in the bias.
+    With ``p`` the softmax of the logits, a sample's gradient is ``(p - onehot) x'`` for the matrix
+    and ``p - onehot`` for the bias.
     """
 
     def __init__(self, layer: nn.Linear) -> None:
@@ -214,14 +214,14 @@ class LinearSoftmax:
         return ((torch.logsumexp(logits, 1) - label) * weights).sum(1)
 
     def gradients(self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the gradient of each row's loss in its own model, (rows, dim)."""
+        """Return the gradient of each row's loss with respect to its own model, (rows, dim)."""
         samples = inputs.flatten(2)
         pull = self._pull(y, samples, targets, weights)
         matrix = torch.bmm(pull, samples).flatten(1)
         return torch.cat([matrix, pull.sum(2)], 1) if self._has_bias else matrix
 
     def split(self, y: Tensor) -> Parts:
-        """Return copies of matrices and biases: products into a view run one after another."""
+        """Return separate copies of matrices and biases, as products into views are not batched."""
         return tuple(part.clone() for part in self._views(y) if part is not None)
 
     def joined(self, parts: Parts) -> Tensor:
@@ -233,8 +233,8 @@ class LinearSoftmax:
     ) -> Iterator[Descent]:
         """Yield successive steps, for samples with a first axis over steps.
 
-        What does not depend on the models is computed for all steps at once: on batches of this
-        size a call costs as much as its arithmetic.
+        Everything that does not depend on the models is computed for all steps at once, because for
+        batches of this size a call costs as much as its arithmetic.
         """
         matrix, *biases = parts
         scale = (-lr * weights).unsqueeze(2)
@@ -264,7 +264,7 @@ class LinearSoftmax:
 
     @staticmethod
     def _logits(matrix: Tensor, bias: Tensor | None, samples: Tensor) -> Tensor:
-        """Return (rows, classes, width): few classes come last at several times the cost."""
+        """Return logits (rows, classes, width), several times faster than with classes last."""
         columns = samples.transpose(1, 2)
         if bias is None:
             return torch.bmm(matrix, columns)
@@ -280,25 +280,26 @@ class LinearSoftmax:
 def batch_losses(
     model: FlatModel, loss: Loss, *, way: Way = "auto", on_gpu: bool = False, compiled: bool = False
 ) -> BatchLosses:
-    """Return how losses and gradients of several models are computed.
+    """Return the implementation of losses and gradients for several models.
 
     Parameters
     ----------
     model : FlatModel
     loss : callable
-        (outputs, targets) to one loss per sample.
+        Maps (outputs, targets) to one loss per sample.
     way : {"auto", "closed form", "vmap", "one by one"}
-        By default the closed form for a linear layer under `cross_entropy`, and vmap for the
-        rest; but one by one for convolutions on a CPU, where that is as fast or faster.
+        How to compute them. By default, the closed form is used for a linear layer with
+        `cross_entropy`, one by one for convolutions on a CPU, where that is as fast or faster, and
+        vmap otherwise.
     on_gpu : bool
-        Where it will run, for the choice.
+        Whether it will run on a GPU, which affects the default.
     compiled : bool
         Whether to compile the gradients of all rows, by `torch.compile`.
 
     Raises
     ------
     ValueError
-        For an unknown ``way``, or a closed form asked for where there is none.
+        For an unknown ``way``, or ``"closed form"`` for a model without one.
     """
     validation.one_of("way", way, WAYS)
     layer = _only_layer(model.module) if loss is cross_entropy else None
@@ -331,7 +332,7 @@ def _loss_of_one(model: FlatModel, loss: Loss) -> Callable[..., Tensor]:
 
 
 def _only_layer(module: nn.Module) -> nn.Linear | None:
-    """Return the module's linear layer if it has no other, and does nothing but flatten."""
+    """Return the module's linear layer if that and flattening are all it does, else None."""
     parts = [part for part in module.modules() if not isinstance(part, nn.Sequential)]
     layers = [part for part in parts if not isinstance(part, nn.Flatten | nn.Identity)]
     if not isinstance(module, nn.Sequential | nn.Linear) or len(layers) != 1:
@@ -357,25 +358,26 @@ def write_gradients(
     coordinates: int = 1000,
     seed: int = 0,
 ) -> None:
-    """Write clients' gradients at a few models as ``client,point,...``.
+    """Write clients' gradients at a few models as CSV rows ``client,point,...``.
 
     Parameters
     ----------
     path : Path
     models : sequence of torch.nn.Module
-        All of one kind: the first is the start, the last the one nearest to the optimum.
+        Models of one architecture: the first is the initial one, the last the one nearest to the
+        optimum.
     clients : mapping
-        For a client's name in the log, its minibatches ``(inputs, targets)``, as a data loader
-        gives them: shuffled anew in each pass.
+        For each client's name in the log, its minibatches ``(inputs, targets)``, as from a data
+        loader that reshuffles in each pass.
     loss : callable
         Maps (outputs, targets) to the loss of a minibatch.
     batches : int
-        Minibatches of each client at each model.
+        Number of minibatches per client and model.
     coordinates : int
-        Larger models are represented by this many randomly drawn parameters, the same in all rows:
-        the advice uses only ratios from the file.
+        Larger models are represented by this many randomly drawn parameters, the same in all rows;
+        this is enough, as the advice uses only ratios from the file.
     seed : int
-        For these.
+        Seed of the drawn parameters.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The papers' models, as torch modules."""
+"""The papers' models as torch modules."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _resnet18(shape: ImageShape, n_classes: int) -> nn.Module:
 
 
 class _ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut (He et al. 2016)."""
+    """Two 3 x 3 convolutions with a shortcut (He et al. 2016)."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -167,4 +167,4 @@ _BUILDERS: dict[str, Callable[[ImageShape, int], nn.Module]] = {
 }
 _LEAST_SIDE = {"logistic": 1, "cnn": 1, "fedau-cnn": 4, "lenet5": 16, "resnet18": 2}
 NAMES = tuple(_BUILDERS)
-"""The models that `build` knows."""
+"""The names of the models that `build` can make."""

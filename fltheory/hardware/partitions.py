@@ -1,6 +1,6 @@
-"""Who holds which images: the papers' ways of dealing a training set to clients.
+"""Partitions of a training set among clients, as in the papers.
 
-Every function takes the labels (n,), and all but `swapped` return a tuple of index arrays, one a
+The functions that partition take the labels (n,) and return a tuple of index arrays, one per
 client, in random order. No image is dealt twice.
 """
 
@@ -24,7 +24,7 @@ _DRAWS = 100
 
 
 def evenly(labels: ArrayLike, n_clients: int, rng: np.random.Generator) -> Partition:
-    """Deal all images at random, to clients whose sizes differ by one at most (CA-Fed, V).
+    """Deal all images at random, so that client sizes differ by at most one (CA-Fed, V).
 
     Raises
     ------
@@ -50,23 +50,23 @@ def classes_per_client(
 ) -> Partition:
     """Deal every client p random classes, and every class evenly (SA-FL, B.1).
 
-    The paper does not say whether classes are drawn by each client alone; then at p = 1 with ten
-    clients a third of the classes would be nobody's, and no accuracy above 70 % possible, where
-    Table 1 has 84.49 % and, without four clients, 57.05 %. So every class goes to equally many
-    clients, or nearly so where p n_clients is no multiple of the classes; all such deals are
-    equally likely.
+    The paper does not say whether each client draws its classes independently. In that case, at p =
+    1 with ten clients, a third of the classes would belong to nobody, and accuracies above 70 %
+    would be impossible, but Table 1 reports 84.49 % and, without four clients, 57.05 %. So every
+    class goes to the same number of clients, or nearly so if p n_clients is not a multiple of the
+    number of classes. All such deals are equally likely.
 
     Parameters
     ----------
     labels : array of int, (n,)
     n_clients : int
     p : int
-        Classes of each client.
+        Number of classes per client.
     rng : numpy.random.Generator
     equal : bool
-        Whether all clients get the same number of images of each of their classes, the largest
-        that lasts; the rest is nobody's. Otherwise all images are dealt, and those of a class
-        split to within one image.
+        Whether all clients get the same number of images of each of their classes, as large as
+        possible; the remaining images are not used. Otherwise all images are dealt, and each class
+        is split equally to within one image.
 
     Raises
     ------
@@ -100,9 +100,10 @@ def classes_per_client(
 def two_classes(labels: ArrayLike, n_clients: int, rng: np.random.Generator) -> Partition:
     """Deal every client two classes, and all clients the same number of images (FedAR, 6.1).
 
-    Classes are cut into 2 n_clients shards of one size, the largest for which there are that
-    many and none has to go twice to a client; so larger classes go to more clients. What no
-    shard holds is nobody's: nothing where all classes are of one size that their shards divide.
+    Classes are cut into 2 n_clients shards of equal size, the largest size for which there are that
+    many shards and no client has to get two of one class. So larger classes go to more clients.
+    Images outside the shards are not used; there are none if all classes have the same size and
+    their shards divide it.
 
     Raises
     ------
@@ -138,15 +139,13 @@ def dirichlet(
 
     Client n draws kappa_n ~ Dir(concentration) over the classes and gets the part
     ``kappa_nc / sum_m kappa_mc`` of class c, as in the authors' code. Sizes therefore differ.
-    Shares are drawn anew, a hundred times at most, while a client has no image at all.
-
-    `class_shares` of the outcome is what
-    `correlated_availability` of `fltheory.participation.bernoulli` asks for.
+    If a client has no images, shares are redrawn, at most a hundred times. Apply `class_shares` to
+    the result for `correlated_availability` of `fltheory.participation.bernoulli`.
 
     Raises
     ------
     ValueError
-        If there are so few images that some client is left without.
+        If there are so few images that some client gets none.
     """
     classes = _checked_labels(labels)
     n_clients = validation.whole_number("n_clients", n_clients, at_least=1)
@@ -183,7 +182,8 @@ def label_swap(n_classes: int, rng: np.random.Generator, *, pairs: int = 2) -> L
     Returns
     -------
     array, (n_classes,)
-        The new label of each class: its own inverse, and another for 2 ``pairs`` classes.
+        The new label of each class; 2 ``pairs`` classes change, and applying it twice gives the
+        identity.
 
     Raises
     ------
@@ -201,21 +201,21 @@ def label_swap(n_classes: int, rng: np.random.Generator, *, pairs: int = 2) -> L
 def swapped(
     labels: ArrayLike, partition: Sequence[Indices], group: Iterable[int], swap: ArrayLike
 ) -> Labels:
-    """Return the labels with those of a group of clients relabelled (CA-Fed's second group).
+    """Return the labels after relabelling the images of a group of clients (CA-Fed's second group).
 
     Parameters
     ----------
     labels : array of int, (n,)
     partition : sequence of index arrays
     group : iterable of int
-        Clients whose images get other labels.
+        Clients whose images are relabelled.
     swap : array, (n_classes,)
-        From `label_swap`; test images of the group want it as well.
+        New label of each class, from `label_swap`; apply it to the group's test images as well.
 
     Raises
     ------
     ValueError
-        If ``group`` names a client that is not there.
+        If ``group`` names a client that does not exist.
     """
     classes = _checked_labels(labels).copy()
     new = np.asarray(swap, dtype=np.int64)
@@ -239,10 +239,10 @@ def _checked_labels(labels: ArrayLike) -> Labels:
 def _deal(
     holders: NDArray[np.intp], n_clients: int, p: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Draw who holds which class, (n_clients, classes): p a client, ``holders[c]`` of class c.
+    """Draw which clients hold which classes: p classes per client, ``holders[c]`` clients each.
 
-    Whoever comes takes what is left most of, which never gets stuck; then random switches of
-    two clients' classes, a symmetric walk, make all such tables equally likely.
+    Each client in turn takes the classes with most places left, which never gets stuck. Random
+    switches of two clients' classes, a symmetric walk, then make all such tables equally likely.
     """
     left = holders.copy()
     holds = np.zeros((n_clients, holders.size), dtype=bool)
@@ -266,7 +266,7 @@ def _dealt(
     share: int | None,
     rng: np.random.Generator,
 ) -> Partition:
-    """Split each class among its holders: all of it, or ``share`` images for each."""
+    """Split each class among its holders: all its images, or ``share`` images for each."""
     parts: list[list[Indices]] = [[] for _ in holds]
     for column in np.flatnonzero(holds.any(axis=0)):
         images = rng.permutation(np.flatnonzero(classes == kinds[column]))

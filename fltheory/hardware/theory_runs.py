@@ -1,8 +1,8 @@
-"""Runs of an experiment file on which a theorem's constants and quantities can be measured.
+"""Runs of an experiment on which a theorem's constants and quantities are measured.
 
-A theorem is about one problem and one initial model. So all runs share the images dealt, the
-server's images and the start, which the experiment's first seed draws; participants, coins and
-batches are each run's own.
+A theorem is about one problem and one initial model. So all runs share the partition of the images,
+the server's images and the initial model, which the experiment's first seed draws. Each run draws
+its own participants, branches and batches.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ RoundDone = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Premise:
-    """Something that a theorem takes for granted of a run, and whether it is so.
+    """An assumption of a theorem about a run, and whether it holds.
 
     Attributes
     ----------
     name, source : str
     holds : bool
     detail : str
-        What the run does.
+        The actual behaviour of the run.
     """
 
     name: str
@@ -52,13 +52,13 @@ class Premise:
 
 @dataclass(frozen=True, eq=False)
 class TheoryRun(ReadOnlyArrays):
-    """A cell of an experiment, run many times and measured.
+    """The measurements of an experiment's cell that was run many times.
 
     Attributes
     ----------
     algorithm : Algorithm or Schedule
     problem : MultinomialProblem
-        The clients' images, with ridge the weight decay; F weighs all images alike.
+        The clients' images, with the weight decay as ridge; F weights all images equally.
     participation : Participation
     rounds : int
     x0 : array, (dim,)
@@ -88,30 +88,30 @@ def theory_run(
     known: MultinomialProblem | None = None,
     round_done: RoundDone | None = None,
 ) -> TheoryRun:
-    """Run a cell of an experiment ``replicas`` times, and measure as it goes.
+    """Run a cell of an experiment ``replicas`` times, measuring along the way.
 
     Parameters
     ----------
     settings : RunSettings
     problem_seed : int
-        Draws what all runs share.
+        Seed of everything that all runs share.
     replicas : int
         At least 2.
     seed : int
-        Of the runs themselves.
+        Seed of the individual runs.
     folder : path, optional
-        Where the data set's files lie.
+        Folder of the data set's files.
     device : str
     known : MultinomialProblem, optional
-        Of an earlier run: where it is the same it is used again, with its optimum.
+        The problem of an earlier run; if it is the same, it is reused with its optimum.
     round_done : callable, optional
         Called with the number of rounds done.
 
     Raises
     ------
     ValueError
-        For another model than logistic regression with weight decay, for what `prepared`
-        refuses, or a model that becomes NaN or infinite.
+        For a model other than logistic regression with weight decay, for settings that `prepared`
+        refuses, or if a model becomes NaN or infinite.
     """
     replicas = validation.whole_number("replicas", replicas, at_least=2)
     seed = validation.seed_number("seed", seed)
@@ -147,7 +147,7 @@ def theory_run(
 
 
 class _Samples:
-    """The images of clients and server as problems of NumPy arrays."""
+    """The images of clients and server as NumPy arrays, for building problems."""
 
     def __init__(self, ready: Prepared, ridge: float) -> None:
         self._inputs = ready.clients.inputs.cpu().numpy().reshape(len(ready.clients.inputs), -1)
@@ -159,16 +159,16 @@ class _Samples:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many images each client has."""
+        """Number of images of each client."""
         return tuple(part.size for part in self.clients)
 
     @property
     def server_is_everybody(self) -> bool:
-        """Whether the server has all clients' images, and no others."""
+        """Whether the server has exactly the images of all clients."""
         return np.array_equal(np.sort(np.concatenate(self.clients)), np.sort(self._server))
 
     def server_problem(self) -> MultinomialProblem:
-        """Return the server's loss."""
+        """Return the problem whose loss is the server's."""
         return self._problem([self._server])
 
     def _problem(self, parts: Sequence[Indices]) -> MultinomialProblem:
@@ -185,7 +185,7 @@ class _Samples:
 def _models(
     ready: Prepared, rounds: int, replicas: int, seed: int, round_done: RoundDone | None
 ) -> Iterator[FloatArray]:
-    """Yield the models of all runs before the first round, after it, and so on."""
+    """Yield the models of all runs at the start and after each round."""
     participants, branches, batches = np.random.SeedSequence(seed).spawn(3)
     generator = torch.Generator(ready.start.device)
     generator.manual_seed(int(np.random.default_rng(batches).integers(2**62)))

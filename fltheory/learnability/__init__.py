@@ -1,4 +1,4 @@
-"""PAC learnability of federated learning: what is impossible, and how a server's data helps."""
+"""PAC learnability of federated learning: impossibility, and the benefit of a server's data."""
 
 from fltheory.learnability.impossibility import impossibility
 from fltheory.learnability.populations import Source

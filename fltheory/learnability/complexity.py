@@ -1,10 +1,11 @@
-"""The complexity term A(m, delta) of SA-FL's Lemma 1 and Theorem 3, as printed and as it must be.
+"""The complexity term A(m, delta) of SA-FL's Lemma 1 and Theorem 3, as printed and as corrected.
 
-As printed, ``(1/m) log(1/delta)`` stands inside the logarithm, where delta hardly counts; a sample
-of m fails with probability exponentially small in m and no smaller, so no bound of this form holds
-for all delta. In the uniform Bernstein bounds of the works that the lemma cites, the term stands
-outside, and m/d is at least one. How likely the shares of m uniform points are to be off by such a
-term is known in closed form: the crossing of a line.
+As printed, ``(1/m) log(1/delta)`` stands inside the logarithm, where delta has almost no effect.
+But a sample of m fails with a probability that is exponentially small in m and no smaller, so no
+bound of this form holds for all delta. In the uniform Bernstein bounds of the works that the lemma
+cites, the term stands outside the logarithm, and m/d is at least one. The probability that the
+shares of m uniform points deviate by such a term is known in closed form, as the crossing of a
+line.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def cited_complexity(m: int, delta: float, d: int = 1) -> float:
     Raises
     ------
     ValueError
-        As `printed_complexity`.
+        As in `printed_complexity`.
     """
     _check(m, delta, d)
     return d / m * math.log(max(m, d) / d) - math.log(delta) / m
@@ -49,9 +50,9 @@ def _check(m: int, delta: float, d: int) -> None:
 def log_crossing(m: int, slope: float, start: float) -> float:
     """Return log P[F_m(t) < slope (t - start) for some t] for m points uniform on [0, 1].
 
-    The line is passed from above at a t_j = start + j/(slope m), below which there are j points:
-    Dempster's sum over j of ``C(m, j) start t_j^(j-1) (1 - t_j)^(m-j)`` (Annals of Mathematical
-    Statistics 30, 1959), with the terms of t_j < 1.
+    F_m crosses the line at some t_j = start + j/(slope m) with exactly j points below it. The
+    probability is Dempster's sum over j of ``C(m, j) start t_j^(j-1) (1 - t_j)^(m-j)`` (Annals of
+    Mathematical Statistics 30, 1959) over the terms with t_j < 1.
 
     Parameters
     ----------
@@ -59,11 +60,11 @@ def log_crossing(m: int, slope: float, start: float) -> float:
     slope : float
         Above 0.
     start : float
-        In (0, 1], where the line meets 0; from 1 on nothing crosses it.
+        The zero of the line, in (0, 1]; from 1 on there is no crossing.
 
     Examples
     --------
-    One point, which must be above 1/2: the line is above 0 from there on.
+    A single point crosses the line if it is above 1/2, where the line becomes positive:
 
     >>> round(math.exp(log_crossing(1, 0.5, 0.5)), 12)
     0.5
@@ -81,10 +82,10 @@ def log_crossing(m: int, slope: float, start: float) -> float:
 
 
 def log_less_than_half_seen(m: int, level: float) -> float:
-    """Return log P[P_m[0, t] < t/2 - level for some t], P_m the share of m uniform points."""
+    """Return log P[P_m[0, t] < t/2 - level for some t], with P_m the share of m uniform points."""
     return log_crossing(m, 0.5, 2 * level) if level > 0 else 0.0
 
 
 def log_more_than_twice_seen(m: int, level: float) -> float:
-    """Return log P[P_m[0, t] > 2t + level for some t]: seen from the other end, a line again."""
+    """Return log P[P_m[0, t] > 2t + level for some t], a line crossing seen from the other end."""
     return log_crossing(m, 2.0, (1 + level) / 2) if level > 0 else 0.0

@@ -1,28 +1,28 @@
-"""The law of the empirical minimiser's error on thresholds: exact without noise, and drawn.
+"""The law of the empirical minimiser's error on thresholds: exact without noise, and sampled.
 
-*Without noise* a threshold is right on all samples if and only if no sample lies between it and t*.
-The worst one that is, on either side, reaches up to the nearest sample (or beyond all, where there
-is none). So its excess error on P is above e with probability ``L + R - LR``: that no sample falls
-within the reach of e on the left, on the right, on both. It is a sum of three products of powers,
-one factor for each of the distributions that samples come from, be they independent draws from Q
-or a fixed number from each.
+*Without noise*, a threshold is right on all samples if and only if no sample lies between it and
+t*. The worst such threshold, on either side, reaches up to the nearest sample (or past all points
+if there is none). So its excess error on P exceeds e with probability ``L + R - LR``, where L and R
+are the probabilities that no sample falls within the reach of e on the left and on the right. This
+is a sum of three products of powers, with one factor for each distribution that samples come from,
+whether they are independent draws from Q or a fixed number from each.
 
-*Drawn without noise*, only the samples next to the target count. Of n samples from a distribution,
-a binomial number falls on either side of t*, and the one next to t* is an order statistic, drawn by
-inversion; so any number of samples costs the same.
+*Sampled without noise*, only the samples next to the target matter. Of n samples from a
+distribution, a binomial number falls on each side of t*, and the one nearest to t* is an order
+statistic, drawn by inversion. So the cost does not depend on the number of samples.
 
-*Drawn with noise*, outward from the target: seen from t*, the samples on one side come in order of
-distance, and the empirical risk of a threshold moved past them is a walk: up where the label was
-right, down where it was wrong. Distances are drawn in order as they are needed, ``1 - exp(-sum_j
-E_j/(k - j + 1))`` of the side's mass with E_j exponential, so a million samples cost only as many
-draws as lie near the target. Beyond a sample whose walk stands h above its minimum, with margins of
-at least mu from there on, ``((1 - mu)/(1 + mu))^W`` is a supermartingale, so the walk comes back to
-its minimum with probability at most ``((1 - mu)/(1 + mu))^h``. It is left where this is below
+*Sampled with noise*, samples are drawn outward from the target. As a threshold moves from t* past
+the samples on one side, in order of distance, its empirical risk is a random walk: up where the
+label was right, down where it was wrong. Distances are drawn in order as needed, as ``1 -
+exp(-sum_j E_j/(k - j + 1))`` of the side's mass with exponential E_j, so a million samples cost
+only as many draws as lie near the target. If the walk W stands h above its minimum, with margins of
+at least mu from there on, ``((1 - mu)/(1 + mu))^W`` is a supermartingale, so the walk returns to
+its minimum with probability at most ``((1 - mu)/(1 + mu))^h``. It is stopped where this is below
 `LEFT_OUT`.
 
-*Simulated*, with a server: nothing is assumed of the two populations. Their targets may differ, and
-the best threshold of the mixture may be bad for P. So this is where Theorem 3's conditions are
-evaluated.
+*Simulated with a server*, nothing is assumed about the two populations. Their targets may differ,
+and the best threshold of the mixture may be bad for P. So this is where the conditions of Theorem 3
+are evaluated.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _NODES = 24
-# Survival (1 - mass)^n may fall within 1/n of the low end: halves go on down to 5e-20.
+# Survival (1 - mass)^n may fall within 1/n of the low end, so halving continues down to 5e-20.
 _OCTAVES = 64
 _HALVINGS = 200
 
@@ -62,12 +62,13 @@ class NoiselessLaw(ReadOnlyArrays):
     target : Population
         P, without noise.
     draws : sequence of (Population, int)
-        Where the samples come from, and how many from each; all without noise, all with P's target.
+        The distributions that samples come from, with the number from each; all without noise and
+        with P's target.
 
     Raises
     ------
     ValueError
-        For noisy sources, a second target, or no draws.
+        For noisy sources, different targets, or no draws.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class NoiselessLaw(ReadOnlyArrays):
         return chance
 
     def _reach(self, level: Fraction, side: int) -> Fraction | None:
-        """Return the farthest threshold with at most this excess; None if all have."""
+        """Return the farthest threshold with at most this excess error; None if all have."""
         for near, far in self._pieces(side):
             low, high = self._excess(near), self._excess(far)
             if high > level:
@@ -148,8 +149,8 @@ class NoiselessLaw(ReadOnlyArrays):
     def mean(self) -> float:
         """Return the expected excess error, the integral of `survival`, by Gauss's rule.
 
-        The integrand is a polynomial between the excess errors of places; intervals shrink
-        towards each of them by halves, so that any sample size is resolved.
+        The integrand is a polynomial between the excess errors of places. Intervals are halved
+        towards each of them, so that any sample size is resolved.
         """
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         total = 0.0
@@ -166,13 +167,13 @@ class NoiselessLaw(ReadOnlyArrays):
 
     @cached_property
     def _levels(self) -> list[float]:
-        """Excess errors at which the law has a kink: those of all places of P and draws."""
+        """Excess errors at which the law has a kink: those at all places of P and of the draws."""
         parts = [self.target, *(part for part, _ in self.draws)]
         return sorted({float(self._excess(place)) for part in parts for place in part.places})
 
     @cached_property
     def _sides(self) -> list[tuple[FloatArray, list[FloatArray]]]:
-        """Excess errors at places on either side, and the mass of each draw up to there."""
+        """Excess errors at the places on each side, and the mass of each draw up to each place."""
         parts = [self.target, *(part for part, _ in self.draws)]
         places = sorted({self.centre, *(place for part in parts for place in part.places)})
         found = []
@@ -211,7 +212,7 @@ class NoiselessLaw(ReadOnlyArrays):
 
 
 def _octaves(low: float, high: float) -> Iterator[tuple[float, float]]:
-    """Yield intervals that fill one and halve towards its low end."""
+    """Yield intervals that cover one from ``low`` to ``high`` and halve towards its low end."""
     width = high - low
     for step in range(_OCTAVES):
         yield low + width / 2 ** (step + 1), low + width / 2**step
@@ -231,7 +232,8 @@ def sample_noiseless(
     target : Population
         P, without noise.
     draws : sequence of (Population, int)
-        Where the samples come from, and how many from each; without noise, with P's target.
+        The distributions that samples come from, with the number from each; without noise and with
+        P's target.
     replicas : int
     rng : numpy Generator
 
@@ -266,14 +268,14 @@ def sample_noiseless(
 
 
 def _least_of(numbers: np.ndarray, rng: np.random.Generator) -> FloatArray:
-    """Draw the least of each number of uniform numbers; one if there are none."""
+    """Draw the smallest of a given number of uniform numbers, for each entry; one for none."""
     with np.errstate(divide="ignore"):
         logs = np.log(rng.random(numbers.size)) / numbers
     return np.asarray(-np.expm1(logs))
 
 
 LEFT_OUT = 1e-16
-"""Probability that one side's walk still reaches its minimum after it was left, at most."""
+"""Bound on the probability that a walk reaches its minimum after it was stopped."""
 
 _FIRST_WIDTH = 32
 _LARGEST_BLOCK = 1 << 20
@@ -286,9 +288,9 @@ class ErmSample(ReadOnlyArrays):
     Attributes
     ----------
     on_target, on_training : array, (replicas,)
-        On P and on Q.
+        Excess errors on P and on Q.
     tagged_errors : array of int, (replicas,)
-        Its wrong labels among the tagged samples, less those of the target.
+        Number of its wrong labels among the tagged samples, minus that of the target.
     """
 
     on_target: FloatArray
@@ -307,7 +309,7 @@ def sample_erm(
 ) -> ErmSample:
     """Draw n samples of Q and minimise the empirical risk, once per replica.
 
-    Among all minimisers the one with the largest excess error on P is taken.
+    Among all minimisers, the one with the largest excess error on P is taken.
 
     Parameters
     ----------
@@ -316,12 +318,12 @@ def sample_erm(
     n, replicas : int
     rng : numpy Generator
     tag : float
-        Each sample is tagged with this probability, as the server's say.
+        Each sample is tagged with this probability, for instance as one of the server's.
 
     Raises
     ------
     ValueError
-        For sources with different targets, or what is no probability.
+        For sources with different targets, or a ``tag`` that is not a probability.
     """
     validation.whole_number("n", n, at_least=1)
     validation.whole_number("replicas", replicas, at_least=1)
@@ -353,7 +355,7 @@ def _mass(population: Population, side: int) -> float:
 
 @dataclass
 class _Walks:
-    """Where the replicas' walks on one side are."""
+    """The state of the replicas' walks on one side."""
 
     counts: NDArray[np.int64]
     passed: FloatArray
@@ -388,7 +390,7 @@ class _Side:
         ]
 
     def minimisers(self, counts: NDArray[np.int64], tag: float, rng: np.random.Generator) -> _Walks:
-        """Return the walks with their minima, and how far their minimisers reach."""
+        """Return the walks with their minima and the reach of their minimisers."""
         walks = _Walks.started(counts)
         active = np.arange(counts.size)
         done, width = 0, _FIRST_WIDTH
@@ -431,7 +433,7 @@ class _Side:
         steps: NDArray[np.int64],
         tagged: NDArray[np.int64] | None,
     ) -> None:
-        """Note the last minimum so far: it reaches up to the sample that comes next."""
+        """Record the last minimum so far, which reaches up to the next sample."""
         rows = np.arange(active.size)
         before, walks.height[active] = _walked(walks.height[active], steps)
         least = np.minimum(walks.least[active], before.min(axis=1))
@@ -448,10 +450,10 @@ class _Side:
     def _left(
         self, walks: _Walks, active: NDArray[np.intp], points: FloatArray
     ) -> NDArray[np.bool_]:
-        """Whether a walk all but surely stays above its minimum from here on.
+        """Return whether a walk almost certainly stays above its minimum from here on.
 
-        Each source's margin grows with the distance, so beyond a point Q's is at least the
-        smallest of theirs at it.
+        Each source's margin grows with the distance, so beyond a point, Q's margin is at least the
+        smallest margin of a source at that point.
         """
         margin = np.minimum.reduce([source.margin(points) for source in self._sources])
         above = (walks.height[active] - walks.least[active]).astype(np.float64)
@@ -465,7 +467,7 @@ class _Side:
         return points
 
     def _margins(self, points: FloatArray) -> FloatArray:
-        """Return Q's margin: the sources' margins weighed by their densities."""
+        """Return Q's margin, the mean of the sources' margins weighted by their densities."""
         if len({(source.beta, source.scale) for source in self._sources}) == 1:
             return self._sources[0].margin(points)
         ends = np.abs(self._places[1:] - self._centre)
@@ -507,10 +509,10 @@ class ServerAssisted(ReadOnlyArrays):
     together : array, (replicas,)
         Excess error on P of the worst empirical minimiser over the server's and clients' samples.
     server_only : array, (replicas,)
-        The same over the server's samples.
+        The same over the server's samples alone.
     no_worse_on_server : array of bool, (replicas,)
-        Whether the former has at most as many errors on the server's samples as h_Q*: the first
-        condition of Theorem 3.
+        Whether the minimiser over all samples has at most as many errors on the server's samples as
+        h_Q*, the first condition of Theorem 3.
     """
 
     together: FloatArray
@@ -539,7 +541,7 @@ def sample_server_assisted(
     replicas : int
     rng : numpy Generator
     target : Population, optional
-        P, on which errors count, if the server's samples come from another P'.
+        P, on which errors are measured, if the server's samples come from another P'.
 
     Raises
     ------
@@ -571,7 +573,7 @@ def sample_server_assisted(
 
 
 def best_together(server: Population, clients: Population, n_server: int, n_clients: int) -> float:
-    """Return the best threshold of Q, the mixture in the proportion of the samples."""
+    """Return the best threshold of Q, the mixture in proportion to the sample sizes."""
     share = n_server / (n_server + n_clients)
     return float(mixture(clients, server, share).best)
 
@@ -579,7 +581,7 @@ def best_together(server: Population, clients: Population, n_server: int, n_clie
 def draw(
     population: Population, size: tuple[int, int], rng: np.random.Generator
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Draw points, and labels of +1 and -1."""
+    """Draw points with labels +1 and -1."""
     shares = [float(weight) for weight, _ in population.present]
     chosen = rng.choice(len(shares), size=size, p=np.array(shares) / sum(shares))
     points = np.zeros(size)
@@ -600,7 +602,7 @@ class Minimiser(ReadOnlyArrays):
     Attributes
     ----------
     excess : array, (replicas,)
-        The supremum over its gap between samples.
+        Supremum over the minimiser's gap between samples.
     inside : array, (replicas,)
         A threshold inside that gap.
     """
@@ -610,10 +612,10 @@ class Minimiser(ReadOnlyArrays):
 
 
 def worst_minimiser(target: Population, points: FloatArray, labels: NDArray[np.int64]) -> Minimiser:
-    """Minimise the empirical risk over thresholds; ties go to the one that is worst on P.
+    """Minimise the empirical risk over thresholds; among ties, take the worst on P.
 
-    P's excess error grows with the distance from its target, so that is the minimiser farthest to
-    the left or the one farthest to the right.
+    P's excess error grows with the distance from its target, so this is the leftmost or the
+    rightmost minimiser.
 
     Parameters
     ----------
@@ -624,7 +626,7 @@ def worst_minimiser(target: Population, points: FloatArray, labels: NDArray[np.i
     order = np.argsort(points, axis=1)
     ordered = np.take_along_axis(points, order, axis=1)
     moved = np.cumsum(np.take_along_axis(labels, order, axis=1), axis=1)
-    # Errors of a threshold past the first i samples, less those of one before all samples.
+    # Errors of a threshold past the first i samples, minus those of one before all samples.
     errors = np.concatenate((np.zeros((points.shape[0], 1), dtype=np.int64), moved), axis=1)
     low, high = float(target.places[0]) - 1.0, float(target.places[-1]) + 1.0
     ends = np.pad(ordered, ((0, 0), (1, 1)), constant_values=((0, 0), (low, high)))

@@ -1,31 +1,31 @@
-"""SA-FL's Theorem 1: the two-point construction, exactly, for every learner at once.
+"""The two-point construction of SA-FL's Theorem 1, computed exactly for all learners at once.
 
 A point x_2 has probability ``4 epsilon = (1 - omega)/2`` with ``omega = m/M``; of Mn samples, mn
 are selected, as many at x_1 as possible; two targets agree at x_1 and differ at x_2. Among the Mn
-samples ``s_hat`` lie at x_2, a binomial number. The selection hides x_2 where ``s_hat <=
+samples, a binomial number ``s_hat`` lies at x_2. The selection hides x_2 if ``s_hat <=
 (1-omega)Mn``; the paper's proof counts ``s_hat < (1-omega)Mn``.
 
-A hidden sample is the same for both targets, so what a learner returns on it is the same too, and
-is wrong at x_2 for at least one of them: over both targets the probabilities of an error above
-epsilon add up to at least that of hiding. A learner that knows the two targets, takes x_2's label
-where it sees it and tosses a coin where it does not, attains half of it on either.
+If x_2 is hidden, the sample is the same for both targets, so a learner returns the same hypothesis
+for both, which is wrong at x_2 for at least one. Summed over both targets, the probabilities of an
+error above epsilon are therefore at least the probability of hiding. A learner that knows the two
+targets, uses x_2's label if it sees it and tosses a coin otherwise, attains half of that on each.
 
-Theorem 1's construction with clients: who takes part is chosen, not which samples.
+The module also computes the construction when clients are selected instead of samples.
 
-The theorem is about a participation process, its proof about a selection of samples. A process can
-only take or leave whole clients, with all n samples of each. What that does depends on how the
-samples are spread over clients, of which there are three cases here.
+The theorem is about a participation process, but its proof is about a selection of samples. A
+process can only take or leave whole clients, with all n samples of each. The effect depends on how
+the samples are distributed over clients, for which there are three cases here.
 
-*Split* clients hold one point each: those with x_2 are shut out. With as many of them as may be
-shut out, ``(1 - omega)M``, x_2 has mass ``1 - omega`` and is hidden for certain, whatever n is.
+*Split* clients hold one point each, and those with x_2 are excluded. With as many of them as may be
+excluded, ``(1 - omega)M``, x_2 has mass ``1 - omega`` and is certainly hidden, whatever n is.
 
-*Drawn* clients hold one point each as well, drawn for the whole client: the number of those at x_2
-is binomial over M clients, so n plays no part.
+*Drawn* clients also hold one point each, drawn for the whole client. The number of those at x_2 is
+binomial over M clients, so n does not matter.
 
-*Alike* clients draw each sample from the same P, which makes all Mn samples independent as the
-proof has them. A client is free of x_2 with probability ``(1 - 4 epsilon)^n`` only, and the
-probability of hiding x_2 vanishes as n grows, where the proof's selection of samples hides it all
-but surely.
+*Alike* clients draw each sample from the same P, which makes all Mn samples independent, as in the
+proof. A client has no sample at x_2 only with probability ``(1 - 4 epsilon)^n``, and the
+probability of hiding x_2 vanishes as n grows, while the proof's selection of samples hides it
+almost certainly.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from fltheory.learnability.binomial import binomial_tail
 
 @dataclass(frozen=True)
 class Impossibility:
-    """The construction in figures, all of them fractions.
+    """The numbers of the construction, as fractions.
 
     Attributes
     ----------
     M, n, m : int
-        Clients, samples of each, clients who take part.
+        Number of clients, of samples per client, and of participants.
     epsilon : Fraction
-        ``(1 - omega)/8``, the error that Theorem 1 says is exceeded.
+        ``(1 - omega)/8``, the error that is exceeded according to Theorem 1.
     rare_probability : Fraction
         P(x_2), ``4 epsilon`` in the paper's construction.
     hidden_probability : Fraction
         Probability that no selected sample is at x_2.
     paper_event : Fraction or None
-        ``P[s_hat < (1-omega)Mn]``, the part of it that the proof counts; None where the selection
-        is not the proof's.
+        ``P[s_hat < (1-omega)Mn]``, the part of ``hidden_probability`` that the proof counts; None
+        if the selection is not that of the proof.
     """
 
     M: int
@@ -66,17 +66,17 @@ class Impossibility:
 
     @property
     def minimax_probability(self) -> Fraction:
-        """Least over all learners, for the worse target, of ``P[error > epsilon]``."""
+        """Minimum over all learners of ``P[error > epsilon]`` for the worse target."""
         return self._exceeding(self.hidden_probability / 2)
 
     @property
     def minimax_deterministic(self) -> Fraction:
-        """The same over learners that toss no coins."""
+        """Minimum over deterministic learners of ``P[error > epsilon]`` for the worse target."""
         return self._exceeding(self.hidden_probability)
 
     @property
     def minimax_expected_error(self) -> Fraction:
-        """Least over all learners, for the worse target, of the expected error."""
+        """Minimum over all learners of the expected error for the worse target."""
         return self.rare_probability * self.hidden_probability / 2
 
     def minimax_failure_with_server(self, n_server: int) -> float:
@@ -101,7 +101,8 @@ def impossibility(M: int, n: int, m: int) -> Impossibility:
     Parameters
     ----------
     M, n, m : int
-        Clients, samples of each, clients who take part; ``omega = m/M`` must be inside (0, 1).
+        Number of clients, of samples per client, and of participants; ``omega = m/M`` must be
+        inside (0, 1).
 
     Raises
     ------
@@ -121,7 +122,7 @@ def impossibility(M: int, n: int, m: int) -> Impossibility:
 
 
 def checked_system(M: int, n: int, m: int) -> tuple[int, int, int]:
-    """Return the three numbers if they make a system with omega inside (0, 1)."""
+    """Return the three numbers if omega = m/M is inside (0, 1); ValueError otherwise."""
     M = validation.whole_number("M", M, at_least=2)
     n = validation.whole_number("n", n, at_least=1)
     m = validation.whole_number("m", m, at_least=1)
@@ -131,19 +132,19 @@ def checked_system(M: int, n: int, m: int) -> tuple[int, int, int]:
 
 
 def split_clients(M: int, n: int, m: int, rare_clients: int | None = None) -> Impossibility:
-    """Return the figures where some clients hold x_2 only, and are shut out first.
+    """Return the numbers if some clients hold only x_2 and are excluded first.
 
     Parameters
     ----------
     M, n, m : int
-        Clients, samples of each, clients who take part.
+        Number of clients, of samples per client, and of participants.
     rare_clients : int, optional
-        Clients that hold x_2, as many as can be shut out by default: ``M - m``.
+        Number of clients that hold x_2; by default as many as can be excluded, ``M - m``.
 
     Raises
     ------
     ValueError
-        As `impossibility`, and for a number of such clients outside 1 .. M.
+        As in `impossibility`, or for ``rare_clients`` outside 1 .. M.
     """
     M, n, m = checked_system(M, n, m)
     rare = M - m if rare_clients is None else rare_clients
@@ -155,14 +156,14 @@ def split_clients(M: int, n: int, m: int, rare_clients: int | None = None) -> Im
 
 
 def drawn_clients(M: int, n: int, m: int) -> Impossibility:
-    """Return the figures where each client's point is drawn, x_2 with probability 4 epsilon."""
+    """Return the numbers if each client's point is drawn, x_2 with probability 4 epsilon."""
     M, n, m = checked_system(M, n, m)
     rare = Fraction(M - m, 2 * M)
     return Impossibility(M, n, m, rare / 4, rare, binomial_tail(M, rare, M - m)[1])
 
 
 def alike_clients(M: int, n: int, m: int) -> Impossibility:
-    """Return the figures where every sample of every client is drawn from P.
+    """Return the numbers if every sample of every client is drawn from P.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Threshold classifiers on the line: populations whose excess errors are closed forms.
+"""Threshold classifiers on the line, for populations with excess errors in closed form.
 
-``h_t`` says +1 at and above t. A source has a marginal with piecewise constant density, a target
-t* and labels that are right with probability ``(1 + margin)/2``, ``margin = scale |x -
-t*|^kappa``. Then ``excess(h_t)`` is the integral of the density times the margin from t* to t, a
-power of the distance on each piece, and near t* ``P(h_t != h*) = |t - t*|`` is ``excess^(1/(kappa
-+ 1))`` up to a constant: the Bernstein exponent is ``beta = 1/(kappa + 1)``, and any beta in (0,
-1] is had by ``kappa = 1/beta - 1``. beta = 1, scale = 1 is without noise. A population is a
-mixture of sources.
+``h_t`` predicts +1 at and above t. A source has a marginal with piecewise constant density, a
+target t*, and labels that are right with probability ``(1 + margin)/2``, where
+``margin = scale |x - t*|^kappa``. Then ``excess(h_t)`` is the integral of the density times the
+margin from t* to t, a power of the distance on each piece, and near t* ``P(h_t != h*) = |t - t*|``
+is ``excess^(1/(kappa + 1))`` up to a constant: the Bernstein exponent is ``beta = 1/(kappa + 1)``,
+and any beta in (0, 1] is obtained from ``kappa = 1/beta - 1``. With beta = 1 and scale = 1 there is
+no noise. A population is a mixture of sources.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Rational: TypeAlias = Fraction | int | str | float
 
 @dataclass(frozen=True)
 class Marginal:
-    """Mass ``masses[i]``, spread evenly, between ``edges[i]`` and ``edges[i + 1]``.
+    """A distribution with mass ``masses[i]`` uniform between ``edges[i]`` and ``edges[i + 1]``.
 
     Parameters
     ----------
     edges : sequence of numbers, (k + 1,)
         In increasing order.
     masses : sequence of numbers, (k,)
-        Not negative, with sum 1. Floats count as the fractions that they are.
+        Not negative, with sum 1. Floats are read as their exact binary values.
 
     Raises
     ------
     ValueError
-        For edges out of order, or masses that are no probabilities.
+        For edges out of order, or masses that are not probabilities.
     """
 
     edges: tuple[Fraction, ...]
@@ -96,7 +96,7 @@ def rational(name: str, value: Rational) -> Fraction:
     Raises
     ------
     ValueError
-        For what is no finite number.
+        If it is not a finite number.
     """
     try:
         return Fraction(value)
@@ -105,7 +105,7 @@ def rational(name: str, value: Rational) -> Fraction:
 
 
 def check_weights(name: str, weights: Sequence[Fraction], count: int) -> None:
-    """Raise ValueError unless these are ``count`` probabilities with sum 1."""
+    """Raise ValueError unless ``weights`` are ``count`` probabilities with sum 1."""
     if len(weights) != count or min(weights) < 0 or sum(weights) != 1:
         shown = [str(weight) for weight in weights]
         raise ValueError(f"{name} must be {count} numbers of at least 0 with sum 1, got {shown}")
@@ -132,7 +132,7 @@ class Source:
     Raises
     ------
     ValueError
-        For numbers out of range, or a margin above 1 somewhere on the support.
+        If a number is out of range, or the margin is above 1 somewhere on the support.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class Source:
         return abs(self.marginal.below(place) - self.marginal.below(self.target))
 
     def margin(self, points: FloatArray) -> FloatArray:
-        """Return the margin at points, seen from this source's own target."""
+        """Return the margin at points, measured from this source's own target."""
         distance = np.abs(points - float(self.target))
         scaled: FloatArray = float(self.scale) * distance ** float(self.kappa)
         return scaled
@@ -220,7 +220,7 @@ class Source:
 
 
 def _power(base: Fraction, exponent: Fraction) -> Number:
-    """Return a power, as a fraction where the exponent is whole."""
+    """Return a power, as a fraction if the exponent is whole."""
     if exponent.denominator == 1:
         return base ** int(exponent)
     return float(base) ** float(exponent)
@@ -239,7 +239,7 @@ class Population:
     Raises
     ------
     ValueError
-        For weights that are no probabilities of the sources.
+        For weights that are not probabilities, one for each source.
     """
 
     sources: tuple[Source, ...]
@@ -263,7 +263,7 @@ class Population:
 
     @cached_property
     def places(self) -> tuple[Fraction, ...]:
-        """Edges and targets, in order: between two of them all densities are constant."""
+        """Edges and targets, in order; all densities are constant between neighbours."""
         found: set[Fraction] = set()
         for _, source in self.present:
             found |= {source.target, *source.marginal.edges}
@@ -276,7 +276,7 @@ class Population:
 
     @property
     def beta(self) -> Fraction:
-        """Bernstein exponent where all sources have one target and mass around it: the largest."""
+        """The largest Bernstein exponent, if all sources share a target with mass around it."""
         return max(source.beta for _, source in self.present)
 
     @cached_property
@@ -296,12 +296,12 @@ class Population:
         return abs(self.below(place) - self.below(self.best))
 
     def excess(self, threshold: Rational) -> Number:
-        """Return ``R(h_t) - R(h*)``, h* the best of the class."""
+        """Return ``R(h_t) - R(h*)``, where h* is the best hypothesis of the class."""
         return self._sum_of_excesses(rational("threshold", threshold)) - self.least
 
     @cached_property
     def best(self) -> Fraction:
-        """h*'s threshold; the lowest where there are several."""
+        """The threshold of h*; the lowest if there are several."""
         return min(self._candidates, key=lambda place: (self._sum_of_excesses(place), place))
 
     @cached_property
@@ -317,10 +317,10 @@ class Population:
 
     @property
     def _candidates(self) -> Sequence[Fraction]:
-        """Return thresholds among which is a best one.
+        """Return candidate thresholds that include a best one.
 
-        Between two places the derivative increases, as each source's does: a minimum is at a
-        place, or at the derivative's only zero, which is sought by halving.
+        Between two places the derivative increases, because each source's does, so a minimum is at
+        a place or at the only zero of the derivative, which is found by bisection.
         """
         if len(self.targets) == 1:
             return self.targets
@@ -349,7 +349,7 @@ class Population:
 def mixture(
     clients: Population | Source, server: Population | Source, server_share: Rational
 ) -> Population:
-    """Return SA-FL's ``Q = lambda_1 D + lambda_2 P`` with lambda_2 the server's share.
+    """Return SA-FL's mixture ``Q = lambda_1 D + lambda_2 P``, with the server's share lambda_2.
 
     Raises
     ------
@@ -365,7 +365,7 @@ def mixture(
 
 
 def as_population(part: Population | Source) -> Population:
-    """Return a population as it is, a source as a population of one."""
+    """Return a population unchanged, or a source as a population with one source."""
     return part if isinstance(part, Population) else Population([part])
 
 

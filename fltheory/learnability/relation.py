@@ -1,13 +1,13 @@
-"""SA-FL's Assumptions 1 and 2 computed and checked on the whole class of thresholds.
+"""SA-FL's Assumptions 1 and 2, computed and checked on the whole class of thresholds.
 
 Assumption 2 asks for alpha and beta with ``|eps_P(h) - eps_Q(h)| <= alpha eps_Q(h)^beta`` for
 every h. It fails for all beta > 0 if and only if some h has ``eps_Q(h) = 0 < eps_P(h)``: so Q's
-best hypothesis must be best for P as well. For beta = 0 it always holds, with alpha = 1, and
-Theorem 2 then says nothing.
+best hypothesis must be best for P as well. For beta = 0 it always holds with alpha = 1, but Theorem
+2 is then vacuous.
 
-Where it does not fail, and all sources share one target, both excess errors grow with the distance
-from it on either side, are powers of it up to the first edge, and so the smallest alpha for a beta
-is enclosed between what points attain and what intervals allow.
+If it holds and all sources share one target, both excess errors grow with the distance from the
+target on either side, and are powers of it up to the first edge. So the smallest alpha for a beta
+is enclosed between lower bounds from points and upper bounds from intervals.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class PositiveRelation:
-    """How P and Q are related on the class of thresholds.
+    """The relation between P and Q on the class of thresholds.
 
     Attributes
     ----------
     beta : Fraction or math.inf
-        Largest exponent for which some alpha will do; zero where Assumption 2 fails.
+        Largest exponent for which some alpha exists; zero if Assumption 2 fails.
     broken_at : Fraction or None
         A threshold with no excess error on Q but some on P.
     """
@@ -81,9 +81,10 @@ def relate(target: Population, training: Population) -> PositiveRelation:
 
 
 def _places(target: Population, training: Population) -> tuple[Fraction, ...]:
-    """Return thresholds that show a failure if any does: edges, targets, Q's best, and beyond.
+    """Return thresholds that reveal any failure: edges, targets, Q's best, and points beyond.
 
-    Q's excess error vanishes on intervals between such places, at whose far end P's is largest.
+    Q's excess error can only vanish on intervals between such places, and P's is largest at their
+    far end.
     """
     found = sorted({*target.places, *training.places, training.best})
     middles = [(low + high) / 2 for low, high in pairwise(found)]
@@ -94,7 +95,8 @@ def _exponent(target: Population, training: Population, side: int) -> Fraction |
     """Return the largest beta that one side of the common target allows."""
     powers_p, powers_q = (_first_powers(p, training.best, side) for p in (target, training))
     if not powers_q:
-        # Neither has mass there: both start at one edge, in proportion to the distance from it.
+        # Neither has mass there: both start at the same edge, in proportion to the distance from
+        # it.
         return Fraction(1)
     powers = {k for k in {*powers_p, *powers_q} if powers_p.get(k, 0) != powers_q.get(k, 0)}
     if not powers:
@@ -103,7 +105,7 @@ def _exponent(target: Population, training: Population, side: int) -> Fraction |
 
 
 def _first_powers(population: Population, centre: Fraction, side: int) -> dict[Fraction, Fraction]:
-    """Return exponents and coefficients of the excess error next to the target."""
+    """Return the excess error next to the target as exponents with coefficients."""
     beyond = [p for p in population.places if side * (p - centre) > 0]
     if not beyond:
         return {}
@@ -126,9 +128,9 @@ class AlphaBounds:
     ----------
     beta : Fraction
     at_least, at_most : Fraction or float
-        A value that some threshold needs, and a value that suffices for every threshold.
+        A value required by some threshold, and a value that suffices for every threshold.
     where : Fraction
-        The threshold that needs the former.
+        The threshold that requires ``at_least``.
     """
 
     beta: Fraction
@@ -146,8 +148,8 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
     Raises
     ------
     ValueError
-        For a beta out of the range that `relate` gives, sources with different targets, or a Q with
-        mass on a side of the target but none next to it.
+        For a beta outside the range that `relate` returns, for sources with different targets, or
+        for a Q with mass on one side of the target but none next to it.
     """
     exponent = rational("beta", beta)
     found = relate(target, training)
@@ -163,7 +165,7 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
 
 
 def _content(population: Population) -> dict[Source, Fraction]:
-    """Return the weight of each source, one that comes twice taken together."""
+    """Return the weight of each source, summed over repetitions."""
     found: dict[Source, Fraction] = {}
     for weight, source in population.present:
         found[source] = found.get(source, Fraction(0)) + weight
@@ -200,7 +202,7 @@ def _alpha_by_intervals(target: Population, training: Population, beta: Fraction
 
 
 def _ends(target: Population, training: Population, side: int) -> FloatArray:
-    """Return ends of intervals that cover one side but for what is next to the target.
+    """Return ends of intervals that cover one side except next to the target.
 
     Neighbouring ends differ by a small part of their distance from the target.
     """
@@ -222,10 +224,10 @@ def _ends(target: Population, training: Population, side: int) -> FloatArray:
 def _most_at_target(
     target: Population, training: Population, beta: Fraction, far: Fraction
 ) -> float:
-    """Return a bound on the ratio next to the target, where both are sums of powers r^k.
+    """Return a bound on the ratio next to the target, where both errors are sums of powers r^k.
 
-    Q's excess is at least its lowest power; each power of the difference over that, to the beta,
-    is a power of r that is not negative, so largest at the far end.
+    Q's excess is at least its lowest power. Each power in the difference, divided by that lowest
+    power to the beta, is a nonnegative power of r, so it is largest at the far end.
     """
     side = 1 if far > training.best else -1
     reach = float(abs(far - training.best))
@@ -239,16 +241,17 @@ def _most_at_target(
 
 
 def bernstein_constant(population: Population, beta: Rational) -> float:
-    """Return an alpha of Assumption 1 for a beta that will do for all thresholds, or infinity.
+    """Return an alpha of Assumption 1 that is valid for all thresholds, or infinity.
 
-    With beta = 1 and constant margins, both sides are linear between places, and it is the least
-    such alpha. Else, between two thresholds on one side of the target, the excess error is at
-    least that of the near one and, beyond it, the mass in between times the margin there.
+    With beta = 1 and constant margins, both sides are linear between places, and the result is the
+    smallest such alpha. Otherwise, between two thresholds on one side of the target, the excess
+    error is bounded below by that of the nearer one plus the mass in between times the margin
+    there.
 
     Raises
     ------
     ValueError
-        For sources with different targets and margins that are not constant.
+        If sources have different targets and margins are not constant.
     """
     exponent = rational("beta", beta)
     if exponent == 1 and _has_constant_margins(population):

@@ -1,4 +1,4 @@
-"""Settings on which statements about PAC learnability are checked."""
+"""Settings for checking statements about PAC learnability."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from fltheory.learnability.populations import (
 
 @dataclass(frozen=True)
 class FederatedSystem:
-    """M clients with n samples each, m of whom take part, and a pair of concepts.
+    """A system of M clients with n samples each, m of whom take part, and a pair of concepts.
 
     Attributes
     ----------
     M, n, m : int
     agree_somewhere : bool
         Whether the two concepts agree at x_1; they differ at x_2. If two concepts differ
-        everywhere, any sample tells them apart.
+        everywhere, any sample distinguishes them.
 
     Raises
     ------
@@ -98,22 +98,22 @@ class ServerAssistedSystem:
     Attributes
     ----------
     target : Population
-        P, on which errors count.
+        P, on which errors are measured.
     server : Population
-        The source of the server's samples: P, or P' in Remark 2.
+        The distribution of the server's samples: P, or P' in Remark 2.
     clients : callable
-        The source of the clients' samples, D, at a size.
+        Returns D, the distribution of the clients' samples, at a size.
     sizes : tuple of int
         Values of n = n_T + n_S, or of n_T, in increasing order.
     split : callable
-        n_T and n_S at a size.
+        Returns n_T and n_S at a size.
     delta : float
-        Probability of failure that A(n_T, delta) is taken at.
+        Probability of failure in A(n_T, delta).
 
     Raises
     ------
     ValueError
-        For fewer than two sizes, or sizes out of order.
+        If there are fewer than two sizes, or they are out of order.
     """
 
     target: Population
@@ -128,7 +128,7 @@ class ServerAssistedSystem:
             raise ValueError(f"sizes must be two or more in increasing order, got {self.sizes}")
 
     def training(self, size: int) -> Population:
-        """Return Q at a size: clients and server in the proportion of their samples."""
+        """Return Q at a size: clients and server in proportion to their samples."""
         n_server, n_clients = self.split(size)
         share = Fraction(n_server, n_server + n_clients)
         return mixture(self.clients(size), self.server, share)
@@ -152,7 +152,7 @@ class ServerAssistedSystem:
 
 @dataclass(frozen=True)
 class TailCase:
-    """A sample of m points from noiseless thresholds on [0, 1] with target 1/2, and a delta.
+    """A sample of m points of a noiseless threshold on [0, 1] with target 1/2, and a delta.
 
     Raises
     ------
@@ -171,12 +171,12 @@ class TailCase:
 
 @dataclass(frozen=True)
 class PowerOfSize:
-    """A number that falls with a size n: ``factor / n**exponent``.
+    """A number that depends on a size n as ``factor / n**exponent``.
 
     Raises
     ------
     ValueError
-        For an exponent outside of [-30, 30], whose powers of a size are no floats.
+        For an exponent outside [-30, 30], for which powers of a size may not be finite floats.
     """
 
     factor: float
@@ -186,18 +186,18 @@ class PowerOfSize:
         validation.real_number("exponent", self.exponent, "in [-30, 30]", lambda e: abs(e) <= 30)
 
     def __call__(self, size: int) -> float:
-        """Return it at a size."""
+        """Return the number at a size."""
         return self.factor / size**self.exponent
 
 
 @dataclass(frozen=True, eq=False)
 class DisagreementCase:
-    """Two fixed hypotheses without noise, compared on the server's samples at several sizes.
+    """Two fixed hypotheses without noise, compared on different numbers of server samples.
 
     Attributes
     ----------
     mass : callable
-        ``P(h_Q* != h_P*)``, which is also ``eps_P(h_Q*)``, at a number of samples.
+        Returns ``P(h_Q* != h_P*)``, which is also ``eps_P(h_Q*)``, at a number of samples.
     sizes : tuple of int
         Numbers n_T of samples.
     delta : float
@@ -221,22 +221,22 @@ class DisagreementCase:
 
 @dataclass(frozen=True)
 class TailFamily:
-    """Samples of several sizes, as of `TailCase`, with a delta that falls with the size m.
+    """Samples as in `TailCase` of several sizes m, with a delta that decreases with m.
 
     Attributes
     ----------
     sizes : tuple of int
         Numbers m of samples.
     delta : Fraction
-        At m = 0.
+        delta at m = 0.
     rate : float
-        The delta of m is ``delta exp(-rate m)``.
+        The delta at m is ``delta exp(-rate m)``.
 
     Raises
     ------
     ValueError
-        For a delta outside (0, 1], or a rate outside [0, log 2): with probability 2^-m all
-        samples are on one side, and no error is less likely.
+        For a delta outside (0, 1], or a rate outside [0, log 2): all samples are on one side with
+        probability 2^-m, and no failure is less likely.
     """
 
     sizes: tuple[int, ...]
@@ -252,7 +252,7 @@ class TailFamily:
         validation.real_number("rate", rate, "in [0, log 2)", lambda r: 0 <= r < math.log(2))
 
     def log_delta(self, m: int) -> float:
-        """Return the logarithm of delta at a size; delta itself may be below every float."""
+        """Return the logarithm of delta at a size, as delta itself may underflow."""
         return math.log(self.delta) - self.rate * m
 
 
@@ -262,25 +262,25 @@ LearningSetting: TypeAlias = (
 
 
 def exact_effort(problem: LearningSetting) -> int:
-    """Return how many samples the exact figures of a problem count one by one."""
+    """Return the number of samples that the exact computation counts one by one."""
     return problem.M * problem.n if isinstance(problem, FederatedSystem) else 0
 
 
-# Dataclasses and not closures, so that a search finds the numbers in them and can change them.
+# Dataclasses instead of closures, so that a search can find and change their numbers.
 @dataclass(frozen=True)
 class Fixed:
-    """Clients that are the same at every size."""
+    """A clients' distribution that is the same at every size."""
 
     population: Population
 
     def __call__(self, size: int) -> Population:
-        """Return the clients."""
+        """Return the clients' distribution."""
         return self.population
 
 
 @dataclass(frozen=True)
 class ShareOfServer:
-    """The split with the server's share of the samples fixed, rounded to at least one."""
+    """A split with a fixed share of samples for the server, rounded to at least one sample."""
 
     share: Fraction
 
@@ -296,7 +296,7 @@ class ShareOfServer:
 
 @dataclass(frozen=True)
 class ServerOf:
-    """The split with the server's number of samples fixed."""
+    """A split with a fixed number of samples for the server."""
 
     count: int
 
@@ -310,7 +310,7 @@ class ServerOf:
 
 @dataclass(frozen=True)
 class ClientsPerServer:
-    """The split where a size is n_T, and n_S is ``ratio`` times as large."""
+    """A split in which the size is n_T, and n_S is ``ratio`` times as large."""
 
     ratio: int
 

@@ -1,4 +1,4 @@
-"""Who was there in each round of a deployment, kept as runs of rounds."""
+"""Records of who was present in each round of a deployment, stored as stays."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ class AvailabilityLog(ReadOnlyArrays):
     first, stop : array of int, (stays,)
         The stay's first round, from 0, and the round after its last.
     between_rounds : int, default 0
-        How many stays in the file lie between the beginnings of two rounds, and so belong to no
-        round.
+        Number of stays in the file that lie between the starts of two rounds, and so in no round.
 
     Raises
     ------
@@ -131,18 +130,18 @@ class AvailabilityLog(ReadOnlyArrays):
 
     @cached_property
     def rounds_present(self) -> Rounds:
-        """(N,) number of rounds in which a client was online."""
+        """Number of rounds in which each client was online, (N,)."""
         lengths = (self.stop - self.first).astype(np.float64)
         return np.bincount(self.who, lengths, minlength=self.n_clients).astype(np.int64)
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) share of rounds in which a client was online."""
+        """Share of rounds in which each client was online, (N,)."""
         return np.asarray(self.rounds_present / self.n_rounds)
 
     @cached_property
     def n_present(self) -> Rounds:
-        """(n_rounds,) number of clients online."""
+        """Number of clients online in each round, (n_rounds,)."""
         comes = np.bincount(self.first, minlength=self.n_rounds + 1)
         leaves = np.bincount(self.stop, minlength=self.n_rounds + 1)
         return np.cumsum(comes - leaves)[: self.n_rounds]
@@ -157,7 +156,7 @@ class AvailabilityLog(ReadOnlyArrays):
         first, stop : int
             The first round, from 0, and the round after the last; all rounds by default.
         clients : array of int, optional
-            Indices of the clients wanted; all by default.
+            Indices of the clients to include; all by default.
 
         Raises
         ------
@@ -176,7 +175,7 @@ class AvailabilityLog(ReadOnlyArrays):
         column[chosen] = np.arange(chosen.size)
         asked = (column[self.who] >= 0) & (self.first < end) & (self.stop > first)
         place = column[self.who[asked]]
-        # A client's stays are apart, so no two of them change the same entry.
+        # A client's stays are separate, so no two of them change the same entry.
         change = np.zeros((chosen.size, end - first + 1), dtype=np.int8)
         change[place, np.maximum(self.first[asked], first) - first] = 1
         change[place, np.minimum(self.stop[asked], end) - first] = -1
@@ -187,7 +186,7 @@ def _names(clients: Sequence[str]) -> tuple[str, ...]:
     names = tuple(clients)
     for name in names:
         validation.text("clients", name)
-        # A byte order mark comes from files that were put together.
+        # A byte order mark comes from concatenated files.
         if name != name.strip().strip("\ufeff") or not _NO_NAME.isdisjoint(map(category, name)):
             raise ValueError(
                 "clients must be one-line names of printable characters with no spaces around "
@@ -207,7 +206,7 @@ def _indices(name: str, values: ArrayLike) -> Rounds:
         raise ValueError(
             f"{name} must be whole numbers in a row, got {array.dtype} of shape {array.shape}"
         )
-    return array.astype(np.int64)  # an empty list is of floats
+    return array.astype(np.int64)  # an empty list would be of floats
 
 
 def _check_stays(n_clients: int, n_rounds: int, who: Rounds, first: Rounds, stop: Rounds) -> None:

@@ -1,4 +1,4 @@
-"""What a log says about its clients: how often, how long, with whom and when they come."""
+"""The description of a log: how often, how long, with whom and when clients are present."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LogDescription(ReadOnlyArrays):
     log : AvailabilityLog
     marginals : array, (N, 3)
         Share of rounds of each client, with an interval: Student's from 20 batches of successive
-        rounds, which are nearly independent where memory is shorter than a batch. Clopper-Pearson,
+        rounds, which are nearly independent if memory is shorter than a batch, or Clopper-Pearson,
         as if rounds were independent, for clients never or always present.
     stays, gaps : array
         Quantiles 0.1, 0.5, 0.9 and 1 of the lengths of stays, and of absences between them, that
@@ -48,25 +48,25 @@ class LogDescription(ReadOnlyArrays):
     eigenvalues : array, (N,)
         Second eigenvalue of each client's two-state chain; NaN for clients that do not vary.
     largest_eigenvalue : array, (3,)
-        The largest absolute value with an interval that holds for all clients together, of those
-        that changed 20 times at least; NaN without any.
+        The largest absolute value among clients that changed at least 20 times, with an interval
+        that holds for all of them together; NaN if there are none.
     pairs : array, (3,)
-        Quantiles 0.05, 0.5 and 0.95 of the correlations of pairs, of a sample of clients.
+        Quantiles 0.05, 0.5 and 0.95 of pairwise correlations in a sample of clients.
     cluster_sizes : tuple of int
         Clusters of the sample, the largest first.
     period : float or None
-        Rounds of a cycle: as given, or the clearest of the periodograms if its p-value is below
-        0.05.
+        Rounds per cycle: as given, or the clearest cycle in the periodograms if its p-value is
+        below 0.05.
     period_p_value : float
         p-value of the clearest cycle, corrected for all periods; NaN if the period was given.
     halves_p_value : float
-        p-value of the hypothesis that both halves are alike: the smallest of all clients' and the
-        total's, corrected by Holm's method.
+        p-value of the hypothesis that both halves are alike: the smallest over all clients and the
+        total, corrected by Holm's method.
     changed : int
-        Clients whose halves differ, after the correction.
+        Number of clients whose halves differ, after the correction.
     fits : tuple of ModelFit
     sampled : tuple of int
-        Clients and rounds on which pairs, clusters and models are judged.
+        Numbers of clients and rounds used for pairs, clusters and models.
     """
 
     log: AvailabilityLog
@@ -101,12 +101,12 @@ class LogDescription(ReadOnlyArrays):
 
     @property
     def always_there(self) -> tuple[str, ...]:
-        """Names of the clients that were there in every round."""
+        """Names of the clients present in every round."""
         there = np.flatnonzero(self.log.rounds_present == self.log.n_rounds)
         return tuple(self.log.clients[index] for index in there)
 
     def document(self) -> dict[str, Any]:
-        """Return everything as numbers, texts, lists and dictionaries; None is not known."""
+        """Return everything as numbers, texts, lists and dictionaries; None means unknown."""
         names = ("availability", "lower", "upper")
         numbers = zip(self.log.clients, self.marginals, self.eigenvalues, strict=True)
         return {
@@ -145,7 +145,7 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
     ----------
     log : AvailabilityLog
     period : float, optional
-        Rounds of a cycle, e.g. 24 for rounds of an hour; detected by default.
+        Rounds per cycle, e.g. 24 for rounds of an hour; detected by default.
     seed : int
         Seed of the sample of clients, and of the draws from the models.
 
@@ -194,10 +194,10 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
 
 
 def batch_shares(log: AvailabilityLog, period: float | None = None) -> FloatArray:
-    """(batches, N) share of the rounds of each of up to 20 batches in which a client was present.
+    """Return each client's share of rounds in each of up to 20 batches, (batches, N).
 
-    With a period a batch is a number of whole cycles, so that batches do not differ by the hours
-    that they have; the rounds after the last whole batch are left out.
+    With a period, a batch consists of whole cycles, so that batches cover the same times of the
+    cycle; rounds after the last whole batch are left out.
     """
     edges = batch_edges(log.n_rounds, period)
     length = log.stop - log.first
@@ -211,7 +211,7 @@ def batch_shares(log: AvailabilityLog, period: float | None = None) -> FloatArra
 
 
 def batch_edges(rounds: int, period: float | None = None) -> Rounds:
-    """Return where up to 20 batches of rounds begin, and where the last one ends."""
+    """Return the starts of up to 20 batches of rounds, and the end of the last one."""
     count = min(BATCHES, rounds)
     if period is None or rounds < 4 * period:
         return np.linspace(0, rounds, count + 1).astype(np.int64)
@@ -221,12 +221,13 @@ def batch_edges(rounds: int, period: float | None = None) -> Rounds:
 
 
 def clearest_cycle(log: AvailabilityLog, rng: np.random.Generator) -> tuple[float | None, float]:
-    """Return the period of the clearest cycle, None unless its p-value is below 0.05, and that.
+    """Return the clearest cycle's period (None unless p < 0.05) and its p-value.
 
-    Periodograms of the number present and of eight sums of clients with random signs: clients of
-    opposite time zones may cancel in the number. An ordinate over the mean of its m neighbours, 50
-    but fewer for the longest cycles, has the law F(2, 2m) where the spectrum is smooth and rounds
-    are many; the smallest p-value is corrected for all ordinates of all sums.
+    It uses periodograms of the number of clients present and of eight sums of clients with random
+    signs, as clients in opposite time zones may cancel in the number. An ordinate over the mean of
+    its m neighbours (50, fewer for the longest cycles) has the law F(2, 2m) if the spectrum is
+    smooth and there are many rounds; the smallest p-value is corrected for all ordinates of all
+    sums.
     """
     from scipy import stats
 
@@ -238,8 +239,8 @@ def clearest_cycle(log: AvailabilityLog, rng: np.random.Generator) -> tuple[floa
     for sign in signs:
         series = _signed_number(log, sign)
         power = np.abs(np.fft.rfft(series)[1:-1]) ** 2
-        # A long cycle has few neighbours below it: as many on either side, so that a slope of the
-        # spectrum is no cycle.
+        # A long cycle has few neighbours below it, so as few are used above: a slope of the
+        # spectrum must not look like a cycle.
         place = np.arange(_LEAST_CYCLES, power.size - _LEAST_CYCLES)
         reach = np.minimum(np.minimum(place, power.size - 1 - place), _NEIGHBOURS)
         sums = np.append(0, np.cumsum(power))
@@ -255,14 +256,14 @@ def clearest_cycle(log: AvailabilityLog, rng: np.random.Generator) -> tuple[floa
         ]
     if not clear:
         return None, smallest
-    # Overtones of a cycle may be clearer than the cycle: the longest of those that matter.
+    # Overtones may be clearer than the cycle itself, so the longest significant period is used.
     least = min(_SHARE_THAT_MATTERS, max(share for share, _, _ in clear))
     _, at, series = min((one for one in clear if one[0] >= least), key=lambda one: one[1])
     return _refined_period(series, at), smallest
 
 
 def _signed_number(log: AvailabilityLog, sign: FloatArray) -> FloatArray:
-    """(n_rounds,) the sum of the signs of those present, less its mean."""
+    """Return the sum of the signs of those present, minus its mean, (n_rounds,)."""
     change = np.bincount(log.first, sign[log.who], log.n_rounds + 1)
     change -= np.bincount(log.stop, sign[log.who], log.n_rounds + 1)
     series = np.cumsum(change)[: log.n_rounds]
@@ -270,7 +271,7 @@ def _signed_number(log: AvailabilityLog, sign: FloatArray) -> FloatArray:
 
 
 def _refined_period(series: FloatArray, at: int) -> float:
-    """Return the period of most power between the neighbours of an ordinate."""
+    """Return the period with the most power between the neighbours of an ordinate."""
     frequencies = (at + np.linspace(-0.9, 0.9, 37)) / len(series)
     rounds = np.arange(len(series))
     power = [abs(np.exp(-2j * np.pi * f * rounds) @ series) for f in frequencies]
@@ -278,7 +279,7 @@ def _refined_period(series: FloatArray, at: int) -> float:
 
 
 def marginal_intervals(log: AvailabilityLog, batches: FloatArray) -> FloatArray:
-    """(N, 3) shares of rounds with their intervals, from the shares of batches."""
+    """Return shares of rounds with their intervals, from the shares of batches, (N, 3)."""
     from scipy import stats
 
     share = log.marginals
@@ -307,7 +308,7 @@ def _quantiles(values: FloatArray, at: tuple[float, ...]) -> FloatArray:
 
 
 def largest_eigenvalue(log: AvailabilityLog) -> FloatArray:
-    """(3,) the largest absolute second eigenvalue of a client, and an interval for all."""
+    """Return the largest absolute second eigenvalue with a joint interval, (3,)."""
     changes = np.bincount(log.who, minlength=log.n_clients)
     varied = 2 * changes >= _LEAST_CHANGES
     if not varied.any():
@@ -324,7 +325,7 @@ def largest_eigenvalue(log: AvailabilityLog) -> FloatArray:
 
 
 def _halves(log: AvailabilityLog, batches: FloatArray) -> tuple[float, int]:
-    """Return the corrected p-value of Welch's test of the two halves' batches, and who changed."""
+    """Return the corrected p-value of Welch's test of both halves, and how many changed."""
     from scipy import stats
 
     half = len(batches) // 2
@@ -336,7 +337,7 @@ def _halves(log: AvailabilityLog, batches: FloatArray) -> tuple[float, int]:
     varies = np.ptp(first, axis=0) + np.ptp(second, axis=0) > 1e-12
     if not varies.any():
         return np.nan, 0
-    # From means and deviations: given the shares, SciPy warns where those of a half are equal.
+    # Computed from means and deviations, as SciPy warns if all shares of a half are equal.
     told = [
         (part.mean(axis=0)[varies], part.std(axis=0, ddof=1)[varies], len(part))
         for part in (first, second)

@@ -1,11 +1,11 @@
-"""Whether a log looks like draws of a model: four models, fitted, drawn again and compared.
+"""Goodness of fit of a log to four models, which are fitted, simulated and compared.
 
-All of them are judged by the same numbers of who was there, on a stated sample of clients and
-rounds: how often clients come or go, stays and gaps of one round, how alike presence is some
-rounds apart, how the number of those present varies, and how correlated pairs are. A model is drawn
-199 times; the log is stranger than a draw if its number that is farthest from all others', in their
-standard deviations, is farther. The rank is the p-value: a parametric bootstrap, whose error of the
-first kind is held whatever the law of those numbers, up to the error of the fit.
+All models are judged by the same statistics of presence, on a stated sample of clients and rounds:
+how often clients come or go, stays and gaps of one round, correlations of presence some rounds
+apart, the variation of the number present, and correlations of pairs. A model is simulated 199
+times. The log is stranger than a simulation if its most extreme statistic, in standard deviations,
+is more extreme. The rank gives the p-value of this parametric bootstrap, whose level is exact up to
+the error of the fit, whatever the law of the statistics.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fltheory.participation.base import Masks
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
-# With the log's own there are 200, so that p-values are multiples of 1/200, and 0.05 is one.
+# With the log itself there are 200, so p-values are multiples of 1/200, including 0.05.
 DRAWS = 199
 MOST_CLIENTS = 48
 MOST_ROUNDS = 4096
@@ -44,9 +44,9 @@ class ModelFit:
     model : str
         ``independent``, ``on-off Markov``, ``clustered`` or ``cyclic``.
     p_value : float
-        Chance that a draw of the fitted model is as strange as the log.
+        The probability that a draw of the fitted model is at least as strange as the log.
     corrected : float
-        The same, corrected by Holm's method for the models that were tried.
+        The p-value corrected by Holm's method for the models tried.
     """
 
     model: str
@@ -65,15 +65,15 @@ def fits(
     period: float | None = None,
     draws: int = DRAWS,
 ) -> tuple[ModelFit, ...]:
-    """Return how well each model fits a log; none where nobody comes or goes.
+    """Return how well each model fits a log; empty if nobody comes or goes.
 
     Parameters
     ----------
     log : AvailabilityLog
     rng : numpy.random.Generator
-        Draws the sample of clients, and from the models.
+        Generator for the sample of clients and the simulations.
     period : float, optional
-        Rounds of a cycle; the cyclic model is tried only with one, and four cycles at least.
+        Rounds per cycle; the cyclic model is tried only with a period and at least four cycles.
     draws : int
     """
     there = sampled_masks(log, rng)
@@ -91,7 +91,7 @@ def fits(
 
 
 def sampled_masks(log: AvailabilityLog, rng: np.random.Generator) -> Masks:
-    """Return the rounds and clients that models are compared on: those who come and go there."""
+    """Return the presence of the sampled clients that come and go, in the sampled rounds."""
     rounds = min(log.n_rounds, MOST_ROUNDS)
     begin = (log.n_rounds - rounds) // 2
     varies = np.flatnonzero((log.rounds_present > 0) & (log.rounds_present < log.n_rounds))
@@ -120,9 +120,9 @@ def holm(p_values: list[float]) -> list[float]:
 def clusters(there: Masks) -> NDArray[np.int64]:
     """Return the cluster of each client, from 0, by average linkage of correlations.
 
-    As many clusters, up to eight, as make the modularity largest: the sum, over pairs within
-    clusters, of the correlation less the mean of all pairs. One cluster unless correlations
-    within exceed those between by three standard errors of a single pair.
+    The number of clusters, up to eight, maximises the modularity: the sum, over pairs within
+    clusters, of the correlation minus the mean over all pairs. There is one cluster unless
+    correlations within clusters exceed those between by three standard errors of a single pair.
     """
     from scipy.cluster import hierarchy
     from scipy.spatial.distance import squareform
@@ -149,7 +149,7 @@ def clusters(there: Masks) -> NDArray[np.int64]:
 
 
 def correlations(there: Masks) -> FloatArray:
-    """(m, m) correlations of clients' presence, zero for a client that does not vary."""
+    """Return the correlations of clients' presence, zero for constant clients, (m, m)."""
     centred = there - there.mean(axis=0)
     norms = np.sqrt((centred**2).sum(axis=0))
     scaled = centred / np.where(norms > 0, norms, 1)
@@ -171,17 +171,17 @@ def _on_off(there: Masks) -> Draw:
 def _drawn(
     chains: MarkovOnOff, rng: np.random.Generator, draws: int, rounds: int
 ) -> Iterable[Masks]:
-    # All draws at once: a step of the chains takes as long for one.
+    # All draws at once, as a step of the chains takes as long for a single one.
     every = np.array(list(islice(chains.masks(rng, draws), rounds)))
     return map(np.ascontiguousarray, every.swapaxes(0, 1))
 
 
 def _clustered(there: Masks) -> Draw:
-    """Members of a cluster come, each by a coin of its own, while their cluster is up.
+    """Return the model in which clients are present, independently, while their cluster is up.
 
-    A cluster is up by a two-state chain. If z is the share of rounds in which it is, then for two
-    members ``E[x_i x_j]/(p_i p_j)`` is 1/z, and at one round's distance the excess over one is
-    the chain's second eigenvalue times as much.
+    Whether a cluster is up is a two-state chain. If z is the share of rounds in which it is up,
+    then for two members ``E[x_i x_j]/(p_i p_j)`` is 1/z, and one round apart the excess over one is
+    smaller by the factor of the chain's second eigenvalue.
     """
     labels = clusters(there)
     shares = there.mean(axis=0)
@@ -210,10 +210,11 @@ def _clustered(there: Masks) -> Draw:
 
 
 def _cyclic(there: Masks, period: float) -> Draw:
-    """Each client comes by a coin whose chance follows the time of the cycle.
+    """Return the model whose chances of presence depend on the time of the cycle.
 
-    How it follows is a profile of up to 24 parts of the cycle, the same for all clients of a zone
-    but for a factor; zones are found by how clients' rounds divide among the parts.
+    The chances follow a profile over up to 24 parts of the cycle, which is the same for all clients
+    of a zone up to a factor; zones are found from the distribution of clients' rounds over the
+    parts.
     """
     parts = int(min(_MOST_PARTS, max(round(period), 2)))
     phase = (np.arange(len(there)) % period * parts / period).astype(np.int64)
@@ -230,10 +231,11 @@ def _cyclic(there: Masks, period: float) -> Draw:
 
 
 def _zones(counts: FloatArray) -> NDArray[np.int64]:
-    """Return the zone of each client, by the counts of its rounds in the parts of a cycle.
+    """Return the zone of each client, from the counts of its rounds in the parts of a cycle.
 
-    Multinomial laws, one a zone, each client in the likeliest; as many zones, up to eight, as
-    make Schwarz's criterion smallest. Zones begin as clients in the order of their mean hours.
+    Each zone has a multinomial law, and each client is in the likeliest zone. The number of zones,
+    up to eight, minimises Schwarz's criterion. Initially, zones are clients grouped in the order of
+    their mean hours.
     """
     clients, parts = counts.shape
     hour = np.angle(counts @ np.exp(2j * np.pi * np.arange(parts) / parts))
@@ -261,7 +263,7 @@ def _p_value(
     numbers = np.array(
         [_numbers(there, period), *(_numbers(drawn, period) for drawn in draw(rng, draws))]
     )
-    # Over the log and all draws together, so that none is told apart by how it is scaled.
+    # Over the log and all draws together, so that scaling does not distinguish any of them.
     spread = numbers.std(axis=0)
     far = np.abs(numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1)
     strangeness = far.max(axis=1)

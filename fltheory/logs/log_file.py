@@ -47,16 +47,16 @@ EVENTS = ("client", "time", "present")
 INTERVALS = ("client", "from", "to")
 _FORMS = "client,time,present; client,from,to; or round and a column per client"
 _TRUE, _FALSE = ("1", "1.0", "true", "True"), ("0", "0.0", "false", "False")
-# Below the header it would be a client of this name.
+# Below the header, it would be a client with this name.
 _REMARK = re.compile(rb"\n#[^,\r\n]*(?=[\r\n]|\Z)")
 _SAID = re.compile(rb"^[^\S\n]*#[^\S\n]*([\w-]+)[^\S\n]*:([^\n]*)", re.MULTILINE)
 _CLOCK = ("start", "rounds", "round_length")
 _IN_UTC = re.compile(r"\s*(UTC|GMT)\s*$")
 _FIRST_OF_HEADER = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
-# What is read at a time; the header ends in the first of them.
+# Size of a part that is read at a time; the header must end within the first part.
 _PART = 8 * 1024**2
-# Times that nobody counts in rounds of one: in seconds since 1970, 1973 and later, in milliseconds
-# and so on; and whole minutes.
+# Times too large to be numbers of rounds (seconds since 1970 from 1973 on, milliseconds and so on),
+# and whole minutes.
 _SINCE_1970 = {1e17: "nano", 1e14: "micro", 1e11: "milli", 1e8: ""}
 _A_MINUTE, _SEVERAL = 60, 8
 # A time this close to a round's beginning, in rounds, is its beginning: 0.3/0.1 is 3 then.
@@ -65,7 +65,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _Clock:
-    """How times become rounds: as given, or None if it follows from the log."""
+    """How times are mapped to rounds; None means that it follows from the log."""
 
     start: float | None
     rounds: int | None
@@ -73,7 +73,7 @@ class _Clock:
 
     @property
     def length(self) -> float:
-        """How long a round lasts; 1 where nothing speaks against it."""
+        """The length of a round; 1 by default."""
         return 1.0 if self.round_length is None else self.round_length
 
 
@@ -114,10 +114,10 @@ def read_log(
         How long a round lasts, in the log's unit of time: 1 by default, but required for dates, for
         times since 1970, and if all times are multiples of a minute or more.
     start : float, optional
-        When round 0 begins; the log's first time by default.
+        The start of round 0; the log's first time by default.
     rounds : int, optional
-        How many rounds there are; by default those that begin before the last ``to``, or not
-        after the last event.
+        Number of rounds; by default all that start before the last ``to``, or not after the last
+        event.
     columns : mapping, optional
         The file's names for the columns, ``{"client": "user_id", ...}``; other columns are ignored.
     most_bytes, most_lines : int
@@ -181,7 +181,7 @@ def write_log(path: Path | str, log: AvailabilityLog) -> None:
     stays = zip(who, log.first.tolist() + nothing, log.stop.tolist() + nothing, strict=True)
     rows = ((log.clients[client], *stay) for client, *stay in sorted(stays, key=itemgetter(0)))
     text = f"# start: 0\n# rounds: {log.n_rounds}\n" + csv_text([INTERVALS, *rows])
-    # No time in the compressed file, so that the same log makes the same file.
+    # The compressed file contains no time, so that the same log gives the same file.
     write_whole(path, gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text)
 
 
@@ -205,7 +205,7 @@ def _chosen(table: pd.DataFrame, columns: Mapping[str, str] | None) -> pd.DataFr
 def _table(
     path: Path, most_bytes: int, most_lines: int
 ) -> tuple[pd.DataFrame, dict[str, str], int]:
-    """Return a file's table, what the lines in front of it say, and the line of its header."""
+    """Return a file's table, the settings in the lines before it, and its header's line number."""
     existing_file("path must be an existing file", path)
     if path.stat().st_size > most_bytes:
         raise ValueError(f"{path}: a log must have at most {most_bytes} bytes; see most_bytes")
@@ -234,7 +234,7 @@ def _table(
 
 
 def _said(path: Path, front: bytes) -> dict[str, str]:
-    """Return what the lines in front of a header say about rounds, by name."""
+    """Return the settings of rounds in the lines before a header, by name."""
     said = dict[str, str]()
     for found in _SAID.findall(front):
         written, value = (part.strip().decode("utf-8", "replace") for part in found)
@@ -252,9 +252,9 @@ def _said(path: Path, front: bytes) -> dict[str, str]:
 def _content(
     path: Path, stream: BufferedIOBase, most_bytes: int, most_lines: int
 ) -> tuple[bytes, int]:
-    """Return a file's content, and where its header begins.
+    """Return a file's content, and the start of its header.
 
-    Content over a limit is refused as soon as that is known: a megabyte may unpack to gigabytes.
+    Content over a limit is refused as early as possible, as a megabyte may unpack to gigabytes.
     """
     part = stream.read(_PART).removeprefix(b"\xef\xbb\xbf")
     begin = _header_begin(path, part)
@@ -279,7 +279,7 @@ def _content(
 
 
 def _header_begin(path: Path, beginning: bytes) -> int:
-    """Return where the first line begins that says something and does not begin with #."""
+    """Return the start of the first line that is neither empty nor starts with #."""
     found = _FIRST_OF_HEADER.search(beginning)
     if len(beginning) >= _PART and (not found or beginning.find(b"\n", found.end()) < 0):
         raise ValueError(
@@ -301,7 +301,7 @@ def _parquet(path: Path, most_lines: int) -> pd.DataFrame:
             return pd.read_parquet(path).reset_index(drop=True).rename(columns=str)
     except ImportError as error:
         raise ValueError(f"{path}: Parquet needs pyarrow (pip install pyarrow), or CSV") from error
-    except Exception as error:  # what pyarrow raises has no common class
+    except Exception as error:  # pyarrow's errors have no common class
         raise ValueError(f"{path} must be a Parquet file, got: {error}") from error
     raise ValueError(
         f"{path}: a log must have at most {most_lines} rows, got {rows}; see most_lines"
@@ -323,10 +323,10 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
         raise ValueError(fields.format(*in_first))
     stream.seek(begin)
     with warnings.catch_warnings():
-        # Where the first row has a field too many, pandas only warns.
+        # If the first row has a field too many, pandas only warns.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            # Blank lines stay, so that a row's number is its line's.
+            # Blank lines are kept, so that row numbers are line numbers.
             table = pd.read_csv(
                 stream,
                 header=None,
@@ -351,7 +351,7 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
             raise ValueError(
                 f"{path}: quotation marks must be closed, got a file that ends within a pair"
             ) from error
-    # A field that is not there is read as an empty one.
+    # A missing field is read as an empty one.
     if (suspects := np.flatnonzero(table.iloc[:, -1] == "")).size:
         stream.seek(begin)
         stream.readline()
@@ -363,7 +363,7 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
 
 
 def _short_row(rows: Any, suspects: set[int], fields: int) -> tuple[int, object] | None:
-    """Return the line of the first suspect that has too few fields, and how many; or None."""
+    """Return the line and number of fields of the first suspect row that is too short, or None."""
     try:
         for place, row in enumerate(rows):
             if place in suspects and any(row) and len(row) < fields:
@@ -397,7 +397,7 @@ def _header(path: Path, line: bytes, separator: str) -> list[str]:
 def _clock(
     said: dict[str, str], round_length: float | None, start: float | None, rounds: int | None
 ) -> _Clock:
-    """Return what is known about rounds: from the arguments, else from the lines in front."""
+    """Return the mapping of times to rounds from arguments, or from the lines before the header."""
     if round_length is None:
         round_length = _number_said(said, "round_length")
     if start is None:
@@ -418,7 +418,7 @@ def _clock(
 
 
 def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
-    """Ask for the length of a round where 1 is unlikely to be what is meant."""
+    """Require the length of a round if 1 is unlikely to be meant."""
     if clock.round_length is not None:
         return
     first, last = float(times.min()), float(times.max())
@@ -456,7 +456,7 @@ Reader = Callable[["pd.DataFrame", _Clock], AvailabilityLog]
 
 
 def _reader(table: pd.DataFrame, header_line: int) -> Reader:
-    """Return what reads a table of this header."""
+    """Return the reader for a table with this header."""
     columns = table.columns.tolist()
     lines = _Lines(header_line)
     if "" in columns:
@@ -482,7 +482,7 @@ def _reader(table: pd.DataFrame, header_line: int) -> Reader:
 
 @dataclass(frozen=True)
 class _Lines:
-    """Where a row stands in its file; a Parquet file has rows only."""
+    """The position of a row in its file; a Parquet file has only rows."""
 
     header_line: int
 
@@ -495,7 +495,7 @@ class _Lines:
 
 
 def _without_blanks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that say something, each with the number that it had."""
+    """Return the rows that are not empty, with their original numbers."""
     first = table.iloc[:, 0]
     suspect = first.isna() | (first == "")
     if not suspect.any():
@@ -505,7 +505,7 @@ def _without_blanks(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _codes(table: pd.DataFrame, lines: _Lines) -> tuple[Rounds, list[str]]:
-    """Return each row's client as a number, and the names in the order in which they come."""
+    """Return each row's client as a number, and the names in order of appearance."""
     import pandas as pd
 
     names = table["client"].astype(str).str.strip()
@@ -517,7 +517,7 @@ def _codes(table: pd.DataFrame, lines: _Lines) -> tuple[Rounds, list[str]]:
 
 
 def _times(column: pd.Series, lines: _Lines) -> FloatArray:
-    """Return times as numbers, dates as seconds since 1970; NaN where nothing stands."""
+    """Return times as numbers, and dates as seconds since 1970; NaN for empty fields."""
     numbers: FloatArray = _as_numbers(column)
     nothing = (column.isna() | (column == "")).to_numpy()
     bad = np.flatnonzero(~np.isfinite(numbers) & ~nothing)
@@ -543,10 +543,10 @@ def _times(column: pd.Series, lines: _Lines) -> FloatArray:
 
 
 def _seconds(column: pd.Series) -> FloatArray:
-    """Return dates as seconds since 1970, NaN where a text is no date."""
+    """Return dates as seconds since 1970; NaN if a text is not a date."""
     import pandas as pd
 
-    # pandas takes these for the moment of reading.
+    # pandas would read these as the current time.
     of_reading = column.astype(str).str.strip().str.lower().isin(("now", "today"))
     if column.dtype.kind != "M":
         column = column.astype(str).str.replace(_IN_UTC, "", regex=True)
@@ -604,7 +604,7 @@ def _events(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
     times = _times(table["time"], lines)
     _no_gap(times, table["time"], lines)
     there = _zeros_and_ones(table["present"], lines)
-    # A client's events keep the order of the file, which is checked.
+    # A client's events keep the file's order, which is then checked.
     order = np.argsort(codes, kind="stable")
     codes, times, there, rows = codes[order], times[order], there[order], table.index[order]
     same = codes[1:] == codes[:-1]
@@ -656,7 +656,7 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
     start = begin.min() if clock.start is None else clock.start
     rounds = clock.rounds
     if rounds is None:
-        # Who is still there has been seen there at the beginning of the stay.
+        # Clients that are still there were last seen when their stay began.
         rounds = max(
             _round_number(times.max(), start, clock, after=after)
             for times, after in ((end[known], False), (begin[~known], True))
@@ -703,7 +703,7 @@ def _some_rows(table: pd.DataFrame) -> None:
 
 
 def _round_number(time: float, start: float, clock: _Clock, *, after: bool) -> int:
-    """Return how many rounds begin before a time, or not after it."""
+    """Return how many rounds start before a time, or not after it."""
     with np.errstate(over="ignore"):
         place = (time - start) / clock.length
     count = np.floor(place + _ROUNDING) + 1 if after else np.ceil(place - _ROUNDING)
@@ -726,7 +726,7 @@ def _log_of(
     rounds: int,
     clock: _Clock,
 ) -> AvailabilityLog:
-    """Return the log of stays in time: a round is in a stay if its beginning is."""
+    """Return the log of stays given in time; a round belongs to a stay if its start does."""
 
     def first_round_from(times: FloatArray) -> FloatArray:
         places = (times - start) / clock.length
@@ -738,7 +738,7 @@ def _log_of(
     first, stop = (np.clip(round_, 0, rounds) for round_ in (first, stop))
     within &= first < stop
     who, first, stop = who[within], first[within].astype(np.int64), stop[within].astype(np.int64)
-    # Stays that touch in rounds are one.
+    # Stays in adjacent rounds are merged.
     opens = np.ones(who.size, dtype=bool)
     opens[1:] = (who[1:] != who[:-1]) | (first[1:] > stop[:-1])
     closes = np.append(opens[1:], True)[: who.size]

@@ -1,4 +1,4 @@
-"""A log as participation: its rounds one after another, from a round on."""
+"""Participation that replays the rounds of a log, starting at a given round."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from fltheory.participation.base import Masks
 from fltheory.participation.process import Process
 from fltheory.validation import FloatArray
 
-_BLOCK = 1024  # rounds that are a matrix in memory at once
+_BLOCK = 1024  # rounds held in memory as a matrix at a time
 
 
 @dataclass(frozen=True, eq=False)
 class PlayedLog(Process):
     """The rounds of a log in their order; nothing of them is random.
 
-    Unlike a `Trace`, it may have clients that are never present, has an end, and is no matrix in
-    memory. Its probabilities are shares of all rounds of the log, wherever it begins.
+    Unlike a `Trace`, it may have clients that are never present, ends, and is not stored as a
+    matrix. Its probabilities are shares of all rounds of the log, wherever replay begins.
 
     Parameters
     ----------
     log : AvailabilityLog
     first_round : int
-        The log's round, from 0, that is played first.
+        The round of the log, counted from 0, that is played first.
     repeat : bool
-        Whether the log's round 0 comes after its last; else the rounds end there.
+        Whether the log starts again after its last round; otherwise the rounds end there.
 
     Raises
     ------
     ValueError
-        For a first round outside the log.
+        If ``first_round`` is outside the log.
 
     Examples
     --------
@@ -60,17 +60,17 @@ class PlayedLog(Process):
 
     @property
     def rounds_left(self) -> float:
-        """How many rounds there are to play; infinity where they are repeated."""
+        """The number of rounds to play; infinity if they are repeated."""
         return np.inf if self.repeat else self.log.n_rounds - self.first_round
 
     @property
     def independent(self) -> bool:
-        """Whether every round of the log is the same."""
+        """Whether all rounds of the log are the same."""
         return bool(np.isin(self.marginals, (0, 1)).all())
 
     @property
     def n_states(self) -> None:
-        """None: it may come to an end."""
+        """None, as the rounds may end."""
         return None
 
     @property
@@ -80,18 +80,18 @@ class PlayedLog(Process):
 
     @property
     def marginals(self) -> FloatArray:
-        """(N,) share of the log's rounds in which a client is present."""
+        """Share of the log's rounds in which each client is present, (N,)."""
         return self.log.marginals
 
     @cached_property
     def correlation(self) -> FloatArray:
-        """(N,) second eigenvalue of the two-state chain fitted to each client by `fit_on_off`."""
+        """Second eigenvalue of the two-state chain that `fit_on_off` fits to each client, (N,)."""
         nu = fit_on_off(self.log).correlation
         return np.broadcast_to(np.asarray(nu, dtype=np.float64), self.n_clients)
 
     @cached_property
     def pair_inclusions(self) -> FloatArray:
-        """(N, N) share of the log's rounds in which two clients are both present."""
+        """Share of the log's rounds in which both of two clients are present, (N, N)."""
         together = np.zeros((self.n_clients, self.n_clients))
         for block in self._blocks(0):
             present = block.astype(np.float64)
@@ -100,7 +100,7 @@ class PlayedLog(Process):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of participants where it is the same in every round, else None."""
+        """The number of participants if it is the same in every round, else None."""
         sizes = self.log.n_present
         return int(sizes[0]) if (sizes == sizes[0]).all() else None
 

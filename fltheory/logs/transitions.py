@@ -1,4 +1,4 @@
-"""How clients come and go: a two-state chain for each, from its stays."""
+"""How clients come and go: a two-state chain fitted to each client's stays."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NEARLY_ONE = 1 - 1e-9
 def fit_on_off(log: AvailabilityLog) -> MarkovOnOff:
     """Fit an independent two-state chain to every client, as `Trace.as_on_off` does.
 
-    The record is taken to begin again after its end, so that as many transitions lead to a state
-    as from it, and the fitted availability is the share of rounds. Clients never present, or
-    always, stay so. One that comes and goes in turn, whose chain would be periodic, gets a second
-    eigenvalue just above -1.
+    The log is taken to start again after its end, so that as many transitions lead to a state as
+    from it, and the fitted availability is the share of rounds. Clients that are never or always
+    present stay so. A client that alternates every round, whose chain would be periodic, gets a
+    second eigenvalue just above -1.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def draw_log(
     before = np.zeros(process.n_clients, dtype=bool)
     comes: list[Rounds] = []
     leaves: list[Rounds] = []
-    # Changes alone are kept: a long log of many clients is not a matrix in memory.
+    # Only changes are kept, so that a long log of many clients fits in memory.
     for number, masks in enumerate(drawn):
         there = masks[0]
         for kept, changed in ((comes, there & ~before), (leaves, before & ~there)):
@@ -95,11 +95,10 @@ def _by_client(changes: Rounds) -> Rounds:
 def eigenvalue_intervals(
     log: AvailabilityLog, error: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return each client's second eigenvalue ``1 - P(leaves) - P(comes)``, and an interval of it.
+    """Return estimates of and intervals for clients' eigenvalues ``1 - P(leaves) - P(comes)``.
 
-    Clopper-Pearson for the chances to leave and to come, half of ``error`` for each; the chances
-    are those of the rounds after which there is another. NaN where a client is always in one
-    state.
+    The intervals are Clopper-Pearson's for the probabilities of leaving and of coming, with half of
+    ``error`` for each, over all rounds but the last. NaN if a client is always in one state.
 
     Parameters
     ----------
@@ -130,7 +129,7 @@ def eigenvalue_intervals(
 def clopper_pearson(
     hits: ArrayLike, trials: ArrayLike, error: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the exact interval of binomial probabilities, [0, 1] without trials."""
+    """Return exact confidence intervals for binomial probabilities, [0, 1] without trials."""
     from scipy import special
 
     found = np.asarray(hits, dtype=np.float64)

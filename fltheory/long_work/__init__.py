@@ -1,1 +1,1 @@
-"""Long work: on all processors, and how far it is."""
+"""Long computations: parallel execution and progress display."""

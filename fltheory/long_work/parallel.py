@@ -1,6 +1,6 @@
-"""Long work on all processors, or on any other executor, result by result.
+"""Long computations on all processors, or on any other executor, result by result.
 
-Work that runs somebody else's code gets a process of its own: its end is not this one's.
+Work that runs users' code gets its own process, so that a crash does not end this one.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ Result = TypeVar("Result")
 
 
 _THREADS = "FLTHEORY_THREADS"
-# One in a worker process, whose processors belong to the other workers as well.
+# Set to one in a worker process, because other workers share the processors.
 _usual_threads: int | None = None
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def sampling_threads() -> int:
-    """Return how many threads a sampled run may take; its results are the same bits with any.
+    """Return the number of threads for a sampled run, whose results do not depend on it.
 
-    As many as there are processors, one in a worker process or a cell of a sweep, or what the
-    environment's ``FLTHEORY_THREADS`` says.
+    This is the number of processors, or one in a worker process or a cell of a sweep, unless the
+    environment variable ``FLTHEORY_THREADS`` sets it.
 
     Raises
     ------
     ValueError
-        If that is no whole number of at least 1.
+        If that variable is not a whole number of at least 1.
     """
     told = os.environ.get(_THREADS)
     if told is None:
@@ -70,20 +70,20 @@ def as_they_come(
     *,
     executor: Executor | None = None,
 ) -> Iterator[Result]:
-    """Yield ``function(item)`` of all items as they are ready, from several processes.
+    """Yield ``function(item)`` for all items as they finish, from several processes.
 
-    An interrupt reaches this process alone, which then ends the others at once: what runs and
-    what waits is dropped.
+    An interrupt reaches only this process, which then ends the others at once; running and waiting
+    items are dropped.
 
     Parameters
     ----------
     function : callable
-        Importable by its name, like its argument and result.
+        A function that is importable by name, like its argument and result.
     items : sequence
     processes : int, optional
-        As many as this process may use processors, by default; 1 runs in this one, in order.
+        By default the number of available processors; 1 runs the items in this process, in order.
     executor : concurrent.futures.Executor, optional
-        An executor that runs them instead, e.g. ``Client.get_executor()`` of Dask; it is left open.
+        An executor to use instead, e.g. ``Client.get_executor()`` of Dask; it is left open.
     """
     processes = processes or processors()
     if executor is not None:
@@ -102,18 +102,18 @@ def futures_as_they_come(
     items: Iterable[Item],
     in_flight: int = 64,
 ) -> Iterator[tuple[Item, Future[Result]]]:
-    """Yield every item and its future once that is done, however it ended.
+    """Yield every item with its future as soon as that is done, however it ended.
 
-    An executor that is broken is given nothing more; the items that it had still come.
+    A broken executor gets no further items; those it already had are still yielded.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor
     function : callable
     items : iterable
-        Asked for the next item only when there is room for it.
+        The next item is taken only when there is room for it.
     in_flight : int
-        How many items may run or wait at a time: enough for all workers, few enough to lose.
+        Number of items that may run or wait at a time: enough for all workers, few enough to lose.
     """
     waiting = iter(items)
     running: dict[Future[Result], Item] = {}
@@ -135,11 +135,11 @@ def futures_as_they_come(
 def _submitted(
     executor: Executor, function: Callable[[Item], Result], item: Item
 ) -> Future[Result]:
-    """Return the future of an item, also where the executor takes no more."""
+    """Return the future of an item; if the executor refuses it, a future that has failed."""
     try:
         with _interrupts_later():
             return executor.submit(function, item)
-    # Each executor has errors of its own for that.
+    # Each executor has its own errors for that.
     except Exception as error:
         future: Future[Result] = Future()
         future.set_exception(BrokenExecutor(f"{type(error).__name__}: {error}"))
@@ -147,13 +147,13 @@ def _submitted(
 
 
 def is_lost(future: Future[Any]) -> bool:
-    """Whether a future ended with its executor, and says nothing of what it was to do."""
+    """Return whether a future failed only because its executor ended."""
     return future.cancelled() or isinstance(future.exception(), BrokenExecutor)
 
 
 @contextmanager
 def worker_processes(processes: int) -> Iterator[Executor]:
-    """Give an executor of several processes, which end with this one, and at once if it fails."""
+    """Provide an executor of several processes, which end with this one, at once if it fails."""
     processes = validation.whole_number("processes", processes, at_least=1)
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, initializer=_depend_on_the_parent)
@@ -168,10 +168,10 @@ def worker_processes(processes: int) -> Iterator[Executor]:
 
 
 class InThisProcess(Executor):
-    """An executor without others: what is submitted runs at once."""
+    """An executor that runs submitted work at once, in this process."""
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
-        """Run it, and return its future, which is done."""
+        """Run the function, and return a finished future."""
         future: Future[Result] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -182,10 +182,10 @@ class InThisProcess(Executor):
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread in this process.
+    """Use a single thread in this process inside the block.
 
-    Several processes with as many threads each get in each other's way, and sums of matrix products
-    depend on the number of threads in their last bits.
+    Several processes with many threads each slow each other down, and the last bits of matrix
+    products depend on the number of threads.
     """
     global _usual_threads
     before, _usual_threads = _usual_threads, 1
@@ -197,8 +197,8 @@ def one_thread() -> Iterator[None]:
 
 
 def _blas_limited() -> AbstractContextManager[object]:
-    """Limit linear algebra to one thread, from now on, or until the context ends."""
-    # Only a library that is loaded can be limited.
+    """Limit linear algebra to one thread, at once and until the context, if entered, ends."""
+    # Only a loaded library can be limited.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
 
@@ -207,12 +207,13 @@ def _blas_limited() -> AbstractContextManager[object]:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Put an interrupt off: while processes are started it would be lost, or end one of them.
+    """Delay interrupts while processes are started, when one would be lost or end a process.
 
-    To block the signal in this thread is not enough: another one, say a bar's, would take it, and
-    Python would raise it here all the same, also in a hook after a fork, which drops errors.
+    Blocking the signal in this thread is not enough: another thread, such as a progress bar's,
+    would receive it, and Python would still raise it here, even in a hook after a fork, which drops
+    errors.
     """
-    if current_thread() is not main_thread():  # which alone is interrupted
+    if current_thread() is not main_thread():  # the only thread that Python interrupts
         yield
         return
     came: list[int] = []
@@ -226,7 +227,7 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def _depend_on_the_parent() -> None:
-    """Leave interrupts to the parent, and processors to its other workers."""
+    """Ignore interrupts, which the parent handles, and use one thread."""
     global _usual_threads
     leave_interrupts_to_the_parent()
     _blas_limited()
@@ -234,10 +235,10 @@ def _depend_on_the_parent() -> None:
 
 
 def leave_interrupts_to_the_parent() -> None:
-    """Have this process go on where its parent is interrupted, and end where it ends.
+    """Make this process ignore interrupts, and end when its parent ends.
 
-    A worker waits for work on a pipe whose other end it holds as well: killed without notice, the
-    parent would leave it behind for ever.
+    A worker waits for work on a pipe whose other end it also holds, so it would wait for ever if
+    the parent were killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_the_parent, daemon=True).start()
@@ -250,37 +251,39 @@ def _end_with_the_parent() -> None:
         os._exit(1)
 
 
-_PATIENCE = 0.1  # seconds until it is asked whether the other process is still there
+_PATIENCE = 0.1  # seconds between checks that the other process is still alive
 _RESULT, _ERROR, _PROGRESS, _END = range(4)
 
 
 class EndedError(Exception):
-    """A process that ended before its work; says how, and during what."""
+    """The error that a process ended before its work; the message says how and during what."""
 
 
 def in_own_process(work: Callable[[Progress], Result], doing: str) -> Result:
-    """Return what work gives, done in another process while this one shows how far it is.
+    """Return the result of work done in another process, while this one shows its progress.
 
     Whatever the work does to its process (`os._exit`, a signal, a crash of compiled code, another
-    program in its place), this one goes on. Both have the same input, for a debugger to ask.
+    program in its place), this process continues. Both share standard input, so that a debugger
+    works.
 
     Parameters
     ----------
     work : callable
-        Called with what it tells its progress; importable by name, as is its result.
+        Called with a progress callback; importable by name, as is its result.
     doing : str
-        What is shown until then.
+        Text shown until its first progress report.
 
     Raises
     ------
     EndedError
         If the process ends before its work.
     Exception
-        What the work raises.
+        Any exception that the work raises.
     """
     receiving, sending = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=_answer, args=(work, sending))
-    # Before there is a bar: a fork would copy its locks, without the thread that opens them.
+    # Before the bar exists, because a fork would copy its locks without the thread that releases
+    # them.
     process.start()
     sending.close()
     with receiving:
@@ -295,7 +298,7 @@ def in_own_process(work: Callable[[Progress], Result], doing: str) -> Result:
             process.kill()
             raise
         if kind == _END:
-            # Where another program took its place, that one goes on.
+            # If another program has replaced the process, that program keeps running.
             process.kill()
         process.join()
     if kind == _END:
@@ -306,7 +309,7 @@ def in_own_process(work: Callable[[Progress], Result], doing: str) -> Result:
 
 
 def _next(receiving: Connection, process: multiprocessing.Process) -> tuple[int, Any]:
-    """Return the next message; a pipe is no proof of life, as others may have inherited it."""
+    """Return the next message, checking that the process lives: an open pipe does not prove it."""
     while receiving.poll(_PATIENCE) or process.is_alive() or receiving.poll():
         if receiving.poll():
             with suppress(EOFError, OSError):
@@ -318,7 +321,7 @@ def _next(receiving: Connection, process: multiprocessing.Process) -> tuple[int,
 def _answer(work: Callable[[Progress], Any], sending: Connection) -> None:
     leave_interrupts_to_the_parent()
     with suppress(OSError):
-        # multiprocessing leaves it open, but has Python read from nothing.
+        # multiprocessing leaves the descriptor open, but makes Python read from nothing.
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
     try:
         message = _RESULT, work(lambda *said: sending.send((_PROGRESS, said)))

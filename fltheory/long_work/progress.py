@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of long work: a bar on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ Progress: TypeAlias = Callable[[float, float, str], None]
 
 @contextmanager
 def shown_progress(doing: str = "starting", *, each: bool = False) -> Iterator[Progress]:
-    """Show on the error stream what is done, how far it is and how long it will take.
+    """Show on the error stream the current work, its progress and the remaining time.
 
-    The bar disappears when the work ends, is interrupted or fails. Where the error stream is
-    not a terminal, work of more than two seconds writes a line, and further ones after twice the
-    time each; none where the environment's ``FLTHEORY_PROGRESS`` is ``off``.
+    The bar disappears when the work ends, is interrupted or fails. If the error stream is not a
+    terminal, work of more than two seconds writes a line, and another each time the elapsed time
+    doubles; it writes none if the environment variable ``FLTHEORY_PROGRESS`` is ``off``.
 
     Parameters
     ----------
     doing : str
-        What is shown until the first call.
+        Text shown until the first call.
     each : bool
-        For few and long stages: write a line for each that begins after two seconds.
+        Write a line for each stage that begins after two seconds, for a few long stages.
 
     Yields
     ------
     callable
-        To be called with (done, total, what is being done now); a total of 0 says that nobody
-        knows how much there is.
+        Takes (done, total, description of the current work); a total of 0 means unknown.
 
     Examples
     --------
@@ -85,7 +84,7 @@ def shown_progress(doing: str = "starting", *, each: bool = False) -> Iterator[P
 
 @contextmanager
 def _lines(doing: str, each: bool) -> Iterator[Progress]:
-    """Write how far the work is after two seconds, four, eight, ..., or at ``each`` stage."""
+    """Write the progress after two, four, eight, ... seconds, or at each stage if ``each``."""
     begun, text, due, share = time.monotonic(), doing, _FIRST_LINE, 0.0
     lock = Lock()
 
@@ -93,11 +92,11 @@ def _lines(doing: str, each: bool) -> Iterator[Progress]:
         nonlocal due
         with lock:
             seconds = time.monotonic() - begun
-            # The timer and the work may both find that a line is due.
+            # The timer and the work may both decide to write a line.
             if seconds < due:
                 return
             due = _FIRST_LINE if each else 2 * seconds
-            with suppress(OSError):  # nobody reads it any more
+            with suppress(OSError):  # the stream has been closed
                 left = f", about {seconds / share - seconds:.0f} s left" if share else ""
                 print(f"fltheory: {text} ({seconds:.0f} s{left})", file=sys.stderr, flush=True)
 
@@ -109,7 +108,7 @@ def _lines(doing: str, each: bool) -> Iterator[Progress]:
             write()
 
     quiet = os.environ.get(_VARIABLE) == "off"
-    # Work that takes long before it first says how far it is.
+    # For work that takes long before its first progress report.
     timer = Timer(_FIRST_LINE + 0.05, write)
     timer.daemon = True
     if not quiet:
@@ -121,18 +120,18 @@ def _lines(doing: str, each: bool) -> Iterator[Progress]:
 
 
 def within(progress: Progress | None, before: int, total: int, prefix: str = "") -> Progress | None:
-    """Return a callback for one of several pieces of work that share a bar.
+    """Return a callback for one of several pieces of work that share a progress bar.
 
     Parameters
     ----------
     progress : callable or None
-        The bar that is shared.
+        The shared progress callback.
     before : int
         Steps done before this piece.
     total : int
         Steps of all pieces together.
     prefix : str
-        Shown in front of what is being done.
+        Text shown before the description.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Numbers of a setting by name."""
+"""The numbers of a setting by name."""

@@ -1,7 +1,8 @@
-"""Numbers of a setting by name: what the symbols of statements stand for.
+"""Numbers of a setting by name, which are the values of the symbols of statements.
 
-Each is exact where the setting's numbers are: a fraction, or a ball where a root is none. The
-checker of certificates works out the same names, apart from this code and on purpose.
+If the setting's numbers are exact, so are these: fractions, or balls where a root is not a
+fraction. The checker of certificates computes the same names independently of this code, on
+purpose.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from fltheory.validation import FloatArray
 
 
 class SettingView(ReadOnlyArrays):
-    """The parts of a setting's numbers, each computed when it is first asked for.
+    """The named numbers of a setting, and values that they share, computed on first use.
 
     Parameters
     ----------
@@ -59,16 +60,16 @@ class SettingView(ReadOnlyArrays):
 
     @cached_property
     def averaging(self) -> ProjectedAveraging:
-        """The setting as CA-Fed has it; ValueError for one of another kind."""
+        """The setting in CA-Fed's terms; ValueError if it is of another kind."""
         return ProjectedAveraging(self.setting)
 
     def parameter(self, name: str) -> Any:
-        """Return a hyper-parameter of the algorithm, or of the one that it is wrapped around.
+        """Return a hyper-parameter of the algorithm, or of the algorithm that it wraps.
 
         Raises
         ------
         ValueError
-            If none of them has it.
+            If none of the algorithms has it.
         """
         part: Any = self.setting.algorithm
         while part is not None:
@@ -79,22 +80,22 @@ class SettingView(ReadOnlyArrays):
 
     @cached_property
     def start(self) -> FloatArray:
-        """(d,) ``x_0 - x*``."""
+        """``x_0 - x*``, (d,)."""
         return np.asarray(self.setting.x0 - self.problem.x_star)
 
     @cached_property
     def process(self) -> Process:
-        """The law of who takes part."""
+        """The participation process, completed with defaults where the user's own lacks methods."""
         return process_of(self.setting.participation)
 
     @property
     def absence(self) -> FloatArray:
-        """(N,) share of rounds in which a client does not take part."""
+        """(N,) long-run share of rounds in which a client does not take part."""
         return np.asarray(1 - self.process.marginals)
 
     @cached_property
     def gradients_at_optimum(self) -> FloatArray:
-        """(N, d) the clients' gradients at ``x*``."""
+        """The clients' gradients at ``x*``, (N, d)."""
         return gradients_at(self.problem, self.problem.x_star)
 
 
@@ -107,7 +108,7 @@ def _control_gap(view: SettingView) -> Any:
 
 
 def _dependence(view: SettingView) -> Any:
-    """Return the most that the past can change the probability that a client takes part."""
+    """Return the largest change that the past can make to a client's participation probability."""
     p = view.process.marginals
     swing = np.maximum(p, 1 - p) * (p < 1)
     chains = view.process.client_chains
@@ -331,12 +332,12 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 @cached_by_content(64)
 def view_of(setting: Setting) -> SettingView:
-    """Return the setting's view; the last ones are kept, as symbols share what they are made of."""
+    """Return the setting's view; recent views are cached, as symbols share intermediate values."""
     return SettingView(setting)
 
 
 def value_in(formula: str, setting: Setting | SettingView) -> Any:
-    """Return the value of a formula in `NUMBERS` on a setting, or its view.
+    """Return the value of a formula in `NUMBERS` on a setting or its view.
 
     Raises
     ------
@@ -351,7 +352,7 @@ def value_in(formula: str, setting: Setting | SettingView) -> Any:
     """
     view = setting if isinstance(setting, SettingView) else view_of(setting)
     names = {name: view[name] for name in names_in(formula)}
-    # Names and functions are those of the two tables alone, as `check_formula` has seen.
+    # `check_formula` has made sure that all names and functions are in the two tables.
     return eval(_compiled(formula), {"__builtins__": {}, **_FUNCTIONS}, names)
 
 
@@ -362,12 +363,12 @@ def _compiled(formula: str) -> CodeType:
 
 @lru_cache(maxsize=1024)
 def names_in(formula: str) -> tuple[str, ...]:
-    """Return the names of numbers that a formula is made of.
+    """Return the names of the numbers in a formula.
 
     Raises
     ------
     ValueError
-        If it is no formula, or has another name in it; the message says which is nearest.
+        If it is not a formula, or contains an unknown name; the message suggests the nearest one.
     """
     try:
         tree = ast.parse(formula, mode="eval")

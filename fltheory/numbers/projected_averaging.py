@@ -1,4 +1,4 @@
-"""Weighted, scheduled, projected averaging under Markov participation, in CA-Fed's words."""
+"""Weighted, scheduled, projected averaging under Markov participation, in CA-Fed's notation."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ MUST_BE = (
 )
 
 _MOST_STEPS = 50
-# Dinkelbach's method, which maximises above - found * below, converges faster than linearly: a
-# handful of steps do, and the last one gains nothing.
+# Dinkelbach's method, which maximises above - found * below, converges superlinearly: a few steps
+# are enough, and the last one gains nothing.
 _ENOUGH = 1e-12
 
 
@@ -58,7 +58,7 @@ class ProjectedAveraging(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For a setting of another kind.
+        If the setting is of another kind.
     """
 
     rounds: int
@@ -95,7 +95,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def q(self) -> FloatArray:
-        """(N,) aggregation weights."""
+        """The aggregation weights, (N,)."""
         return np.array(self.fedavg.aggregation_weights)
 
     @property
@@ -105,7 +105,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @property
     def pi(self) -> FloatArray:
-        """(N,) availability."""
+        """The clients' availability, (N,)."""
         return self.participation.marginals
 
     @property
@@ -115,18 +115,18 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def p(self) -> FloatArray:
-        """(N,) biased importance, equation (4)."""
+        """The biased importance of clients, equation (4), (N,)."""
         shares = self.pi * self.q
         return np.asarray(shares / shares.sum())
 
     @cached_property
     def objective(self) -> WeightedObjective:
-        """F_B."""
+        """The biased objective F_B."""
         return WeightedObjective(self.problem, self.p)
 
     @property
     def chi_square(self) -> float:
-        """chi^2 of alpha against p; infinite where a client gets no weight."""
+        """chi^2 divergence of alpha from p; infinite if a client gets no weight."""
         if (self.p == 0).any():
             return math.inf
         with np.errstate(divide="ignore"):
@@ -134,20 +134,20 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @property
     def total_variation(self) -> float:
-        """d_TV of alpha and p."""
+        """Total variation distance of alpha and p."""
         return number(np.abs(self.problem.alpha - self.p).sum()) / 2
 
     @property
     def Gamma_B(self) -> float:
-        """Gamma', the largest of the clients' losses at ``w_B*``, less their minima."""
+        """Gamma', the largest of the clients' losses at ``w_B*`` minus their minima."""
         return number(self.problem.client_losses(self.objective.minimiser).max())
 
     def tightest_point(self, factor: float) -> FloatArray:
-        """(d,) where ``F(w) - F* - factor (F_B(w) - F_B*)`` is largest over all of R^d.
+        """Return the point (d,) where ``F(w) - F* - factor (F_B(w) - F_B*)`` is largest over R^d.
 
-        It is strictly concave for a factor above kappa: its Hessian is at most
-        ``L - factor mu < 0``. An inequality of Theorem 1's or 3's form that holds there holds at
-        every w.
+        The function is strictly concave for a factor above kappa, as its Hessian is at most ``L -
+        factor mu < 0``. An inequality of the form of Theorem 1 or 3 that holds at this point holds
+        at every w.
         """
         problem, objective = self.problem, self.objective
         bent = factor * objective.hessian
@@ -157,9 +157,9 @@ class ProjectedAveraging(ReadOnlyArrays):
     def largest_ratio(self, factor: float, bias: float) -> float:
         """Return the largest ``(F(w) - F*)/(factor (F_B(w) - F_B*) + bias)`` over W.
 
-        How loose an inequality of Theorem 1's or 3's form is at its tightest, in float64, by
-        Dinkelbach's iteration: where the ratio is largest, numerator less ratio times denominator
-        has the largest value zero.
+        This is how tight an inequality of the form of Theorem 1 or 3 is at its tightest point, in
+        float64, by Dinkelbach's iteration: for the largest ratio, the maximum of numerator minus
+        ratio times denominator is zero.
         """
         problem, objective, centre = self.problem, self.objective, self.ball.centre
         bent = factor * objective.hessian
@@ -183,42 +183,42 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @property
     def states(self) -> int:
-        """M, the states of the chain."""
+        """M, the number of states of the chain."""
         chain = self.participation
         return chain.n_outcomes if chain.client_chains is not None else chain.n_states or 0
 
     @property
     def start_distance(self) -> float:
-        """Total variation between the first round's law, a state if any is given, and the limit."""
+        """Total variation distance of the first round's law from the limit."""
         return self.participation.start_distance
 
     @cached_property
     def largest_gradient(self) -> float:
-        """D, the supremum over W of all clients' gradients (Lemma 1)."""
+        """D, the supremum over W of the norms of all clients' gradients (Lemma 1)."""
         return largest(self.problem.largest_gradients_on(self.ball))
 
     @cached_property
     def largest_loss_change(self) -> float:
-        """H, the supremum over W of ``|F_k(w) - F_k(w_B*)|`` (8), W holding every optimum."""
+        """H, the supremum over W of ``|F_k(w) - F_k(w_B*)|`` (8); W contains every optimum."""
         at_minimiser = self.problem.client_losses(self.objective.minimiser)
         highest = self.problem.largest_losses_on(self.ball)
         return largest(np.concatenate([highest - at_minimiser, at_minimiser]))
 
     @cached_property
     def reach_of_minimisers(self) -> float:
-        """Distance from W's centre of the farthest of all minimisers, of F, of F_B, of clients."""
+        """Largest distance from W's centre to a minimiser of F, F_B or a client's loss."""
         points = [*self.problem.optima, self.objective.minimiser, self.problem.x_star]
         return self.from_centre(np.stack(points))
 
     def endless(self, factor: Any = None) -> StepSums:
-        """Return the sums with delays over all rounds, with another C_P than the chain's own."""
+        """Return the sums with delays over all rounds; ``factor`` replaces the chain's own C_P."""
         mixing = self.participation.mixing
         mixing = mixing if factor is None else replace(mixing, factor=factor)
         return endless_sums(self.steps, mixing, self.largest_loss_change)
 
     @cached_property
     def delays(self) -> list[int]:
-        """J_1 .. J_T, each at most t - 1."""
+        """The delays J_1 .. J_T, each at most t - 1."""
         return delays(self.participation.mixing, self.largest_loss_change, self.rounds)
 
     @cached_property
@@ -229,7 +229,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def convergence_terms(self) -> tuple[Any, Any] | None:
-        """A's diagonal, (N,), and B of Appendix D; None where (12) has no unique minimiser."""
+        """The diagonal of A, (N,), and B of Appendix D; None if (12) has no unique minimiser."""
         squares, sigmas = endless_squares(self.steps), self.problem.client_sigmas
         if sigmas.min() == 0 or squares == math.inf or self.pi.min() <= 0:
             return None
@@ -240,7 +240,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def fastest(self) -> tuple[Any, Any] | None:
-        """The q that minimises (12), and theta*; None where it has no unique minimiser."""
+        """The q that minimises (12), and theta*; None if (12) has no unique minimiser."""
         terms, pi, total = self.convergence_terms, self.pi, self.total
         if terms is None:
             return None
@@ -276,5 +276,5 @@ def _parts(
 def printed_upsilon(
     steps: Any, states: Any, total: Any, distance: Any, squares: Any, inverse: Any
 ) -> Any:
-    """Return upsilon as printed below (12), of numbers or of symbols: E, M, Q, D_0, S_2, S_0."""
+    """Return upsilon as printed below (12), from numbers or symbols for E, M, Q, D_0, S_2, S_0."""
     return 2 * distance**2 / steps + states * total * (squares + inverse) / 4

@@ -1,15 +1,13 @@
-"""The sums over step sizes in CA-Fed's Theorem 2 and its proof.
+"""The sums over step sizes in CA-Fed's Theorem 2 and its proof, in floats or enclosed.
 
-The sums over step sizes in CA-Fed's Theorem 2, enclosed.
-
-``J_t`` is constant on blocks of rounds, ``J_t = j`` from one ``rate^-j / (2 C_P H)`` to the next.
-The first terms are added one by one; of later blocks' terms ``f(t)``, which are convex in t,
+``J_t`` is constant on blocks of rounds: ``J_t = j`` from one ``rate^-j / (2 C_P H)`` to the next.
+The first terms are added one by one. The terms ``f(t)`` of later blocks are convex in t, so
 midpoints and trapezoids give
 
 ``int_a^b f + (f(a) + f(b))/2 <= sum_{t=a}^b f(t) <= int_{a-1/2}^{b+1/2} f``.
 
-Beyond some round T with J_T = j, the logarithm is below its tangent: ``j <= J_t <= j + 1 + e (t -
-T)`` with ``e = 1/(T ln(1/rate))``, so that ``t - J_t`` is at least ``(1 - e)(t - j - 1)``.
+Beyond a round T with J_T = j, the logarithm is below its tangent: ``j <= J_t <= j + 1 + e (t - T)``
+with ``e = 1/(T ln(1/rate))``, so ``t - J_t`` is at least ``(1 - e)(t - j - 1)``.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _HALF = fmpq(1, 2)
 
 @dataclass(frozen=True)
 class Delays:
-    """``J_t = max{ceil(ln(2 C_P H t) / ln(1/rate)), onset}``, before it is cut.
+    """The delays ``J_t = max{ceil(ln(2 C_P H t) / ln(1/rate)), onset}``, before capping at t.
 
     Attributes
     ----------
@@ -62,7 +60,7 @@ class Delays:
         Raises
         ------
         NoExactTwinError
-            If balls do not tell.
+            If balls are too wide to decide.
         """
         limit = widening_power(self.rate, -delay) / self.scale
         if isinstance(limit, fmpq):
@@ -73,7 +71,7 @@ class Delays:
         return int(found)
 
     def blocks(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the first and the last round of each delay, and the delay, for ever."""
+        """Yield the first and the last round of each delay, and the delay, without end."""
         before, delay = 0, self.onset
         while True:
             last = self.last(delay)
@@ -83,9 +81,9 @@ class Delays:
             delay += 1
 
     def first(self, count: int) -> list[int]:
-        """Return J_1, ..., J_count; those of at least count, which are cut, as count."""
+        """Return J_1, ..., J_count, capped at ``count``."""
         found: list[int] = []
-        # A chain that mixes slowly has delays of millions, and no round of the run is as late.
+        # For a slowly mixing chain, delays are in the millions, beyond any round of the run.
         for delay in range(self.onset, count):
             found += [delay] * (min(self.last(delay), count) - len(found))
             if len(found) == count:
@@ -95,9 +93,9 @@ class Delays:
 
 @dataclass(frozen=True)
 class _Summand:
-    """A convex function of the round t, its integral, and the integral from t on, for one shift c.
+    """A convex function of the round t, its antiderivative, and the integral from t to infinity.
 
-    All with ``c = j - offset``, so that ``t - J_t + offset = t - c``.
+    All take a shift ``c = j - offset``, so that ``t - J_t + offset = t - c``.
     """
 
     value: Callable[[Any, Any], Any]
@@ -106,7 +104,7 @@ class _Summand:
 
 
 def _log_integral(t: Any, c: Any) -> Any:
-    """Return an integral of ``ln(t)/(t - c)^2``."""
+    """Return the antiderivative of ``ln(t)/(t - c)^2`` that vanishes at infinity."""
     if c == 0:
         return -(t.log() + 1) / t
     return -t.log() / (t - c) + ((t - c) / t).log() / c
@@ -115,7 +113,7 @@ def _log_integral(t: Any, c: Any) -> Any:
 _SQUARE = _Summand(
     lambda t, c: 1 / (t - c) ** 2, lambda t, c: -1 / (t - c), lambda t, c: 1 / (t - c)
 )
-# Both integrals vanish far away.
+# Both antiderivatives vanish at infinity.
 _LOGARITHM = _Summand(
     lambda t, c: t.log() / (t - c) ** 2, _log_integral, lambda t, c: -_log_integral(t, c)
 )
@@ -133,7 +131,7 @@ def delayed_sums(delays: Delays, offset: Any) -> tuple[Any, Any]:
     Raises
     ------
     NoExactTwinError
-        For a chain so slow that J_t is not small against t after 2^19 rounds.
+        For a chain so slow that J_t is not small compared with t after 2^19 rounds.
     """
     slowest = (delays.scale * arb(_MOST_TERMS)).log() / -arb(delays.rate).log()
     if not 2 * slowest < _MOST_TERMS or not offset < _MOST_TERMS:
@@ -187,15 +185,16 @@ _TERMS = 1 << 19
 
 @dataclass(frozen=True)
 class StepSums:
-    """Sums over rounds t = 1, 2, ... of step sizes eta_t.
+    """Sums of step sizes eta_t over rounds t = 1, 2, ....
 
-    ``J_t = min{max{ceil(ln(2 C_P H t) / ln(1/lambda)), T_P}, t}``. Sums without an end are those
-    of the statement, whose ``sum_t`` has none.
+    ``J_t = min{max{ceil(ln(2 C_P H t) / ln(1/lambda)), T_P}, t}``. The sums run over all t >= 1,
+    like ``sum_t`` in the statement.
 
     Attributes
     ----------
     delayed, delayed_logs : float, or exact number
-        ``sum eta_{t-J_t}^2`` and ``sum ln(t) eta_{t-J_t}^2``; eta_0 by the formula of eta_t.
+        ``sum eta_{t-J_t}^2`` and ``sum ln(t) eta_{t-J_t}^2``, with eta_0 from the formula for
+        eta_t.
     """
 
     delayed: Any
@@ -204,14 +203,14 @@ class StepSums:
 
 @dataclass(frozen=True)
 class FiniteStepSums:
-    """Sums over rounds t = 1 .. T, with J_t at most t - 1.
+    """Sums over rounds t = 1 .. T, with J_t capped at t - 1.
 
     Attributes
     ----------
     steps, squares : float, or exact number
         ``sum eta_t``, ``sum eta_t^2``.
     unmixed : float
-        ``sum eta_t C_P lambda^J_t`` over the rounds in which J_t is not cut to t - 1.
+        ``sum eta_t C_P lambda^J_t`` over the rounds in which J_t is not capped at t - 1.
     delays : float
         ``sum J_t eta_{t-J_t}^2``.
     """
@@ -223,7 +222,7 @@ class FiniteStepSums:
 
 
 def inverse_squares(steps: StepSizes) -> Any:
-    """Return ``sum 1/t^2 = pi^2/6``, in the numbers that the steps are in."""
+    """Return ``sum 1/t^2 = pi^2/6``, in the number type of the steps."""
     if is_exact(steps.at(1)):
         return WideningNumber(arb.pi() ** 2 / 6)
     return math.pi**2 / 6
@@ -232,7 +231,7 @@ def inverse_squares(steps: StepSizes) -> Any:
 def endless_squares(steps: StepSizes) -> Any:
     """Return the statement's ``sum eta_t^2``; infinite for steps that do not decrease.
 
-    For an offset of zero it is infinite, too: with delays the statement asks for eta_0.
+    It is infinite for an offset of zero, too, because with delays the statement needs eta_0.
     """
     from scipy.special import zeta
 
@@ -244,15 +243,16 @@ def endless_squares(steps: StepSizes) -> Any:
 
 
 def endless_sums(steps: StepSizes, mixing: Mixing, loss_change: Any) -> StepSums:
-    """Return the statement's sums with delays; those without a limit are infinite.
+    """Return the statement's sums with delays; divergent ones are infinite.
 
-    Harmonic step sizes: 2^19 terms, and the integral of the rest with J_t as it is there. Its
-    error is below 1e-7 of the whole for rates up to 0.999. In exact numbers: an enclosure.
+    For harmonic step sizes, 2^19 terms are added, and the rest is an integral with J_t fixed at its
+    value there, with an error below 1e-7 of the whole for rates up to 0.999. In exact numbers, the
+    sums are enclosed.
 
     Raises
     ------
     ValueError
-        For a chain so slow that J_t is not small against t even at the last of these terms.
+        For a chain so slow that J_t is not small compared with t even at the last of these terms.
     """
     if not _falls(steps):
         return StepSums(math.inf, math.inf)
@@ -264,7 +264,7 @@ def endless_sums(steps: StepSizes, mixing: Mixing, loss_change: Any) -> StepSums
 
 
 def _falls(steps: StepSizes) -> TypeGuard[Harmonic]:
-    """Say whether sums without an end are finite; of steps of another kind none is known here."""
+    """Return whether infinite sums are known to be finite: only for harmonic step sizes."""
     if not isinstance(steps, Harmonic | Constant):
         raise ValueError(
             f"step sizes must be Harmonic or Constant for infinite sums, got {steps!r}"
@@ -344,7 +344,7 @@ def _finite_sums(
 
 
 def _delays(t: FloatArray, mixing: Mixing, loss_change: float) -> FloatArray:
-    """Return J_t before it is cut."""
+    """Return J_t before capping."""
     wanted = np.ceil(np.log(2 * mixing.factor * loss_change * t) / math.log(1 / mixing.rate))
     return np.asarray(np.maximum(wanted, mixing.onset))
 

@@ -1,4 +1,4 @@
-"""Who shows up: random processes that determine which clients take part in a round."""
+"""Participation: random processes that determine which clients take part in a round."""
 
 from fltheory.participation.base import Participation
 from fltheory.participation.bernoulli import Bernoulli, VaryingBernoulli

@@ -19,14 +19,14 @@ Masks = NDArray[np.bool_]
 class Participation(Protocol):
     """A random process of participant sets.
 
-    ``marginals`` (N,) and ``pair_inclusions`` (N, N) are exact probabilities: that a client,
-    and that a pair of clients, takes part in a round (a client with itself: its marginal).
+    ``marginals`` (N,) and ``pair_inclusions`` (N, N) are the exact probabilities that a client, and
+    that a pair of clients, takes part in a round. The diagonal of the latter holds the marginals.
     If rounds are not independent, these and the outcomes are those of the stationary law, and do
-    not say how one round follows another.
+    not describe the dependence between rounds.
 
     Examples
     --------
-    Every process answers so, whoever takes part:
+    Every process has these attributes:
 
     >>> import fltheory as fl
     >>> process: Participation = fl.participation.UniformSubset(3, 2)
@@ -56,16 +56,16 @@ class Participation(Protocol):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of participants where it never varies, else None."""
+        """The number of participants if it never varies, otherwise None."""
         ...
 
     @property
     def n_outcomes(self) -> int:
-        """How many participant sets have positive probability."""
+        """Number of participant sets with positive probability."""
         ...
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every participant set of positive probability, as (probability, mask of shape (N,))."""
+        """Yield every participant set of positive probability, as (probability, mask (N,))."""
         ...
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
@@ -83,13 +83,13 @@ _MOST_DIGITS = 30
 
 
 def counted(number: int) -> str:
-    """Return a whole number, or about how large it is where it has very many digits."""
+    """Return a whole number as text, or its order of magnitude if it has very many digits."""
     digits = number.bit_length() * math.log10(2)
     return str(number) if digits < _MOST_DIGITS else f"about 10^{digits:.0f}"
 
 
 def of_size(size: int, among: Masks) -> Iterator[Masks]:
-    """Yield every set of ``size`` clients out of those ``among`` whom they may be."""
+    """Yield every set of ``size`` clients from the mask ``among``."""
     for members in combinations(np.flatnonzero(among).tolist(), size):
         mask = np.zeros(among.size, dtype=bool)
         mask[list(members)] = True
@@ -97,7 +97,7 @@ def of_size(size: int, among: Masks) -> Iterator[Masks]:
 
 
 def between(least: Masks, varying: Masks) -> Iterator[Masks]:
-    """Yield ``least`` with every part of those ``varying``, from none to all of them."""
+    """Yield ``least`` joined with every subset of ``varying``, from none to all."""
     places = np.flatnonzero(varying)
     for chosen in product([False, True], repeat=places.size):
         mask = least.copy()

@@ -1,4 +1,4 @@
-"""Clients that take part independently, each with a probability of its own."""
+"""Clients that take part independently, each with its own probability."""
 
 from __future__ import annotations
 
@@ -71,22 +71,22 @@ class VaryingBernoulli(Process):
     """Clients that take part independently, with probabilities that change from round to round.
 
     Follows Assumption 1 of Xiang et al. (NeurIPS 2024): rounds and clients are independent, and
-    client i takes part in round t with probability p_i^t. After the last given round, the first one
-    follows. Marginals are means over the given rounds.
+    client i takes part in round t with probability p_i^t. After the last row of ``availability``,
+    the first one follows. Marginals are means over the rows.
 
     Parameters
     ----------
     availability : array, (M, N)
-        A row for each round, in [0, 1].
+        Probabilities in [0, 1], one row per round.
 
     Raises
     ------
     ValueError
-        For another shape, or numbers outside of [0, 1].
+        For another shape, or numbers outside [0, 1].
 
     Examples
     --------
-    Day and night, the second client online by night:
+    Day and night; the second client is only ever online at night:
 
     >>> process = VaryingBernoulli([[1.0, 0.0], [0.25, 0.5]])
     >>> process.marginals.tolist(), process.n_outcomes
@@ -113,7 +113,7 @@ class VaryingBernoulli(Process):
 
     @property
     def n_states(self) -> int:
-        """One state for each round and each set of clients that is possible in it."""
+        """Number of pairs of a round and a participant set possible in it."""
         return sum(1 << int(count) for count in self._varies.sum(axis=1))
 
     @cached_property
@@ -122,7 +122,7 @@ class VaryingBernoulli(Process):
 
     @cached_property
     def _rounds(self) -> list[tuple[Masks, Chances]]:
-        """Each round's sets, and its states with their chances."""
+        """Each round's participant sets, and its states with their probabilities."""
         found: list[tuple[Masks, Chances]] = []
         first = 0
         for row, varies in zip(self.availability, self._varies, strict=True):
@@ -133,7 +133,7 @@ class VaryingBernoulli(Process):
         return found
 
     def law(self) -> Law:
-        """Return each round's sets as states; any set of the next round may follow."""
+        """Return the law with each round's sets as states; any set of the next round may follow."""
         of_round = [t for t, (sets, _) in enumerate(self._rounds) for _ in sets]
         chances = [chances for _, chances in self._rounds]
         count = len(chances)
@@ -146,7 +146,7 @@ class VaryingBernoulli(Process):
         )
 
     def states(self) -> States:
-        """Return the same in floats; the law of the state has no limit if rounds differ."""
+        """Return the states in floats; the law of the state has no limit if rounds differ."""
         states = super().states()
         return states if len(self.availability) == 1 else replace(states, limit=None)
 
@@ -162,7 +162,7 @@ class VaryingBernoulli(Process):
 
     @property
     def n_outcomes(self) -> int:
-        """How many sets have positive probability in some round."""
+        """Number of sets with positive probability in some round."""
         return len({mask.tobytes() for sets, _ in self._rounds for mask in sets})
 
     def _numbers(self) -> Mapping[str, Any]:
@@ -184,11 +184,11 @@ def correlated_availability(
     least: float,
     concentration: float = 0.1,
 ) -> FloatArray:
-    """Draw probabilities that go with the clients' data: FedAU's experiments.
+    """Draw probabilities correlated with the clients' data, as in FedAU's experiments.
 
     ``p_n = <kappa_n, q> / lambda`` with q ~ Dir(concentration) over the classes and lambda
-    such that the p_n average ``mean``; those below ``least`` are raised to it, those above one
-    lowered, so that the average may move.
+    such that the p_n average ``mean``. Values below ``least`` are raised to it and values above one
+    lowered to one, which may change the average.
 
     Parameters
     ----------

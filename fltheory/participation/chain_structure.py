@@ -1,4 +1,4 @@
-"""The structure of a chain from its matrix: irreducibility, period, stationary law, mixing."""
+"""The structure of a Markov chain: irreducibility, period, stationary law, mixing."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fltheory.exact_or_float import root
 from fltheory.validation import FloatArray
 
 _REVERSIBLE = 1e-12
-_EQUAL = 1e-9  # eigenvalues in [-1, 1] that are equal but for rounding, of small chains
+_EQUAL = 1e-9  # eigenvalues of small chains, in [-1, 1], that differ by less are taken as equal
 
 
 class CitedFactor(NamedTuple):
     """C_P as CA-Fed takes it from its [14], Lemma 1 (Sun, Sun and Yin 2018).
 
     ``(sum_{i >= 2} n_i^2)^(1/2) ||U||_F ||U^-1||_F`` over the Jordan blocks, of sizes n_i, of a
-    chain with ``P = U J U^-1``. By memory: the lemma's text is not at hand. Of a chain that is
-    diagonalisable, the first factor is sqrt(M - 1) for M states, and T_P = 0; of a single state the
-    sum is empty, and 1 is taken, as (5) holds with it.
+    chain with ``P = U J U^-1``. This is from memory, as the text of the lemma was not available.
+    For a diagonalisable chain with M states, the first factor is sqrt(M - 1), and T_P = 0. For a
+    single state the sum is empty, and the factor is set to 1, with which (5) holds.
 
     Attributes
     ----------
@@ -36,10 +36,10 @@ class CitedFactor(NamedTuple):
 
 
 def cited_factor_of(states: int, lengths: Any) -> CitedFactor:
-    """Return it for eigenvectors of these lengths: ``sum_i ||u_i|| ||v_i||``, v_i those of P'.
+    """Return the factor, given ``lengths = sum_i ||u_i|| ||v_i||`` for eigenvectors of P and P'.
 
-    That is ``||U||_F ||U^-1||_F`` where every u_i is scaled to be as long as its v_i, the least
-    over all scales.
+    This is the smallest ``||U||_F ||U^-1||_F`` over all scalings of the u_i, attained if every u_i
+    is as long as its v_i.
     """
     blocks = root(lengths * 0 + max(states - 1, 1))
     return CitedFactor(blocks * states, blocks * lengths)
@@ -49,9 +49,9 @@ def cited_factor(transition: FloatArray, law: FloatArray) -> CitedFactor:
     """Return C_P of [14] for a chain, in floats.
 
     The eigenbasis of a reversible chain is orthonormal after rows are multiplied and columns
-    divided by ``sqrt(pi)``. Where eigenvalues are equal, LAPACK may return any basis of their
-    space, another on another machine: taken is the one in which ``diag(1 / pi)`` is diagonal, too.
-    Of a chain that is not reversible, it is what LAPACK finds.
+    divided by ``sqrt(pi)``. If eigenvalues are equal, LAPACK may return any basis of their space,
+    depending on the machine, so the basis that also diagonalises ``diag(1 / pi)`` is taken. For a
+    chain that is not reversible, LAPACK's eigenbasis is used as it is.
     """
     roots = np.sqrt(law)
     alike = transition * (roots[:, None] / roots)
@@ -85,8 +85,8 @@ class Mixing:
 
     Notes
     -----
-    CA-Fed, equation (5), which cites the constants (`CitedFactor`); those here are smaller, and
-    proved where they are made.
+    CA-Fed, equation (5), which cites the constants (`CitedFactor`). The constants here are smaller,
+    and are proved in the functions that compute them.
     """
 
     second_eigenvalue: float
@@ -121,7 +121,7 @@ def period(transition: FloatArray) -> int:
 
 
 def _levels(edges: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the fewest steps from state 0 to every state, -1 where there is no way."""
+    """Return the smallest number of steps from state 0 to every state, -1 if unreachable."""
     level = np.full(len(edges), -1)
     frontier = np.zeros(len(edges), dtype=bool)
     frontier[0] = True
@@ -134,12 +134,12 @@ def _levels(edges: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def stationary_law(transition: Any) -> NDArray[Any]:
-    """Return pi (M,) with ``pi P = pi`` of an irreducible chain, by GTH elimination.
+    """Return the stationary law pi (M,) of an irreducible chain, by GTH elimination.
 
-    In fractions where the rows are fractions.
+    The law is in fractions if the rows of P are.
 
-    States are eliminated from the last; without a subtraction anywhere, every entry comes out
-    to a few roundings however close to one the second eigenvalue is.
+    States are eliminated starting from the last. As nothing is subtracted, every entry is accurate
+    to a few roundings, however close to one the second eigenvalue is.
 
     Notes
     -----
@@ -161,15 +161,15 @@ def mixing(transition: FloatArray, law: FloatArray) -> Mixing:
 
     Let D be ``P - 1 pi'`` with rows multiplied and columns divided by ``sqrt(pi)``, so that
     ``[P^t]_ij - pi_j = sqrt(pi_j / pi_i) [D^t]_ij`` for t >= 1, and let ``r_i`` be the spectral
-    norm of ``D^(2^i)`` over ``rate^(2^i)``. Where ``r_n <= 1``, all powers have
-    ``||D^t|| <= rate^t prod_(i<n) max(1, r_i)``: times the largest ``sqrt(pi_j / pi_i)`` that
-    is C_P, with T_P = 0. A reversible chain has ``r_0 = lambda_2 / rate < 1``. No eigenvector
-    is needed, and the bound holds also where the eigenvalues are known badly.
+    norm of ``D^(2^i)`` over ``rate^(2^i)``. If ``r_n <= 1``, all powers have
+    ``||D^t|| <= rate^t prod_(i<n) max(1, r_i)``. This product times the largest ``sqrt(pi_j /
+    pi_i)`` is C_P, with T_P = 0. A reversible chain has ``r_0 = lambda_2 / rate < 1``. No
+    eigenvector is needed, and the bound holds even if the eigenvalues are computed inaccurately.
 
     Raises
     ------
     ArithmeticError
-        If the second eigenvalue is one to rounding.
+        If the second eigenvalue is one up to rounding.
     """
     moduli = np.sort(np.abs(np.linalg.eigvals(transition)))
     second = float(moduli[-2]) if moduli.size > 1 else 0.0

@@ -26,7 +26,7 @@ _ROW_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class FiniteChain(Process):
-    """An irreducible, aperiodic chain on states that each have a set of present clients.
+    """An irreducible, aperiodic Markov chain whose states each have a set of present clients.
 
     Two states may have the same set, so the participants alone need not be Markov; clients that
     share a chain form a cluster. This is CA-Fed's Assumption 1.
@@ -34,7 +34,7 @@ class FiniteChain(Process):
     Parameters
     ----------
     transition : array, (M, M)
-        P; row i has the probabilities of the states that follow state i.
+        P; row i holds the transition probabilities from state i.
     state_masks : array of bool, (M, N)
         True where a client is present.
     start : int, optional
@@ -88,7 +88,7 @@ class FiniteChain(Process):
 
     @property
     def n_presence_states(self) -> int:
-        """How many entries of ``P^t`` add up to a client's probability of presence, or absence."""
+        """Number of entries of ``P^t`` in a client's probability of presence or absence."""
         there = self.state_masks.sum(axis=0)
         return max(1, int(np.minimum(there, self.n_states - there).max()))
 
@@ -171,7 +171,7 @@ class FiniteChain(Process):
 
 
 def checked_masks(name: str, value: ArrayLike, rows: int | str) -> Masks:
-    """Return ``value`` as a read-only boolean array with a given number of rows, of any client."""
+    """Return ``value`` as a read-only boolean array with a given number of rows."""
     array = validation.array_of(name, value, rows, "N", flags=True)
     other = np.argwhere((array != 0) & (array != 1))
     if other.size:

@@ -1,4 +1,4 @@
-"""Rounds in a loop, and clients that are present for some rounds and away for the others."""
+"""Rounds in a loop, and clients that are present for part of each period."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _MOST_OUTCOMES = 1_000_000
 
 
 class Loop(Process):
-    """Rounds in a given order, which begin again after the last.
+    """Rounds in a given order, which start again after the last.
 
     Attributes
     ----------
     start : int or None
-        The round that a run begins with; None for one drawn uniformly.
+        The round that a run begins with; None to draw it uniformly.
     """
 
     start: int | None = 0
 
     @property
     def loop(self) -> Masks:
-        """(M, N) who takes part in each round, from round 0 until all begins again."""
+        """(M, N) participants of each round of the loop, from round 0."""
         raise NotImplementedError
 
     @property
     def period(self) -> int | None:
-        """The number of rounds, or None if it is left to chance where a run begins."""
+        """The number of rounds, or None if the first round of a run is random."""
         return super().period if self.start is None else self.n_states
 
     def states(self) -> States:
@@ -146,7 +146,7 @@ class Cyclic(Loop):
         return math.lcm(*(int(period) for period in self.periods))
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every round until the pattern repeats, each with the same share.
+        """Yield every round until the pattern repeats, each with the same share.
 
         Raises
         ------
@@ -163,7 +163,7 @@ class Cyclic(Loop):
 
     @property
     def loop(self) -> Masks:
-        """(M, N) who takes part in each round, from the first until the pattern repeats.
+        """(M, N) participants of each round, from the first until the pattern repeats.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""How long clients stay away: counts along a path, and exact chances of long absences."""
+"""Absences of clients: counts along a path, and exact probabilities of long absences."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from fltheory.validation import FloatArray
 
 
 def inactive_rounds(masks: Masks) -> FloatArray:
-    """Return tau, (rounds, N): 0 where a client takes part, else one more than the round before.
+    """Return tau, (rounds, N), the number of rounds since a client last took part.
 
-    Before the first round it is 0, as in FedAR's equation (5).
+    It is 0 in rounds in which the client takes part, and 0 before the first round, as in FedAR's
+    equation (5).
 
     Examples
     --------
@@ -35,20 +36,21 @@ def inactive_rounds(masks: Masks) -> FloatArray:
 def chance_of_longer_absence(participation: Participation, limits: ArrayLike, rounds: int) -> Any:
     """Return the probability that some client is ever inactive for longer than allowed.
 
-    ``tau_{i,t} > limits_t`` for some client i and some round t of the first ``rounds``, exactly:
-    clients are independent, and the law of each one's tau is followed round by round.
+    This is the probability that ``tau_{i,t} > limits_t`` for some client i and some round t of the
+    first ``rounds``. It is exact, as clients are independent and the law of each client's tau is
+    followed round by round.
 
     Parameters
     ----------
-    participation : Bernoulli, MarkovOnOff, or one whose path is known
+    participation : Bernoulli, MarkovOnOff, or a deterministic process
     limits : float or array, (rounds,)
-        The same for all clients; infinite for none.
+        The same for all clients; infinity means no limit.
     rounds : int
 
     Raises
     ------
     ValueError
-        For other participation, limits that are negative or of another shape.
+        For other participation, or limits that are negative or of another shape.
 
     Examples
     --------
@@ -71,7 +73,7 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
     longest = int(min(allowed.max(), rounds))
     if is_exact(come):
         each = list(zip(come, stay, first, strict=True))
-        # Exact numbers take their time: clients that come and go alike share theirs.
+        # Exact numbers are slow, so clients with the same chain share one computation.
         failing = {alike: _exact_chance(*alike, allowed, longest) for alike in dict.fromkeys(each)}
         return 1 - np.prod([1 - failing[client] for client in each])
     law = np.zeros((longest + 2, come.size))
@@ -91,10 +93,10 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
 
 
 def _exact_chance(come: Any, stay: Any, first: Any, allowed: FloatArray, longest: int) -> Any:
-    """Return the probability that one client fails, in exact numbers.
+    """Return the probability that one client exceeds its limit, in exact numbers.
 
-    Absences are known by the round in which they began: those that began k rounds ago go on with
-    probability ``(1 - come)^k``.
+    Absences are grouped by the round in which they began: those that began k rounds ago last until
+    now with probability ``(1 - come)^k``.
     """
     come, stay, first = (number.widened() for number in (come, stay, first))
     goes_on = [(1 - come) ** k for k in range(longest + 2)]

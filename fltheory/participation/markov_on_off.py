@@ -1,4 +1,4 @@
-"""Clients that come and go independently, each by a two-state chain of its own."""
+"""Clients that come and go independently, each following its own two-state chain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
 _CHAINS_IN_FACTOR = 4
-# nu + (1 - nu) pi is three operations on numbers of at most 2: they round by 7e-16.
+# nu + (1 - nu) pi is three operations on numbers of at most 2, with rounding errors of 7e-16.
 _ROUNDING = 1e-15
 
 
@@ -34,9 +34,10 @@ _ROUNDING = 1e-15
 class MarkovOnOff(IndependentClients):
     """N independent chains: a client that is online stays with probability nu + (1 - nu) pi.
 
-    One that is offline comes back with probability ``(1 - nu) pi``. So pi is the stationary
-    probability of being online, and nu the chain's second eigenvalue: CA-Fed's simulation, Section
-    V-A. The chain of all clients is the product of theirs (Section III-D) and is never built here.
+    A client that is offline comes back with probability ``(1 - nu) pi``. So pi is the stationary
+    probability of being online, and nu the second eigenvalue of the client's chain, as in CA-Fed's
+    simulation (Section V-A). The chain of all clients is the product of the clients' chains
+    (Section III-D) and is never built here.
 
     Parameters
     ----------
@@ -118,11 +119,11 @@ class MarkovOnOff(IndependentClients):
     def mixing(self) -> Mixing:
         """lambda_2, lambda(P), C_P and T_P of equation (5), for the product of all chains.
 
-        Eigenvalues of a product are products of the clients', so lambda_2 is the largest |nu| of a
-        client that is neither always nor never online. For one client ``P^t - 1 pi' = nu^t (I - 1
-        pi')``; entries of the product are products of numbers in [0, 1], whose difference is at
-        most the sum of the factors' differences: ``C_P = sum_k max(pi_k, 1 - pi_k)`` with ``T_P =
-        0``.
+        Eigenvalues of the product chain are products of the clients' eigenvalues, so lambda_2 is
+        the largest |nu| of a client that is neither always nor never online. For one client,
+        ``P^t - 1 pi' = nu^t (I - 1 pi')``. Entries of the product are products of numbers in [0,
+        1], and two such products differ by at most the sum of the differences of their factors.
+        Hence ``C_P = sum_k max(pi_k, 1 - pi_k)`` with ``T_P = 0``.
         """
         nothing = 0 * self.correlation[:1]
         second = exact_or_float.largest(np.abs(np.append(self.correlation[self._varies], nothing)))
@@ -133,9 +134,9 @@ class MarkovOnOff(IndependentClients):
     def cited_factor(self) -> CitedFactor:
         """C_P as CA-Fed cites it from its [14], with the product of the clients' eigenbases.
 
-        One client has ``P^t = 1 pi' + nu^t (1 - pi, -pi)'(1, -1)``, so the product of the norms of
-        right and left eigenvectors is ``sqrt(2 (pi^2 + (1 - pi)^2))``; norms of products are
-        products of the norms.
+        For one client, ``P^t = 1 pi' + nu^t (1 - pi, -pi)'(1, -1)``, so the norms of right and left
+        eigenvectors have the product ``sqrt(2 (pi^2 + (1 - pi)^2))``. Norms for the product chain
+        are products of these.
         """
         pi = self.availability[self._varies]
         both = [2 * exact_or_float.root(2 * (p**2 + (1 - p) ** 2)) for p in pi]
@@ -152,7 +153,7 @@ class MarkovOnOff(IndependentClients):
         return exact_or_float.number(1 - here.prod())
 
     def as_chain(self) -> FiniteChain:
-        """Return the product chain, on all sets that differ only in clients that change state.
+        """Return the product chain of the clients that change state; the others stay fixed.
 
         Raises
         ------
@@ -173,7 +174,7 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def _moves(self) -> ClientIndices:
-        """Clients that vary, and those that begin where a stationary chain never is."""
+        """Clients that vary, and clients that start in a state of stationary probability zero."""
         if self.start is None:
             return self._varies
         return np.union1d(self._varies, np.flatnonzero(self.availability != self.start))
@@ -209,7 +210,7 @@ class MarkovOnOff(IndependentClients):
         return States(masks, initial, limit, factors)
 
     def law(self) -> Law:
-        """Return which of the clients that change state are online, with each client's chain."""
+        """Return the law, with a state per set of online clients among those that change state."""
         moves, masks = self._moves, self._state_masks()
         pi = [as_fraction(p) for p in self.availability[moves]]
         nu = [as_fraction(correlation) for correlation in self.correlation[moves]]
@@ -254,9 +255,9 @@ def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
 
 
 def _chains(availability: Any, correlation: Any) -> Any:
-    """Return clients' transition matrices, (n, 2, 2): from away and from there, to both.
+    """Return clients' transition matrices, (n, 2, 2), with absent first.
 
-    No float is a difference of others: where correlation is negative, decimals are subtracted.
+    No float is a difference of floats: if the correlation is negative, decimals are subtracted.
     """
     away, uncorrelated = complement(availability), complement(correlation)
     remains = np.stack([away + correlation * availability, availability + correlation * away])

@@ -1,7 +1,7 @@
-"""A process told once, by its law in fractions, and what follows from the law.
+"""Participation processes defined by their law in fractions, and properties derived from it.
 
-Who takes part depends on a state, and the states are a finite Markov chain. Rounds that are
-independent and alike have one state.
+Participation depends on a state, and the states form a finite Markov chain. Independent and
+identically distributed rounds have one state.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _MOST_SETS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """States that say who takes part, each with what may follow; a float is its shortest decimal.
+    """States with participant sets and transitions, in fractions; floats are read as decimals.
 
     Attributes
     ----------
     who : callable
-        The participant sets that a state may have, ``(probability, mask of shape (N,))``.
+        Returns a state's possible participant sets, as ``(probability, mask of shape (N,))``.
     first : sequence of (int, Fraction)
-        States that the first round may be in, with their probabilities, which sum to one.
+        Possible states of the first round, with their probabilities, which sum to one.
     following : callable
-        The states that may follow a state, with their probabilities.
+        Returns the states that may follow a state, with their probabilities.
     limit : sequence of (int, Fraction), optional
-        Each state's share of the rounds in the long run, where it need not be worked out.
+        Each state's long-run share of the rounds, if known without computation.
     """
 
     who: Callable[[int], Sequence[tuple[Fraction, Masks]]]
@@ -60,16 +60,16 @@ class Law:
         following: Callable[[int], Chances],
         limit: Chances | None = None,
     ) -> Law:
-        """Return the law of a chain whose states (M,) have the participants ``masks`` (M, N)."""
+        """Return the law of a chain whose M states have the participants ``masks`` (M, N)."""
         return cls(lambda state: ((Fraction(1), masks[state]),), first, following, limit)
 
 
 @dataclass(frozen=True, eq=False)
 class States(ReadOnlyArrays):
-    """States that say who is present, and the Markov chain on them, in floats.
+    """States with their participants, and the Markov chain on them, in floats.
 
-    With P the matrix of transitions, a row for the state one comes from, an array of values ``v_i``
-    moves to ``sum_i P_ij v_i``. What is stored is taken for exact: it is the process.
+    P is the transition matrix, with one row per current state; values ``v_i`` move to ``sum_i P_ij
+    v_i``. The stored floats define the process and count as exact.
 
     Attributes
     ----------
@@ -78,10 +78,10 @@ class States(ReadOnlyArrays):
     initial : array, (M,)
         Law of the first round's state.
     limit : array, (M,), or None
-        Law to which the state's law converges; None where it has no limit.
+        Limit of the state's law; None if it has none.
     factors : tuple of arrays
-        P is their Kronecker product, which is never built: a state's number has a digit of each.
-        Without any, each state is followed by the next one, and the last by the first.
+        P is their Kronecker product, which is never built: a state's index has one digit for each
+        factor. Without factors, each state is followed by the next one, and the last by the first.
     """
 
     masks: Masks
@@ -91,7 +91,7 @@ class States(ReadOnlyArrays):
 
     @property
     def operations(self) -> int:
-        """Rounding errors in a number: of sums, and of the products that factors may be."""
+        """Number of roundings in a moved value: of the sums, and of factors that are computed."""
         return sum(len(factor) + len(factor).bit_length() for factor in self.factors)
 
     def forward(self, values: FloatArray) -> FloatArray:
@@ -114,11 +114,12 @@ class States(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class ClientChains(ReadOnlyArrays):
-    """Chains of two states, one of each client's own: (N,) probabilities to be there.
+    """A two-state chain for each client: (N,) probabilities of being present.
 
-    ``first`` in the first round, ``stays`` after a round in which it was, ``comes`` after another;
-    ``correlation`` is the second eigenvalue, the difference of the last two. ``absent``, ``leaves``
-    and ``lacks`` are what the first three leave of one, without its error.
+    ``first`` is the probability in the first round, ``stays`` after a round with the client
+    present, and ``comes`` after a round with it absent; ``correlation`` is the second eigenvalue,
+    ``stays - comes``. ``absent``, ``leaves`` and ``lacks`` are one minus ``first``, ``stays`` and
+    ``comes``, computed without cancellation.
     """
 
     first: FloatArray
@@ -131,17 +132,17 @@ class ClientChains(ReadOnlyArrays):
 
 
 class UniformDraw(NamedTuple):
-    """So many clients, drawn uniformly from those not excluded, afresh in every round."""
+    """A number of clients drawn uniformly from those not excluded, anew in every round."""
 
     size: int
     excluded: tuple[int, ...]
 
 
 class Process(ReadOnlyArrays):
-    """Participation that states its law once; the rest follows from it.
+    """Participation defined by its law; all other properties are derived from it.
 
-    A subclass gives ``n_clients`` and `law`, and, where a round depends on those before, also
-    `n_states`; a state then has one set. What it knows a faster way to it overrides.
+    A subclass defines ``n_clients`` and `law` and, if rounds are dependent, also `n_states`; each
+    state then has one participant set. It overrides what it can compute faster.
 
     Examples
     --------
@@ -158,24 +159,24 @@ class Process(ReadOnlyArrays):
     """
 
     mixes: ClassVar[bool] = False
-    """Whether the law of its state, wherever it begins, has one limit: CA-Fed's Assumption 1."""
+    """Whether the law of the state has the same limit from every start: CA-Fed's Assumption 1."""
 
     repeats: ClassVar[bool] = False
-    """Whether a client may be drawn more than once in a round: masks are then counts, int64."""
+    """Whether a client may be drawn more than once in a round; masks are then counts (int64)."""
 
     if TYPE_CHECKING:
-        # At run time it may be a field, which a property of a base would get in the way of.
+        # Subclasses may define it as a field, which a property of the base class would prevent.
         @property
         def n_clients(self) -> int:
             """N, all clients."""
             ...
 
     def law(self) -> Law:
-        """Return the law in fractions; for few participant sets, or states."""
+        """Return the law in fractions; only feasible for few participant sets or states."""
         raise NotImplementedError
 
     def exact_limit(self) -> Chances:
-        """Return each state's share of the rounds in the long run."""
+        """Return each state's long-run share of the rounds."""
         law, zero = self.law(), Fraction(0)
         if law.limit is not None:
             return law.limit
@@ -185,7 +186,7 @@ class Process(ReadOnlyArrays):
         return tuple(enumerate(chain_structure.stationary_law(dense)))
 
     def exact_outcomes(self) -> list[tuple[Fraction, Masks]]:
-        """Return every participant set with its share of the rounds in the long run."""
+        """Return every participant set with its long-run share of the rounds."""
         law = self.law()
         shares: defaultdict[bytes, Fraction] = defaultdict(Fraction)
         for state, share in self.exact_limit():
@@ -198,7 +199,7 @@ class Process(ReadOnlyArrays):
 
     @property
     def n_states(self) -> int | None:
-        """M, numbered from 0; 1 where rounds are independent and alike, None for no known law."""
+        """M, the number of states: 1 for independent rounds, None if the law is unknown."""
         return 1
 
     @property
@@ -208,7 +209,7 @@ class Process(ReadOnlyArrays):
 
     @cached_property
     def _shares(self) -> tuple[Masks, FloatArray]:
-        """Participant sets, (s, N), with their shares of the rounds in the long run, (s,)."""
+        """Participant sets, (s, N), with their long-run shares of the rounds, (s,)."""
         outcomes = self.exact_outcomes()
         return np.array([mask for _, mask in outcomes]), np.array([float(p) for p, _ in outcomes])
 
@@ -230,7 +231,7 @@ class Process(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            If participants vary in number, in too many sets to go through.
+            If the number of participants varies and there are too many sets to enumerate.
         """
         if self.fixed_size is not None:
             return np.asarray(weight[self.fixed_size] * self.pair_inclusions)
@@ -252,16 +253,16 @@ class Process(ReadOnlyArrays):
 
     @property
     def n_outcomes(self) -> int:
-        """How many participant sets have positive probability."""
+        """Number of participant sets with positive probability."""
         return len(self._shares[0])
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every participant set with its share of the rounds in the long run."""
+        """Yield every participant set with its long-run share of the rounds."""
         for mask, share in zip(*self._shares, strict=True):
             yield float(share), mask
 
     def states(self) -> States:
-        """Return the states and how they follow one another; memory grows with M^2."""
+        """Return the states and their transitions; memory grows with M^2."""
         law, count = self.law(), self.n_states or 0
 
         def spread(chances: Chances) -> FloatArray:
@@ -299,13 +300,14 @@ class Process(ReadOnlyArrays):
 
     @property
     def period(self) -> int | None:
-        """After how many rounds all begins again where nothing is random, None under chance."""
+        """Number of rounds until a deterministic process repeats; None for a random one."""
         return 1 if self.fixed_size == self.n_clients else None
 
     def known_path(self, rounds: int) -> Masks | None:
-        """Return who takes part in each round, (rounds, N); None where chance has a part in it.
+        """Return the participants of each round, (rounds, N); None if they are random.
 
-        Known are cycles, traces that begin with a given round, and everybody always.
+        Paths are known for cycles, for traces that begin with a given round, and if everybody
+        always takes part.
 
         Raises
         ------
@@ -316,7 +318,7 @@ class Process(ReadOnlyArrays):
         if self.period is None:
             return None
         if self.fixed_size == self.n_clients:
-            # Nothing is drawn: availabilities that are fractions are compared with no float.
+            # Nothing is drawn, so fractions are not compared with floats.
             return np.ones((rounds, self.n_clients), dtype=bool)
         drawn = self.masks(np.random.default_rng(0), 1)
         return np.concatenate([mask.copy() for mask in islice(drawn, rounds)])
@@ -329,7 +331,7 @@ class Process(ReadOnlyArrays):
 
     @cached_property
     def cited_factor(self) -> chain_structure.CitedFactor:
-        """C_P as CA-Fed takes it from its [14], with an eigenbasis that floats find."""
+        """C_P as CA-Fed takes it from its [14], with an eigenbasis computed in floats."""
         states, limit = self._states_with_limit()
         return chain_structure.cited_factor(states.backward(np.eye(len(limit))), limit)
 
@@ -350,26 +352,26 @@ class Process(ReadOnlyArrays):
 
     @property
     def client_chains(self) -> ClientChains | None:
-        """The chains of single clients where these come and go independently, else None."""
+        """The chains of single clients if clients come and go independently, otherwise None."""
         return None
 
     @property
     def uniform_draw(self) -> UniformDraw | None:
-        """How many are drawn of whom where participants are a uniform draw, else None."""
+        """Size and excluded clients if participants are a uniform draw, otherwise None."""
         return None
 
     def in_numbers(self, made: Callable[[Any], NDArray[Any]]) -> Self:
-        """Return the process with its probabilities in other numbers than floats.
+        """Return the process with its probabilities in another number type.
 
-        ``made`` makes an array of them of floats, for their decimals, and of fractions. What is
-        not known in fractions stays in floats.
+        ``made`` converts an array of floats, read as decimals, or of fractions. Properties not
+        known in fractions stay in floats.
         """
         twin = _without_caches(self)
         vars(twin).update({name: made(values) for name, values in self._numbers().items()})
         return twin
 
     def _numbers(self) -> Mapping[str, Any]:
-        """Return fields that are probabilities, and what is known in fractions of the others."""
+        """Return the fields that are probabilities, and other properties known in fractions."""
         if self.n_states is None or max(self.n_states, self.n_outcomes) > _MOST_IN_FRACTIONS:
             return {}
         each = self.exact_outcomes()
@@ -377,7 +379,7 @@ class Process(ReadOnlyArrays):
 
 
 def _thresholds(laws: FloatArray) -> FloatArray:
-    """Return cumulative laws that end in exactly one, at the last state that is possible."""
+    """Return cumulative laws that are exactly one from the last possible state on."""
     thresholds = np.cumsum(laws, axis=1)
     last = laws.shape[1] - 1 - (laws[:, ::-1] > 0).argmax(axis=1)
     thresholds[np.arange(laws.shape[1]) >= last[:, None]] = 1.0
@@ -385,13 +387,13 @@ def _thresholds(laws: FloatArray) -> FloatArray:
 
 
 def same_number(masks: Masks) -> int | None:
-    """Return how many are present in each of some sets (s, N), None where that varies."""
+    """Return the common size of participant sets (s, N), None if it varies."""
     sizes = masks.sum(axis=1)
     return int(sizes[0]) if (sizes == sizes[0]).all() else None
 
 
 class _Stranger(Process):
-    """Someone else's process: what it states, and the contract's defaults for the rest."""
+    """A user's process, completed with defaults for the rest of the contract."""
 
     def __init__(self, process: Participation) -> None:
         self.process = process
@@ -407,16 +409,16 @@ class _Stranger(Process):
 
     @property
     def n_states(self) -> int | None:
-        """The number that it states, if any: no law is known otherwise."""
+        """The number of states that it declares; None if its law is unknown."""
         return getattr(self.process, "n_states", None)
 
     def in_numbers(self, made: Callable[[Any], NDArray[Any]]) -> Any:
-        """Return the stranger's own, in floats: whoever asks may look for its class."""
+        """Return the user's own object, in floats, as callers may look at its class."""
         return _without_caches(self.process)
 
 
 def _without_caches(thing: Any) -> Any:
-    """Return a copy without what was cached from floats, not to be met in other numbers."""
+    """Return a copy without values cached from floats, which would be wrong in other numbers."""
     twin = copy(thing)
     for name in list(vars(twin)):
         if isinstance(getattr(type(twin), name, None), cached_property):
@@ -425,5 +427,5 @@ def _without_caches(thing: Any) -> Any:
 
 
 def process_of(participation: Participation) -> Process:
-    """Return a process with the whole contract: of a stranger's, with defaults."""
+    """Return a process with the whole contract, adding defaults to a user's own."""
     return participation if isinstance(participation, Process) else _Stranger(participation)

@@ -1,4 +1,4 @@
-"""Subsets of those available: FedAvg(S) that takes at most S of them, or waits for S."""
+"""Subsets of available clients: FedAvg(S) that takes at most S of them, or waits for S."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Clients = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class SubsetOfAvailable(Process):
-    """Clients are available independently, and ``size`` of them are wanted.
+    """Base of processes with independently available clients, of which ``size`` are wanted.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class AtMost(SubsetOfAvailable):
 
     @property
     def n_outcomes(self) -> int:
-        """How many participant sets have positive probability."""
+        """Number of participant sets with positive probability."""
         certain = self._certain
         smaller = sum(
             math.comb(self.n_clients - certain, k - certain) for k in range(certain, self.size)
@@ -218,7 +218,7 @@ class WaitingSubset(SubsetOfAvailable):
 
     @property
     def independent(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Whether the server never has to wait."""
         return bool((self.availability == 1).all())
 
     @cached_property
@@ -233,16 +233,16 @@ class WaitingSubset(SubsetOfAvailable):
 
     @property
     def fixed_size(self) -> int | None:
-        """S if there is nothing to wait for, otherwise None."""
+        """S if the server never has to wait, otherwise None."""
         return self.size if self.independent else None
 
     @property
     def n_outcomes(self) -> int:
-        """The number of subsets, plus the empty set if there is something to wait for."""
+        """The number of subsets, plus one for the empty set if the server may have to wait."""
         return self._always.n_outcomes + (not self.independent)
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every participant set with its long-run share of the rounds."""
+        """Yield every participant set with its long-run share of the rounds."""
         if not self.independent:
             yield 1 - 1 / self.mean_wait, np.zeros(self.n_clients, dtype=bool)
         for chance, mask in self._always.outcomes():
@@ -259,12 +259,12 @@ class WaitingSubset(SubsetOfAvailable):
         )
 
     def law(self) -> Law:
-        """Return subsets with their members not yet seen; they take part once all have been."""
+        """Return the law, with a state for each subset and its members not yet seen."""
         p = [as_fraction(chance) for chance in self.availability]
         subsets = list(combinations(range(self.n_clients), self.size))
 
         def still(missing: _Clients) -> list[tuple[_Clients, Fraction]]:
-            """Return who of those missing may be so after a round, with probabilities."""
+            """Return the sets that may still be missing after a round, with probabilities."""
             sets = between(np.zeros(len(missing), dtype=bool), np.ones(len(missing), dtype=bool))
             left = [tuple(compress(missing, mask)) for mask in sets]
             chances = chances_of_sets([1 - p[client] for client in missing])
@@ -308,7 +308,7 @@ class WaitingSubset(SubsetOfAvailable):
 
 
 def number_there(chances: Sequence[Any]) -> list[Any]:
-    """Return the law of how many of some independent clients are present, in the same numbers."""
+    """Return the law of the number of independent clients present, in the given numbers."""
     law: list[Any] = [Fraction(1)]
     for p in chances:
         law = [

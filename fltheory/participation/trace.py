@@ -1,4 +1,4 @@
-"""Recorded availability, played over and over."""
+"""Recorded availability, replayed in a loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Trace(Loop):
-    """The rounds of a record in their order; after the last one the record starts again.
+    """The rounds of a record in order; after the last one, the record starts again.
 
     Each run begins at a round drawn uniformly, so its law does not change over time and the
     marginals are exactly the record's shares; or all runs begin at ``start``. There is no mixing
@@ -72,7 +72,7 @@ class Trace(Loop):
 
     @classmethod
     def from_csv(cls, path: Path | str, *, start: int | None = None) -> Trace:
-        """Read one line per round, with 0 or 1 between commas and no header.
+        """Read a CSV file with one line per round, entries 0 and 1, and no header.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Trace(Loop):
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds were recorded."""
+        """Number of recorded rounds."""
         return len(self.recorded)
 
     @property
@@ -152,13 +152,14 @@ class Trace(Loop):
         """Fit an independent two-state chain to every client, as in Section IV-B of CA-Fed.
 
         Transitions are counted around the end of the record, so each state is entered as often as
-        it is left. Hence the fitted pi is the share of rounds, and nu the second eigenvalue of the
-        matrix of transition frequencies. Clients that are always present get nu = 0.
+        it is left. Hence the fitted pi is the share of rounds present, and nu the second eigenvalue
+        of the matrix of transition frequencies. Clients that are always present get nu = 0.
 
         Raises
         ------
         ValueError
-            If a client alternates between presence and absence, because its chain is periodic.
+            If a client alternates between presence and absence in every round, because its chain
+            would be periodic.
         """
         leaves = (self.recorded & ~np.roll(self.recorded, -1, axis=0)).sum(axis=0)
         there = self.recorded.sum(axis=0)

@@ -84,7 +84,7 @@ class UniformSubset(Process):
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) probability that a client takes part: m over the eligible, or zero."""
+        """(N,) probability that a client takes part: m over the eligible clients, or zero."""
         probabilities = np.zeros(self.n_clients)
         probabilities[self.eligible] = self.size / self.eligible.size
         return probabilities
@@ -122,14 +122,14 @@ class UniformSubset(Process):
         return Law(lambda state: sets)
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every subset with its probability."""
+        """Yield every subset with its probability."""
         eligible = np.isin(np.arange(self.n_clients), self.eligible)
         for mask in of_size(self.size, eligible):
             yield 1.0 / self.n_outcomes, mask
 
     @property
     def uniform_draw(self) -> UniformDraw:
-        """How many are drawn, and which clients are excluded."""
+        """The number of clients drawn, and the excluded clients."""
         return UniformDraw(self.size, tuple(self.excluded))
 
     def _numbers(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""How far who takes part is from uniform sampling."""
+"""The distance of participation from uniform sampling."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from fltheory.participation.base import Participation, counted, mean_size
 from fltheory.participation.process import process_of
 
 _MOST_SETS = 65_536
-# Chances add up to one, and each is off by some roundings of its own: so is a distance or a mean
-# size, whatever the number of sets. Below that, there is none.
+# Probabilities sum to one, and each has a relative error of a few roundings. So a distance or a
+# mean size also has an error of this size, whatever the number of sets, and smaller distances count
+# as zero.
 _ROUNDING = 1e-12
 
 
 def distance_from_uniform(participation: Participation) -> Any:
-    """Return the total variation between a round's participants and a uniform draw of as many.
+    """Return the total variation distance between participation and a uniform draw of equal size.
 
-    The uniform draw is of the expected number of participants, out of all clients; where that
-    is not a whole number there is none, and the distance is 1. Below 1e-12, it counts as 0.
+    The uniform draw takes the expected number of participants out of all clients. If that is not a
+    whole number there is no such draw, and the distance is 1. Distances below 1e-12 count as 0.
 
     Raises
     ------
@@ -63,10 +64,10 @@ def distance_from_uniform(participation: Participation) -> Any:
 
 
 def _distance_by_exclusion(n_clients: int, eligible: int, size: int, exact: bool) -> Any:
-    """Return 1 less the chance that a uniform draw of all clients contains only eligible clients.
+    """Return the probability that a uniform draw from all clients includes an excluded one.
 
-    A set of eligible clients is likelier here than among all, any other set is impossible: what
-    the laws share is ``C(P, m) / C(N, m)``, a product of m fractions.
+    Sets of eligible clients are likelier here than in a draw from all clients, and other sets are
+    impossible. So the laws overlap by ``C(P, m) / C(N, m)``, a product of m fractions.
     """
     if exact:
         return 1 - Fraction(math.comb(eligible, size), math.comb(n_clients, size))

@@ -19,7 +19,7 @@ from fltheory.participation.base import Masks
 from fltheory.participation.process import Law, Process
 from fltheory.validation import FloatArray
 
-# Thirds that are typed with nine digits add up to one within it.
+# Thirds typed with nine digits sum to one within this tolerance.
 _SUM_TOLERANCE = 1e-9
 
 
@@ -28,7 +28,7 @@ class WithReplacement(Process):
     """``draws`` independent draws per round; each is client k with probability p_k.
 
     Masks are counts: how often each client was drawn, (replicas, N) of int64. Algorithms that
-    weight a client by its count say so (``counts_draws``); `Setting` refuses others.
+    weight a client by its count declare it with ``counts_draws``; `Setting` refuses others.
 
     Follows Assumption 5 (Scheme I) of Li et al. (ICLR 2020).
 
@@ -46,7 +46,7 @@ class WithReplacement(Process):
 
     Examples
     --------
-    Of two clients the first is drawn twice, once or never:
+    With two clients, the first is drawn twice, once or never:
 
     >>> process = WithReplacement([0.25, 0.75], draws=2)
     >>> [(chance, counts.tolist()) for chance, counts in process.outcomes()]
@@ -98,7 +98,7 @@ class WithReplacement(Process):
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) probability that a client is drawn at all: ``1 - (1 - p)^K``."""
+        """(N,) probability that a client is drawn at least once: ``1 - (1 - p)^K``."""
         return np.asarray(1 - (1 - np.minimum(self.probabilities, 1.0)) ** self.draws)
 
     @cached_property
@@ -111,7 +111,7 @@ class WithReplacement(Process):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of different clients if it never varies: one draw, or one client."""
+        """The number of distinct participants if fixed (one draw or one client), otherwise None."""
         return 1 if self.draws == 1 or np.count_nonzero(self.probabilities) == 1 else None
 
     def _numbers(self) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from fltheory import validation
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-_NO_PULL = 1e-100  # against a largest curvature of one, on the unit sphere
+_NO_PULL = 1e-100  # relative to a largest curvature of one, on the unit sphere
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Ball(ReadOnlyArrays):
 
 
 def largest_affine_norm(slope: FloatArray, offset: FloatArray, radius: float) -> float:
-    """``max ||slope y + offset||`` over ``||y|| <= radius``.
+    """Return ``max ||slope y + offset||`` over ``||y|| <= radius``.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def largest_affine_norm(slope: FloatArray, offset: FloatArray, radius: float) ->
 def quadratic_maximiser(hessian: FloatArray, gradient: FloatArray, radius: float) -> FloatArray:
     """Return a y, (d,), that maximises ``y' hessian y/2 + gradient'y`` over ``||y|| <= radius``.
 
-    With curvatures of either sign: ``(lam I - hessian) y = gradient`` for a ``lam >= 0`` that is at
-    least the largest eigenvalue, and zero inside the ball.
+    Curvatures may have either sign. The maximiser satisfies ``(lam I - hessian) y = gradient`` for
+    a ``lam >= 0`` that is at least the largest eigenvalue, with ``lam = 0`` inside the ball.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def quadratic_maximiser(hessian: FloatArray, gradient: FloatArray, radius: float
     def excess(gap: float) -> float:
         return float(np.linalg.norm(pull / (gap + below))) - radius
 
-    from scipy.optimize import brentq  # a third of a second, for those who need it
+    from scipy.optimize import brentq  # importing it takes a third of a second
 
     gap = brentq(excess, 1e-15 * size / radius, 2 * size / radius + 2 * abs(low))
     return np.asarray(vectors @ (pull / (gap + below)))
@@ -142,7 +142,7 @@ def _boundary_maximiser(curvature: FloatArray, pull: FloatArray) -> FloatArray:
 
 
 def _hard_case(top: NDArray[np.bool_], rest: FloatArray) -> FloatArray:
-    """Go to the sphere along the direction of largest curvature, which the pull leaves out."""
+    """Move to the sphere along the direction of largest curvature, in which the pull is zero."""
     step = np.zeros(top.size)
     step[~top] = rest
     step[np.flatnonzero(top)[0]] = np.sqrt(max(0.0, 1.0 - float(rest @ rest)))

@@ -1,4 +1,4 @@
-"""The contract of a problem, as engines and theorems use it."""
+"""The interface of problems that engines and theorems use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fltheory.validation import ClientIndices, FloatArray
 
 
 def checked_target_weights(weights: ArrayLike | None, n_clients: int) -> FloatArray | None:
-    """Return ``weights`` as a read-only array, or None where none were given.
+    """Return ``weights`` as a read-only array, or None if none were given.
 
     Raises
     ------
@@ -32,21 +32,20 @@ def checked_target_weights(weights: ArrayLike | None, n_clients: int) -> FloatAr
 
 
 def weights_or_uniform(weights: FloatArray | None, n_clients: int) -> FloatArray:
-    """Return ``weights``, or 1/N for each of N clients where there are none."""
+    """Return ``weights``, or 1/N for each of N clients if there are none."""
     return np.full(n_clients, 1.0 / n_clients) if weights is None else weights
 
 
 def weighted_mean(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """``sum_i weights_i points_i``, exact where all points are equal.
+    """Return ``sum_i weights_i points_i``, exact if all points are equal.
 
-    The sum runs over differences from the first point, so that equal points leave no
-    rounding behind.
+    The sum is over differences from the first point, so equal points give no rounding error.
     """
     return np.asarray(points[0] + weights @ (points - points[0]))
 
 
 class Problem(Protocol):
-    """Analytic client losses F_i, their average F, and exact constants.
+    """Analytic client losses F_i, their weighted average F, and exact constants.
 
     ``sigma`` and ``server_sigma`` are the noise levels of the clients' and the server's
     stochastic gradients: ``E||noise||^2`` is their square, exactly.
@@ -140,9 +139,10 @@ def gradients_at(problem: Problem, point: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class GradientSplit(ReadOnlyArrays):
-    """``grad F_i(x) = A_i (x - x*) + v_i + h(x)`` with ``||h(x)|| <= rest`` for all x.
+    """A split ``grad F_i(x) = A_i (x - x*) + v_i + h(x)`` with ``||h(x)|| <= rest`` for all x.
 
-    F's own gradient is the same without ``v_i``, and with the target-weighted mean of the ``A_i``.
+    The gradient of F has the same form without ``v_i`` and with the target-weighted mean of the
+    ``A_i``.
 
     Attributes
     ----------
@@ -162,9 +162,9 @@ class GradientSplit(ReadOnlyArrays):
 
 @runtime_checkable
 class HasGradientSplit(Protocol):
-    """A problem that knows such a split."""
+    """A problem with a known `GradientSplit`."""
 
     @property
     def gradient_split(self) -> GradientSplit:
-        """Affine parts of the gradients, and a bound on the rest."""
+        """The affine parts of the gradients, and a bound on the rest."""
         ...

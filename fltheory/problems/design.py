@@ -1,4 +1,4 @@
-"""Problems made to order: instances that have prescribed constants exactly."""
+"""Designing problems that have prescribed constants exactly."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def quadratic(
 ) -> QuadraticProblem:
     """Design quadratic clients with exactly these constants.
 
-    They are exact up to the rounding of the stored optima: to 1e-12, unless ``x_star`` is far away
-    compared with the clients' spread.
+    The constants are exact up to the rounding of the stored optima: to 1e-12, unless ``x_star`` is
+    far from the origin compared with the clients' spread.
 
     All clients share one diagonal Hessian, with eigenvalues spaced geometrically from ``L`` to
     ``mu``. One client, of smallest weight, attains both ``sigma_G`` and ``Gamma``; the others
@@ -48,10 +48,10 @@ def quadratic(
     sigma_G : float
         Gradient dissimilarity.
     Gamma : float, optional
-        ``max_i F_i(x*) - F_i*``, by default the middle of what ``sigma_G`` allows,
+        ``max_i F_i(x*) - F_i*``, by default the middle of the range that ``sigma_G`` allows,
         ``[sigma_G**2 / (2 L), sigma_G**2 / (2 mu)]``.
     sigma, server_sigma, target_weights
-        As for `QuadraticProblem`.
+        As in `QuadraticProblem`.
     x_star : array, (d,), optional
         Minimiser of F; the origin by default.
     seed : int
@@ -93,7 +93,7 @@ def quadratic(
 
 
 def _with_finite_gap(sigma_G: float, mu: float) -> float:
-    """Return sigma_G if the largest Gamma that it allows is a number."""
+    """Return sigma_G if the largest Gamma that it allows is finite; ValueError otherwise."""
     most = math.sqrt(np.finfo(np.float64).max) * min(1.0, math.sqrt(mu))
     if validation.nonnegative("sigma_G", sigma_G) > most:
         raise ValueError(
@@ -140,7 +140,7 @@ def _extreme_gradient(
 def _balanced_gradients(
     extreme: FloatArray, alpha: FloatArray, curvatures: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Give the lightest client ``extreme``, and the others what brings the mean to zero."""
+    """Return gradients of mean zero, with ``extreme`` for the client of smallest weight."""
     lightest = int(np.argmin(alpha))
     others = np.delete(np.arange(alpha.size), lightest)
     share = alpha[others] / alpha[others].sum()
@@ -191,8 +191,8 @@ def nonconvex(
     sigma_G : float
         Gradient dissimilarity, attained by the first client.
     bowl : float
-        Share of ``L`` in the convex bowl under the ripples, between 0 and 1; below 1/2 the
-        clients are nonconvex.
+        Share of ``L`` that comes from the convex bowl under the ripples, between 0 and 1; below 1/2
+        the clients are nonconvex.
     frequency : float
         Angular frequency of the ripples.
     sigma, server_sigma : float

@@ -1,4 +1,4 @@
-"""Client losses with prescribed gradients at a few points: the extreme ones of their class.
+"""Client losses with prescribed gradients at a few points: extreme losses of their class.
 
 Definitions
 -----------
@@ -6,9 +6,10 @@ Client i has points ``p_ij`` with heights ``c_ij``, and with ``M = L - mu``
 
     h_i(x) = mu/2 ||x||^2 + min_a [ M/2 ||x - sum_j a_j p_ij||^2 + sum_j a_j c_ij ],
 
-a over the simplex: the envelope of the points' convex hull, L-smooth and mu-strongly convex
-(Taylor, Hendrickx and Glineur 2017, Theorem 4). It is quadratic wherever the same points share a.
-``F_i(x) = h_i(x) - <v, x>`` with v the mean of all ``grad h_j(0)``, so that F is smallest at zero.
+with a in the simplex: the envelope of the points' convex hull, L-smooth and mu-strongly convex
+(Taylor, Hendrickx and Glineur 2017, Theorem 4). It is quadratic on every region in which the same
+entries of a are positive. ``F_i(x) = h_i(x) - <v, x>`` with v the mean of all ``grad h_j(0)``, so
+that F is smallest at zero.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PiecewiseQuadraticProblem(ReadOnlyArrays):
-    """Clients whose losses are envelopes of a few points; F is smallest at the origin.
+    """Clients whose losses are envelopes of a few points; the origin minimises F.
 
-    Gradients are also had in fractions, at points of `Fraction`: the numbers then stand for
-    their shortest decimals.
+    At points of type `Fraction`, gradients are fractions too; floats are then read as their
+    shortest decimals.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
 
     Examples
     --------
-    Huber's loss, twice, with opposite tilts.
+    Two copies of Huber's loss with opposite tilts:
 
     >>> problem = PiecewiseQuadraticProblem([[[-1.0], [1.0]]], [[0.0, 0.0]], L=1.0, mu=0.0)
     >>> problem.gradient(np.array([[0.5], [3.0]])).tolist()
@@ -110,7 +111,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
 
     @property
     def sigma_G(self) -> float:
-        """Infinity: its supremum is not known in closed form, and no bound is claimed."""
+        """Infinity, because the supremum has no closed form and no bound is claimed."""
         return float("inf")
 
     @cached_property
@@ -209,7 +210,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
         return gradients
 
     def _exact_gradient(self, x: Any, client: int) -> Any:
-        """Return a gradient in fractions: the face that floats suggest, if it is the right one."""
+        """Return a gradient in fractions, trying the face found in floats first."""
         smoothness, convexity = as_fraction(self.L), as_fraction(self.mu)
         bend = smoothness - convexity
         points, heights = _fractions(self.points[client]), _fractions(self.heights[client])
@@ -219,7 +220,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
             members = faces[index].members
             shares, level = _stationary(points[members], heights[members], bend, x)
             at = shares @ points[members]
-            # The optimum's conditions: no negative share, and no other point that is lower.
+            # Optimality conditions: no negative share, and no other point that is lower.
             if shares.min() >= 0 and (heights - bend * points @ (x - at)).min() >= level:
                 return smoothness * x - bend * at
         raise ArithmeticError(f"no face of client {client} was found to hold the nearest point")
@@ -227,7 +228,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class _Face(ReadOnlyArrays):
-    """Points that share a, which is ``slope x + offset`` where none is negative."""
+    """A set of points with their stationary shares ``a = slope x + offset``."""
 
     members: list[int]
     slope: FloatArray
@@ -235,7 +236,7 @@ class _Face(ReadOnlyArrays):
 
 
 def _faces(points: FloatArray, heights: FloatArray, bend: float) -> Iterator[_Face]:
-    """Yield every set of points that are affinely independent."""
+    """Yield the face of every affinely independent set of points."""
     count, dim = points.shape
     for size in range(1, min(count, dim + 1) + 1):
         for members in combinations(range(count), size):
@@ -250,7 +251,7 @@ def _faces(points: FloatArray, heights: FloatArray, bend: float) -> Iterator[_Fa
 
 
 def _conditions(points: Any, bend: Any) -> Any:
-    """Return the matrix of the optimum's equations in the shares and the level."""
+    """Return the matrix of the optimality equations in the shares and the level."""
     size = len(points)
     matrix = np.zeros((size + 1, size + 1), dtype=points.dtype)
     matrix[:size, :size] = bend * points @ points.T
@@ -260,7 +261,7 @@ def _conditions(points: Any, bend: Any) -> Any:
 
 
 def _stationary(points: Any, heights: Any, bend: Fraction, x: Any) -> tuple[Any, Any]:
-    """Return the shares at which nothing changes on a face, in fractions, and the level there."""
+    """Return the stationary shares on a face, in fractions, and the level there."""
     right = np.append(bend * points @ x - heights, np.array([Fraction(1)], dtype=object))
     found = solve(_conditions(points, bend), right)
     return found[:-1], -found[-1]

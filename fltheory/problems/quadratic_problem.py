@@ -30,7 +30,7 @@ from fltheory.problems.base import (
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import ClientIndices, FloatArray
 
-# Q D Q' in floats is symmetric up to some dozens of roundings of its largest entry.
+# Q D Q' in floats is symmetric up to a few dozen roundings of its largest entry.
 _SYMMETRY_TOLERANCE = 64 * np.finfo(np.float64).eps
 _CLIENTS_AT_ONCE = 1 << 14
 
@@ -48,12 +48,13 @@ class QuadraticProblem(ReadOnlyArrays):
     sigma : float
         Clients' gradient noise: ``E ||noise||^2 = sigma**2``, isotropic Gaussian.
     server_sigma : float
-        The same for the server's own stochastic gradient of F (SA-FL's sigma_s).
+        Noise of the server's own stochastic gradient of F, likewise (SA-FL's sigma_s).
     target_weights : array, (N,), optional
         ``alpha``, positive with sum one; uniform by default.
     noise_shares : array, (N,), optional
-        Each client's noise level divided by ``sigma``, the largest one: numbers in [0, 1], one of
-        them 1 (CA-Fed's sigma_k is ``sigma`` times these). Clients are equally noisy by default.
+        Each client's noise level divided by ``sigma``, the largest level: numbers in [0, 1], at
+        least one of them 1. CA-Fed's sigma_k is ``sigma`` times these. By default, all clients are
+        equally noisy.
 
     Raises
     ------
@@ -184,7 +185,7 @@ class QuadraticProblem(ReadOnlyArrays):
             far = np.linalg.norm(np.abs(optima) + np.abs(self.x_star), axis=1)
             norms = np.linalg.norm(hessians, axis=(-2, -1))
             each = norms * (2 * far + (self.dim + 4) * np.linalg.norm(offsets, axis=1))
-            # Sums over clients, and weights that are decimals.
+            # For sums over clients, and for weights that are rounded decimals.
             summed = (self.n_clients + 4) * norms * np.linalg.norm(offsets, axis=1)
             pull += alpha @ _times(hessians, offsets)
             lost += unit * float(alpha @ (each + summed))
@@ -195,7 +196,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @property
     def client_hessians(self) -> FloatArray:
-        """(N, d, d) every client's Hessian, also where they share one."""
+        """(N, d, d) every client's Hessian, repeated if they share one."""
         return np.broadcast_to(self.hessians, (self.n_clients, self.dim, self.dim))
 
     @cached_property
@@ -205,7 +206,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @property
     def gradient_split(self) -> GradientSplit:
-        """The whole gradient is affine."""
+        """The gradient split, with rest zero: all gradients are affine."""
         pulls = self.gradients_at_optimum
         return GradientSplit(self.client_hessians, pulls, self.mean_hessian, 0.0)
 
@@ -258,7 +259,7 @@ class QuadraticProblem(ReadOnlyArrays):
         return np.array(largest)
 
     def _around(self, ball: Ball) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield each client's Hessian, and how far the ball's centre is from its optimum."""
+        """Yield each client's Hessian, and the offset of the ball's centre from its optimum."""
         yield from zip(self.client_hessians, ball.centre - self.optima, strict=True)
 
     def loss(self, x: FloatArray) -> FloatArray:
@@ -290,7 +291,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
 
 def quadratic_for(what: str, problem: Any) -> QuadraticProblem:
-    """Return a problem that has to be quadratic for something; ValueError for another."""
+    """Return ``problem`` if it is quadratic; otherwise a ValueError says what needs it."""
     if not isinstance(problem, QuadraticProblem):
         kind = type(problem).__name__
         raise ValueError(f"problem must be a QuadraticProblem {what}, got {kind}")
@@ -329,7 +330,7 @@ def _checked_hessians(hessians: ArrayLike, n_clients: int, dim: int) -> FloatArr
 
 
 def _times(hessians: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return each client's Hessian, or that of all, times its vector."""
+    """Return each client's Hessian, or the shared one, times the client's vector."""
     if hessians.ndim == 2:
         return vectors @ hessians
     return np.einsum("iab,ib->ia", hessians, vectors)

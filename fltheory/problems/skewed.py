@@ -1,4 +1,4 @@
-"""A strongly convex loss of one dimension that is steeper on one side, and its Taylor series."""
+"""A one-dimensional strongly convex loss that is steeper on one side, and its Taylor series."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from fltheory.validation import FloatArray
 class SkewedProblem(TiltedProblem):
     """Clients whose common loss has a nonzero third derivative, such as Tang and Peng's (17).
 
-    ``f'(x) = a x + c w (log cosh(x/w + s) - log cosh s)``, with x counted from the minimiser, so
-    that ``f'' = a + c tanh(x/w + s)`` is between ``a - c`` and ``a + c``; tilts cancel.
+    ``f'(x) = a x + c w (log cosh(x/w + s) - log cosh s)``, with x measured from the minimiser, so
+    that ``f'' = a + c tanh(x/w + s)`` is between ``a - c`` and ``a + c``. The clients' tilts
+    cancel.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ class SkewedProblem(TiltedProblem):
         s. The fourth derivative at the minimiser is zero if s is zero.
     x_star : array, (1,)
     sigma, server_sigma : float
-        Levels of the gradients' noise.
+        Noise levels of the clients' and the server's gradients.
     lean : float
         Shape of the noise that the theorem assumes: its two values are ``sigma lean`` and
         ``-sigma/lean``, with mean zero and variance ``sigma^2``. The package's runs draw Gaussian
@@ -110,7 +111,7 @@ class SkewedProblem(TiltedProblem):
 
     @property
     def largest_noise(self) -> float:
-        """The largest noise of a gradient that the theorem assumes."""
+        """The largest absolute value of a gradient's noise under the theorem's noise law."""
         return self.sigma * max(self.lean, 1 / self.lean)
 
     def slopes(self, count: int) -> tuple[Fraction, ...]:
@@ -151,7 +152,7 @@ def _log_cosh(x: FloatArray | float) -> FloatArray:
 
 
 def _integral_of_log_cosh(x: FloatArray) -> FloatArray:
-    """Return the integral from 0: an odd function with a dilogarithm."""
+    """Return the integral of log cosh from 0 to x, an odd function, by the dilogarithm."""
     from scipy.special import spence
 
     size = np.abs(x)

@@ -1,4 +1,4 @@
-"""Client losses that differ by linear terms only, so that every constant is known."""
+"""Client losses that differ only by linear terms, so that every constant is known."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fltheory.validation import ClientIndices, FloatArray
 
 
 class TiltedProblem(ReadOnlyArrays, ABC):
-    """``F_i(x) = F(x) + t_i'(x - x*)``, with F smallest at x* and zero there.
+    """Losses ``F_i(x) = F(x) + t_i'(x - x*)``, where F has its minimum 0 at x*.
 
     The tilts ``t_i`` cancel under the target weights. ``grad F_i - grad F = t_i`` everywhere, so
-    ``sigma_G = max_i ||t_i||``. A subclass is a frozen dataclass of what is below and of the
+    ``sigma_G = max_i ||t_i||``. A subclass is a frozen dataclass of the attributes below and of the
     numbers that shape F, and defines F by `loss` and `gradient`.
 
     Attributes
@@ -32,7 +32,7 @@ class TiltedProblem(ReadOnlyArrays, ABC):
     sigma, server_sigma : float
         Gaussian gradient noise of the clients and of the server, ``E||noise||^2 = sigma**2``.
     target_weights : array, (N,), or None
-        None for uniform ones.
+        None for uniform weights.
     """
 
     tilts: FloatArray
@@ -50,7 +50,7 @@ class TiltedProblem(ReadOnlyArrays, ABC):
         target_weights: ArrayLike | None,
         **shape: float,
     ) -> None:
-        """Set the fields once they are checked; the numbers that shape F must be positive."""
+        """Check and set the fields; the numbers that shape F must be positive."""
         tilts = validation.array_of("tilts", tilts, "n_clients", "dim")
         point = validation.array_of("x_star", x_star, tilts.shape[1])
         fields = {
@@ -82,7 +82,7 @@ class TiltedProblem(ReadOnlyArrays, ABC):
 
     @cached_property
     def alpha(self) -> FloatArray:
-        """(N,) target weights, uniform where none were given."""
+        """(N,) target weights, uniform if none were given."""
         return weights_or_uniform(self.target_weights, self.n_clients)
 
     @property
@@ -107,12 +107,12 @@ class TiltedProblem(ReadOnlyArrays, ABC):
 
     @property
     def bowl(self) -> tuple[float, float]:
-        """(a, rest) such that ``||grad F(x) - a (x - x*)|| <= rest`` everywhere; infinite here."""
+        """(a, rest) with ``||grad F(x) - a (x - x*)|| <= rest`` everywhere; infinite rest here."""
         return 0.0, math.inf
 
     @property
     def gradient_split(self) -> GradientSplit:
-        """The bowl's affine gradient, the tilts, and a bound on the rest."""
+        """The affine gradient of the bowl, the tilts, and a bound on the rest."""
         curvature, rest = self.bowl
         hessian = curvature * np.eye(self.dim)
         shape = (self.n_clients, self.dim, self.dim)
@@ -214,13 +214,13 @@ class LogCoshProblem(TiltedProblem):
 
     @property
     def bowl(self) -> tuple[float, float]:
-        """There is no affine part: the gradient is bounded."""
+        """(0, rest), because the gradient of F is bounded."""
         return 0.0, self.largest_gradient
 
     def loss(self, x: FloatArray) -> FloatArray:
         """F at points ``x`` of shape (..., d)."""
         away = np.abs(x - self.x_star) / self.width
-        # Neither overflows; close to zero z^2/2 is the more exact of the two.
+        # Neither formula overflows; close to zero, z^2/2 is more accurate.
         far = away + np.log1p(np.exp(-2 * away)) - math.log(2)
         heights = np.where(away < 1e-4, 0.5 * away**2, far)
         return np.asarray((self.curvature * self.width**2 * heights).sum(axis=-1))
@@ -311,7 +311,7 @@ class RippledProblem(TiltedProblem):
 
     @property
     def bowl(self) -> tuple[float, float]:
-        """a, and the ripples' steepest gradient: ``b w`` along each coordinate."""
+        """(a, rest), where the ripples' gradient is at most ``b w`` in each coordinate."""
         return self.curvature, self.amplitude * self.frequency * math.sqrt(self.dim)
 
     def loss(self, x: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The objective that other weights than the target's make of the same quadratic clients."""
+"""The objective of the same quadratic clients under other weights than the target weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class WeightedObjective(ReadOnlyArrays):
-    """``F_B = sum_k p_k F_k``, what weighted averaging of the clients who show up minimises.
+    """``F_B = sum_k p_k F_k``, the objective that averaging over participants minimises.
 
     CA-Fed's equation (4). Some p may be zero, unlike target weights.
 
@@ -47,7 +47,7 @@ class WeightedObjective(ReadOnlyArrays):
 
     def __init__(self, problem: QuadraticProblem, weights: ArrayLike) -> None:
         if is_exact(weights):
-            # Made from exact numbers by the package itself; checks want floats.
+            # Exact numbers come from the package itself; the checks need floats.
             object.__setattr__(self, "problem", problem)
             object.__setattr__(self, "weights", weights)
             return

@@ -1,10 +1,10 @@
-"""Corrected statements in full as LaTeX, ready to be pasted into a paper, changes marked.
+"""Corrected statements in full as LaTeX, to be pasted into a paper, with changes marked.
 
-Sentences as LaTeX: the formulas that stand in them as characters become formulas.
+Formulas written as plain characters in sentences become LaTeX formulas.
 
-Statements say in plain sentences what changes, ``w_B* in place of w* in Gamma``. A formula is found
-by reading: at each word a small parser takes as much as it can read as a formula, and what it took
-is typeset if it cannot be a word or a plain number. All else stays the text that it is.
+Statements describe changes in plain sentences, such as ``w_B* in place of w* in Gamma``. At each
+word, a small parser reads the longest possible formula; it is typeset unless it could be a word or
+a plain number. Everything else remains text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SIGNS = re.compile("|".join(map(re.escape, sorted(_SPECIAL, key=len, reverse=Tr
 
 
 def escaped(text: str) -> str:
-    r"""Return a text that LaTeX shows as it is, and may break: formulas in it are characters.
+    r"""Return LaTeX that shows a text literally, with line breaks allowed.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def escaped(text: str) -> str:
 
 
 def plain_text(latex: str) -> str:
-    r"""Return the text that LaTeX shows: what `escaped` made of it is taken back.
+    r"""Return the text that LaTeX shows, undoing `escaped`.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def plain_text(latex: str) -> str:
 
 
 def sentence_latex(text: str) -> str:
-    r"""Return a sentence as LaTeX, its formulas typeset.
+    r"""Return a sentence as LaTeX, with its formulas typeset.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def sentence_latex(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    begun = 0  # of the words not yet given out
+    begun = 0  # start of the words not yet returned
     place = 0
     while place < len(text):
         if place == 0 or text[place - 1] in " (":
@@ -91,12 +91,12 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _formula_at(text: str, start: int) -> tuple[int, str]:
-    """Return where the longest formula that begins here ends, and its LaTeX; start for none."""
+    """Return the end and LaTeX of the longest formula that starts here; start if none does."""
     reader = _Reader(text, start)
     latex = reader.relation()
     end, read = reader.place, text[start : reader.place]
     is_over = re.match(r"$|[\s.,;:)\]?!]|'s\b", text[end:]) is not None
-    # An article, a number, an abbreviation and a letter after "Appendix" are no formulas.
+    # Articles, numbers, abbreviations and letters after "Appendix" are not formulas.
     is_word = re.fullmatch(r"[aAIo]|[\d.]+|[A-Z]{2,}", read) is not None
     is_label = re.search(r"\b(Appendix|Section|Assumption|option) $", text[:start]) is not None
     if latex is None or is_word or is_label or not is_over:
@@ -142,9 +142,9 @@ _PRODUCT = re.compile(r"(?!I+$)[a-z]?[A-Z]{1,3}")
 
 
 class _Reader:
-    """Reads a formula from a place in a text on; each method returns LaTeX, or None for none.
+    """A parser of formulas at a position in a text; methods return LaTeX, or None.
 
-    What a method could not read is not taken: ``place`` is then where it was.
+    If a method returns None, ``place`` has not moved.
     """
 
     def __init__(self, text: str, place: int) -> None:
@@ -161,7 +161,7 @@ class _Reader:
     def _chain(
         self, part: Callable[[], str | None], joint: str, signs: Mapping[str, str]
     ) -> str | None:
-        """Read parts with joints between them; a joint without a part behind it is not taken."""
+        """Read parts with joints between them; a joint without a following part is not consumed."""
         latex = part()
         while latex is not None:
             before = self.place
@@ -188,13 +188,13 @@ class _Reader:
         return sign + latex
 
     def _product(self) -> str | None:
-        # Next to each other: 4 q, gamma (1 - eta), 2L, q'Sigma, F(x), E||x||, 1{x > 0}.
+        # Adjacent factors: 4 q, gamma (1 - eta), 2L, q'Sigma, F(x), E||x||, 1{x > 0}.
         space = r" (?=\([^()]*[a-zA-Z])| (?![aAI]\b(?!\)))(?=[\w|])"
         nothing = r"(?<=[\d)'*])(?=[a-zA-Z])|(?<=[\w*'])(?=[(\[|{])"
         return self._chain(self._power, rf"/| o (?=\w)|{space}|{nothing}", {"o": r"\circ"})
 
     def _power(self) -> str | None:
-        """Read a symbol with what hangs on it: an index, stars, primes, a hat, an exponent."""
+        """Read a symbol with any index, stars, primes, hat or exponent."""
         latex = self._atom()
         if latex is None:
             return None
@@ -232,7 +232,7 @@ class _Reader:
             return number
         if word := self._take(r"\|\|[a-z]{3,}\|\|"):
             return rf"\|\text{{{word.strip('|')}}}\|"
-        # What is called (12) is an equation.
+        # "(12)" refers to an equation.
         opening = None if self._take(r"(?=\(\d+\))") is not None else self._take(_OPENING)
         if opening is None:
             return self._name()
@@ -261,7 +261,7 @@ class _Reader:
         return None
 
     def _listed(self, closing: str) -> str | None:
-        """Read what stands in brackets, one formula or several, and the closing bracket."""
+        """Read one or several formulas in brackets, and the closing bracket."""
         before = self.place
         latex = self._chain(self.relation, ", ?", {})
         if latex is None or self._take(re.escape(closing)) is None:

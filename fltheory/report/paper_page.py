@@ -1,10 +1,8 @@
 """A page for each paper: its theorems as printed and as derived, made from the registry.
 
-Which numbered statements of the papers' texts are registered, and why others are not.
-
-Theorems, lemmas, corollaries and remarks, by the numbers that the texts give them. A statement is
-covered by those whose source names it; what names none has a reason here, which the papers' pages
-show.
+It also says which numbered statements (theorems, lemmas, corollaries and remarks) of the papers'
+texts are registered. A numbered statement is covered by the registered ones whose source names it;
+for any other, the reason why it is not registered is here and on the page.
 """
 
 from __future__ import annotations
@@ -33,11 +31,11 @@ class Text:
     Attributes
     ----------
     name : str
-        The words with which the sources of its statements begin.
+        The prefix of its statements' sources.
     numbered : tuple of str
         ``"Theorem 1"`` and so on, in the order of the kinds.
     reasons : mapping
-        Why a numbered statement is not registered as one of its own.
+        Reasons why a numbered statement is not registered by itself.
     """
 
     name: str
@@ -139,7 +137,7 @@ _OUTER_COMMA = re.compile(r", (?![^(]*\))")  # not one in parentheses
 
 
 def papers(statements: Sequence[Statement]) -> Mapping[str, tuple[Statement, ...]]:
-    """Return the statements of each paper, by the beginning of their ids, in order."""
+    """Return the statements of each paper, by the prefix of their ids, in order."""
     found: dict[str, list[Statement]] = {}
     for statement in statements:
         found.setdefault(statement.id.split("/")[0], []).append(statement)
@@ -152,7 +150,7 @@ def paper_page(statements: Sequence[Statement], recorded: Baseline | None = None
     Parameters
     ----------
     statements : sequence of Statement
-        A paper's, in all readings.
+        A paper's statements, in all readings.
     recorded : mapping, optional
         Verdicts to show, from `fltheory.verify.baseline.read_baseline`.
 
@@ -167,9 +165,9 @@ def paper_page(statements: Sequence[Statement], recorded: Baseline | None = None
 
 
 def paper_name(statements: Sequence[Statement]) -> str:
-    """Return the paper's name: what all of its statements' sources begin with.
+    """Return the paper's name, the common prefix of its statements' sources.
 
-    Statements of several papers on one page go by their subject.
+    Statements of several papers on one page are named by their subject.
     """
     prefix = statements[0].id.split("/")[0]
     if prefix in _SUBJECTS:
@@ -201,7 +199,7 @@ def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:
 
 
 def _coverage(statements: Sequence[Statement]) -> Iterator[str]:
-    """Yield a table of a text's numbered statements: which are checked, and why others are not."""
+    """Yield a table of a text's numbered statements: those checked, and why others are not."""
     everything = registered()
     for text in texts_of(statements):
         yield f"Numbered statements of {text.name}:"
@@ -215,7 +213,7 @@ def _coverage(statements: Sequence[Statement]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text in which nothing is markup."""
+    """Return a text with all markup escaped."""
     return escape(text, quote=False).replace("*", r"\*").replace("_", r"\_")
 
 
@@ -262,7 +260,7 @@ def _latex(assertion: Assertion) -> str:
     return " ".join([left, *related_latex(assertion), *where])
 
 
-# Inside text these would end it, or be markup: the converter sees other characters instead.
+# Inside text these characters would end it or be markup, so they are replaced before conversion.
 _SET_ASIDE = str.maketrans({character: chr(0xE000 + i) for i, character in enumerate("{}<>&")})
 _TAKEN_BACK = {aside: chr(code) for code, aside in _SET_ASIDE.items()}
 

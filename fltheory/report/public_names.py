@@ -21,7 +21,7 @@ _NESTED = ("hardware.datasets", "hardware.models", "hardware.training")
 
 @lru_cache(maxsize=1)
 def public_names() -> Mapping[str, tuple[str, ...]]:
-    """Return the public names of each module; of one without ``__all__`` its own definitions.
+    """Return each module's public names; without ``__all__``, its own definitions.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def description(name: str) -> str:
 def undocumented() -> tuple[str, ...]:
     """Return public classes, functions and modules that have no docstring of their own.
 
-    What needs an extra that is not installed (torch, Flower) is passed over.
+    Modules that need an extra that is not installed (torch, Flower) are skipped.
     """
     missing = [f"fltheory.{package}" for package in public_names() if not description(package)]
     for package, names in public_names().items():

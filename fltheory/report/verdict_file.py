@@ -1,4 +1,4 @@
-"""Verdicts as JSON and as CSV, with what made them: see docs/verdict-files.md.
+"""Verdicts as JSON and as CSV, with versions and seeds: see docs/verdict-files.md.
 
 Numbers that JSON cannot hold are the strings "inf", "-inf" and "nan"; CSV has the same ones.
 """
@@ -30,7 +30,7 @@ _PACKAGES = ("numpy", "scipy", "sympy")
 
 @dataclass(frozen=True)
 class MadeBy:
-    """How verdicts were made.
+    """The circumstances in which verdicts were made.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class MadeBy:
         }
 
     def as_dict(self) -> dict[str, str | int | float]:
-        """Return all of it, versions first."""
+        """Return all entries, versions first."""
         return {**self.versions, **vars(self)}
 
 
@@ -66,7 +66,7 @@ _EVIDENCE = ("grade", "error", "error_probability", "replicas", "scope")
 def write_verdicts(
     path: Path, cells: Sequence[Cell], made_by: MadeBy, further: Mapping[str, Any] | None = None
 ) -> None:
-    """Write cells, and further entries, whole or not at all: an interrupt leaves an older file."""
+    """Write cells and further entries, completely or not at all."""
     document = {
         "version": VERSION,
         "made_by": made_by.as_dict(),
@@ -77,15 +77,16 @@ def write_verdicts(
 
 
 def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
-    """Read what `write_verdicts` wrote, if it was made as it would be now.
+    """Read a file of `write_verdicts`, if it was made with the same versions and settings.
 
-    Curves, and the ends of intervals that are not symmetric, are not in the file. That the
-    package's code has not changed since is for the caller to know.
+    Curves, and the ends of intervals that are not symmetric, are not in the file. The caller must
+    know that the package's code has not changed since.
 
     Raises
     ------
     ValueError
-        If it is no such file, or other versions, another seed or sample size made it.
+        If it is not such a file, or was made by other versions, another seed or another sample
+        size.
     """
     try:
         document = json_of("verdicts must be an existing file", path)
@@ -103,7 +104,7 @@ def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
 
 
 def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
-    """Return the verdicts as CSV, a row per cell, what made them in the last columns of each."""
+    """Return the verdicts as CSV, a row per cell, with versions and seeds in the last columns."""
     made = {f"made_by_{name}": value for name, value in made_by.as_dict().items()}
     rows = ((*_flat(cell_document(cell)).values(), *made.values()) for cell in cells)
     return csv_text([(*CSV_COLUMNS, *made), *rows])
@@ -118,7 +119,7 @@ CSV_COLUMNS = (
 
 
 def _flat(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cell of the document as one row: hypotheses only where they failed."""
+    """Return a cell of the document as one row, with only failed hypotheses."""
     evidence = {f"evidence_{name}": cell["evidence"][name] for name in _EVIDENCE}
     joined = {name: "; ".join(cell[name]) for name in ("failed", "why")}
     flat = {**cell, **evidence, **joined}
@@ -127,7 +128,7 @@ def _flat(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cell_document(cell: Cell) -> dict[str, Any]:
-    """Return what a file of verdicts has of one cell."""
+    """Return a cell's entry in a file of verdicts."""
     verdict = cell.verdict
     evidence = verdict.evidence
     return {
@@ -172,7 +173,7 @@ def _hypothesis(check: HypothesisCheck) -> dict[str, Any]:
 
 
 def read_cell(entry: Mapping[str, Any]) -> Cell:
-    """Return the cell that `cell_document` made an entry of."""
+    """Return the cell of an entry that `cell_document` made."""
     evidence = entry["evidence"]
     return cell_of(
         get(entry["theorem"], entry["reading"]),

@@ -1,4 +1,4 @@
-"""The files that a table of verdicts is written to."""
+"""The output files of a table of verdicts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fltheory.verify.runs import Cell
 
 @dataclass(frozen=True)
 class VerdictOutputs:
-    """Where verdicts go, in up to three formats; made before the work, it checks the places.
+    """Output files for verdicts, in up to three formats, checked before the work starts.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class VerdictOutputs:
     Raises
     ------
     ValueError
-        If a file has another ending than its format, or cannot be written to its place.
+        If a file's suffix does not match its format, or it cannot be written there.
     """
 
     json: Path | None = None
@@ -34,7 +34,7 @@ class VerdictOutputs:
     html: Path | None = None
 
     def __post_init__(self) -> None:
-        # Each has an ending of its own, so that no two share a file.
+        # Each format has its own suffix, so no two share a file.
         for name, path in self.files.items():
             writable(name, path, f".{name}")
 
@@ -55,7 +55,7 @@ class VerdictOutputs:
         beside: Sequence[BesideView] = (),
         progress: Progress | None = None,
     ) -> None:
-        """Write every file that was asked for, each whole or not at all."""
+        """Write every requested file, each completely or not at all."""
         for done, (name, path) in enumerate(self.files.items()):
             if progress is not None:
                 progress(done, len(self.files), f"writing {path}")

@@ -1,7 +1,7 @@
-"""A cell, that is a piece of work known by its content, and the row that a store keeps of it.
+"""Cells, which are pieces of work identified by their content, and their rows in a store.
 
-The cells of a sweep are checks of statements on settings, which share the setting's truth; those of
-other commands are mutants, regimes and searches, each told by its kind.
+The cells of a sweep are checks of statements on settings; cells on one setting share its truth. The
+cells of other commands are mutants, regimes and searches, distinguished by their kind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHECK = "check"
 """The kind of a cell that checks a statement on a setting, as every sweep's do."""
 
 _PACKAGES = ("numpy", "scipy", "sympy", "python-flint")
-# Some executors run each cell in its own thread; limits on threads hold for the whole process.
+# Some executors run each cell in its own thread, but limits on threads apply to the whole process.
 _ONE_AT_A_TIME = Lock()
 
 Files: TypeAlias = tuple[tuple[str, str], ...]
@@ -47,12 +47,12 @@ class WorkCell:
     ----------
     statement, reading : str
     setting : dict
-        Its subject, as JSON has it: for a check a setting, as `fltheory.engines.setting_file`
-        reads it.
+        The subject of the work in a form for JSON; for a check, a setting as
+        `fltheory.engines.setting_file` reads it.
     seed, replicas : int
-        Of what is sampled.
+        Seed and size of samples.
     files : str
-        A digest of the files of one's own theorems that are loaded, empty without any.
+        A digest of the loaded files of the user's own theorems; empty if there are none.
     kind : str
         The kind of work.
     """
@@ -67,9 +67,9 @@ class WorkCell:
 
     @property
     def key(self) -> str:
-        """A digest of the content, by which a store knows the cell."""
+        """A digest of the content, which identifies the cell in a store."""
         content = [self.statement, self.reading, self.setting, self.seed, self.replicas, self.files]
-        # The first stores knew no other kind.
+        # The first stores had no other kind.
         content += [] if self.kind == CHECK else [self.kind]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -77,7 +77,7 @@ class WorkCell:
 
 @dataclass(frozen=True)
 class Row:
-    """A cell and what it gave, as a store keeps it.
+    """A cell and its result, as kept in a store.
 
     Attributes
     ----------
@@ -86,13 +86,14 @@ class Row:
         JSON.
     seed, replicas : int
     outcome, evidence, truth, bound, ratio, error, why, detail
-        As of `Record`, but the evidence in capitals, and None for NaN, which SQL does not have.
+        As in `Record`, but with the evidence in capitals, and None for NaN, which SQL does not
+        have.
     versions : str
-        Of this package, Python and the packages that compute.
+        Versions of this package, Python and the packages used for computing.
     seconds : float
-        Time taken; time that the cells of one task share counts for the first one.
+        Time taken; time shared by the cells of one task is counted for the first one.
     kind, result : str
-        As of `WorkCell` and `Record`.
+        As in `WorkCell` and `Record`.
     """
 
     key: str
@@ -129,14 +130,14 @@ def row_of(cell: WorkCell, found: Record, seconds: float) -> Row:
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """Cells that are worked out in one go, in whatever process; each kind of work has its own.
+    """Cells that are computed together in one process; each kind of work has a subclass.
 
     Attributes
     ----------
     cells : tuple of WorkCell
-        Those that the store holds already are taken out before.
+        The cells to compute, without those already in the store.
     files : tuple of pairs
-        The files of one's own theorems that it needs.
+        The files of the user's own theorems that it needs.
     """
 
     cells: tuple[WorkCell, ...]
@@ -144,29 +145,29 @@ class Task(ABC):
 
     @abstractmethod
     def rows(self) -> list[Row]:
-        """Work the cells out, and return a row for each."""
+        """Compute the cells, and return a row for each."""
 
 
 def rows_of(task: Task) -> list[Row]:
-    """Work a task out; wherever it runs, with one thread, and with the files that it needs."""
+    """Compute a task with one thread, after loading the files that it needs."""
     with _ONE_AT_A_TIME, one_thread():
         _load(task.files)
         return task.rows()
 
 
 def own_files() -> Files:
-    """Return the files of one's own theorems that are loaded."""
+    """Return the loaded files of the user's own theorems."""
     return tuple(sorted(loaded_files().items()))
 
 
 def digest(files: Files) -> str:
-    """Return what tells files by their content, empty for none."""
+    """Return a digest of the content of files; empty for no files."""
     return hashlib.sha256(json.dumps(list(files)).encode()).hexdigest()[:16] if files else ""
 
 
 @lru_cache(maxsize=1)
 def versions() -> str:
-    """Return the versions that a row is made with."""
+    """Return the versions with which a row is made."""
     packages = " ".join(f"{package} {version(package)}" for package in _PACKAGES)
     return f"fltheory {__version__} python {platform.python_version()} {packages}"
 
@@ -195,7 +196,7 @@ class Checks(Task):
     def rows(self) -> list[Row]:
         """Check the cells.
 
-        An error that is neither bad input nor arithmetic is not caught: it says nothing of a cell.
+        Only input and arithmetic errors are caught; other errors are not about the cell.
         """
         setting: Setting | ValueError | None = None
         rows = []
@@ -216,7 +217,7 @@ def _setting(document: Mapping[str, Any]) -> Setting | ValueError:
 
 
 def _found(cell: WorkCell, setting: Setting | ValueError) -> Record:
-    """Return the verdict, or why there is none."""
+    """Return the verdict, or the reason why there is none."""
     if isinstance(setting, ValueError):
         return Record(IMPOSSIBLE, why=str(setting))
     try:

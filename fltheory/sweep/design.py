@@ -1,6 +1,6 @@
-"""The design of a sweep, as TOML: a setting, statements, and values for its parts.
+"""The design of a sweep in TOML: a setting, statements, and values for parts of the setting.
 
-The file is that of a setting (`fltheory.engines.setting_file`) with three more tables::
+The file is a setting's file (`fltheory.engines.setting_file`) with additional entries::
 
     statements = ["scaffold/convex", "sa-fl"]   # ids, or beginnings of ids
     readings = ["printed", "derived"]           # all by default
@@ -19,8 +19,8 @@ The file is that of a setting (`fltheory.engines.setting_file`) with three more 
     problem.sigma = {from = 0.01, to = 10, scale = "log"}
     x0 = [0, 1]
 
-A whole part is an axis as well, ``[[grid.problem]]``; an axis that the part at hand has no argument
-for is left out.
+A whole part can also be an axis, ``[[grid.problem]]``. An axis is ignored for parts that do not
+have its argument.
 """
 
 from __future__ import annotations
@@ -58,27 +58,27 @@ Values = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Choices:
-    """An axis: places in the setting, and the values that they take together.
+    """An axis: paths in the setting, and the values that they take together.
 
     Attributes
     ----------
     paths : tuple of str
-        Say ``algorithm.client_lr``.
+        Dotted paths, such as ``algorithm.client_lr``.
     values : tuple of tuples
-        In each, one value for every path.
+        Tuples with one value for every path.
     """
 
     paths: Names
     values: tuple[Values, ...]
 
     def at(self, share: float) -> Values:
-        """Return the values that a share below 1 falls on."""
+        """Return the values that correspond to a share in [0, 1)."""
         return self.values[int(share * len(self.values))]
 
 
 @dataclass(frozen=True)
 class DrawnRange:
-    """An axis of random draws between two numbers; whole ones if both are, ends included.
+    """An axis of random draws between two numbers: whole numbers, ends included, if both are whole.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class DrawnRange:
         One.
     low, high : float or int
     logarithmic : bool
-        Whether every factor is as likely, not every distance.
+        Whether draws are uniform on a logarithmic scale.
     """
 
     paths: Names
@@ -95,9 +95,9 @@ class DrawnRange:
     logarithmic: bool = False
 
     def at(self, share: float) -> Values:
-        """Return what lies at a share of the way."""
+        """Return the values at a share of the way from ``low`` to ``high``."""
         whole = isinstance(self.low, int) and isinstance(self.high, int)
-        # Each whole number gets the stretch of length one that begins with it.
+        # Each whole number gets the interval of length one that begins at it.
         high = self.high + 1 if whole else self.high
         if self.logarithmic:
             value = math.exp((1 - share) * math.log(self.low) + share * math.log(high))
@@ -109,19 +109,19 @@ class DrawnRange:
 
 @dataclass(frozen=True)
 class Design:
-    """The settings of a sweep, numbered, and the statements that are checked on each.
+    """The numbered settings of a sweep, and the statements to check on each.
 
     Attributes
     ----------
     statements : tuple of Statement
     base : dict
-        The part that is the same everywhere, with ``seed`` and ``replicas``.
+        The common part of all settings, with ``seed`` and ``replicas``.
     grid : tuple of Choices
     drawn : tuple of Choices or DrawnRange
     count : int
         Random draws for each combination of the grid.
     seed : int
-        Of the draws. The first draws stay the same where more are asked for.
+        Seed of the draws. The first draws stay the same if ``count`` is increased.
     """
 
     statements: tuple[Statement, ...]
@@ -136,11 +136,11 @@ class Design:
 
     @property
     def n_cells(self) -> int:
-        """How many cells there are, equal ones counted as often as they occur."""
+        """Number of cells, counting equal ones as often as they occur."""
         return len(self) * len(self.statements)
 
     def task(self, number: int, files: Files = ()) -> Checks:
-        """Return the cells on the setting of this number, below ``len(self)``."""
+        """Return the cells on the setting with a number below ``len(self)``."""
         document = self.document(number)
         seed, replicas = (document.pop(name) for name in _OPTIONS)
         of_files = digest(files)
@@ -153,18 +153,19 @@ class Design:
         )
 
     def document(self, number: int) -> dict[str, Any]:
-        """Return the setting of this number, with ``seed`` and ``replicas``."""
+        """Return the setting with a number, including ``seed`` and ``replicas``."""
         chosen: dict[str, Any] = {}
         rest, draw = divmod(number, self.count)
         for axis in reversed(self.grid):
             rest, place = divmod(rest, len(axis.values))
             chosen |= zip(axis.paths, axis.values[place], strict=True)
         for drawn in self.drawn:
-            # A generator for each axis: another axis, or more draws, leave these as they are.
+            # One generator per axis, so that adding an axis or more draws does not change the
+            # others.
             share = random.Random(f"{self.seed} {draw} {', '.join(drawn.paths)}").random()
             chosen |= zip(drawn.paths, drawn.at(share), strict=True)
         document = dict(self.base)
-        # Whole parts come before what is inside of them.
+        # Whole parts come before the values inside them.
         for path in sorted(chosen, key=lambda path: path.count(".")):
             _put(document, path.split("."), chosen[path])
         return document
@@ -198,7 +199,7 @@ def design_of(document: Mapping[str, Any]) -> Design:
     Raises
     ------
     ValueError
-        If it says something unknown or too little.
+        If it has unknown or missing entries.
 
     Examples
     --------
@@ -252,7 +253,7 @@ def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _statements(document: Mapping[str, Any]) -> tuple[Statement, ...]:
-    """Return the statements about runs that are named, in the readings that are."""
+    """Return the named statements about runs, in the named readings."""
     beginnings, readings = document["statements"], document.get("readings")
     for name, given in (("statements", beginnings), ("readings", readings or ["any"])):
         if not (isinstance(given, list) and given and all(isinstance(one, str) for one in given)):
@@ -268,7 +269,7 @@ def _statements(document: Mapping[str, Any]) -> tuple[Statement, ...]:
 
 
 def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield axes by their whole name: ``algorithm.q`` may be a key or a table in a table."""
+    """Yield axes by their full name: ``algorithm.q`` may be a key or a table in a table."""
     for name, value in table.items():
         if isinstance(value, Mapping) and not value.keys() & {"from", "to"}:
             yield from _leaves(value, f"{above}{name}.")
@@ -309,7 +310,7 @@ def _drawn(name: str, value: Any) -> Choices | DrawnRange:
 
 
 def _check_places(design: Design) -> None:
-    """Refuse an axis that no part of the design has a place for, or that is there twice."""
+    """Raise ValueError for an axis that fits no part of the design, or that occurs twice."""
     axes = (*design.grid, *design.drawn)
     seen: set[str] = set()
     for path in (path for axis in axes for path in axis.paths):
@@ -326,7 +327,7 @@ def _check_places(design: Design) -> None:
 
 
 def _given(design: Design, path: str) -> list[Any]:
-    """Return every value that a key of the file may have: its own, and those of its axis."""
+    """Return every value that a key may have: its own in the file, and those of its axis."""
     found = [design.base[path]] if path in design.base else []
     for axis in (*design.grid, *design.drawn):
         if path in axis.paths:
@@ -336,7 +337,7 @@ def _given(design: Design, path: str) -> list[Any]:
 
 
 def _check_place(path: str, above: Sequence[str], rest: Sequence[str], parts: list[Any]) -> None:
-    """Refuse a path that leads nowhere in all of some parts."""
+    """Raise ValueError for a path that exists in none of the given parts."""
     name, *further = rest
     tables = [part for part in parts if isinstance(part, Mapping)]
     if above[0] not in _PARTS or not tables:
@@ -348,7 +349,7 @@ def _check_place(path: str, above: Sequence[str], rest: Sequence[str], parts: li
 
 
 def _put(document: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Put a value in its place, in copies of the tables on the way."""
+    """Set the value at a path, copying the tables along it."""
     table = document
     for depth, name in enumerate(path[:-1], start=1):
         if not isinstance(table.get(name), Mapping):

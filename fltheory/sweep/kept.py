@@ -1,4 +1,4 @@
-"""Work of other commands than a sweep, whose results are rows of a store; a map is one of them."""
+"""Work of commands other than a sweep, such as maps, with results as rows of a store."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ Made = TypeVar("Made")
 
 @dataclass
 class KeptWork:
-    """A store, how what it does not hold is worked out, and which cells were asked for.
+    """A store, options for computing missing cells, and the cells that were requested.
 
     Attributes
     ----------
     store : Store
     processes : int, optional
-        By default as many as this process may use processors; with 1, cells run in this process.
+        Number of processes; by default the number of available processors. With 1, cells run in
+        this process.
     executor : concurrent.futures.Executor, optional
         An executor that runs the cells instead.
     in_flight : int, optional
-        How many tasks may run or wait at a time, as of `fltheory.sweep.sweep`.
+        Number of tasks that may run or wait at a time, as in `fltheory.sweep.sweep`.
     keys : set of str
-        The cells that `rows` has returned.
+        Keys of the cells that `rows` has returned.
     """
 
     store: Store
@@ -48,12 +49,12 @@ class KeptWork:
     keys: set[str] = field(default_factory=set)
 
     def rows(self, tasks: Sequence[Task], progress: Progress | None = None) -> list[Row]:
-        """Return the rows of every cell, in order, after what is missing was worked out.
+        """Return the rows of all cells, in order, after computing the missing ones.
 
         Raises
         ------
         ValueError
-            If a cell could not be worked out; the others are kept.
+            If a cell could not be computed; the others are stored.
         StoreError
             If the store can no longer be written.
         """
@@ -67,12 +68,12 @@ class KeptWork:
 
 
 def made_of(row: Row, make: Callable[[Row], Made]) -> Made:
-    """Return what is made of a row.
+    """Return the object that ``make`` makes from a row.
 
     Raises
     ------
     StoreError
-        If it is not what such work gives: somebody else has written it.
+        If the row is not a result of such work, because something else has written it.
     """
     try:
         return make(row)
@@ -92,10 +93,10 @@ def map_into(
     *,
     progress: Progress | None = None,
 ) -> RegionMap:
-    """Return what `fltheory.verify.map_region` returns, its points rows of a store.
+    """Return the map of `fltheory.verify.map_region`, storing its points as rows.
 
-    A point is a check like any cell of a sweep, and known by its setting; so what a sweep or
-    another map has checked is not checked again.
+    A point is a check like any cell of a sweep, and is identified by its setting, so points that a
+    sweep or another map has checked are not checked again.
 
     Parameters
     ----------
@@ -103,20 +104,20 @@ def map_into(
     theorem : Statement
         A registered one.
     start, x, y
-        As of `map_region`.
+        As in `map_region`.
     progress : callable, optional
-        Called with (points done, points, the one last done).
+        Called with (points done, number of points, the last one).
 
     Returns
     -------
     RegionMap
-        Its verdicts are without hypotheses, of which a store has the failures alone.
+        Its verdicts have no hypotheses, because a store has only their failures.
 
     Raises
     ------
     ValueError
-        As `map_region`; for a statement that is not registered; if a setting is not made of
-        numbers, and so cannot be known again; or if a point could not be checked.
+        As in `map_region`; also if the statement is not registered, if a setting does not consist
+        of numbers and so cannot be identified, or if a point could not be checked.
     """
     check_map(theorem, x, y)
     if get(theorem.id, theorem.reading) is not theorem:

@@ -1,4 +1,4 @@
-"""Work cells out that a store does not hold yet, a sweep's or any others, on any executor."""
+"""Computing cells that a store does not have yet, of a sweep or other work, on any executor."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _TRIES_ALONE = 2
 
 @dataclass
 class SweepRun:
-    """How a run of a sweep, or of any other tasks, went.
+    """The outcome of a run of a sweep or of other tasks.
 
     Attributes
     ----------
     keys : set of str
-        Its cells that the store holds now.
+        Keys of its cells that are now in the store.
     added : int
-        How many of them this run has added.
+        Number of cells that this run has added.
     failures : list of pairs
-        Those that it could not check, and why.
+        Cells that could not be checked, with reasons.
     """
 
     keys: set[str] = field(default_factory=set)
@@ -48,7 +48,7 @@ class SweepRun:
 
     @property
     def complaint(self) -> str:
-        """How many cells are missing, and why one of them is, in a line."""
+        """A line with the number of missing cells and the reason for one of them."""
         cell, why = self.failures[0]
         return (
             f"{len(self.failures)} more could not be checked, for example {cell.statement} "
@@ -68,7 +68,7 @@ def sweep(
 ) -> SweepRun:
     """Check the cells that are not in the store yet, and store each row as soon as it is ready.
 
-    Cells are checked in random order, and looked up in the store just before, so several sweeps
+    Cells are checked in random order, and are looked up in the store just before, so several sweeps
     that share a store rarely check the same cell.
 
     Parameters
@@ -80,10 +80,10 @@ def sweep(
     executor : concurrent.futures.Executor, optional
         Runs the cells instead, e.g. Dask's ``Client.get_executor()``.
     in_flight : int, optional
-        How many settings may run or wait at a time; a kill loses these. By default four for each
+        Number of settings that may run or wait at a time; a kill loses these. By default four per
         process, or 64 with another executor.
     progress : callable, optional
-        Called with (cells done, cells, the one last done).
+        Called with (cells done, number of cells, the last one).
 
     Returns
     -------
@@ -96,7 +96,7 @@ def sweep(
 
     Examples
     --------
-    A statement on two lengths of a run; called again, there is nothing left to do:
+    A statement on runs of two lengths; a second call has nothing left to do:
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -133,7 +133,7 @@ def sweep(
 
 
 class RunningTasks:
-    """Tasks by number, what they are kept in, and how far they are."""
+    """Numbered tasks, their store and their progress."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class RunningTasks:
         executor: Executor | None,
         in_flight: int | None,
     ) -> SweepRun:
-        """Work the tasks out, as `sweep` does."""
+        """Compute the tasks, as `sweep` does."""
         count = validation.whole_number("processes", processes or processors(), at_least=1)
         numbers = list(range(n_tasks))
         random.SystemRandom().shuffle(numbers)
@@ -163,8 +163,8 @@ class RunningTasks:
             for task in self._collect(executor, tasks, in_flight or 64):
                 self._fail(task, "the executor takes no more work")
             return self.found
-        # A worker that ends without notice, say because the memory is full, takes the executor with
-        # it. What was in flight is done again, each setting alone with a worker of its own.
+        # A worker that dies, for instance because memory is full, breaks the executor. The tasks in
+        # flight are repeated, each setting in its own worker.
         while suspects := self._on_own(count, tasks, in_flight or 4 * count):
             for task in suspects:
                 self._alone(task)
@@ -185,7 +185,7 @@ class RunningTasks:
         self._fail(task, "its worker process ended without notice, e.g. out of memory")
 
     def _waiting(self, numbers: list[int]) -> Iterator[Task]:
-        """Yield settings with the cells that are not in the store, each cell once."""
+        """Yield tasks with the cells that are not in the store, each cell once."""
         seen: set[str] = set()
         for number in numbers:
             task = self.task(number)
@@ -203,7 +203,7 @@ class RunningTasks:
                 yield replace(task, cells=tuple(cells))
 
     def _collect(self, executor: Executor, tasks: Iterator[Task], in_flight: int) -> list[Task]:
-        """Keep the rows of tasks as they are ready; return what a broken executor did not do."""
+        """Store the rows of finished tasks; return the tasks that a broken executor left undone."""
         suspects = []
         for task, future in futures_as_they_come(executor, rows_of, tasks, in_flight):
             if is_lost(future):
@@ -234,30 +234,30 @@ class RunningTasks:
 
 
 _SECONDS_TO_ANSWER = 4
-# Dask deserialises a task where it runs, so what is missing or old there shows first here.
+# Dask deserialises a task in the worker, so missing or outdated packages there show up here.
 _FIRST_ANSWER_SECONDS = 60
 
 
 @contextmanager
 def dask_workers(address: str) -> Iterator[tuple[Executor, int]]:
-    """Give the executor of a Dask cluster, and how many threads it has in all.
+    """Provide the executor of a Dask cluster and its total number of threads.
 
     Parameters
     ----------
     address : str
-        Of the scheduler, e.g. ``tcp://10.0.0.1:8786``.
+        Address of the scheduler, e.g. ``tcp://10.0.0.1:8786``.
 
     Raises
     ------
     ValueError
-        If distributed is not installed, no scheduler answers there within seconds, it has no
-        workers, or they have not the versions that are here.
+        If ``distributed`` is not installed, no scheduler answers within seconds, it has no workers,
+        or their versions differ from those here.
     """
     try:
         from distributed import Client
     except ImportError as error:
         raise ValueError("dask needs distributed: pip install 'fltheory[dask]'") from error
-    # What it reports of lost connections would stand between lines of ours.
+    # Its reports of lost connections would be mixed with our own output.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _check_answer(address)
@@ -276,7 +276,7 @@ def dask_workers(address: str) -> Iterator[tuple[Executor, int]]:
 
 
 def _check_answer(address: str) -> None:
-    """Refuse an address where nobody listens, which a client of Dask would go on asking."""
+    """Refuse an address where nothing listens, which a Dask client would keep trying."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port

@@ -1,4 +1,4 @@
-"""A store of rows: one SQLite file, which a kill at any moment leaves whole."""
+"""A store of rows: one SQLite file, which stays consistent if killed at any moment."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ADD = (
 
 
 class StoreError(ValueError):
-    """A store that cannot be read or written; says which and why, in a line."""
+    """The error that a store cannot be read or written, with a one-line reason."""
 
 
 class Store:
@@ -122,18 +122,18 @@ class Store:
                 yield self._row(values), written
 
     def __getitem__(self, key: str) -> Row:
-        """Return the row of a cell that is there."""
+        """Return the row of a stored cell."""
         with self._in_a_line():
             asked = f"SELECT {_NAMES} FROM cells WHERE key = ?"
             return self._row(self._connection.execute(asked, (key,)).fetchone())
 
     def _row(self, values: Sequence[object]) -> Row:
-        """Return a row; SQLite holds anything in any column, so that others may have put it there.
+        """Return a row after checking its entries, as SQLite accepts any type in any column.
 
         Raises
         ------
         StoreError
-            If an entry is of another kind, a setting is no table of JSON, or a result is not JSON.
+            If an entry has the wrong type, a setting is not a JSON object, or a result is not JSON.
         """
         for (name, kind), value in zip(_KINDS.items(), values, strict=True):
             if not isinstance(value, kind):
@@ -152,11 +152,11 @@ class Store:
         return row
 
     def outcomes(self, keys: Container[str]) -> Counter[str]:
-        """Return how many rows of these cells have each outcome."""
+        """Return the number of rows of these cells with each outcome."""
         return self._counted("outcome", keys)
 
     def versions(self, keys: Container[str]) -> Counter[str]:
-        """Return how many rows of these cells were made with each set of versions."""
+        """Return the number of rows of these cells made with each set of versions."""
         return self._counted("versions", keys)
 
     def _counted(self, column: str, keys: Container[str]) -> Counter[str]:
@@ -185,15 +185,15 @@ class Store:
             raise StoreError(
                 f"{self.path} is damaged ({' '.join(state.split())}); nothing was written"
             )
-        # A commit survives the end of the process, however sudden, and is not waited for on the
-        # disk; the end of the machine may take the last ones, whose cells are checked again.
+        # A commit survives any end of the process without waiting for the disk. If the machine
+        # fails, the last commits may be lost, and their cells are checked again.
         if create:
             ask("PRAGMA journal_mode = WAL")
         ask("PRAGMA synchronous = NORMAL")
         ask(f"PRAGMA busy_timeout = {round(1000 * _WRITING_SECONDS)}")
 
     def _make(self) -> None:
-        """Make the table, and say whose it is, in one go."""
+        """Create the table and mark the file as a store, in one transaction."""
         columns = []
         for field in fields(Row):
             kind, _, optional = str(field.type).partition(" | ")
@@ -201,7 +201,7 @@ class Store:
         columns[0] += " PRIMARY KEY"
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
-        # Another sweep may have been first.
+        # Another sweep may have created it first.
         run(f"CREATE TABLE IF NOT EXISTS cells ({', '.join(columns)}, written TEXT NOT NULL)")
         run(f"PRAGMA application_id = {APPLICATION}")
         run(f"PRAGMA user_version = {FORMAT}")
@@ -209,7 +209,7 @@ class Store:
 
     @contextmanager
     def _in_a_line(self) -> Iterator[None]:
-        """Say what SQLite, or the system, complains of."""
+        """Turn errors of SQLite and the system into a one-line StoreError."""
         try:
             yield
         except sqlite3.DatabaseError as error:

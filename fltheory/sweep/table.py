@@ -1,4 +1,4 @@
-"""The rows of a store as a table: what differs between cells, and what they gave."""
+"""The rows of a store as a table: the differing parts of cells, and their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FOUND = tuple(
     not in ("key", "kind", "setting", "versions", "seconds", "result", *_NAMES, *_OPTIONS)
 )
 _CLOCK = ("seconds", "written")
-# Longer signs before those that they begin with.
+# Longer signs come before their prefixes.
 _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne,
     "<=": operator.le,
@@ -56,7 +56,7 @@ class Condition:
         Raises
         ------
         ValueError
-            If it has no sign, or nothing before it.
+            If it has no comparison sign, or nothing before it.
         """
         found = re.fullmatch(rf"\s*(.+?)\s*({'|'.join(_SIGNS)})\s*(.*?)\s*", text)
         if found is None:
@@ -66,7 +66,7 @@ class Condition:
         return cls(found[1], found[2], _number_or_text(found[3]))
 
     def check(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Raise ValueError where rows have a text and it a number, or the other way round."""
+        """Raise ValueError if the condition compares text with numbers in the rows."""
         values = [value for value in map(self._value, entries) if value is not None]
         if values and not any(map(self._compares, values)):
             kind = "a text" if isinstance(values[0], str) else "a number"
@@ -75,7 +75,7 @@ class Condition:
             )
 
     def holds(self, entry: Mapping[str, Any]) -> bool:
-        """Whether a row meets it; one without such a value does not."""
+        """Return whether a row meets the condition; rows without the value do not."""
         value = self._value(entry)
         return self._compares(value) and bool(_SIGNS[self.sign](value, self.value))
 
@@ -84,7 +84,7 @@ class Condition:
         return _number_or_text(value) if isinstance(value, str) else value
 
     def _compares(self, value: Any) -> bool:
-        """Whether a value is of the kind of its own; NaN is of none."""
+        """Return whether a value can be compared with the condition's; NaN cannot."""
         known = value is not None and self.value == self.value
         return known and isinstance(value, str) == isinstance(self.value, str)
 
@@ -101,16 +101,17 @@ def read_results(
     Parameters
     ----------
     path : Path or str
-        Of the store.
+        Path of the store.
     where : sequence of str
-        Conditions that every row meets, e.g. ``algorithm.client_lr<=0.1`` or ``outcome=REFUTED``.
+        Conditions that every row must meet, e.g. ``algorithm.client_lr<=0.1`` or
+        ``outcome=REFUTED``.
     clock : bool
-        Whether to add how long each cell took, and when it was written.
+        Whether to add the time that each cell took, and when it was written.
 
     Raises
     ------
     ValueError
-        If there is no such store, a condition names a column that it lacks, or compares text with a
+        If there is no such store, or a condition names a missing column or compares text with a
         number.
 
     Examples
@@ -144,7 +145,7 @@ def read_results(
 
 
 def write_results(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV or Parquet, by the ending of the file, whole or not at all.
+    """Write a table atomically, as CSV or Parquet according to the file's suffix.
 
     Raises
     ------
@@ -167,7 +168,7 @@ def write_results(path: Path, table: pd.DataFrame) -> None:
 
 
 def _entry(row: Row, written: str) -> dict[str, Any]:
-    """Return a row by column, its setting taken apart."""
+    """Return a row as a mapping from columns to values, with the setting split into columns."""
     values = {field.name: getattr(row, field.name) for field in fields(Row)}
     del values["result"]
     setting = json.loads(values.pop("setting"))
@@ -187,7 +188,7 @@ def _differs(name: str, entries: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Order what may be missing, a number or a text."""
+    """Return a sort key for values that may be missing, numbers or text."""
     if value is None:
         return 0, 0
     return (2, value) if isinstance(value, str) else (1, value)

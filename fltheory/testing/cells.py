@@ -1,4 +1,4 @@
-"""One verdict as one test: what is run, what pytest is told about it, and when it fails."""
+"""One verdict as one pytest test: the check itself, its report, and when it fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def each_cell(*beginnings: str) -> pytest.MarkDecorator:
     ----------
     *beginnings : str
         Ids, or their part before a slash; without any, every registered statement. Load your own
-        theorems before: `fltheory.theorems.load`.
+        theorems first with `fltheory.theorems.load`.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def each_cell(*beginnings: str) -> pytest.MarkDecorator:
     ... def test_verdict_and_ratio_are_as_recorded(statement, regime, as_recorded):
     ...     as_recorded(statement, regime)
     """
-    import pytest  # which commands, conformance among them, can do without
+    import pytest  # commands, including conformance, do not need pytest
 
     from fltheory import theorems
     from fltheory.verify.runs import shared_settings_together
@@ -59,8 +59,8 @@ def each_cell(*beginnings: str) -> pytest.MarkDecorator:
 def checked(statement: Statement, regime: str) -> Cell:
     """Check a statement in one of its regimes.
 
-    All sampled intervals of all registered statements together miss with the probability of
-    one table: each cell has its share, however many of them run.
+    The error probability of one table covers all sampled intervals of all registered statements:
+    each cell gets an equal share, however many cells run.
     """
     from fltheory import theorems
     from fltheory.evidence.truths import Sampling
@@ -79,7 +79,7 @@ def checked(statement: Statement, regime: str) -> Cell:
 
 
 def rows_of(beginning: str, recorded: Baseline) -> Baseline:
-    """Return those records whose ids are, or begin with, ``beginning`` and a slash.
+    """Return the records whose ids are ``beginning``, or start with it and a slash.
 
     Examples
     --------
@@ -92,9 +92,9 @@ def rows_of(beginning: str, recorded: Baseline) -> Baseline:
 
 
 def failure(cell: Cell, recorded: Baseline | None) -> str | None:
-    """Say why a cell fails, or None: it departs from its record, or without one is no good.
+    """Return why a cell fails, or None; it must agree with its record if there are records.
 
-    Without any record, a statement must not be refuted or undecided.
+    Without records, the statement must not be refuted or undecided.
     """
     from fltheory.verify import Outcome
     from fltheory.verify.baseline import departure
@@ -123,7 +123,7 @@ def explanation(cell: Cell) -> str:
 
 
 def properties(cell: Cell) -> Properties:
-    """Return what a report keeps of a cell: it passes between processes, and into JUnit files."""
+    """Return a cell's report properties, which pass between processes and into JUnit files."""
     from fltheory.report.terminal.verdict_table import remark
 
     kept = cell.record
@@ -132,7 +132,7 @@ def properties(cell: Cell) -> Properties:
 
 
 def reported(found: Properties) -> Iterator[Mapping[str, str]]:
-    """Yield the cells among a report's properties, by column."""
+    """Yield the cells among a report's properties, each as a mapping by column."""
     row: dict[str, str] = {}
     for name, value in found:
         column = name.removeprefix("fltheory ")
@@ -145,7 +145,7 @@ def reported(found: Properties) -> Iterator[Mapping[str, str]]:
 
 
 def records(found: Properties) -> Iterator[tuple[CellKey, Record]]:
-    """Yield what a baseline keeps of the cells among a report's properties."""
+    """Yield the baseline records of the cells among a report's properties."""
     from fltheory.verify.runs import Record
 
     for row in reported(found):
@@ -164,7 +164,7 @@ def lines(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 
 def expected_outcome(name: str) -> str:
-    """Return the name of a verdict, as a marker gives it.
+    """Return a marker's verdict name, after checking that it exists.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """``pytest --fltheory my_theorem.py``: each statement in each of its regimes is a test.
 
-Every run of pytest imports this file where the package is installed, so that whatever takes time
-is imported where it is used. Files and the record are named by options, or once in
-``pyproject.toml``::
+Every run of pytest imports this file if the package is installed, so slow imports are where they
+are used. Files and the record are named by options, or once in ``pyproject.toml``::
 
     [tool.fltheory]
     theorems = ["my_theorem.py"]
@@ -50,11 +49,13 @@ class Plan:
     baseline : Path
         The record of verdicts and ratios.
     recording : bool
-        Whether the record is renewed.
+        Whether the record is rewritten.
     budget : int
-        Settings that the search for a refutation may try for each statement; 0 for no search.
+        Number of settings that the search for a refutation may try for each statement; 0 means no
+        search.
     verdicts : Path or None
-        What ``fltheory verify --json`` has just written, to be taken instead of checking again.
+        A file just written by ``fltheory verify --json``, whose verdicts are used instead of
+        checking again.
     """
 
     files: tuple[Path, ...]
@@ -112,7 +113,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read what is asked for, and add the files to what is collected."""
+    """Read the options, and add the files to the collected ones."""
     config.addinivalue_line(
         "markers",
         f"{_EXPECTS}(verdict): what every verdict of fltheory_check must be in this test: "
@@ -134,7 +135,7 @@ def pytest_configure(config: pytest.Config) -> None:
         verdicts=Path(option.fltheory_verdicts) if option.fltheory_verdicts else None,
     )
     _refuse(plan)
-    # The table's files are tested where no test is named; a worker's are those of the run.
+    # The table's files are tested if no test is named; a worker has those of the run.
     if not hasattr(config, "workerinput"):
         everything = config.args_source is not pytest.Config.ArgsSource.ARGS
         _add_to_arguments(config, [*named, *(in_table if everything else [])])
@@ -176,7 +177,7 @@ def _refuse(plan: Plan) -> None:
 
 
 def _add_to_arguments(config: pytest.Config, files: Sequence[Path]) -> None:
-    """Have files collected that no argument leads to."""
+    """Add files that no argument covers to the arguments."""
     places = [(config.invocation_params.dir / one.split("::")[0]).resolve() for one in config.args]
     for file in dict.fromkeys(path.resolve() for path in files):
         if not any(file.is_relative_to(place) for place in places):
@@ -184,7 +185,7 @@ def _add_to_arguments(config: pytest.Config, files: Sequence[Path]) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a file of theorems as such; tests in it are collected besides."""
+    """Collect a file of theorems; its ordinary tests are collected as well."""
     if file_path.resolve() not in parent.config.stash[_PLAN].files:
         return None
     return TheoremFile.from_parent(parent, path=file_path)
@@ -210,7 +211,7 @@ class TheoremFile(pytest.File):
 
 
 class _StatementItem(pytest.Item):
-    """A test of a statement; its failure is told in the statement's words, without a traceback."""
+    """A test of a statement, whose failures are reported without a traceback."""
 
     statement: Statement
     regime: str
@@ -234,11 +235,11 @@ class _StatementItem(pytest.Item):
 
 
 class DepartureError(Exception):
-    """A statement that is not what it should be."""
+    """A verdict that differs from its record or from what is required."""
 
 
 class RegimeItem(_StatementItem):
-    """A statement in one of its regimes: as recorded, or without a record not refuted."""
+    """A statement in one of its regimes: as recorded, or, without a record, not refuted."""
 
     def runtest(self) -> None:
         """Check the statement, and compare with the record."""
@@ -251,7 +252,7 @@ class RegimeItem(_StatementItem):
         if message is not None:
             raise DepartureError(f"{message}\n{cells.explanation(cell)}")
         if recorded is None and cell.verdict.failed:
-            # What says nothing has not passed.
+            # A verdict that decides nothing is not a pass.
             reasons = "; ".join(check.failure for check in cell.verdict.failed)
             pytest.skip(f"{cell.name}: INAPPLICABLE, {reasons}")
 
@@ -260,7 +261,7 @@ class SearchItem(_StatementItem):
     """The search for a refutation of a statement."""
 
     def runtest(self) -> None:
-        """Search; what the record knows as refuted need not be found again."""
+        """Search, unless the record already has the statement as refuted."""
         from fltheory.verify import falsify
 
         one = self.statement
@@ -293,7 +294,7 @@ def _cell(config: pytest.Config, statement: Statement, regime: str) -> Cell:
 
 
 def _recorded(config: pytest.Config) -> Baseline | None:
-    """Return the record, None where there is none."""
+    """Return the record; None if there is none."""
     if _RECORDED not in config.stash:
         from fltheory.verify.baseline import read_baseline
 
@@ -304,7 +305,7 @@ def _recorded(config: pytest.Config) -> Baseline | None:
 
 @pytest.fixture(scope="session")
 def recorded_verdicts(pytestconfig: pytest.Config) -> Baseline:
-    """Return the record, by (theorem, reading, regime); skip while it is being renewed."""
+    """Return the record, by (theorem, reading, regime); skip while it is being rewritten."""
     if pytestconfig.stash[_PLAN].recording:
         pytest.skip("the record is being renewed")
     return _recorded(pytestconfig) or {}
@@ -312,7 +313,7 @@ def recorded_verdicts(pytestconfig: pytest.Config) -> Baseline:
 
 @pytest.fixture
 def as_recorded(request: pytest.FixtureRequest) -> Recorder:
-    """Return a function of a statement and a regime's name that fails where the record differs.
+    """Return a function of a statement and a regime's name that fails if the record differs.
 
     It returns the verdict. With ``--fltheory-record``, the verdict is recorded instead.
     """
@@ -333,7 +334,7 @@ def as_recorded(request: pytest.FixtureRequest) -> Recorder:
 def fltheory_check(request: pytest.FixtureRequest) -> Iterator[Checker]:
     """Yield a function of a statement (or id) and a setting (or regime's name): the verdict.
 
-    Where the test is marked with ``fltheory_expects``, every verdict must be the marker's.
+    If the test is marked with ``fltheory_expects``, every verdict must equal the marker's.
     """
     from fltheory import theorems
     from fltheory.verify import check
@@ -367,7 +368,7 @@ def fltheory_check(request: pytest.FixtureRequest) -> Iterator[Checker]:
 def pytest_report_teststatus(
     report: pytest.CollectReport | pytest.TestReport,
 ) -> tuple[str, str, str] | None:
-    """Show the verdict in place of PASSED where tests are listed."""
+    """Show the verdict instead of PASSED in listings of tests."""
     if report.when != "call" or not report.passed or hasattr(report, "wasxfail"):
         return None
     rows = list(cells.reported(report.user_properties))

@@ -1,4 +1,4 @@
-"""The papers' statements as data: hypotheses, bounded quantity, bound, source."""
+"""The papers' statements as data: hypotheses, bounded quantity, bound and source."""
 
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim

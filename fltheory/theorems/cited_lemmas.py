@@ -1,12 +1,12 @@
-"""The lemmas that SA-FL cites for its Theorems 4 and 5, each as a statement of its own.
+"""The lemmas that SA-FL cites for its Theorems 4 and 5, as separate statements.
 
 SCAFFOLD's Lemma 5, perturbed strong convexity, at (63); its Lemma 4, separation of mean and
 variance, at (44) and (61); and the bounded local drift at (41) and (75), cited as Lemma 2 of Yang
-et al. (2021) and Lemma 3 of Reddi et al. (2021). Lemmas 5 and the drift are as SA-FL writes them.
-SA-FL does not write Lemma 4 out: its form here is what its proof gives, not a quotation.
+et al. (2021) and Lemma 3 of Reddi et al. (2021). Lemma 5 and the drift are as SA-FL prints them.
+SA-FL does not print Lemma 4; its form here is what SA-FL's proof uses, not a quotation.
 
-Each is claimed for all points, sequences or functions of a class. A setting gives the constants,
-and the quantity is the largest that its class allows.
+Each is claimed for all points, sequences or functions of a class. The constants come from a
+setting, and the quantity is the largest that its class allows.
 """
 
 from __future__ import annotations
@@ -46,18 +46,17 @@ from fltheory.validation import FloatArray
 # The lemma bounds ``E||y_k - x||^2`` for k <= K local steps of size eta = s/(LK) by
 # ``5 K eta^2 sigma^2 + 30 K^2 eta^2 (sigma_G^2 + ||grad F(x)||^2)``.
 #
-# Least constants, derived:
-# *Quadratics.* Along an eigenvector of curvature a, ``y_K - x`` has the mean
-# ``-eta g (1 + r + .. + r^(K-1))``, ``r = 1 - eta a``, and the noise's share of its variance is
-# ``eta^2 (1 + r^2 + .. + r^(2(K-1)))``. Both are largest for the largest |r|: at a = -L where
-# clients need not be convex, and as a -> 0 where they are. ``g = grad F_i(x)`` has
-# ``||g||^2 <= 2 (sigma_G^2 + ||grad F||^2)``, with equality where ``grad F_i - grad F = grad F``.
+# Smallest constants, derived here: *Quadratics.* Along an eigenvector of curvature a, ``y_K - x``
+# has the mean ``-eta g (1 + r + .. + r^(K-1))``, ``r = 1 - eta a``, and the noise's share of its
+# variance is ``eta^2 (1 + r^2 + .. + r^(2(K-1)))``. Both are largest for the largest |r|: at a = -L
+# if clients need not be convex, and as a -> 0 if they are convex. ``g = grad F_i(x)`` has ``||g||^2
+# <= 2 (sigma_G^2 + ||grad F||^2)``, with equality where ``grad F_i - grad F = grad F``.
 #
 # *All smooth clients.* Without noise, ``||y_{k+1} - x|| <= (1 + eta L) ||y_k - x|| + eta ||g||``;
 # with noise and g = 0, ``E||y_{k+1} - x||^2 <= (1 + eta L)^2 E||y_k - x||^2 + eta^2 sigma^2``. Both
-# are equalities at a = -L. So neither constant can be smaller for any class in between; that the
-# two together are enough is exact on quadratics, and `excess_for_all_smooth` bounds what is
-# missing.
+# are equalities at a = -L. So neither constant can be smaller for any class in between. That both
+# together are enough is exact on quadratics; in general `excess_for_all_smooth` bounds the
+# shortfall.
 
 PRINTED_NOISE, PRINTED_GRADIENT = 5.0, 30.0
 PRINTED_STEP = 1 / 8
@@ -67,7 +66,7 @@ _BISECTIONS = 80
 
 
 def noise_constant(local_steps: int, step: Any, *, convex: bool = False) -> Any:
-    """Return the least constant in place of 5.
+    """Return the smallest valid constant in place of 5.
 
     Parameters
     ----------
@@ -76,12 +75,12 @@ def noise_constant(local_steps: int, step: Any, *, convex: bool = False) -> Any:
     step : float
         s = eta K L.
     convex : bool
-        Over convex quadratics only.
+        Whether only convex quadratics are considered.
 
     Raises
     ------
     ValueError
-        For fewer than one step or a step size that is not positive.
+        If there is less than one step, or the step size is not positive.
 
     Examples
     --------
@@ -98,7 +97,7 @@ def noise_constant(local_steps: int, step: Any, *, convex: bool = False) -> Any:
 
 
 def gradient_constant(local_steps: int, step: Any, *, convex: bool = False) -> Any:
-    """Return the least constant in place of 30; arguments as for `noise_constant`.
+    """Return the smallest valid constant in place of 30; arguments as in `noise_constant`.
 
     Examples
     --------
@@ -121,8 +120,8 @@ def _log_growth(local_steps: int, step: float) -> float:
 def largest_ratio(local_steps: int, step: float, *, convex: bool = False) -> float:
     """Return the supremum of drift/bound over quadratics with the printed 5 and 30.
 
-    A quotient of sums is at most the largest quotient of their terms, and either term can be
-    made to vanish beside the other.
+    A quotient of sums is at most the largest quotient of their terms, and either term can be made
+    negligible relative to the other.
     """
     return max(
         noise_constant(local_steps, step, convex=convex) / PRINTED_NOISE,
@@ -131,7 +130,7 @@ def largest_ratio(local_steps: int, step: float, *, convex: bool = False) -> flo
 
 
 def largest_step(local_steps: int) -> float:
-    """Return the largest s = eta K L up to which 5 and 30 hold on quadratics, by bisection.
+    """Return the largest s = eta K L for which 5 and 30 hold on quadratics, by bisection.
 
     Infinite for one step, after which the drift is ``eta^2 (sigma^2 + ||grad F_i(x)||^2)``.
     """
@@ -147,16 +146,16 @@ def largest_step(local_steps: int) -> float:
 
 
 def excess_for_all_smooth(local_steps: int, step: float) -> float:
-    """Bound by what factor both least constants together may be too small for smooth clients.
+    """Bound the factor by which both smallest constants together may fail for smooth clients.
 
     With ``M = ||E y_k - x||``, ``e^2 = E||y_k - x||^2`` and g = ||grad F_i(x)||, every L-smooth
-    client and every noise of conditional mean zero and variance at most sigma^2 has
+    client and all noise of conditional mean zero and variance at most sigma^2 satisfy
 
         ``M' <= M + eta g + eta L e``,
         ``e'^2 <= (sqrt(e^2 + 2 eta M g + eta^2 g^2) + eta L e)^2 + eta^2 sigma^2``.
 
-    The factor is the largest ``e_K^2`` over the least constants' bound, over ratios of g and
-    sigma from 1e-3 to 1e3. It is 1 on quadratics.
+    The factor is the largest ratio of ``e_K^2`` to the bound with the smallest constants, for
+    g/sigma from 1e-3 to 1e3. It is 1 on quadratics.
     """
     noise = noise_constant(local_steps, step)
     gradient = gradient_constant(local_steps, step)
@@ -173,8 +172,8 @@ def excess_for_all_smooth(local_steps: int, step: float) -> float:
 
 # ------------------------------------------------------------ moments of K local steps
 # With ``y_{k+1} = y_k - eta (grad F_i(y_k) + n_k)`` from x, curvature ``a`` along an eigenvector
-# and ``r = 1 - eta a``: ``E grad F_i(y_k) = r^k grad F_i(x)``, and the noise of step j reaches
-# ``grad F_i(y_k)`` as ``-eta a r^(k-1-j)``.
+# and ``r = 1 - eta a``: ``E grad F_i(y_k) = r^k grad F_i(x)``, and the noise of step j enters
+# ``grad F_i(y_k)`` with the factor ``-eta a r^(k-1-j)``.
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +192,7 @@ class LocalRun(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For other clients than quadratic ones, or another algorithm than FedAvg and Safari.
+        If clients are not quadratic, or the algorithm is neither FedAvg nor Safari.
     """
 
     steps: int
@@ -219,23 +218,23 @@ class LocalRun(ReadOnlyArrays):
 
     @property
     def noise(self) -> FloatArray:
-        """(N,) variance of a gradient's noise along one coordinate."""
+        """Variance of a gradient's noise along one coordinate, (N,)."""
         return np.asarray(self.problem.client_sigmas**2 / self.problem.dim)
 
     @cached_property
     def curvatures(self) -> FloatArray:
-        """(N, d) eigenvalues of each client's Hessian."""
+        """Eigenvalues of each client's Hessian, (N, d)."""
         values, _ = self.problem.eigenbasis
         return np.broadcast_to(values, (self.problem.n_clients, self.problem.dim))
 
     @cached_property
     def _decay(self) -> FloatArray:
-        """(N, d, K) ``r^k`` for k < K."""
+        """``r^k`` for k < K, (N, d, K)."""
         return np.asarray((1 - self.lr * self.curvatures)[..., None] ** np.arange(self.steps))
 
     @cached_property
     def _gradients(self) -> FloatArray:
-        """(N, d) gradients at x, in each client's eigenbasis."""
+        """Gradients at x in each client's eigenbasis, (N, d)."""
         _, vectors = self.problem.eigenbasis
         gradients = gradients_at(self.problem, self.start)
         frames = np.broadcast_to(vectors, (len(gradients), *vectors.shape[-2:]))
@@ -243,25 +242,25 @@ class LocalRun(ReadOnlyArrays):
 
     @cached_property
     def summed_mean(self) -> FloatArray:
-        """(N,) ``||sum_k E grad F_i(y_k)||^2``, which is also that of the noisy gradients."""
+        """``||sum_k E grad F_i(y_k)||^2``, (N,), which is the same for noisy gradients."""
         total = self._gradients * self._decay.sum(axis=-1)
         return np.asarray((total**2).sum(axis=1))
 
     @cached_property
     def summed_noisy(self) -> FloatArray:
-        """(N,) ``E||sum_k g_i(y_k)||^2``: the noise of step j stays with ``r^(K-1-j)``."""
+        """``E||sum_k g_i(y_k)||^2``, (N,); noise enters with the factor ``r^(K-1-j)``."""
         spread = (self._decay**2).sum(axis=(1, 2))
         return np.asarray(self.summed_mean + self.noise * spread)
 
     @cached_property
     def summed_exact(self) -> FloatArray:
-        """(N,) ``E||sum_k grad F_i(y_k)||^2``: there, it stays with ``r^(K-1-j) - 1``."""
+        """``E||sum_k grad F_i(y_k)||^2``, (N,); noise enters with the factor ``r^(K-1-j) - 1``."""
         spread = ((self._decay - 1) ** 2).sum(axis=(1, 2))
         return np.asarray(self.summed_mean + self.noise * spread)
 
     @cached_property
     def largest_variance(self) -> FloatArray:
-        """(N,) the largest ``E||g_i(y_k) - E g_i(y_k)||^2`` over k < K, that of the last step."""
+        """The largest ``E||g_i(y_k) - E g_i(y_k)||^2`` over k < K, at the last step, (N,)."""
         before = (self._decay[..., :-1] ** 2).sum(axis=-1)
         spread = 1 + (self.lr * self.curvatures) ** 2 * before
         return np.asarray(self.noise * spread.sum(axis=1))
@@ -286,7 +285,7 @@ def _setting(
     local_steps: int = 10,
     step: float = 1 / 8,
 ) -> Setting:
-    """Four clients, L = 1; ``step`` is eta L K."""
+    """Return four clients with L = 1; ``step`` is eta L K."""
     problem = quadratic(_CLIENTS, _DIM, L=1.0, mu=mu, sigma_G=sigma_G, sigma=sigma)
     x0 = np.zeros(_DIM)
     x0[0] = distance  # along the largest curvature: ||grad F(x)|| is the distance
@@ -367,7 +366,7 @@ def _local(number_of: Callable[[LocalRun], Any]) -> Callable[[Setting], Any]:
 
 
 def _local_steps_on_quadratics(setting: Setting) -> Setting:
-    """Return the setting; ValueError unless a client's local steps on it are in closed form."""
+    """Return the setting; ValueError unless its local steps have a closed form."""
     _run_of(setting)
     return setting
 
@@ -436,9 +435,9 @@ c_gradient = symbol(
 
 
 def _needed_curvature(setting: Setting) -> tuple[float, float]:
-    """Return the least c for (63) on the setting's clients, over all x, y and z.
+    """Return the smallest c in (63) for the setting's clients and all x, y and z.
 
-    With u = z - y, v = z - x and curvature a the gap is ``(a/2 - mu/4) u^2 - a u v + c v^2`` along
+    With u = z - y, v = z - x and curvature a, the gap is ``(a/2 - mu/4) u^2 - a u v + c v^2`` along
     each eigenvector, nonnegative for all u and v if and only if ``c >= a^2/(2a - mu)``.
     """
     run = _run_of(setting)
@@ -462,7 +461,7 @@ def _worst_exact(run: LocalRun) -> int:
 
 
 def _with_rounding(run: LocalRun, value: float) -> tuple[float, float]:
-    """Attach a bound on rounding: sums of positive terms, of powers of numbers near one."""
+    """Return a value with a bound on its rounding: it sums positive powers of numbers near 1."""
     return with_rounding(value, run.steps * (run.steps + run.problem.dim))
 
 
@@ -479,8 +478,9 @@ def _summed_as_in_61(setting: Setting) -> tuple[float, float]:
 def _summed_with_the_worst_martingale(setting: Setting) -> tuple[float, float]:
     """Return the largest ``E||sum Xi_i||^2`` given K, sigma and ``A^2 = E||sum xi_i||^2``.
 
-    ``sum xi_i`` is known before the last noise, so its correlation with the noises is at most
-    ``A sqrt(K-1) sigma``: it is that where all of it is the last xi, along the noises before.
+    ``sum xi_i`` is known before the last noise, so its inner product with the sum of noises is at
+    most ``A sqrt(K-1) sigma`` in expectation, with equality if it consists only of the last xi, in
+    the direction of the earlier noises.
     """
     run = _run_of(setting)
     size, steps, noise = root(run.summed_exact[_worst_exact(run)]), run.steps, run.problem.sigma
@@ -492,7 +492,8 @@ def _summed_with_the_worst_martingale(setting: Setting) -> tuple[float, float]:
 def _worst_drift(setting: Setting) -> tuple[float, float]:
     """Return the largest ``E||y_K - x||^2`` over quadratics with the setting's constants.
 
-    Curvature -L everywhere, and ``grad F_i(x)`` as long as sigma_G and ||grad F(x)|| allow.
+    The worst case has curvature -L everywhere, and the longest ``grad F_i(x)`` that sigma_G and
+    ||grad F(x)|| allow.
     """
     run = _run_of(setting)
     problem, steps, size = run.problem, run.steps, run.size
@@ -505,7 +506,7 @@ def _worst_drift(setting: Setting) -> tuple[float, float]:
 def unrolled_constant(local_steps: int) -> float:
     """Return ``(K-1)/K [(1 + 1/(K-1))^K - 1]``, at most its limit e - 1.
 
-    It is 1 for K = 1, where nothing is unrolled.
+    It is 1 for K = 1, where there is nothing to unroll.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A refuted statement, the one that should stand in its place, and what changes between them."""
+"""A refuted statement, its correction, and the changes between them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Change:
     about : str
         The change, and where the paper shows it.
     kind : str
-        The weight of the fault that it mends: misprint, missing hypothesis or gap.
+        The weight of the fault that the change repairs: misprint, missing hypothesis or gap.
     why : str
-        The fault, in one to three sentences; empty where ``about`` says it.
+        The fault, in one to three sentences; empty if ``about`` says it.
     parts : frozenset
-        Conditions and summands of the corrected statement that it brings in, where that is known.
+        Conditions and summands of the corrected statement that come from this change, if known.
     """
 
     about: str
@@ -37,7 +37,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Correction:
-    """A printed statement, the one that mends all its faults, and the changes.
+    """A printed statement, the one in which all its faults are repaired, and the changes.
 
     Attributes
     ----------
@@ -50,10 +50,10 @@ class Correction:
     changes: tuple[Change, ...]
 
     def marks(self, part: sp.Basic) -> str:
-        """Return the numbers of the changes that brought a part in, ``*`` where it is not known.
+        """Return the numbers of the changes that introduced a part; ``*`` if unknown.
 
-        A part is a condition, a left side, a summand of a right side or a definition. What is
-        printed so has no mark.
+        A part is a condition, a left side, a summand of a right side or a definition. Parts that
+        are as printed have no mark.
         """
         if part in parts_of(self.printed):
             return ""
@@ -63,28 +63,28 @@ class Correction:
         return ",".join(numbers) or "*"
 
     def label(self, change: Change) -> str:
-        """Return a change's number; ``*`` where no part of the statement is marked with it."""
+        """Return a change's number; ``*`` if no part of the statement is marked with it."""
         number = str(self.changes.index(change) + 1)
         marks = {mark for part in parts_of(self.corrected) for mark in self.marks(part).split(",")}
         return number if number in marks else "*"
 
     @property
     def left_out(self) -> tuple[Hypothesis, ...]:
-        """Printed hypotheses that the corrected statement has in no form."""
+        """Printed hypotheses that the corrected statement does not have in any form."""
         kept = {h.name for h in self.corrected.conditions}
         return tuple(h for h in self.printed.conditions if h.name not in kept)
 
 
 def correction(identifier: str) -> Correction:
-    """Return what should stand in a refuted statement's place.
+    """Return the correction of a refuted statement.
 
-    It is the ``repaired`` reading where there is one, else the reading that mends its faults.
+    It is the ``repaired`` reading if there is one, otherwise the reading that repairs the faults.
 
     Raises
     ------
     ValueError
-        For an unknown id, a statement that is not refuted, or one whose faults no registered
-        reading mends.
+        If the id is unknown, the statement is not refuted, or no registered reading repairs its
+        faults.
     """
     printed = registry.get(identifier)
     if not printed.refutations:
@@ -127,7 +127,7 @@ def parts_of(statement: Statement) -> frozenset[sp.Basic]:
 
 
 def left_part(assertion: Assertion) -> sp.Basic:
-    """Return a left side as a part of its statement: it is known by its text alone."""
+    """Return a left side as a part of its statement, identified by its text."""
     return sp.Symbol(assertion.left)
 
 

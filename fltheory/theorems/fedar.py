@@ -1,20 +1,20 @@
-"""FedAR: what its Theorems 1 and 2 claim, as far as the text at hand says it.
+"""FedAR: the claims of its Theorems 1 and 2, as far as the text at hand gives them.
 
 Jiang, Zhou, Zhang and Chakraborty, "FedAR: Addressing Client Unavailability in Federated Learning
 with Local Update Approximation and Rectification" (2024).
 
 What the text does not give
 ---------------------------
-Its formulas are lost: psi (6), both bounds with their constants, step sizes and tau_max(t). What
-is left are the assumptions in words, the orders O(1/T) and O(1/sqrt(T)), and what Remarks 1 and 2
-say about each dependence. So no bound is compared with a truth here; orders and directions are.
-psi is our own `CappedLinear`, step sizes are our own: 3/(mu K (t + 4)) and 1/(2 L K sqrt(T)). That
-psi, its cap, tau_max and the steps are those of (6) and of the theorems is a hypothesis which
-cannot be evaluated, so that nothing printed holds or is refuted here: its verdicts are UNDECIDED,
-and show what our psi does. For our own, see the derived readings.
+The formulas are lost: psi (6), both bounds with their constants, step sizes and tau_max(t). What
+remains are the assumptions in words, the orders O(1/T) and O(1/sqrt(T)), and the statements of
+Remarks 1 and 2 about each dependence. So only orders and directions are checked here, not bounds.
+psi is our own `CappedLinear`, and the step sizes are our own: 3/(mu K (t + 4)) and 1/(2 L K
+sqrt(T)). That psi, its cap, tau_max and the steps are those of (6) and of the theorems is a
+hypothesis that cannot be evaluated, so nothing printed holds or is refuted here: verdicts are
+UNDECIDED, and show the behaviour of our psi. For claims about our psi, see the derived readings.
 
-Truth is exact along known cycles. On quadratics only, which are strongly convex: Theorem 2 is about
-nonconvex losses but assumes Assumptions 1 to 7, strong convexity among them.
+Truth is exact along known cycles. All problems are quadratic, hence strongly convex: Theorem 2 is
+about nonconvex losses but assumes Assumptions 1 to 7, which include strong convexity.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ from fltheory.problems import QuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-# ------------------------------------------------------------ what the claims need of a setting
+# ------------------------------------------------------------ numbers of a setting used in claims
 
 _ROUNDING = 1e-12
 
 
 def fedar_of(setting: Setting) -> FedAR:
-    """Return the setting's FedAR, scheduled or not.
+    """Return the setting's FedAR, with or without a schedule.
 
     Raises
     ------
     ValueError
-        For another algorithm.
+        If the algorithm is not FedAR.
     """
     algorithm = setting.algorithm
     fedar = algorithm.algorithm if isinstance(algorithm, Scheduled) else algorithm
@@ -84,7 +84,7 @@ class FedARPath(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For another algorithm, or participation that is not known beforehand.
+        If the algorithm is not FedAR, or participation is not known beforehand.
     """
 
     fedar: FedAR
@@ -108,15 +108,15 @@ class FedARPath(ReadOnlyArrays):
 
     @cached_property
     def inactive(self) -> FloatArray:
-        """(rounds, N) tau."""
+        """The numbers of inactive rounds tau, (rounds, N)."""
         return inactive_rounds(self.masks)
 
     @cached_property
     def long_run_weights(self) -> FloatArray:
-        """(N,) mean of ``psi_{i,t}/N_t`` over a period in which everybody has appeared.
+        """Mean of ``psi_{i,t}/N_t`` over a period in which everybody has appeared, (N,).
 
-        With step sizes that go to zero, the model follows ``-sum_i weight_i grad f_i``: a stale
-        update is one of a model that has hardly moved.
+        With step sizes that go to zero, the model follows ``-sum_i weight_i grad f_i``, since the
+        model has hardly changed since a stale update.
         """
         period = len(self.cycle) // 2
         inactive = self._counted(inactive_rounds(self.cycle)[period:])
@@ -127,7 +127,7 @@ class FedARPath(ReadOnlyArrays):
         return np.asarray((np.where(counts, psi, 0 * psi) / number).mean(axis=0))
 
     def _counted(self, whole: NDArray[Any]) -> NDArray[Any]:
-        """Return counts as Python's integers where they will meet exact numbers, not floats."""
+        """Return counts, as Python integers if they will be combined with exact numbers."""
         exact = is_exact(self.fedar.client_lr)
         return whole.astype(np.int64).astype(object) if exact else whole
 
@@ -142,7 +142,7 @@ def _along(number_of: Callable[[FedARPath], Any]) -> Callable[[Setting], Any]:
 
 
 def known_beforehand(setting: Setting) -> Setting:
-    """Return the setting; ValueError unless its algorithm is FedAR, and who comes is known."""
+    """Return the setting; ValueError unless it is FedAR with participation known beforehand."""
     _path_of(setting)
     return setting
 
@@ -233,7 +233,7 @@ chance = symbol(
 
 
 def _longest_absence(setting: Setting) -> float:
-    """Return the longest absence over all rounds; infinite where there is no longest one."""
+    """Return the longest absence over all rounds; infinite if absences are unbounded."""
     process = process_of(setting.participation)
     path = None if process.period is None else process.known_path(2 * process.period)
     if path is None or not path.any(axis=0).all():
@@ -261,7 +261,7 @@ _OFFSET = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Everything about a setting but its step sizes; L = mu = 1, and w* is the optima's mean."""
+    """A setting's parameters without its step sizes; L = mu = 1, and w* is the optima's mean."""
 
     participation: Participation
     optima: Sequence[float] = _OPTIMA
@@ -273,7 +273,7 @@ class Instance:
 
     @property
     def fedar(self) -> FedAR:
-        """FedAR with our own psi; its step size is a placeholder."""
+        """FedAR with our own psi and a placeholder step size."""
         return FedAR(
             0.1, _LOCAL_STEPS, weight=CappedLinear(self.growth, self.largest), cutoff=self.cutoff
         )
@@ -301,7 +301,7 @@ class Instance:
 
 
 def staggered(period: int, n_clients: int = 4, active: int = 1) -> Cyclic:
-    """Return equal cycles that begin one after the other."""
+    """Return equal cycles that start one after the other."""
     offsets = [period * i // n_clients for i in range(n_clients)]
     return Cyclic([period] * n_clients, offsets, active)
 
@@ -462,7 +462,7 @@ _BOUND_2 = replace(
 
 
 def _with_rounds_and_step(setting: Setting, rounds: int) -> Setting:
-    """Scale the step with 1/sqrt(T)."""
+    """Change T, with the step proportional to 1/sqrt(T)."""
     fedar = fedar_of(setting)
     lr = fedar.client_lr * math.sqrt(setting.rounds / rounds)
     return replace(setting, algorithm=replace(fedar, client_lr=lr), rounds=rounds)
@@ -522,12 +522,12 @@ THEOREM_2_DERIVED = replace(
 
 
 def _with_period(setting: Setting, period: int) -> Setting:
-    fedar_of(setting)  # refuses other algorithms, of which the remarks do not speak
+    fedar_of(setting)  # refuses other algorithms, which the remarks are not about
     return Instance(staggered(period)).convex(setting.rounds)
 
 
 def _with_gap(setting: Setting, gap: int) -> Setting:
-    """Absences of ``gap`` rounds, as many as keep the mean of tau at 1/2."""
+    """Return a setting with absences of ``gap`` rounds and the mean of tau kept at 1/2."""
     fedar_of(setting)
     period = gap * (gap + 1)
     return Instance(staggered(period, active=period - gap)).convex(setting.rounds)

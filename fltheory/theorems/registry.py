@@ -60,14 +60,14 @@ def registered(*beginnings: str) -> tuple[Statement, ...]:
     Parameters
     ----------
     *beginnings : str
-        Ids, or what ids begin with before a slash (``"sa-fl"``), in the order that they are
-        wanted in, or ``"atlas"`` for all papers of the atlas; all statements in the order of
-        registration for none.
+        Ids, or the parts of ids before a slash (``"sa-fl"``), in the order of the result, or
+        ``"atlas"`` for all papers of the atlas. Without any, all statements are returned in the
+        order of registration.
 
     Raises
     ------
     ValueError
-        If no id begins so; the message lists the near ones.
+        If no id starts that way; the message lists similar ones.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def readings(identifier: str) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        For an unknown id; the message lists the near ones.
+        If the id is unknown; the message lists similar ones.
     """
     found = tuple(reading for known, reading in _BY_NAME if known == identifier)
     if not found:
@@ -119,7 +119,7 @@ def readings(identifier: str) -> tuple[str, ...]:
 
 
 def _near(identifier: str) -> str:
-    """Return the ids that were probably meant: those that begin so, or the most alike ones."""
+    """Return the ids that were probably meant: those that start that way, or similar ones."""
     begun = [known for known in ids() if known.startswith(f"{identifier.removesuffix('/')}/")]
     near = begun or get_close_matches(identifier, ids(), n=3, cutoff=0.4)
     return ", ".join(near) or "fltheory theorems lists them"
@@ -132,7 +132,7 @@ def get(identifier: str, reading: str = "printed") -> Statement:
     Raises
     ------
     ValueError
-        For an unknown id or reading; the message lists those that exist.
+        If the id or reading is unknown; the message lists alternatives.
 
     Examples
     --------
@@ -148,12 +148,12 @@ def get(identifier: str, reading: str = "printed") -> Statement:
 
 
 def statement_of(theorem: Statement | str) -> Statement:
-    """Return a statement given itself, or by its id (in the printed reading).
+    """Return a statement, given itself or its id (for the printed reading).
 
     Raises
     ------
     ValueError
-        For an unknown id, or what is neither.
+        If the id is unknown, or the argument is neither.
     """
     if isinstance(theorem, str):
         return get(theorem)
@@ -165,9 +165,9 @@ def statement_of(theorem: Statement | str) -> Statement:
 
 
 def register(statements: Iterable[Statement]) -> None:
-    """Add statements of your own, for as long as this process runs.
+    """Add your own statements for the lifetime of this process.
 
-    They replace those registered here before with the same id and reading.
+    They replace earlier registrations of your own with the same id and reading.
 
     Raises
     ------
@@ -189,15 +189,15 @@ def register(statements: Iterable[Statement]) -> None:
 
 
 def loaded_files() -> dict[str, str]:
-    """Return the text of every file of theorems that was loaded, by its name without the ending."""
+    """Return the text of every loaded file of theorems, by its name without the suffix."""
     return dict(_LOADED)
 
 
 @checks_kinds
 def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
-    """Register statements of your own, for as long as this process runs, and return them.
+    """Register your own statements for the lifetime of this process, and return them.
 
-    They replace those registered here before with the same id and reading.
+    They replace earlier registrations of your own with the same id and reading.
 
     Parameters
     ----------
@@ -235,14 +235,14 @@ def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
 
 
 def _statements_in(path: Path) -> tuple[Statement, ...]:
-    """Run a file and return its statements; no registered statement is lost by it."""
+    """Run a file and return its statements, leaving the registry unchanged."""
     before = dict(_BY_NAME)
     try:
         module = run_file(path, "file of theorems")
     finally:
         _BY_NAME.update(before)
     found = getattr(module, "STATEMENTS", None)
-    # None at all is said by an empty tuple: a file may have algorithms only.
+    # An empty tuple means no statements: a file may have only algorithms.
     if not isinstance(found, tuple):
         got = "none" if found is None else repr(found)[:60]
         raise ValueError(f"STATEMENTS of {path} must be a tuple of statements, got {got}")

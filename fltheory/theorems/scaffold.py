@@ -7,11 +7,11 @@ gives orders only, and leaves out the initial controls and the warm start.
 
 Conventions
 -----------
-``x^r`` is the model before round r = 0 .. T-1. ``eta_g >= 1`` is stated with h, in the convex
-theorem, and taken to belong to h in both. Algorithm 1's option I takes c_i^+ = g_i(x); the paper
-says that it makes an additional pass over the local data, so that g_i(x) averages at least as
-many gradients as a round's local steps. Read off the pseudo-code alone, in the reading of that
-name, g_i(x) is one stochastic gradient, of variance sigma^2 like that of a local step.
+``x^r`` is the model before round r = 0 .. T-1. ``eta_g >= 1`` is stated with h in the convex
+theorem, and taken to belong to h in both. Algorithm 1's option I sets c_i^+ = g_i(x); the paper
+says that this makes an additional pass over the local data, so g_i(x) averages at least as many
+gradients as a round has local steps. In the reading "pseudo-code", which follows the pseudo-code
+alone, g_i(x) is a single stochastic gradient, of variance sigma^2 like that of a local step.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ option = symbol("o", _OPTION, PURE, "option", positive=True, integer=True)
 
 
 # ------------------------------------------------------------ settings on which they are checked
-# Six clients in the plane are varied in one respect at a time, with h at its printed limit unless
-# a regime is about just that. In the last regimes, sampling is not uniform: the theorems do not
-# apply, and the table shows what the truth is beside their bounds.
+# Six clients in the plane are varied in one respect at a time, with h at its printed limit unless a
+# regime is about this limit. In the last regimes, sampling is not uniform: the theorems do not
+# apply, and the table shows their bounds next to the truth.
 
 
 @dataclass(frozen=True, eq=False)
 class _Instance:
-    """Everything about a setting; h is ``step`` times its limit."""
+    """All parameters of a setting; h is ``step`` times its limit."""
 
     problem: Problem
     participation: Participation
@@ -132,14 +132,14 @@ def _different_hessians() -> _Instance:
 
 
 def _cold_start() -> _Instance:
-    """Four clients of weight 1/4, so that x* = 0 is no rounded number, and the bound is zero."""
+    """Return four clients of weight 1/4, so that x* = 0 without rounding, and the bound is zero."""
     optima = [[2.0, 0.0], [-2.0, 0.0], [1.0, 4.0], [-1.0, -4.0]]
     problem = QuadraticProblem(np.diag([1.0, 0.25]), optima)
     return _Instance(problem, UniformSubset(4, 2), distance=0.0, warm=False)
 
 
 def _one_gradient_as_control() -> _Instance:
-    """Noise, and nothing else: 300 local steps, started at x*, equal clients, large server step."""
+    """Return a run of noise alone: equal clients, start at x*, 300 local steps, large eta_g."""
     return _Instance(
         quadratic(5, 1, L=1.0, mu=1.0, sigma_G=0.0, sigma=10.0),
         UniformSubset(5, 1),
@@ -151,7 +151,7 @@ def _one_gradient_as_control() -> _Instance:
 
 
 def _in_rotation(n_clients: int) -> Cyclic:
-    """Each client has one round, one after the other."""
+    """Return participation in rotation: one client per round."""
     return Cyclic([n_clients] * n_clients, list(range(n_clients)))
 
 
@@ -257,7 +257,7 @@ def _share(setting: Setting) -> float:
 
 
 def _own(limit: Callable[[Setting], float], *, warm: bool = False) -> OwnRun:
-    """Return SCAFFOLD with beta h at its limit; a warm start is the first of the rounds."""
+    """Return SCAFFOLD with beta h at its limit; a warm start counts as the first round."""
 
     def make(setting: Setting) -> Setting:
         if warm and setting.rounds < 2:
@@ -279,8 +279,8 @@ OWN_NONCONVEX = _own(lambda s: _share(s) ** (2 / 3) / 24, warm=True)
 
 
 # ------------------------------------------------------------ the end of the convex proof
-# The recursions are those of the server's model, of the controls' lag and of the local drift, as
-# restated; they are taken without a check. From them everything follows, constants included.
+# The recursions for the server's model, the controls' lag and the local drift, as restated, are
+# used without a check. Everything else follows from them, including constants.
 
 _distance, _next, _excess, _lag, _next_lag, _drift = sp.symbols("d d' e C C' E", nonnegative=True)
 _before, _after, _sum, _mean = sp.symbols("V V' s q", nonnegative=True)
@@ -396,7 +396,7 @@ def _telescoped(total: sp.Expr, bound: sp.Expr) -> Step:
 
 @deferred
 def strongly_convex_proof() -> Derivation:
-    """Return the last steps of the proof for strongly convex_proof clients."""
+    """Return the last steps of the proof for strongly convex clients."""
     return Derivation(
         steps=(_one_round(_convexity), _weighed(_convexity), _telescoped(W_T, BOUND)),
         taken=_TAKEN,
@@ -406,7 +406,7 @@ def strongly_convex_proof() -> Derivation:
 
 @deferred
 def convex_proof() -> Derivation:
-    """Return those for convex_proof clients."""
+    """Return the last steps of the proof for convex clients."""
     return Derivation(
         steps=(
             _one_round(sp.Integer(0)),
@@ -427,7 +427,7 @@ def of_scaffold(setting: Setting) -> Setting:
     Raises
     ------
     ValueError
-        For another algorithm than SCAFFOLD, warm started or not, or unequal target weights.
+        If the algorithm is not SCAFFOLD, warm-started or not, or target weights are unequal.
     """
     _scaffold(setting)
     alpha = setting.problem.alpha
@@ -440,7 +440,7 @@ def of_scaffold(setting: Setting) -> Setting:
 
 
 def with_cold_start(setting: Setting) -> Setting:
-    """Return the setting; ValueError where controls do not start at zero, as C_0 is of those."""
+    """Return the setting; ValueError if controls do not start at zero, as C_0 assumes."""
     if isinstance(setting.algorithm, WarmStarted):
         raise ValueError(
             "algorithm must be Scaffold, with controls that start at zero, for the theorem on "
@@ -460,7 +460,7 @@ def _scaffold(setting: Setting) -> Scaffold:
 
 
 def geometric_weights(setting: Setting) -> FloatArray:
-    """Return ``w_r = (1 - mu h/2)^-(r+1)`` for r = 0 .. T-1, over the last one."""
+    """Return ``w_r = (1 - mu h/2)^-(r+1)`` for r = 0 .. T-1, divided by the last one."""
     scaffold = _scaffold(setting)
     step = scaffold.local_steps * scaffold.client_lr * scaffold.server_lr
     before_last = np.arange(setting.rounds - 1, -1, -1)

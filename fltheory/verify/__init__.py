@@ -1,4 +1,4 @@
-"""Verdicts: is a statement true on a setting, and on what evidence."""
+"""Verdicts: whether a statement is true on a setting, and on what evidence."""
 
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Outcome, Verdict

@@ -1,4 +1,4 @@
-"""Recorded verdicts and ratios, and how new ones differ from them.
+"""Recorded verdicts and ratios, and the comparison of new ones with them.
 
 A baseline is this code's own earlier output. It shows what has changed; it proves nothing.
 """
@@ -68,16 +68,16 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def _columns(header: Sequence[str]) -> list[int] | None:
-    """Return where a record's columns are, None if the file has none."""
+    """Return the indices of a record's columns; None if the file does not have them."""
     if tuple(header) in (COLUMNS, _WITHOUT_EVIDENCE):
         return list(range(len(header)))
-    # In a table of verdicts they stand among others, and the grade of evidence has its own name.
+    # A table of verdicts has other columns, too, and another name for the grade of evidence.
     names = (*_WITHOUT_EVIDENCE, "evidence_grade")
     return [header.index(name) for name in names] if set(names) <= set(header) else None
 
 
 def write_baseline(path: Path, records: Baseline) -> None:
-    """Write a baseline file whole, or not at all."""
+    """Write a baseline file, completely or not at all."""
     rows = (
         (*key, record.outcome, f"{record.ratio:.9g}", record.evidence)
         for key, record in sorted(records.items())
@@ -86,10 +86,10 @@ def write_baseline(path: Path, records: Baseline) -> None:
 
 
 def recorded_outcomes(statement: Statement) -> dict[str, str] | None:
-    """Return the recorded outcome of every regime of a statement of the papers.
+    """Return the recorded outcome of every regime of a paper's statement.
 
-    None where a regime has no record, as those of users' statements have, and where the file
-    of records is not there; it is installed with the package.
+    None if a regime has no record, as for users' own statements, or if the file of records, which
+    is installed with the package, is missing.
     """
     path = next((path for path in _RECORDED if path.is_file()), None)
     if path is None or not statement.regimes:
@@ -102,7 +102,7 @@ def recorded_outcomes(statement: Statement) -> dict[str, str] | None:
 
 
 def departure(cell: Cell, baseline: Baseline) -> str | None:
-    """Say how a cell departs from its record, by how much, or None if it does not."""
+    """Return a message on how a cell differs from its record; None if it does not."""
     record = baseline.get(cell.key)
     if record is None:
         return f"{cell.name}: not recorded"
@@ -124,7 +124,7 @@ def departure(cell: Cell, baseline: Baseline) -> str | None:
 
 
 def verdict_changed(cell: Cell, baseline: Baseline) -> bool:
-    """Whether the cell is recorded with another verdict."""
+    """Whether the cell's recorded verdict is a different one."""
     record = baseline.get(cell.key)
     return record is not None and record.outcome != cell.verdict.outcome.name
 
@@ -138,7 +138,7 @@ def _drift(ratio: float, recorded: float) -> float:
 
 
 def _allowed_drift(cell: Cell) -> float:
-    """Allow rounding for exact cells, the width of the truth's interval for sampled ones."""
+    """Return the allowed drift: rounding if exact, the interval's width if sampled."""
     verdict = cell.verdict
     if verdict.evidence.grade is not Grade.STATISTICAL or verdict.truth == 0:
         return _EXACT_DRIFT

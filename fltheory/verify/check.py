@@ -1,7 +1,8 @@
 """Check a statement on a setting, follow both of its sides, and check a kept witness again.
 
-What a figure of a statement shows: the bound, the exact truth, the sampled mean with its interval,
-and the verdict at every value; over the rounds, a parameter, cases or the claim's own variable.
+A curve is what a figure of a statement shows: the bound, the exact truth, the sampled mean with its
+interval, and the verdict at every value. It runs over rounds, a parameter, cases or the claim's own
+variable.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def check(
     Parameters
     ----------
     theorem : Statement, or str
-        From `fltheory.theorems.get`, or your own; or the id of a printed one.
+        A statement from `fltheory.theorems.get` or of your own, or the id of a printed one.
     setting : Setting, or LearningSetting for a statement on learnability
     replicas, seed : int
         Sample size and random seed, if sampling is needed.
@@ -181,7 +182,7 @@ def curve(
 
 @dataclass(frozen=True)
 class KeptWitness:
-    """A setting that was kept because it refutes a statement, and what it shows now.
+    """A setting that was kept because it refutes a statement, and its verdict now.
 
     Attributes
     ----------
@@ -194,17 +195,17 @@ class KeptWitness:
 
     @property
     def refutes(self) -> bool:
-        """Whether the statement is refuted on it."""
+        """Whether the statement is still refuted on the setting."""
         return self.verdict.outcome is Outcome.REFUTED
 
 
 def read_kept_witness(path: Path) -> KeptWitness:
-    """Read a setting that says what it refutes, and check that statement on it.
+    """Read a setting file that names the statement it refutes, and check that statement.
 
     Raises
     ------
     ValueError
-        If the file is no setting, does not say what it refutes, or names a statement that is
+        If the file is not a setting, does not say which statement it refutes, or names one that is
         neither registered nor loaded.
     """
     setting, refutes = read_witness(path)

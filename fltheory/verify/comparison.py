@@ -1,4 +1,4 @@
-"""Compare statements on one setting: as they stand, or each at the steps that it asks for."""
+"""Compare statements on one setting, or each at the step sizes that it prescribes."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Answer:
     ----------
     statement : Statement
     verdict : Verdict or None
-        None if it is not about the setting.
+        None if the statement is not about such a setting.
     reason : str
-        Why it does not.
+        Why the statement is not about the setting.
     """
 
     statement: Statement
@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def looseness(self) -> float:
-        """Bound over truth, at least 1 where it holds; NaN without a verdict."""
+        """Bound over truth, at least 1 if the bound holds; NaN without a verdict."""
         ratio = math.nan if self.verdict is None else self.verdict.ratio
         return math.inf if ratio == 0 else 1 / ratio
 
@@ -65,15 +65,15 @@ class SideBySide:
     Attributes
     ----------
     answers : tuple of Answer
-        Those about the setting: first what holds, the tightest bound first, then what is
-        refuted, undecided and inapplicable.
+        Answers about the setting: first statements that hold, starting with the tightest bound,
+        then refuted, undecided and inapplicable ones.
     silent : tuple of Answer
-        Those that do not.
+        Statements that are not about the setting.
     provable : float or None
-        The least bound found on ``E||x_R - x*||^2`` that is provable for every client loss with
-        the setting's L, mu, noise and heterogeneity at x*, one round after another.
+        The smallest bound found on ``E||x_R - x*||^2`` that is provable, round by round, for every
+        client loss with the setting's L, mu, noise and heterogeneity at x*.
     why_not_provable : str
-        Why there is none, where there is none.
+        Why there is no such bound; empty if there is one.
     """
 
     answers: tuple[Answer, ...]
@@ -93,13 +93,13 @@ def compare(
 ) -> SideBySide:
     """Compare all statements about a setting, to see whose theory is the tightest.
 
-    Orders and directions say nothing about a single setting, and are left out.
+    Claimed orders and directions say nothing about a single setting and are left out.
 
     Parameters
     ----------
     setting : Setting
     statements : sequence of Statement, optional
-        By default all registered ones about a run, in every reading.
+        By default, all registered statements about a run, in every reading.
     replicas, seed : int
         For sampling, if it is needed.
     progress : callable, optional
@@ -108,7 +108,7 @@ def compare(
     Raises
     ------
     ValueError
-        If no statement is left that could apply to a setting.
+        If none of the statements could apply to a single setting.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def compare(
 
 
 def _each(statements: Sequence[Statement], progress: Progress | None) -> Iterator[Statement]:
-    """Yield statements, each once it is told that its turn has come."""
+    """Yield statements, reporting each before its turn."""
     for done, statement in enumerate(statements):
         if progress is not None:
             progress(done, len(statements), statement.name)
@@ -153,10 +153,10 @@ def _answer(statement: Statement, setting: Setting, sampling: Sampling) -> Answe
 
 
 def by_reason(silent: Sequence[Answer]) -> Mapping[str, list[str]]:
-    """Return the names of statements that are not about a setting, by the reason why not."""
+    """Return the names of statements that are not about a setting, grouped by reason."""
     found: dict[str, list[str]] = {}
     for answer in silent:
-        # The rest is a value from the setting, which the reader has.
+        # What follows is a value from the setting, which the reader has.
         reason = answer.reason.split(", got ")[0]
         found.setdefault(reason, []).append(answer.statement.name)
     return found
@@ -175,11 +175,11 @@ class Provable:
     Attributes
     ----------
     bounds : tuple of bounds
-        On a round, each with the least residual at its own rate; none where none is proved.
+        Bounds on a round, each with the smallest residual at its own rate; empty if none is proved.
     distance : float
         ``||x_0 - x*||``.
     why_not : str
-        Why there are none.
+        Why there are no bounds.
     """
 
     bounds: tuple[AnyBound, ...]
@@ -187,14 +187,15 @@ class Provable:
     why_not: str = ""
 
     def after(self, rounds: int) -> float:
-        """Return the least bound after ``rounds`` rounds; infinite if none is proved."""
+        """Return the smallest bound after ``rounds`` rounds; infinite if none is proved."""
         return min((one.after(rounds, self.distance) for one in self.bounds), default=math.inf)
 
 
 def provable(setting: Setting) -> Provable:
     """Find proved bounds on a setting's rounds for every client loss with its constants.
 
-    One after another they are bounded at rates between the least one and that of the least floor.
+    Single rounds are bounded at rates between the smallest one and the rate with the smallest
+    floor.
     """
     problem = setting.problem
     distance = float(np.linalg.norm(setting.x0 - problem.x_star))
@@ -229,15 +230,15 @@ def _bounds(setting: Setting, clients: ClientClass) -> Iterator[AnyBound]:
 
 
 def _dissimilarity(setting: Setting) -> float:
-    """Return the root mean square of the clients' gradients at x*; any number if they vanish."""
+    """Return the root mean square of the clients' gradients at x*; 1 if they vanish."""
     return float(value_in("sqrt(control_gap)", setting)) or 1.0
 
 
 # ------------------------------------------------------------ each at its own steps
-# Theorems are about different quantities of different runs: the last model's distance, a mean over
-# rounds of squared gradients. With L and mu, each bound becomes one on one measure, ``E F - F*`` or
-# ``E||x - x*||^2``, of the models that its theorem is about, and stands beside that measure's
-# truth:
+# Theorems are about different quantities of different runs, such as the last model's distance or a
+# mean over rounds of squared gradients. With L and mu, each bound is converted to a common measure,
+# ``E F - F*`` or ``E||x - x*||^2``, for the models that its theorem is about, and compared with the
+# true value of that measure:
 #
 # - ``F(x) - F* <= L/2 ||x - x*||^2`` and ``F(x) - F* <= ||grad F(x)||^2/(2 mu)``;
 # - ``||x - x*||^2 <= 2/mu (F(x) - F*)`` and ``||x - x*||^2 <= ||grad F(x)||^2/mu^2``.
@@ -260,7 +261,7 @@ _NO_STEPS = "prescribes no step sizes for R rounds"
 
 @dataclass(frozen=True, eq=False)
 class OwnBound(ReadOnlyArrays):
-    """A theorem's bound and its truth, at its own steps, over the rounds.
+    """A theorem's bound and truth, at the theorem's own steps, over the rounds.
 
     Attributes
     ----------
@@ -269,16 +270,16 @@ class OwnBound(ReadOnlyArrays):
     run : Setting
         The longest run.
     verdict : Verdict
-        There, in the statement's own quantity.
+        The verdict on the longest run, in the statement's own quantity.
     rounds : array, (n,)
         Numbers of averages.
     truth, bound : array, (n,)
-        In the measure, of the models that the theorem is about.
+        Truth and bound in the common measure, for the models that the theorem is about.
     provable : array, (n,)
-        The same, as far as it is proved for every client loss; infinite where it is not.
+        The bound proved for every client loss; infinite where there is none.
     why_not_provable : str
     brought_by : str
-        How the bound became one on the measure; "" where it is one.
+        How the bound was converted to the measure; empty if it did not have to be.
     """
 
     statements: tuple[Statement, ...]
@@ -293,12 +294,12 @@ class OwnBound(ReadOnlyArrays):
 
     @property
     def name(self) -> str:
-        """Id and readings."""
+        """The theorem's id and readings."""
         return f"{self.statements[0].id} ({', '.join(one.reading for one in self.statements)})"
 
     @property
     def looseness(self) -> FloatArray:
-        """How many times the truth the bound is."""
+        """The ratios of bound to truth."""
         return _over(self.bound, self.truth)
 
     @property
@@ -309,7 +310,7 @@ class OwnBound(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class GivenRun(ReadOnlyArrays):
-    """Proved bounds on the last models of the setting's own algorithm, at its own steps.
+    """Proved bounds on the last model of the setting's own algorithm, at its own steps.
 
     Attributes
     ----------
@@ -336,9 +337,10 @@ class OwnSteps:
     ----------
     measure : {"loss", "distance"}
     bounds : tuple of OwnBound
-        Of those that apply: first those that hold, the tightest after the last round on top.
+        Bounds of the theorems that apply: first those that hold, the tightest after the last round
+        first.
     silent : tuple of Answer
-        Those that do not apply, and why.
+        Theorems that do not apply, with reasons.
     given : GivenRun
         The setting's own run.
     """
@@ -360,19 +362,19 @@ def at_own_steps(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> OwnSteps:
-    """Compare theorems on a setting's problem and participation, each at the steps it asks for.
+    """Compare theorems on a problem and participation, each at the steps it prescribes.
 
     Parameters
     ----------
     setting : Setting
-        Its rounds are averages; of its algorithm the number of local steps between two of them is
-        taken, and SAFARI's q.
+        Its rounds are numbers of averages. From its algorithm, only the number of local steps
+        between averages, and SAFARI's q, are used.
     statements : sequence of Statement, optional
-        Every registered one about a run by default.
+        By default, every registered statement about a run.
     measure : {"loss", "distance"}
         The measure to which bounds are converted: ``E F - F*`` or ``E||x - x*||^2``.
     points : int
-        Numbers of rounds up to the setting's to look at.
+        How many numbers of rounds to evaluate, up to the setting's.
     replicas, seed : int
         For sampling, if it is needed.
     progress : callable, optional
@@ -381,7 +383,7 @@ def at_own_steps(
     Raises
     ------
     ValueError
-        If the problem is not strongly convex, as nothing brings the bounds to one measure then.
+        If the problem is not strongly convex: bounds then cannot be converted to one measure.
 
     Examples
     --------
@@ -421,7 +423,7 @@ def at_own_steps(
 
 
 def _over(bound: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return bound over truth; infinite where the truth is nothing."""
+    """Return bound over truth; infinite where the truth is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(truth > 0, bound / truth, math.inf)
 
@@ -431,12 +433,12 @@ def _rank(one: OwnBound) -> tuple[bool, float, str]:
 
 
 class _DoesNotApplyError(ValueError):
-    """A hypothesis fails, however many rounds there are."""
+    """A hypothesis fails for any number of rounds."""
 
 
 @dataclass(frozen=True)
 class _Contest:
-    """The question put to all theorems: over which rounds, and in which measure."""
+    """The common task for all theorems: the setting, rounds and measure."""
 
     setting: Setting
     measure: OneMeasure
@@ -444,7 +446,7 @@ class _Contest:
     sampling: Sampling
 
     def entry(self, statement: Statement) -> OwnBound:
-        """Run a theorem at its own steps; ValueError says why it has none."""
+        """Run a theorem at its own steps; ValueError if it has none, with the reason."""
         if statement.axes:
             raise ValueError(_ORDER_ONLY)
         own, claim = statement.own_run, cast(Any, statement)
@@ -463,7 +465,8 @@ class _Contest:
                 failed = {one.name: one.failure for one in compared.hypotheses if not one.holds}
                 lasting = {*failed.items()} & {*before.items()}
                 if failed and (lasting or count == self.rounds[-1]):
-                    # What fails by as much after more rounds has to do with something else.
+                    # A hypothesis that fails by the same margin after more rounds does not depend
+                    # on their number.
                     reasons = dict(lasting) or failed
                     raise _DoesNotApplyError("; ".join(reasons[name] for name in sorted(reasons)))
                 before = failed
@@ -471,7 +474,8 @@ class _Contest:
             except _DoesNotApplyError:
                 raise
             except ValueError:
-                # Of so few rounds it need not speak; the last says why of none.
+                # The theorem may not apply to few rounds; if it applies to none, the last error
+                # says why.
                 if count == self.rounds[-1]:
                     raise
                 continue
@@ -492,7 +496,7 @@ class _Contest:
         )
 
     def given(self) -> GivenRun:
-        """Bound the setting's own run, at the steps that it has."""
+        """Bound the setting's own run, at its own steps."""
         last = BoundedQuantity(FIELDS[self.measure], "last", RoundRange(0, 0), "", "")
         runs = [with_rounds(self.setting, count) for count in self.rounds]
         proved = provable(self.setting)
@@ -504,7 +508,7 @@ class _Contest:
         )
 
     def _value(self, quantity: BoundedQuantity, run: Setting) -> float:
-        """Return a quantity of a run; 0 where it is all rounding."""
+        """Return a quantity of a run; 0 if it is not above its rounding error."""
         known = truth(run, (), self.sampling)
         value = quantity.of(known.trajectory, run)
         return value if value > quantity.error(known.error(quantity.field), run) else 0.0
@@ -520,7 +524,7 @@ class _Contest:
 
 
 def _reduced(proved: Provable, quantity: BoundedQuantity, run: Setting) -> float:
-    """Return the bound proved for a quantity of a run: the same reduction of each round's."""
+    """Return the bound proved for a quantity: its reduction of the bounds of each round."""
     if not proved.bounds:
         return math.inf
     each = np.array([proved.after(count) for count in range(run.rounds + 1)])

@@ -1,4 +1,4 @@
-"""Check a theorem on runs with real data, whose constants are measured and bracketed."""
+"""Check a theorem on runs with real data, with measured and bracketed constants."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class HardwareVerdict:
     ----------
     theorem, reading : str
     outcome : Outcome
-        ``INAPPLICABLE`` if a premise or hypothesis fails; else it counts only if it is the same
-        with the constants at either end of their brackets.
+        ``INAPPLICABLE`` if a premise or hypothesis fails; otherwise a verdict is given only if it
+        is the same with the constants at both ends of their brackets.
     truth, error : float
-        Mean over runs of what is bounded, and the half-width of its interval.
+        Mean over runs of the bounded quantity, and the half-width of its interval.
     bound : Bracket
-        With the constants at the lower and at the upper ends.
+        The bound with the constants at the lower and at the upper ends of their brackets.
     smoothness : float
-        The L that the theorem is taken with: the data's, or a larger one for which its step
-        sizes are coupled as it asks.
+        The L used in the theorem: the one of the data, or a larger one with which the step sizes
+        satisfy the theorem's coupling.
     hypotheses : tuple of HypothesisCheck
     premises : tuple of Premise
     """
@@ -60,7 +60,7 @@ class HardwareVerdict:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """One line for each thing that does not hold."""
+        """One line for each hypothesis or premise that fails."""
         failed = [check.failure for check in self.hypotheses if check.holds is False]
         return (
             *failed,
@@ -69,37 +69,37 @@ class HardwareVerdict:
 
     @property
     def met(self) -> tuple[str, ...]:
-        """The names of what does hold."""
+        """The names of the hypotheses and premises that hold."""
         held = [check.name for check in self.hypotheses if check.holds]
         return (*held, *(item.name for item in self.premises if item.holds))
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """The names of hypotheses that the runs are too few to decide."""
+        """The names of hypotheses that cannot be decided with so few runs."""
         return tuple(check.name for check in self.hypotheses if check.holds is None)
 
 
 def check_on_hardware(
     statement: Statement, run: TheoryRun, *, error_probability: float = 1e-3
 ) -> HardwareVerdict:
-    """Say what a theorem is worth on measured runs.
+    """Check a theorem on measured runs.
 
-    Every expression is the theorem's own. A smoothness of the clients is any number from the
-    data's L upwards; where an equation between step sizes determines one, the theorem is taken
-    with that.
+    All expressions are the theorem's own. Any number from the data's L upwards is a valid
+    smoothness constant; if an equation between step sizes determines one, that value is used.
 
     Parameters
     ----------
     statement : Theorem
-        Whose quantities the runs measure: Theorem 5 of SA-FL.
+        A theorem whose quantities the runs measure: SA-FL's Theorem 5.
     run : TheoryRun
     error_probability : float
-        That any interval used misses; Student's, hence asymptotic.
+        The probability that any interval used misses the truth; Student intervals, so it is
+        asymptotic.
 
     Raises
     ------
     ValueError
-        If the statement is about something that is not measured, or not about such runs at all.
+        If the statement is about a quantity that is not measured, or not about such runs at all.
     """
     theorem = _measurable(statement)
     sampling = Sampling(run.measured.trajectory.replicas or 0, 0, error_probability)
@@ -123,7 +123,7 @@ def check_on_hardware(
 
 @dataclass(frozen=True, eq=False)
 class MeasuredCell:
-    """A cell of an experiment, and what each statement is worth on it."""
+    """A cell of an experiment, with the verdicts on all statements."""
 
     label: str
     run: TheoryRun
@@ -149,14 +149,14 @@ def check_experiment(
     experiment : Experiment
     replicas, seed : int
     folder : path, optional
-        Where the data set's files lie.
+        The folder with the data set's files.
     progress : callable, optional
         Called with (rounds done, rounds in all, cell).
 
     Raises
     ------
     ValueError
-        For what `theory_run` or `check_on_hardware` refuses.
+        If `theory_run` or `check_on_hardware` refuses its arguments.
     """
     from fltheory.hardware.theory_runs import theory_run
 
@@ -214,7 +214,7 @@ def _setting(run: TheoryRun, smoothness: float, end: str) -> Setting:
 
 
 def _coupled_smoothness(theorem: Theorem, run: TheoryRun) -> float:
-    """Return an L at least the data's that solves the theorem's equations, or the data's own."""
+    """Return an L, not below the data's, that solves the theorem's equations, or the data's L."""
     least = run.problem.L
     values = dict(theorem.constants(_setting(run, least, "high")))
     for hypothesis in theorem.hypotheses:

@@ -45,7 +45,7 @@ class MapAxis:
     def with_points(self, points: int) -> MapAxis:
         """Return an axis over the same range with this many values, spaced like these.
 
-        Whole numbers stay whole, so there may be fewer.
+        Whole numbers stay whole, so there may be fewer values.
 
         Examples
         --------
@@ -64,29 +64,29 @@ class MapAxis:
         if (own == np.round(own)).all():
             values = np.round(values)
         else:
-            # As a figure's axis would have them, not as logarithms return them.
+            # Values as on a figure's axis, not with the rounding errors of logarithms.
             values = np.array([float(f"{value:.12g}") for value in values])
         values[[0, -1]] = own[[0, -1]]
         return MapAxis(self.name, tuple(dict.fromkeys(values.tolist())))
 
 
 def varied(setting: Setting, name: str, value: float) -> Setting:
-    """Return the setting with one parameter changed, and all that is tied to it.
+    """Return the setting with one parameter and everything coupled to it changed.
 
     Parameters
     ----------
     setting : Setting
     name : str
-        One of `parameters`, or the path of any number of the setting, say
-        ``algorithm.server_lr``, as far from its end as makes it unique.
+        One of `parameters`, or the path of any number of the setting, such as
+        ``algorithm.server_lr``, or any ending of the path that is unique.
     value : float
-        For an array, a factor on all of it; else what the number becomes.
+        For an array, a factor on all entries; otherwise the new value.
 
     Raises
     ------
     ValueError
-        For a parameter that does not exist, that the setting does not have, or a value out
-        of range.
+        If the parameter does not exist or the setting does not have it, or the value is out of
+        range.
 
     Examples
     --------
@@ -119,12 +119,12 @@ def _number(setting: Setting, name: str) -> SettingNumber:
 
 
 def with_parameters(start: Setting | Family, values: Mapping[str, float]) -> Setting | Family:
-    """Return the setting with some parameters changed, or the family with these defaults.
+    """Return the setting with some parameters changed, or the family with new defaults.
 
     Raises
     ------
     ValueError
-        For a parameter that does not exist, or a value out of range.
+        If a parameter does not exist, or a value is out of range.
     """
     if not isinstance(start, Family):
         return setting_at(start, values)
@@ -137,19 +137,19 @@ def with_parameters(start: Setting | Family, values: Mapping[str, float]) -> Set
 
 
 def parameters() -> Mapping[str, str]:
-    """Return what can be varied, and what it means."""
+    """Return the parameters that can be varied, with their meanings."""
     return {name: meaning for name, (meaning, _, _) in _PARAMETERS.items()}
 
 
 def default_axis(setting: Setting | Family, name: str) -> MapAxis:
     """Return a parameter with values around the setting's own, or over a family's range.
 
-    Values of which no setting can be made are left out.
+    Values that do not give a valid setting are left out.
 
     Raises
     ------
     ValueError
-        For a parameter that does not exist.
+        If the parameter does not exist.
     """
     if isinstance(setting, Family):
         return MapAxis(name, tuple(dict.fromkeys(setting.parameter(name).axis)))
@@ -165,12 +165,12 @@ def default_axis(setting: Setting | Family, name: str) -> MapAxis:
 
 
 def starting_point(statement: Statement, regime: str | None = None) -> Setting | Family:
-    """Return what a map varies: the statement's family, or a regime's setting.
+    """Return the starting point of a map: the statement's family, or a regime's setting.
 
     Raises
     ------
     ValueError
-        If there is neither, no regime of that name, or none about runs.
+        If there is neither, no regime has that name, or the regimes are not about runs.
     """
     if regime is None and statement.family:
         return statement.family
@@ -194,10 +194,10 @@ def starting_point(statement: Statement, regime: str | None = None) -> Setting |
 
 
 def default_axis_names(start: Setting | Family) -> tuple[str, str]:
-    """Return what a map is over where nothing else is asked for.
+    """Return the names of a map's default axes.
 
-    Of a family its first two parameters; of a setting q, or else the clients' step size, or else
-    the distance of the start, against the rounds.
+    For a family, these are its first two parameters. For a setting, they are the rounds and q, or
+    else the clients' step size, or else the distance of the start.
     """
     if isinstance(start, Family):
         first, *rest = start.defaults
@@ -294,7 +294,7 @@ _PARAMETERS: Mapping[
 
 _ALMOST_NOWHERE = 0.05
 _USUAL_REGIME = "biased minority excluded"
-# Over a wider range values are spaced by factors.
+# Over a wider range, values are spaced by factors.
 _BY_FACTORS = 50
 
 
@@ -328,7 +328,7 @@ class RegionMap(ReadOnlyArrays):
 
     @property
     def summary(self) -> str:
-        """How much of the map the theorem says anything about, in a line."""
+        """A line on how much of the map the theorem covers, and its verdicts."""
         applies = 1 - self.share(Outcome.INAPPLICABLE)
         if not applies:
             return "applies nowhere on this map"
@@ -354,7 +354,8 @@ def map_region(
     ----------
     theorem : Theorem
     setting : Setting or Family
-        The part that is kept fixed; for a family, the other parameters have their defaults.
+        The setting whose other numbers stay fixed; in a family, the other parameters have their
+        defaults.
     x, y : MapAxis
         Parameters of the family, or of the setting (see `parameters` and `varied`).
     progress : callable, optional
@@ -393,7 +394,7 @@ def map_region(
 
 
 def check_map(theorem: Statement, x: MapAxis, y: MapAxis) -> None:
-    """Raise ValueError for what is no inequality, and for one parameter on both axes."""
+    """Raise ValueError if the theorem is not an inequality, or both axes are the same."""
     if theorem.axes:
         raise ValueError(f"theorem must be an inequality to be mapped, got {theorem.id}")
     if x.name == y.name:
@@ -401,7 +402,7 @@ def check_map(theorem: Statement, x: MapAxis, y: MapAxis) -> None:
 
 
 def setting_at(setting: Setting | Family, values: Mapping[str, float]) -> Setting:
-    """Return the setting of a point: a family's, or one with some parameters varied."""
+    """Return the setting at a point: from a family, or with some parameters varied."""
     if isinstance(setting, Family):
         return setting.setting(**values)
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Check statements over their regimes: the cells of the table of verdicts."""
+"""Check statements in all their regimes: the cells of the table of verdicts."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ CellKey: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Record:
-    """The text and numbers of a verdict, or of other work, that baselines and stores keep.
+    """The parts of a verdict, or of another result, that baselines and stores keep.
 
     Attributes
     ----------
     outcome : str
-        In a word: of a verdict the name of its `Outcome`.
+        One word; for a verdict, the name of its `Outcome`.
     ratio : float
-        How truth and bound compare, NaN where undefined, as are the other numbers.
+        Truth over bound. This and the other numbers are NaN where undefined.
     evidence : str
-        The name of its grade in small letters; an empty one is compared with none.
+        The name of the evidence's grade in lower case; an empty one is not compared.
     truth, bound, error : float
         Both sides, and half the width of the interval around the truth.
     why : str
         Which hypotheses fail, or why there is no verdict.
     detail : str
     result : str
-        JSON of all that the command needs of other work, empty where the rest is enough.
+        JSON with the rest of what the command needs from other work; empty if the fields above are
+        enough.
     """
 
     outcome: str
@@ -61,7 +62,7 @@ class Record:
 
 
 def record_of(verdict: Verdict, result: str = "") -> Record:
-    """Return what files keep of a verdict."""
+    """Return the record of a verdict."""
     return Record(
         verdict.outcome.name,
         float(verdict.ratio),
@@ -88,9 +89,9 @@ class Cell:
     kind : StatementKind
         The statement's rank in its paper: theorem, lemma, remark, ...
     faults : tuple of Refutation
-        Why it is refuted, where it is: the statement's known faults that this regime shows.
+        Reasons for a refutation: the statement's known faults that this regime shows.
     seconds : float
-        Processor time that it took; what several cells share counts for the first of them.
+        Processor time used; work shared by several cells counts for the first of them.
     """
 
     regime: str
@@ -102,22 +103,22 @@ class Cell:
 
     @property
     def key(self) -> CellKey:
-        """(theorem, reading, regime)."""
+        """The key (theorem, reading, regime)."""
         return self.verdict.theorem, self.verdict.reading, self.regime
 
     @property
     def weight(self) -> Weight | None:
-        """The weight of the heaviest fault that it shows, None where it shows none."""
+        """The weight of the heaviest fault that the cell shows; None if it shows none."""
         return Weight.heaviest(fault.weight for fault in self.faults)
 
     @property
     def record(self) -> Record:
-        """The part of it that files keep."""
+        """The record that files keep."""
         return record_of(self.verdict)
 
     @property
     def name(self) -> str:
-        """The key in a line."""
+        """The key as one line of text."""
         return " / ".join(self.key)
 
 
@@ -139,7 +140,7 @@ def check_regimes(
     ----------
     statements : sequence of Statement
     replicas, seed : int
-        For sampling, if it is needed.
+        Sample size and random seed, if sampling is needed.
     family_error_probability : float
         The probability that any sampled interval of the whole table is wrong; each cell gets an
         equal share.
@@ -147,7 +148,8 @@ def check_regimes(
         How many processes share the work; None for as many as there are processors. With more than
         one, statements must be registered.
     executor : concurrent.futures.Executor, optional
-        Runs them instead, e.g. Dask's ``Client.get_executor()``; statements must be registered.
+        Runs the checks in place of local processes, e.g. Dask's ``Client.get_executor()``;
+        statements must be registered.
     progress : callable, optional
         Called with (cells done, cells, name of the next cell, or of the last one if several
         processes share the work).
@@ -197,7 +199,7 @@ def _label(identifier: str, reading: str, name: str) -> str:
 
 
 def check_regime(statement: Statement, name: str, sampling: Sampling, curves: bool = False) -> Cell:
-    """Check a statement in one of its regimes, with as much sampling as that asks for."""
+    """Check a statement in one of its regimes, with the sampling effort of the regime."""
     regime = statement.regimes[name]
     drawn = replace(sampling, replicas=sampling.replicas * regime.effort)
     begun = process_time()
@@ -212,14 +214,14 @@ def check_regime(statement: Statement, name: str, sampling: Sampling, curves: bo
 def cell_of(
     statement: Statement, regime: str, verdict: Verdict, curve: BoundCurve | None = None
 ) -> Cell:
-    """Return a verdict's cell, with those of the statement's faults that its regime shows."""
+    """Return a verdict's cell, with the statement's faults that the regime shows."""
     shown = verdict.outcome is Outcome.REFUTED
     faults = tuple(fault for fault in statement.refutations if shown and regime in fault.regimes)
     return Cell(regime, verdict, curve, statement.kind, faults)
 
 
 def _groups_of_one_setting(pairs: Sequence[tuple[Statement, str]]) -> list[tuple[CellKey, ...]]:
-    """Return what shares a truth, by names: statements hold functions, which cannot be sent."""
+    """Return groups of keys that share a truth; statements cannot be sent to processes."""
     together = shared_settings_together(pairs)
     by_setting = groupby(together, key=lambda pair: id(pair[0].regimes[pair[1]]))
     return [
@@ -238,7 +240,7 @@ def _all_checked(keys: Sequence[CellKey], sampling: Sampling, curves: bool) -> l
 def shared_settings_together(
     pairs: Sequence[tuple[Statement, str]],
 ) -> list[tuple[Statement, str]]:
-    """Order pairs so that those on one setting follow each other and share its truth."""
+    """Order pairs so that those on the same setting are adjacent and share its truth."""
     first_seen: dict[int, int] = {}
     for position, (statement, name) in enumerate(pairs):
         first_seen.setdefault(id(statement.regimes[name]), position)

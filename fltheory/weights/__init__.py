@@ -1,4 +1,4 @@
-"""CA-Fed's optimal aggregation weights: the minimiser of its bound, computed exactly and fast."""
+"""CA-Fed's optimal aggregation weights, computed exactly and fast as the minimiser of its bound."""
 
 from fltheory.weights.client_weights import Training, for_clients
 from fltheory.weights.optimum import optimal

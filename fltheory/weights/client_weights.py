@@ -1,4 +1,4 @@
-"""Aggregation weights for clients of whom availability and sizes of data are known, by name."""
+"""Optimal aggregation weights for named clients with known availability and data sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fltheory.validation import FloatArray
 from fltheory.weights.optimum import Choice, OptimalWeights, solve
 from fltheory.weights.trade_off import TradeOff
 
-# Squares of what is given are multiplied by others.
+# Squares of the given numbers are multiplied by others.
 _MOST = 1e100
 
 
@@ -29,9 +29,9 @@ def _within(least: float, value: float) -> bool:
 class Training:
     """The numbers that CA-Fed's bound needs besides availability, in relative units.
 
-    The unit of length is ``||w_0 - w*||`` and that of curvature L, so losses are in units of ``L
-    ||w_0 - w*||^2``. Steps are constant, the longest that Lemma 2 allows if weights sum to one:
-    ``eta = 1/(2 L (E + 1))``.
+    The unit of length is ``||w_0 - w*||`` and the unit of curvature is L, so losses are in units of
+    ``L ||w_0 - w*||^2``. Steps are constant, and the longest that Lemma 2 allows if weights sum to
+    one: ``eta = 1/(2 L (E + 1))``.
 
     Parameters
     ----------
@@ -40,13 +40,14 @@ class Training:
     local_steps : int
         E.
     noise : float
-        sigma of a local gradient, in units of ``L ||w_0 - w*||``: by default as large as a gradient
-        at the start can be.
+        sigma of a local gradient, in units of ``L ||w_0 - w*||``; by default the largest possible
+        norm of an initial gradient.
     dissimilarity : float
-        Gamma, the largest ``F_k(w*) - F_k*``: by default 1/2, as if the start were a client's
-        minimiser.
+        Gamma, the largest ``F_k(w*) - F_k*``; by default 1/2, as if the initial model minimised
+        some client's loss.
     condition : float
-        kappa = L/mu, at least 1. The default 1 prices bias as CA-Fed itself does, equation (14).
+        kappa = L/mu, at least 1. The default 1 weights the bias as CA-Fed itself does in equation
+        (14).
 
     Raises
     ------
@@ -80,7 +81,7 @@ class Training:
         return 1 / (2 * (self.local_steps + 1))
 
     def trade_off(self, availability: ArrayLike, target_weights: ArrayLike) -> TradeOff:
-        """Return the problem that the weights solve; the rules are those of `for_setting`.
+        """Return the problem that the weights solve, set up by the rules of `for_setting`.
 
         ``a_k = sigma^2 pi_k T eta^2``, ``b = 2/E + (T eta^2 + sum_t 1/t^2)/4`` and ``bias = kappa^2
         Gamma T eta``. M is 1, as in `for_setting` with ``chain="clients"``, whether or not clients
@@ -113,10 +114,10 @@ class ClientWeights(ReadOnlyArrays):
     ----------
     clients : tuple of str, (N,)
     availability, target_weights, weights, importance : arrays, (N,)
-        pi; alpha, that sums to one over all clients; q, and p, which are 0 for clients never seen.
+        pi; alpha, which sums to one over all clients; q and p, which are 0 for clients never seen.
     problem : TradeOff
     solution : OptimalWeights
-        Both for clients seen at least once, whose targets are divided by their sum.
+        The problem and its solution for clients seen at least once, whose targets are normalised.
     """
 
     clients: tuple[str, ...]
@@ -129,7 +130,7 @@ class ClientWeights(ReadOnlyArrays):
 
     @property
     def never_there(self) -> tuple[str, ...]:
-        """Clients that are never seen, so that no weight can bring them in."""
+        """Clients that are never seen, so that no weight can include them."""
         return tuple(n for n, pi in zip(self.clients, self.availability, strict=True) if pi == 0)
 
     @property
@@ -138,7 +139,7 @@ class ClientWeights(ReadOnlyArrays):
         return float(self.target_weights[self.availability == 0].sum())
 
     def as_csv(self) -> str:
-        """Return a line per client: name, availability, target, weight and importance."""
+        """Return CSV with a line per client: name, availability, target, weight and importance."""
         header = ("client", "availability", "target", "weight", "importance")
         columns = (self.availability, self.target_weights, self.weights, self.importance)
         return csv_text([header, *zip(self.clients, *(c.tolist() for c in columns), strict=True)])
@@ -161,9 +162,9 @@ def for_clients(
     availability : array, (N,)
         pi, in [0, 1].
     sizes : array, (N,), optional
-        Positive numbers; the targets are in proportion to them. Equal by default.
+        Positive numbers, to which the targets are proportional. Equal by default.
     training : Training, optional
-        Further numbers that the bound needs; `Training` lists the defaults.
+        Other numbers that the bound needs; `Training` lists the defaults.
     method : {"auto", "newton", "cvxpy"}
 
     Raises
@@ -202,12 +203,12 @@ def for_clients(
 
 
 def checked_sizes(sizes: ArrayLike | None, clients: Sequence[str]) -> FloatArray:
-    """Return how much data each client has, alike where nothing is given.
+    """Return the sizes of the clients' data, all equal if ``sizes`` is None.
 
     Raises
     ------
     ValueError
-        For another number of clients, or one that has none; the error names it.
+        For a wrong number of sizes, or a client without data; the error names the client.
     """
     raw = np.ones(len(clients)) if sizes is None else sizes
     found = validation.array_of("sizes", raw, len(clients))
@@ -218,7 +219,7 @@ def checked_sizes(sizes: ArrayLike | None, clients: Sequence[str]) -> FloatArray
 
 
 def of_problem(problem: TradeOff, method: Choice = "auto") -> ClientWeights:
-    """Return the optimal weights of a problem's clients, named by their numbers from 0."""
+    """Return the optimal weights of a problem's clients, named by their indices."""
     solution = solve(problem, method)
     return ClientWeights(
         tuple(map(str, range(problem.n_clients))),

@@ -1,23 +1,24 @@
-"""The optimal weights as a conic program, by cvxpy and Clarabel.
+"""The optimal weights from a conic program, by cvxpy and Clarabel.
 
 With ``z_k = p_k / u_k``, u a fixed point of the simplex, every term is convex by cvxpy's rules:
 s is affine in z, so ``1/2 sum_k c_k p_k^2 / s`` is a quadratic over a linear function, ``b s`` is
 affine, and ``chi2 = sum_k alpha_k^2 / p_k - 1`` is a sum of inverses. The scale u matters: in p
-itself the solver stops 1e-3 too high at a thousand clients and says "optimal". It is 1/N at first
-and, where that is not good enough, the point just found.
+itself the solver stops 1e-3 too high for a thousand clients and reports "optimal". The scale is 1/N
+at first and, if that is not good enough, the point just found.
 
-That gets to about 1e-8 of the objective where its terms are alike in size, and no further: the
-solver's tolerances are of the whole. So the program is then written about the point found, r: the
-Lagrangian's slopes there are known to rounding, and what is left of every term beyond its tangent
-is a quadratic over a linear function again, without any cancellation. With ``d = p - r``,
-``e = s(p) - s(r)``,
+This reaches about 1e-8 of the objective if its terms are of similar size, and no more, because the
+solver's tolerances are relative to the whole. So the program is then expanded about the point
+found, r. The slopes of the Lagrangian there are known to rounding, and the remainder of every term
+beyond its tangent is again a quadratic over a linear function, without cancellation. With ``d = p -
+r``, ``e = s(p) - s(r)``,
 
 ``p^2 / s - tangent = (d - e r / s(r))^2 / (s(r) + e)``,   ``1/p - tangent = d^2 / (r^2 p)``.
 
-Its minimiser d, in units in which the curvature is one and the step about one, gains the solver's
-accuracy over again; a few times make it that of rounding.
+Solving for d, in units in which the curvature is one and the step about one, gains the solver's
+accuracy once more; a few repetitions reach rounding accuracy.
 
-The solver is asked for more than it can do and its status is not read: callers judge the point.
+The solver's tolerances are set tighter than it can reach, and its status is ignored: callers judge
+the point.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from fltheory.weights.trade_off import TradeOff
 _PRECISION = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 _PASSES = 3
 _GOOD_ENOUGH = 1e-4
-# The solver's tolerance is absolute: variables are in units of the last solution, but of no less
-# than a millionth of an equal share.
+# The solver's tolerance is absolute, so variables are in units of the last solution, with units of
+# at least a millionth of an equal share.
 _LEAST_UNIT = 1e-6
 _MOST_REFINEMENTS = 20
 _EXACT_ENOUGH = 1e-9
-# How far below the point that its price asks for a client with a target may be put.
+# Fraction of the point implied by its price below which no client with a target may lie.
 _LEAST_SHARE = 0.1
 
 _Bias = Callable[[cp.Variable, FloatArray], cp.Expression]
@@ -112,7 +113,7 @@ def _importance(
 
 
 def _solve(problem: TradeOff, divergence: _Bias, unit: FloatArray) -> FloatArray | None:
-    """Return the solver's p for variables in units of ``unit`` (N,), or None if it has none."""
+    """Return the solver's p for variables in units of ``unit`` (N,), None if it finds none."""
     z = cp.Variable(problem.n_clients, nonneg=True)
     spread = problem.spread(unit)
     size = problem.optimization_error(unit) + problem.bias
@@ -126,7 +127,7 @@ def _solve(problem: TradeOff, divergence: _Bias, unit: FloatArray) -> FloatArray
 
 
 def _refined(problem: TradeOff, p: FloatArray) -> FloatArray | None:
-    """Return the solver's p for the program written about a point, or None if it has none."""
+    """Return the solver's p for the program expanded about a point, None if it finds none."""
     reference = _inside(problem, p)
     s = problem.spread(reference)
     lagrange, theta = problem.multipliers(reference)
@@ -138,14 +139,14 @@ def _refined(problem: TradeOff, p: FloatArray) -> FloatArray | None:
     bend = problem.curvature / s
     bend[counted] += 2 * pull * inverse**3
     free = np.where(reference > 0, slope, np.minimum(slope, 0.0))
-    # Nobody's weight falls by more than all of it.
+    # No client's weight can fall by more than its whole size.
     bend = np.maximum(bend, np.divide(free, reference, out=0 * bend, where=reference > 0))
     step = float(np.linalg.norm(free / np.sqrt(bend)))
     if not 0 < step < np.inf:
         return None
     unit = step / np.sqrt(bend)
     d = cp.Variable(problem.n_clients)
-    # A variable of its own, or every client's term would hold all clients: N^2 numbers.
+    # A separate variable, as otherwise every client's term would contain all clients: N^2 numbers.
     grown = cp.Variable()
     root = np.sqrt(problem.curvature / s) / step
     lean = multiply(root * unit, d) - (root * reference) * grown
@@ -156,7 +157,7 @@ def _refined(problem: TradeOff, p: FloatArray) -> FloatArray | None:
         d >= -reference / unit,
     ]
     if counted.size:
-        # Together d^2 / (1 + ratio d), each at most its "beyond".
+        # The sum of d^2 / (1 + ratio d), each bounded by its entry of "beyond".
         ratio = unit[counted] * inverse
         beyond, share = cp.Variable(counted.size), 1 + multiply(ratio, d[counted])
         constraints.append(cp.SOC(beyond + share, vstack([beyond - share, 2 * d[counted]])))
@@ -166,7 +167,7 @@ def _refined(problem: TradeOff, p: FloatArray) -> FloatArray | None:
 
 
 def _inside(problem: TradeOff, p: FloatArray) -> FloatArray:
-    """Return p with no client that has a target far below what its own price asks for."""
+    """Return p, raising clients with a target that are far below the point their price implies."""
     lagrange, theta = problem.multipliers(p)
     price = np.maximum(theta * problem.rarity - lagrange, 0.0)
     pull = problem.bias * problem.target_weights**2
@@ -181,7 +182,7 @@ def _solution(program: cp.Problem, variable: cp.Variable) -> FloatArray | None:
     """Return the solver's value for a variable, whatever status it reports."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        # Asked for less it may give a point where it gave up before.
+        # With looser tolerances it may return a point where it failed before.
         for precision in (_PRECISION, {}):
             try:
                 program.solve(solver=cp.CLARABEL, **precision)

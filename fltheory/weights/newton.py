@@ -1,10 +1,10 @@
-"""The optimal weights in O(N): Newton's method on three numbers.
+"""The optimal weights in O(N), by Newton's method on three numbers.
 
 Given the multipliers (lambda, theta) of the Lagrangian (26) and s, every client's p is the
-positive root of a cubic of its own, ``c p / s - bias alpha^2 / p^2 = lambda - theta / pi`` with
-``c = a / pi^2``. What is left are three equations: ``sum p = 1``, ``sum p / pi = total s`` and
-``b = theta total + 1/2 sum c p^2 / s^2``. They are the saddle point of a function that is convex
-in s and concave in the multipliers, so Newton's direction always lowers their residual.
+positive root of its own cubic, ``c p / s - bias alpha^2 / p^2 = lambda - theta / pi`` with ``c = a
+/ pi^2``. Three equations remain: ``sum p = 1``, ``sum p / pi = total s`` and ``b = theta total +
+1/2 sum c p^2 / s^2``. They describe the saddle point of a function that is convex in s and concave
+in the multipliers, so Newton's direction always lowers their residual.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from fltheory.weights.trade_off import TradeOff
 _BLOCK = 4096
 _LARGEST_SAMPLE = 4096
 _EASING = 100.0
-# A problem on the way is solved only as far as the next one's start needs it.
+# Intermediate problems are solved only accurately enough to start the next one.
 _EASED_TOLERANCE = 0.01
 _TOLERANCE = 1e-14
-# From here on rounding decides which of two points is better: steps are no longer halved.
+# Below this residual, rounding decides which of two points is better, so steps are no longer
+# halved.
 _NEARLY_EXACT = 1e-11
 _MOST_STEPS = 100
 _MOST_HALVINGS = 40
@@ -34,11 +35,11 @@ _LEFT_OF_ROOT = 0.7548776662466927  # the root of t^2 (1 + t) = 1
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def importance(problem: TradeOff) -> FloatArray:
-    """Return p (N,) for a problem with positive ``bias``; its residual is the caller's to check.
+    """Return p (N,) for a problem with positive ``bias``; the caller must check the residual.
 
-    The method starts where the bias weighs so much that p is near the target, and eases it
-    down; with many clients it does so for a sample of them, and begins where that ends. Points
-    at which some client has no root give NaN, and are refused like any that is not better.
+    The method starts with so large a bias that p is near the target, and then lowers it. With many
+    clients, it does so for a sample of them, and starts from the result. Points at which some
+    client has no root give NaN and are rejected, like any point that is not better.
     """
     clients = _Cubics(problem, problem.bias)
     point, residual = clients.start(), np.inf
@@ -63,10 +64,10 @@ def _eased(problem: TradeOff) -> FloatArray:
 
 
 def _sample(problem: TradeOff) -> TradeOff:
-    """Return the problem of some clients of all availabilities, each in place of its likes.
+    """Return the problem of a sample of clients, each representing those of similar availability.
 
-    With targets multiplied by a factor and a divided by it, a client's cubic has that factor
-    times the root, so that the sample's three equations are those of all clients, roughly.
+    If targets are multiplied by a factor and a divided by it, the root of a client's cubic is
+    multiplied by that factor, so the sample's three equations approximate those of all clients.
     """
     order = np.argsort(problem.availability, kind="stable")
     chosen = order[:: -(-problem.n_clients // _LARGEST_SAMPLE)]
@@ -84,7 +85,7 @@ def _sample(problem: TradeOff) -> TradeOff:
 
 
 def _solve(clients: _Cubics, point: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
-    """Return the point that Newton's method gets to, and its residual."""
+    """Return the point that Newton's method reaches, and its residual."""
     state = clients.equations(point)
     for _ in range(_MOST_STEPS):
         if state.residual <= tolerance:
@@ -112,7 +113,7 @@ class _ThreeEquations:
 def _step(
     clients: _Cubics, point: FloatArray, state: _ThreeEquations
 ) -> tuple[FloatArray, _ThreeEquations] | None:
-    """Return the next point along Newton's direction, or None where none is better."""
+    """Return the next point along Newton's direction, or None if none is better."""
     jacobian = state.jacobian / state.sizes[:, None]
     scale = np.abs(jacobian).max(axis=0)
     direction = -np.linalg.solve(jacobian / scale, state.values / state.sizes) / scale
@@ -130,11 +131,11 @@ def _step(
 
 
 class _Cubics:
-    """The clients' cubics, in blocks that stay in the cache.
+    """The clients' cubics, processed in blocks that fit in the cache.
 
-    A point is (lambda - theta / max(pi), theta, s - least s): the rarities are counted from the
-    least, as terms of opposite sign would cancel where the most available clients take all.
-    Both s and the rarities are in units of their values at p = alpha.
+    A point is (lambda - theta / max(pi), theta, s - least s). The rarities are measured from the
+    smallest one, as otherwise terms of opposite sign would cancel where the most available clients
+    get all weight. Both s and the rarities are in units of their values at p = alpha.
     """
 
     def __init__(self, problem: TradeOff, bias: float) -> None:
@@ -167,7 +168,7 @@ class _Cubics:
         return np.array([shifted + theta * self.least, theta / unit, s])
 
     def point(self, multipliers: FloatArray) -> FloatArray:
-        """Return the point of (lambda, theta, s)."""
+        """Return the point that corresponds to (lambda, theta, s)."""
         lagrange, theta, s = multipliers
         priced = theta * self._problem.total * self._reference
         return np.array([lagrange - priced * self.least, priced, s / self._reference - self.least])
@@ -200,7 +201,7 @@ class _Cubics:
         return np.concatenate([p for _, p, _ in self._roots(point)])
 
     def _roots(self, point: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-        """Yield a block of clients, their p, and dp by d(lambda)."""
+        """Yield blocks of clients with their p and the derivative of p by lambda."""
         for first in range(0, self._rarity.size, _BLOCK):
             part = slice(first, first + _BLOCK)
             yield part, *self._block(part, *point)

@@ -27,14 +27,14 @@ _LARGEST_GAP = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class OptimalWeights(ReadOnlyArrays):
-    """Aggregation weights that minimise a bound, and the evidence that they do.
+    """Aggregation weights that minimise a bound, with evidence of optimality.
 
     Attributes
     ----------
     q : array, (N,)
         The weights; they are not negative and sum to ``total``.
     p : array, (N,)
-        The importance they give the clients, ``pi_k q_k / (pi'q)``.
+        The resulting importance of the clients, ``pi_k q_k / (pi'q)``.
     optimization_error : float
         ``(1/2 q'Aq + b) / (pi'q)``.
     bias_error : float
@@ -42,9 +42,9 @@ class OptimalWeights(ReadOnlyArrays):
     availability_multiplier, total_multiplier : float
         lambda* and theta* of the Lagrangian (26), for ``pi'y = 1`` and ``sum y = total s``.
     kkt_residual : float
-        How far the point is from optimal, free of units; see the function that made it.
+        Unit-free distance from optimality, defined by the function that returned the object.
     method : str
-        How it was found.
+        The method that found the weights.
     """
 
     q: FloatArray
@@ -58,7 +58,7 @@ class OptimalWeights(ReadOnlyArrays):
 
     @property
     def error(self) -> float:
-        """The minimum: both errors together."""
+        """The minimum, the sum of both errors."""
         return self.optimization_error + self.bias_error
 
 
@@ -76,23 +76,23 @@ def optimal(
 ) -> OptimalWeights:
     """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * chi2(alpha || p)`` over q.
 
-    Here q >= 0 sums to ``total`` and ``p_k = pi_k q_k / (pi'q)``: up to the terms that do not
-    depend on q this is the bound of Theorems 1 and 2, equations (10) and (12), times
-    ``sum_t eta_t / (2 kappa^2)``, with ``bias = kappa^2 Gamma sum_t eta_t``.
+    Here q >= 0 sums to ``total`` and ``p_k = pi_k q_k / (pi'q)``. Up to terms that do not depend on
+    q, this is the bound of Theorems 1 and 2, equations (10) and (12), times ``sum_t eta_t / (2
+    kappa^2)``, with ``bias = kappa^2 Gamma sum_t eta_t``.
 
     Contrary to Appendix E, the problem is not convex in q (the terms of chi2 are not convex for
-    three clients or more), but it is convex in p: ``s = 1/(pi'q) = sum_k p_k / (pi_k total)`` is
-    linear and the sum is ``1/2 sum_k (a_k/pi_k^2) p_k^2 / s + b s + bias (sum_k alpha_k^2 / p_k -
-    1)``. So there is one minimum, and ``q = p / (pi s)``.
+    three or more clients). But it is convex in p: ``s = 1/(pi'q) = sum_k p_k / (pi_k total)`` is
+    linear, and the objective is ``1/2 sum_k (a_k/pi_k^2) p_k^2 / s + b s + bias (sum_k alpha_k^2 /
+    p_k - 1)``. So there is one minimum, at ``q = p / (pi s)``.
 
-    Two other objectives: fast *convergence* alone (Appendix D), in closed form, ``q_k = (lambda*
-    pi_k - theta*)+ / a_k``, equation (27), where clients may get no weight at all. The paper calls
-    both multipliers positive. theta* is positive if and only if ``b > 1/2 q'Aq``. Otherwise no
-    client is left out and, if ``a`` is in proportion to pi as in Theorem 2, the *less* available
-    clients get the larger weights, contrary to guideline A. And the bias in *total variation*,
-    ``bias * d_TV(alpha, p)^2``: the bound of Theorem 3, equation (13), with
-    ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held fixed as if Gamma' did not depend on q; convex in
-    p, solved by cvxpy.
+    There are two other objectives. One is fast *convergence* alone (Appendix D), in closed form,
+    ``q_k = (lambda* pi_k - theta*)+ / a_k``, equation (27), where clients may get no weight at all.
+    The paper says that both multipliers are positive, but theta* is positive if and only if ``b >
+    1/2 q'Aq``. Otherwise no client is left out and, if ``a`` is proportional to pi as in Theorem 2,
+    the *less* available clients get the larger weights, contrary to guideline A. The other
+    objective takes the bias in *total variation*, ``bias * d_TV(alpha, p)^2``. This is the bound of
+    Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held fixed as if Gamma'
+    did not depend on q. It is convex in p and solved by cvxpy.
 
     Parameters
     ----------
@@ -107,17 +107,18 @@ def optimal(
     b : float
         upsilon in Theorem 2.
     bias : float
-        Price of the divergence ``chi2 = sum_k (alpha_k - p_k)^2 / p_k``, or of the squared total
-        variation; none by default.
+        Factor of the divergence ``chi2 = sum_k (alpha_k - p_k)^2 / p_k``, or of the squared total
+        variation; zero by default.
     total : float
         Q, the sum of the weights.
     objective : {"chi2", "convergence", "total variation"}
     method : {"auto", "newton", "cvxpy"}
-        For "chi2". "newton" is exact to rounding and takes O(N) memory and time; "cvxpy" is an
+        Used for "chi2". "newton" is exact to rounding and takes O(N) memory and time. "cvxpy" is an
         independent conic solver, restarted from the point it found until the residual is at most
-        1e-8; if it stays above that, which can happen with rare clients and a ``bias`` of about
-        1e-6 or less, an error is raised. "auto" is "newton", or "cvxpy" (up to 100,000 clients) if
-        "newton" does not reach the optimum, which can happen if only some clients have ``a = 0``.
+        1e-8. If the residual stays above that, which can happen with rare clients and a ``bias`` of
+        about 1e-6 or less, an error is raised. "auto" is "newton", or "cvxpy" (up to 100,000
+        clients) if "newton" does not reach the optimum, which can happen if only some clients have
+        ``a = 0``.
 
     Returns
     -------
@@ -137,7 +138,7 @@ def optimal(
 
     Examples
     --------
-    Of two otherwise identical clients, one is online half as often: fast convergence gives it less
+    One of two otherwise identical clients is online half as often; fast convergence gives it less
     weight.
 
     >>> even = optimal([1.0, 0.5], [0.5, 0.5], a=1.0, b=4.0, bias=1e6)
@@ -181,10 +182,10 @@ def _for_convergence(problem: TradeOff) -> OptimalWeights:
 
 
 def _in_total_variation(problem: TradeOff) -> OptimalWeights:
-    """Minimise with the bias in total variation: convex in p."""
+    """Minimise the convex problem with the bias in total variation."""
     from fltheory.weights import conic
 
-    # Without the price of bias: its errors and multipliers are what the rest comes to.
+    # The problem without bias gives the optimisation error and the multipliers of the result.
     without = TradeOff(
         problem.availability,
         problem.target_weights,

@@ -1,4 +1,4 @@
-"""How much data each client has, from a file."""
+"""Reading the sizes of clients' data from a file, and whole trade-off problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_NAMED = 3
 
 
 def read_sizes(path: Path | str, log: AvailabilityLog) -> tuple[AvailabilityLog, FloatArray]:
-    """Return a log with all clients of a file, and the size of each client's data, (N,).
+    """Return a log extended by all clients of a file, and the sizes of clients' data, (N,).
 
     The file is CSV with the header ``client,size``, a line for each client in any order. Clients
     that are not in the log have never been seen: they come last.
@@ -35,8 +35,8 @@ def read_sizes(path: Path | str, log: AvailabilityLog) -> tuple[AvailabilityLog,
     Raises
     ------
     ValueError
-        For a file that is none, a wrong header, a size that is no positive number, or a client that
-        appears twice, with the line; and for clients of the log without a size.
+        If there is no such file, the header is wrong, a size is not a positive number, or a client
+        appears twice (with the line); or if clients of the log have no size.
     """
     path = validation.path("path", path)
     text = text_of("sizes must be an existing file", path)
@@ -97,15 +97,15 @@ _DEFAULTED = ("target_weights", "total")
 
 
 def read_trade_off(path: Path) -> TradeOff:
-    """Read a problem: ``availability``, ``a``, ``b``, ``bias``, and what has a default.
+    """Read a problem with the entries ``availability``, ``a``, ``b``, ``bias`` and optional ones.
 
     ``target_weights`` are equal and ``total`` is 1 unless the file says otherwise.
 
     Raises
     ------
     ValueError
-        If the file is not TOML, lacks a field or has an unknown one, or for what `TradeOff`
-        refuses.
+        If the file is not TOML, lacks a field or has an unknown one, or `TradeOff` refuses its
+        values.
     """
     fields = toml_of("file must be an existing file", path)
     check_names("the file", fields, (*_REQUIRED, *_DEFAULTED), _REQUIRED)

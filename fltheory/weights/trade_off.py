@@ -22,11 +22,12 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True, eq=False)
 class TradeOff(ReadOnlyArrays):
-    """``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * chi2(alpha || p)`` over the weights q.
+    """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * chi2(alpha || p)`` over weights q.
 
-    In the variables ``p_k = pi_k q_k / (pi'q)`` of the simplex, ``s = 1/(pi'q)`` is linear,
-    ``s = sum(p / pi) / total``, and the first term is ``1/2 sum_k (a_k / pi_k^2) p_k^2 / s +
-    b s``. This is Appendix D's change of variables, with ``p = pi y``.
+    In the variables ``p_k = pi_k q_k / (pi'q)``, which lie in the simplex, ``s = 1/(pi'q)`` is
+    linear, ``s = sum(p / pi) / total``, and the first term is
+    ``1/2 sum_k (a_k / pi_k^2) p_k^2 / s + b s``. This is Appendix D's change of variables, with
+    ``p = pi y``.
 
     Parameters
     ----------
@@ -44,8 +45,9 @@ class TradeOff(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For a wrong shape or sign, NaN, ``target_weights`` that do not sum to one, or a client
-        whose term is not strictly convex (``a`` zero where ``bias * alpha`` is zero).
+        If an array has the wrong shape, a number is NaN or has the wrong sign, ``target_weights``
+        do not sum to one, or a client's term is not strictly convex (``a`` and ``bias * alpha``
+        both zero).
     """
 
     availability: FloatArray
@@ -113,12 +115,12 @@ class TradeOff(ReadOnlyArrays):
 
     @cached_property
     def rarity(self) -> FloatArray:
-        """(N,) ``1 / pi``."""
+        """``1 / pi``, (N,)."""
         return np.asarray(1.0 / self.availability)
 
     @cached_property
     def curvature(self) -> FloatArray:
-        """(N,) ``a / pi^2``, which multiplies ``p^2 / (2 s)``."""
+        """``a / pi^2``, the factor on ``p^2 / (2 s)``, (N,)."""
         return np.asarray(self.a * self.rarity**2)
 
     def spread(self, p: FloatArray) -> float:
@@ -143,9 +145,10 @@ class TradeOff(ReadOnlyArrays):
         return self.bias * (float((gap**2 / p[counted]).sum()) + float(p[~counted].sum()))
 
     def multipliers(self, p: FloatArray) -> tuple[float, float]:
-        """Return (lambda, theta) of the Lagrangian (26) that fit p best.
+        """Return the (lambda, theta) of the Lagrangian (26) that fit p best.
 
-        theta makes it stationary in s; lambda is the mean over p of what makes it so in p.
+        theta makes the Lagrangian stationary in s; lambda is the mean over p of the values that
+        make it stationary in each p_k.
         """
         s = self.spread(p)
         theta = (self.b - 0.5 * float(self.curvature @ p**2) / s**2) / self.total
@@ -153,10 +156,10 @@ class TradeOff(ReadOnlyArrays):
         return float(p @ gradient) - self._bias_pull(p)[1], theta
 
     def kkt_residual(self, p: FloatArray) -> float:
-        """Return how far p is from optimal: zero at the optimum, free of units.
+        """Return a unit-free distance of p from optimality, zero at the optimum.
 
-        The largest ``|min(N p_k, d_k / t_k)|``, with d_k the Lagrangian's slope in p_k and
-        t_k the sum of the sizes of its terms.
+        It is the largest ``|min(N p_k, d_k / t_k)|``, where d_k is the derivative of the Lagrangian
+        in p_k and t_k the sum of the absolute values of its terms.
         """
         lagrange, theta = self.multipliers(p)
         slope = self._linear_slope(p, self.spread(p))
@@ -175,9 +178,10 @@ class TradeOff(ReadOnlyArrays):
         """Return a bound on ``1 - minimum / value`` at p with the bias in total variation.
 
         Both terms are replaced by tangents from below: the first by its linearisation, the second
-        by ``2 d d' - d^2`` for its distance d at p. What is left moves mass from alpha, a client's
-        whole mass or none of it, to the client of least slope: it pays where the slopes differ by
-        more than the toll ``2 bias d``. So the minimum of the bound is known in closed form.
+        by ``2 d d' - d^2`` for its distance d at p. The minimiser of these tangents moves mass from
+        alpha, a client's whole mass or none of it, to the client of smallest slope, which pays if
+        the slopes differ by more than the toll ``2 bias d``. So the minimum of the bound is known
+        in closed form.
         """
         s = self.spread(p)
         _, theta = self.multipliers(p)
@@ -203,7 +207,7 @@ class TradeOff(ReadOnlyArrays):
 
 
 def _of_moderate_size(name: str, value: float) -> float:
-    """Return a number of at least 0 whose products with others are floats."""
+    """Return a number of at least 0 that is small enough for its products to be finite floats."""
     must_be = f"a number from 0 to {_LARGEST:g}"
     return validation.real_number(name, value, must_be, lambda number: 0 <= number <= _LARGEST)
 
@@ -222,7 +226,7 @@ def _one_per_client(
 
 Chain = Literal["joint", "clients"]
 
-# Beyond it M outweighs all else in b, and the most available client takes almost all weight.
+# Beyond this, M dominates b, and the most available client gets almost all weight.
 _MOST_JOINT_STATES = 4096
 
 
@@ -239,29 +243,29 @@ def for_setting(
 ) -> TradeOff:
     """Return the trade-off whose minimiser minimises the bound of CA-Fed's Theorems 1 and 2.
 
-    The total error is at most ``2 kappa^2`` times the right-hand side of (12), plus ``2 kappa^4
-    chi2 Gamma``, equation (10). Multiplied by ``sum_t eta_t / (2 kappa^2)``, and up to terms that
-    are constant if the sum of the weights is fixed, this is the objective of `optimal` with ``a_k =
-    sigma_k^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4) sum_t (eta_t^2
-    + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
+    The total error is at most ``2 kappa^2`` times the right-hand side of (12), plus
+    ``2 kappa^4 chi2 Gamma``, equation (10). Multiplied by ``sum_t eta_t / (2 kappa^2)``, and up to
+    terms that are constant if the sum of the weights is fixed, this is the objective of `optimal`
+    with ``a_k = sigma_k^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4)
+    sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
 
     M is the number of states of the joint chain of all clients in Theorem 2: 2^N for independent
     on-off clients. This term then dominates b, so only speed counts. The reason is slack in one
-    step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and adds the
-    errors up over all M sets of clients. But the quantity in (24) is a sum over clients, ``sum_k
+    step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and adds up
+    the errors over all M sets of clients. But the quantity in (24) is a sum over clients, ``sum_k
     q_k (P(k in A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and the presence of client k depends on
     few entries: one entry of its own two-state chain (whose ``C_P`` and rate are at most the joint
-    chain's), or, in any chain, the entries of the states with k, or of those without. With
-    ``chain="clients"`` M is the number of these entries, which gives a smaller and equally valid
-    bound. The term phi, which contains lambda(P), depends on the weights only through their sum, so
-    mixing does not matter here.
+    chain's), or, in any chain, the entries of the states that contain k, or of those that do not.
+    With ``chain="clients"`` M is the number of these entries, which gives a smaller and equally
+    valid bound. The term phi, which contains lambda(P), depends on the weights only through their
+    sum, so mixing does not matter here.
 
     Parameters
     ----------
     problem : QuadraticProblem
         sigma_k, L, mu, Gamma, alpha and w*.
     participation : MarkovOnOff or FiniteChain
-        pi, and M, the number of the chain's states.
+        pi and M, the number of states of the chain.
     step_sizes : array, (T,)
         eta_1 .. eta_T, positive.
     local_steps : int
@@ -271,7 +275,7 @@ def for_setting(
     total : float
         Q, the sum of the weights.
     chain : {"joint", "clients"}
-        What M counts: all states, as printed, up to 4,096, or only those of one client.
+        The states that M counts: all of them, as printed, up to 4,096; or only those of one client.
 
     Raises
     ------
@@ -320,7 +324,7 @@ def _states(participation: MarkovOnOff | FiniteChain, chain: Chain) -> int:
         return participation.n_presence_states
     states = participation.n_states
     if states > _MOST_JOINT_STATES:
-        # A number of states beyond 2^13,000 is too long to be written out.
+        # A number of states beyond 2^13,000 is too long to print.
         count = str(states) if states < 10**6 else f"about 2^{states.bit_length() - 1}"
         raise ValueError(
             f"participation must have at most {_MOST_JOINT_STATES} joint states, got {count}: "

@@ -1,6 +1,6 @@
 """The best bound on an algorithm's rounds that can be proved for a class of clients, and its proof.
 
-What can be proved depends on the kind of a round: one of FedAvg or SAFARI with participants drawn
+What can be proved depends on the kind of round: a round of FedAvg or SAFARI with participants drawn
 uniformly, weighted averaging over the clients present, or a method with memory.
 """
 
@@ -78,16 +78,16 @@ def best_bound(
 ) -> AnyBound:
     """Return the best bound that a solver finds for all clients of a class.
 
-    By semidefinite programs whose size does not depend on the number of clients: performance
+    It solves semidefinite programs whose size does not depend on the number of clients: performance
     estimation (Drori and Teboulle 2014; Taylor, Hendrickx and Glineur 2017) for local steps with
     partial participation. `certificate` turns the result into a proof.
 
-    - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and
-      so for all R by iteration. For heterogeneity at the optimum without noise, it is the supremum
-      over all problems of the class; otherwise it may be larger. For a `SmoothClass`, whose clients
-      need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``. For the gap,
-      ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, which bounds the mean of
-      ``E F(x_r) - F*`` over rounds with weights ``rate^-r``.
+    - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``,
+      which bounds any number of rounds by iteration. For heterogeneity at the optimum without
+      noise, the bound is attained in the class; otherwise it may be larger. For a `SmoothClass`,
+      whose clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``.
+      For the gap, ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, which
+      bounds the mean of ``E F(x_r) - F*`` over rounds with weights ``rate^-r``.
     - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, for independently available
       clients. Dissimilarity at the optimum is ``sum_i alpha_i ||grad F_i(x*)||^2``, for the
       objective ``F = sum alpha_i F_i``.
@@ -95,9 +95,9 @@ def best_bound(
       mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
       + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
       0. The measure "loss" bounds ``E F`` at the mean model instead. The same holds for a small
-         `FiniteChain` of sets. With a schedule of steps, the mean of ``E||x_t - x*||^2`` over the
-         given ``rounds`` is bounded; the measure "last" bounds ``E||x_T - x*||^2`` after these
-         rounds, with or without a schedule.
+      `FiniteChain` of sets. With a schedule of steps, the mean of ``E||x_t - x*||^2`` over the
+      given ``rounds`` is bounded; the measure "last" bounds ``E||x_T - x*||^2`` after these
+      rounds, with or without a schedule.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client per round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
@@ -113,10 +113,11 @@ def best_bound(
         ``residual / (1 - rate)`` (if floors are equal, the smallest rate); for a method with memory
         the smallest rate. For the gap of F, it is 1 by default.
     decrease : number, optional
-        The same for the descent of F: by default the one with the smallest floor, ``residual /
-        decrease``, and among equal floors the largest.
+        The decrease at which the residual is minimised, for the descent of F. By default, the
+        decrease with the smallest floor, ``residual / decrease`` (if floors are equal, the largest
+        decrease).
     gap : number, optional
-        The same for the gap of F.
+        The gap at which the residual is minimised, for the gap of F.
     measure : {"distance", "gap", "descent", "loss", "last"}, optional
         The bounded quantity: by default the descent of F for a `SmoothClass`, otherwise the
         distance.
@@ -126,15 +127,16 @@ def best_bound(
     best_weights : bool
         Whether to search for the weights with the smallest floor, or the smallest bound after
         ``rounds``; identical clients get the same weight, and their sum does not change. The bound
-        is proved for the weights returned. A local search found no better ones; this is not proved.
+        is proved for the weights returned. That they are the best is not proved: a local search
+        found no better ones.
     every_n_clients : bool
-        Bound the round for every number of clients, from the number of participants on, with this
-        share of them excluded.
+        Bound the round for every number of clients that is at least the number of participants,
+        with the same share of them excluded.
     rounds : int, optional
         For clients that come and go: minimise the bound after this many rounds from
         ``start_distance``, not the floor.
     start_distance : number, optional
-        ``||x_0 - x*||`` for ``rounds``.
+        The distance ``||x_0 - x*||`` for ``rounds``.
     rich : bool
         For clients that come and go, with exact gradients: let the Lyapunov function also depend on
         gradients and losses at the model. The program is larger, and the bound is never worse.
@@ -142,20 +144,21 @@ def best_bound(
     Returns
     -------
     Bound, CorrelatedBound, LyapunovBound or PhasedBound
-        With its coefficients, ``floor``, and ``after(rounds, ...)``; a `PhasedBound`, for rounds
-        that differ, is for a fixed number of rounds and has no floor. A `LyapunovBound` has the
-        outcome UNDECIDED if no function is found that the checker accepts.
+        The bound, with its coefficients, its ``floor`` and ``after(rounds, ...)``. A `PhasedBound`,
+        for rounds that differ, is for a fixed number of rounds and has no floor. A `LyapunovBound`
+        has the outcome UNDECIDED if no Lyapunov function is found that the checker accepts.
 
     Raises
     ------
     ValueError
-        For algorithms, participation and numbers that are not covered. ArithmeticError If no bound
-        is found, for example at a rate below the smallest possible one.
+        If the algorithm, the participation or a number is not covered.
+    ArithmeticError
+        If no bound is found, for example at a rate below the smallest possible one.
 
     Examples
     --------
-    Gradient descent: the rate is ``max(|1 - eta L|, |1 - eta mu|)^2``, and clients that need not be
-    convex decrease F by ``eta (1 - L eta / 2)`` times the squared gradient.
+    Gradient descent: the rate is ``max(|1 - eta L|, |1 - eta mu|)^2``; for clients that need not be
+    convex, F decreases by ``eta (1 - L eta / 2)`` times the squared gradient.
 
     >>> from fltheory.algorithms import FedAvg
     >>> from fltheory.participation import Bernoulli, UniformSubset
@@ -175,7 +178,8 @@ def best_bound(
     >>> found.outcome.name, float(found.rate) < 0.975
     ('PROVED', True)
 
-    Gradient descent on convex clients: a gap of at least ``2 eta (1 - L eta / 2)``, and no floor.
+    Gradient descent on convex clients: the gap is at least ``2 eta (1 - L eta / 2)``, with no
+    floor.
 
     >>> found = best_bound(alone, UniformSubset(3, 3), ClientClass(1, 0), measure="gap")
     >>> round(found.speed, 6)
@@ -218,7 +222,7 @@ def best_bound(
 def _measured(
     measure: Measured | None, clients: AnyClass, numbers: Mapping[str, Fraction]
 ) -> Measure:
-    """Return what is bounded, and refuse numbers that are of something else."""
+    """Return the measure to bound; refuse numbers that belong to another one."""
     if measure is None:
         smooth = clients.mu < 0 or "decrease" in numbers
         measure = "descent" if smooth else "gap" if "gap" in numbers else "distance"
@@ -241,7 +245,7 @@ def _of_schedule(
     best_weights: bool,
     horizon: tuple[int | None, Any, bool],
 ) -> PhasedBound:
-    """Bound a run of given length, whose steps may change."""
+    """Bound a run of a given length whose steps may change."""
     rounds, distance, rich = horizon
     if measure == "loss" or measured is not DISTANCE or numbers or best_weights or rich:
         raise ValueError(
@@ -266,7 +270,7 @@ def _of_averaging(
     best_weights: bool,
     horizon: tuple[int | None, Any, bool],
 ) -> Bound | CorrelatedBound:
-    """Bound a single round where rounds are independent, else means over rounds."""
+    """Bound a single round if rounds are independent, otherwise means over rounds."""
     (rounds, distance, rich), a_round = horizon, in_number(1)
     if not a_round.is_correlated and measure != "loss" and rounds is None and not rich:
         if best_weights:
@@ -299,7 +303,7 @@ def _of_averaging(
 
 
 def _convex(clients: AnyClass) -> ClientClass:
-    """Return a class of convex clients, which a bound on the distance to x* is for."""
+    """Return the class as one of convex clients, which a bound on the distance to x* needs."""
     DISTANCE.check(clients)
     assert isinstance(clients, ClientClass)
     return clients
@@ -405,6 +409,6 @@ def read_proof(path: Path | str) -> ProofFile[Any] | None:
     if not isinstance(kind, str) or kind not in KINDS:
         return None
     found = KINDS[kind](text)
-    # A field that is not what it must be is told now.
+    # An invalid field is reported now.
     found.lines  # noqa: B018
     return found

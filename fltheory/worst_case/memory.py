@@ -1,10 +1,11 @@
-"""Rates of methods with memory, for every client loss: Lyapunov functions found by a program.
+"""Rates of methods with memory, for every client loss, by Lyapunov functions from a program.
 
 A method that remembers clients' gradients need not bring the model closer in every round; a
-function V of the model and the memory may become smaller all the same. Those tried are quadratic
-in the model, the memory and the points it is from, plus function values, and are not changed by
-an exchange of clients, so that the program's size does not depend on their number. At a given rate
-everything is linear: the function's coefficients and the multipliers of interpolation conditions.
+function V of the model and the memory may decrease nevertheless. The functions tried are quadratic
+in the model, the memory and the points where its gradients were taken, plus function values. They
+do not change when clients are exchanged, so the program's size does not depend on the number of
+clients. At a given rate, the problem is linear in the function's coefficients and the multipliers
+of interpolation conditions.
 """
 
 from __future__ import annotations
@@ -43,24 +44,23 @@ from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.slack import condition
 
 # ------------------------------------------------------------ a round in forms
-# Definitions:
-# FedVARP, SCAFFOLD, MIFA and, as FedVARP with one client per round, SAGA are with K = 1
+# Definitions: With K = 1, FedVARP, SCAFFOLD, MIFA and SAGA (FedVARP with one client per round) are
 #
 #     x+ = x - step (1/N sum_i y_i + surprise sum_{i in S} (g_i - y_i)),  y_i+ = g_i for i in S
 #
 # with ``g_i = grad F_i(x)``; ``surprise`` is 1/m, and 1/N for MIFA. The memory ``y_i`` is the
-# gradient of F_i at a point phi_i: the model when i was last in S, and at first, where ``y_i = 0``,
-# the minimiser of F_i. Lengths are in units with L = 1; ``x* = 0``, and less ``grad F_i(x*)``,
-# whose mean is zero, the memory is w_i and the gradient at the model u_i. A form that clients share
-# has
+# gradient of F_i at a point phi_i: the model when i was last in S, or initially, where ``y_i = 0``,
+# the minimiser of F_i. Lengths are in units with L = 1 and ``x* = 0``. Minus ``grad F_i(x*)``,
+# whose mean is zero, the memory is w_i, and the gradient at the model is u_i. A form that is
+# invariant under exchange of clients has
 #
 # - a *mean* block of ``(x, mean w, mean phi, mean u)``;
 # - a block of *differences* from those means, of ``(w, phi, u)``, as the clients' mean;
-# - coefficients of the means of ``F_i(phi_i)`` and of ``F_i(x)``, less the tangent at x*.
+# - coefficients of the means of ``F_i(phi_i)`` and of ``F_i(x)``, minus the tangent at x*.
 #
 # The sum of ``v_i`` over S has a variance of ``N (p - p_2)`` times the mean square of differences,
-# plus ``N (p - p_2) + N^2 (p_2 - p^2)`` times the square of the mean, with the probabilities p that
-# one and p_2 that two clients are in S.
+# plus ``N (p - p_2) + N^2 (p_2 - p^2)`` times the square of the mean, where p is the probability
+# that a client is in S, and p_2 that two given clients are.
 
 Start: TypeAlias = Literal["zero", "gradients"]
 
@@ -102,7 +102,8 @@ class MemoryRound:
         Raises
         ------
         ValueError
-            For what is not covered, with the reason, and for steps that are no fractions.
+            If the method or participation is not covered (the message says why), or a step is not a
+            fraction.
         """
         if not isinstance(algorithm, FedVarp | Scaffold | Mifa):
             raise ValueError(
@@ -129,7 +130,7 @@ class MemoryRound:
 
     @property
     def together(self) -> Fraction:
-        """The probability that two clients are present."""
+        """The probability that two given clients are both present."""
         if self.participants == 0:
             return self.probability**2
         return self.probability * Fraction(self.participants - 1, max(self.n_clients - 1, 1))
@@ -174,12 +175,12 @@ def _sampling(
 
 
 def checked_class(clients: ClientClass) -> ClientClass:
-    """Return a class for which memory is covered.
+    """Return the class if methods with memory are covered for it.
 
     Raises
     ------
     ValueError
-        With noise, or without strong convexity.
+        If the class has noise, or is not strongly convex.
     """
     if clients.sigma > 0 or clients.server_sigma > 0:
         raise ValueError(
@@ -196,16 +197,16 @@ def checked_class(clients: ClientClass) -> ClientClass:
 
 @dataclass(frozen=True, eq=False)
 class SharedForm(ReadOnlyArrays):
-    """A quadratic form that clients share, and coefficients of function values.
+    """A quadratic form invariant under exchange of clients, and coefficients of function values.
 
     Attributes
     ----------
     means : array, (4, 4)
-        In ``(x, mean w, mean phi, mean u)``.
+        The form in ``(x, mean w, mean phi, mean u)``.
     differences : array, (3, 3)
-        In ``(w, phi, u)`` less their means, of which it is the clients' mean.
+        The form in ``(w, phi, u)`` minus their means, averaged over clients.
     values : array, (2,)
-        Coefficients of the mean function value at the memory's points, and of that at the model.
+        Coefficients of the clients' mean function values at the memory's points and at the model.
     """
 
     means: FloatArray
@@ -225,7 +226,7 @@ class SharedForm(ReadOnlyArrays):
         return SharedForm(factor * self.means, factor * self.differences, factor * self.values)
 
     def at(self, model: FloatArray, vectors: FloatArray, values: FloatArray) -> float:
-        """Return its value for ``x`` (d,), clients' ``(w, phi, u)`` (N, 3, d) and values (N, 2)."""
+        """Evaluate the form at ``x`` (d,), clients' ``(w, phi, u)`` (N, 3, d) and values (N, 2)."""
         mean = vectors.mean(axis=0)
         apart = vectors - mean
         all_means = np.vstack([model, mean])
@@ -251,17 +252,17 @@ def form(
 
 @dataclass(frozen=True, eq=False)
 class Coordinate(ReadOnlyArrays):
-    """One coefficient of a Lyapunov function: what it multiplies now, after a round, at first.
+    """One coefficient of a Lyapunov function, and its form now, after a round and initially.
 
     Attributes
     ----------
     name : str
         "means", "differences", "memory_value" or "model_value".
     place : (int, int)
-        Row and column in the first two.
+        Row and column, for "means" and "differences".
     now, after, first : SharedForm
-        ``after`` is the mean over S, an upper bound for the model's value; ``first`` is without
-        a memory, which is zero or has the gradients at the model.
+        ``after`` is the mean over S, or an upper bound on it for the model's value; ``first`` is
+        for the initial memory, which is zero or holds the gradients at the model.
     """
 
     name: str
@@ -290,7 +291,8 @@ class MemoryForms(ReadOnlyArrays):
         step, surprise = float(a_round.step * clients.L), float(a_round.surprise)
         x, w, phi, u = np.eye(4)
         dw, dphi, du = np.eye(3)
-        # What the means become if the sum over S is its mean, and what its deviation adds.
+        # The means after a round if the sum over S equals its mean, and the effect of its
+        # deviation.
         reach = step * surprise
         self._mean_step = -step * w - float(step * n * a_round.surprise * p) * (u - w)
         self._moved = np.array(
@@ -313,17 +315,17 @@ class MemoryForms(ReadOnlyArrays):
 
     @property
     def dissimilarity(self) -> SharedForm:
-        """The mean of ``||grad F_i(x*)||^2`` where memory is zero: the w_i have no mean."""
+        """The mean of ``||grad F_i(x*)||^2``, for zero memory, where the w_i have mean zero."""
         return form(differences=_corner(3))
 
     @property
     def first_means(self) -> FloatArray:
-        """A basis of the means that there are at first."""
+        """A basis of the means that can be nonzero initially."""
         return np.eye(4)[:, [0, 2, 3]] if self.round.start == "zero" else np.eye(4)[:, [0, 3]]
 
     @property
     def first_differences(self) -> FloatArray:
-        """A basis of the differences that there are at first."""
+        """A basis of the differences that can be nonzero initially."""
         return np.eye(3) if self.round.start == "zero" else np.eye(3)[:, [2]]
 
     def coordinates(self) -> list[Coordinate]:
@@ -333,7 +335,7 @@ class MemoryForms(ReadOnlyArrays):
         return [*found, self._memory_value(), self._model_value()]
 
     def conditions(self) -> list[SharedForm]:
-        """Return what is at most zero, for each of `PAIRS`, as the clients' mean."""
+        """Return the clients' mean interpolation condition for each of `PAIRS`."""
         return [self._condition(a, b) for a, b in PAIRS]
 
     def _of_means(self, i: int, j: int) -> Coordinate:
@@ -351,7 +353,7 @@ class MemoryForms(ReadOnlyArrays):
         )
 
     def _of_differences(self, i: int, j: int) -> Coordinate:
-        """Of the clients' mean square less the square of the mean."""
+        """Return a coefficient of the clients' mean square minus the square of their mean."""
         (kept, kept_apart), (renewed, renewed_apart) = self._kept, self._renewed
         now = form(differences=_mixed(kept_apart, i, j))
         after = form(
@@ -378,7 +380,7 @@ class MemoryForms(ReadOnlyArrays):
         )
 
     def _model_value(self) -> Coordinate:
-        """F(x+) <= F(x) + <grad F(x), x+ - x> + ||x+ - x||^2/2, as F is smooth."""
+        """Return F(x)'s coefficient; F(x+) <= F(x) + <grad F(x), x+ - x> + ||x+ - x||^2/2."""
         u, jump, apart = np.eye(4)[3], self._jumps[0], self._apart[0]
         now = form(values=(0.0, 1.0))
         moved = np.vstack([u, self._mean_step])
@@ -410,19 +412,19 @@ def _mixed(rows: FloatArray, i: int, j: int) -> FloatArray:
 
 # ------------------------------------------------------------ Lyapunov functions
 
-_SLOWEST = 1e-7  # of 1 - rate that is looked for
+_SLOWEST = 1e-7  # smallest 1 - rate searched for
 _STEPS = 24
 _BITS = (32, 44, 56, 72)
-# What is left above the least values at first, so that nothing is nearly singular.
+# Room above the smallest initial bounds, so that nothing is nearly singular.
 _ROOM = 0.01
-# If no certificate is found at a rate, 1 - rate is smaller by these, and then halved in between.
+# If no certificate is found at a rate, 1 - rate is reduced by these factors, and then bisected.
 _BACKWARDS = (1.001, 1.01, 1.1, 2.0, 10.0)
 _HALVINGS = 5
 
 
 @dataclass(frozen=True)
 class LyapunovCertificate(ProofFile[LyapunovProof]):
-    """A proof of a rate for every client of a class, as JSON.
+    """A proof, as JSON, of a rate for every client of a class.
 
     Attributes
     ----------
@@ -434,7 +436,7 @@ class LyapunovCertificate(ProofFile[LyapunovProof]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Its content: the bound for all rounds, the class and the method."""
+        """The certificate's content: the bound for all rounds, the class and the method."""
         proof = self.proof
         bound = {name: text_from_above(value) for name, value in proof.bound.items()}
         drawn = f"{proof.participants} of {proof.n_clients} clients drawn uniformly"
@@ -461,12 +463,12 @@ class LyapunovCertificate(ProofFile[LyapunovProof]):
         )
 
     def rocq_theorem(self) -> str:
-        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+        """Return the proof as a theorem for Rocq, which needs the library in the folder ``rocq``.
 
         Raises
         ------
         ValueError
-            For a single client, or too many.
+            If there is a single client, or too many.
         """
         return memory_theorem(self.proof)
 
@@ -480,10 +482,10 @@ class LyapunovBound:
     round : MemoryRound
     client_class : ClientClass
     outcome : ClassOutcome
-        PROVED or UNDECIDED: that no function was found refutes nothing.
+        PROVED, or UNDECIDED if no function was found, which refutes nothing.
     certificate : LyapunovCertificate or None
     least_rate : float or None
-        The least rate at which the solver found a function, without a proof; None for none.
+        The smallest rate at which the solver found a function, not proved; None if it found none.
     tried : str
         The kinds of function that were tried.
     """
@@ -514,12 +516,12 @@ class LyapunovBound:
         return None if self.certificate is None else self.certificate.proof.bound[name]
 
     def after(self, rounds: int, distance: float) -> float:
-        """Bound ``E||x_R - x*||^2``, by what is proved; infinite if nothing is.
+        """Return the proved bound on ``E||x_R - x*||^2``; infinite if nothing is proved.
 
         Parameters
         ----------
         rounds : int
-            R; for MIFA that waits, counted from the round in which the last client appears.
+            R; if MIFA waits for all clients, counted from the round in which the last one appears.
         distance : float
             ``||x_0 - x*||``.
         """
@@ -538,17 +540,18 @@ class LyapunovBound:
 def lyapunov_bound_of(
     a_round: MemoryRound, clients: ClientClass, rate: Any = None, margin: Any = 1e-4
 ) -> LyapunovBound:
-    """Return what is found of a method's rate, UNDECIDED if the checker accepts no function.
+    """Return the best rate found for a method; UNDECIDED if the checker accepts no function.
 
     Parameters
     ----------
     a_round : MemoryRound
     clients : ClientClass
-        Without noise and with mu above 0; gradients at x* are bounded in either kind.
+        A class without noise and with mu above 0; both kinds of heterogeneity bound gradients at
+        x*.
     rate : number, optional
-        The rate to prove; by default the least for which a function is found.
+        The rate to prove; by default, the smallest for which a function is found.
     margin : number
-        The share by which 1 - rate may be smaller than the largest value found.
+        Relative amount by which 1 - rate may be smaller than the largest value found.
     """
     given = None if rate is None else exact("rate", rate)
     if given is not None and given >= 1:
@@ -569,17 +572,18 @@ def lyapunov_bound_of(
 def proved_gap(
     a_round: MemoryRound, clients: ClientClass, rate: Any, squared: float
 ) -> LyapunovCertificate | None:
-    """Return a proof of a bound on a weighted sum of ``E F(x_r) - F*``, None if none is found.
+    """Return a proof of a bound on a weighted sum of ``E F(x_r) - F*``; None if not found.
 
     Parameters
     ----------
     a_round : MemoryRound
     clients : ClientClass
-        Without noise and with mu above 0.
+        A class without noise and with mu above 0.
     rate : number
-        Round r of R counts ``rate^(R-1-r)``; at most 1.
+        At most 1; the weight of round r of R is ``rate^(R-1-r)``.
     squared : float
-        ``||x_0 - x*||^2`` at which, with the class's dissimilarity, the bound is the least.
+        The value of ``||x_0 - x*||^2`` for which, with the class's dissimilarity, the bound is
+        minimised.
     """
     program = LyapunovProgram(a_round, checked_class(clients), gap=a_round.step)
     level = float(clients.dissimilarity**2 / clients.L**2)
@@ -589,10 +593,10 @@ def proved_gap(
 def _least_proved(
     program: LyapunovProgram, least: float, margin: Fraction
 ) -> LyapunovCertificate | None:
-    """Return the certificate of a rate near the least that the solver found.
+    """Return the certificate of a rate close to the smallest that the solver found.
 
-    Where functions are nearly singular, the solver takes rates for possible that are not, so that
-    only what the checker accepts is believed, and it is asked again at larger rates.
+    Where functions are nearly singular, the solver accepts rates that are impossible. So only the
+    checker's verdict counts, and larger rates are tried until it accepts one.
     """
 
     def at(away: float) -> LyapunovCertificate | None:
@@ -607,7 +611,7 @@ def _least_proved(
         failed = away
     else:
         return None
-    # What is proved at the first try is as near to the solver's rate as was asked.
+    # A proof at the first try is as close to the solver's rate as requested.
     for _ in range(_HALVINGS if failed != 1 - least else 0):
         middle = math.sqrt(away * failed)
         better = at(middle)
@@ -629,7 +633,7 @@ class LyapunovSolution(ReadOnlyArrays):
     multipliers : array, (3, 6)
         The multipliers of each inequality, for `PAIRS`.
     start, heterogeneity : float
-        Bounds on V at first, in units with L = 1.
+        Bounds on V initially, in units with L = 1.
     """
 
     function: FloatArray
@@ -639,14 +643,14 @@ class LyapunovSolution(ReadOnlyArrays):
 
 
 class LyapunovProgram(ReadOnlyArrays):
-    """The three inequalities as a program in a function's coefficients and multipliers.
+    """The three inequalities as a program, in a function's coefficients and multipliers.
 
     Parameters
     ----------
     a_round : MemoryRound
     clients : ClientClass
     gap : Fraction
-        How much of ``F(x) - F*`` V loses in every round besides.
+        The multiple of ``F(x) - F*`` by which V also decreases in every round.
     """
 
     def __init__(
@@ -659,15 +663,15 @@ class LyapunovProgram(ReadOnlyArrays):
 
     @property
     def slowest(self) -> tuple[float, float]:
-        """Values of 1 - rate to begin with: a tenth of what the slower of two things allows.
+        """Initial values of 1 - rate: a tenth of the slower of two processes, and less.
 
-        The model moves by mu times the step, and memory is renewed with a probability.
+        The processes are the model's contraction by mu times the step, and the renewal of memory.
         """
         natural = min(float(self.clients.mu * self.round.step), float(self.round.probability))
         return natural / 10, min(natural / 1000, _SLOWEST)
 
     def least_rate(self) -> float | None:
-        """Return the least rate at which a function is found, None if there is none."""
+        """Return the smallest rate at which a function is found; None if there is none."""
         slow = next((away for away in self.slowest if self.solution(1 - away) is not None), None)
         if slow is None:
             return None
@@ -681,13 +685,13 @@ class LyapunovProgram(ReadOnlyArrays):
     def solution(
         self, rate: float, prices: tuple[float, float] | None = None
     ) -> LyapunovSolution | None:
-        """Return the function of the least start at a rate, None for none.
+        """Return the function with the smallest initial bound at a rate; None if there is none.
 
         Parameters
         ----------
         rate : float
         prices : pair of float, optional
-            Of ``start`` and ``heterogeneity``; by default such that both count about as much.
+            Costs of ``start`` and ``heterogeneity``; by default, both count about equally.
         """
         costs = np.zeros(len(self._scales))
         costs[-2:] = 1.0 if prices is None else np.array(prices) * self._scales[-2:] / max(prices)
@@ -696,15 +700,15 @@ class LyapunovProgram(ReadOnlyArrays):
     def inner_solution(
         self, rate: float, start: float, heterogeneity: float
     ) -> LyapunovSolution | None:
-        """Return a function within bounds at first that leaves the least eigenvalue largest."""
+        """Return the function within the initial bounds that maximises the least eigenvalue."""
         costs = np.append(np.zeros(len(self._scales)), -1.0)
         return self._solved(rate, costs, np.array([start, heterogeneity]))
 
     def _solved(
         self, rate: float, costs: FloatArray, ends: FloatArray | None = None
     ) -> LyapunovSolution | None:
-        """Solve for the unknowns, and with ``ends`` for the least eigenvalue of all blocks."""
-        # SciPy takes a while to import, and whoever only reads a certificate does without.
+        """Solve for the unknowns; with ``ends``, also for the least eigenvalue of all blocks."""
+        # SciPy takes a while to import, and reading a certificate does not need it.
         from fltheory.worst_case.semidefinite import Block, optimum
 
         scales = self._scales
@@ -724,7 +728,7 @@ class LyapunovProgram(ReadOnlyArrays):
             for block, basis in self._blocks(name):
                 entries = np.array([basis.T @ getattr(column, block) @ basis for column in columns])
                 fixed = basis.T @ getattr(constant, block) @ basis
-                # Coordinates in which the entries are of like size.
+                # Coordinates in which all entries have similar sizes.
                 entries = entries * scales[:, None, None]
                 sizes = np.abs(entries).sum(axis=0) + np.abs(fixed)
                 own = np.sqrt(np.maximum(np.diag(sizes), 1e-300))
@@ -749,12 +753,12 @@ class LyapunovProgram(ReadOnlyArrays):
 
     @property
     def heterogeneity_scale(self) -> float:
-        """The size that a bound on V at first has, over that of gradients at x*."""
+        """The expected size of the initial bound on V, relative to squared gradients at x*."""
         return float((self.clients.L * self.round.step) ** 2 / self.round.probability)
 
     @property
     def _scales(self) -> FloatArray:
-        """Sizes that the unknowns are expected to have, so that the solver sees numbers like 1."""
+        """Expected sizes of the unknowns, so that the solver works with numbers close to 1."""
         e = float(self.clients.L * self.round.step)
         memory = e / float(self.round.probability)
         of_means = np.sqrt([1.0, memory**2, memory])
@@ -770,7 +774,7 @@ class LyapunovProgram(ReadOnlyArrays):
         return np.array([*own, *multipliers, 1.0, self.heterogeneity_scale])
 
     def _columns(self, name: str, rate: float) -> list[SharedForm]:
-        """Return what each unknown adds to an inequality's form."""
+        """Return the form that each unknown adds to an inequality."""
         nothing = form()
         multipliers = [
             [
@@ -792,7 +796,7 @@ class LyapunovProgram(ReadOnlyArrays):
 
     @property
     def _used(self) -> FloatArray:
-        """Which conditions each inequality uses: at first memory may be the gradient at x_0."""
+        """The conditions that each inequality uses; initial memory may be the gradients at x_0."""
         used = np.ones((len(INEQUALITIES), len(PAIRS)))
         if self.round.start == "gradients":
             used[-1] = [0 not in pair for pair in PAIRS]
@@ -821,7 +825,7 @@ class LyapunovProgram(ReadOnlyArrays):
 def proved_rate(
     program: LyapunovProgram, rate: Fraction, prices: tuple[float, float] | None = None
 ) -> LyapunovCertificate | None:
-    """Return a certificate of a rate that the checker accepts, None if none is found."""
+    """Return a certificate of a rate that the checker accepts; None if none is found."""
     best = program.solution(float(rate), prices)
     if best is None:
         return None
@@ -845,7 +849,7 @@ def _certificate_text(
     heterogeneity: Fraction,
     bits: int,
 ) -> str:
-    """Return a certificate's JSON, its numbers rounded to ``bits`` bits after the point."""
+    """Return a certificate's JSON, with numbers rounded to ``bits`` binary places."""
     a_round, clients = program.round, program.clients
     unit = Fraction(1, 2**bits)
     rounded = [round(float(value) / unit) * unit for value in solution.function]

@@ -1,7 +1,7 @@
-"""Semidefinite programs by Clarabel.
+"""Semidefinite programs, solved by Clarabel.
 
-A solver's own report is not believed: a bound counts once the checker has accepted its
-multipliers in fractions, and a solver that fails proves nothing either way.
+A solver's own report is not trusted: a bound counts only once the checker has accepted its
+multipliers in fractions, and a solver's failure proves nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from scipy.sparse import csc_array
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-# Tolerances asked for in turn until the solver answers, and whether it scales the data first: where
-# it makes no progress, that is as a rule the reason.
+# Tolerances, tried in turn until the solver succeeds, and whether it scales the data first: scaling
+# is the usual reason when it makes no progress.
 _ATTEMPTS = ((1e-11, True), (1e-11, False), (1e-9, False), (1e-7, True))
-# Conditions of nearby points are nearly the same, so that each linear system is solved with care:
-# as the solver does it by itself, optima were up to 4e-7 off.
+# Conditions of nearby points are nearly the same, so linear systems must be solved accurately: with
+# the solver's defaults, optima were wrong by up to 4e-7.
 _CARE = {
     "iterative_refinement_reltol": 1e-15,
     "iterative_refinement_abstol": 1e-15,
@@ -40,7 +40,7 @@ The columns, (unknowns, n, n), and what is fixed, (n, n).
 
 @dataclass(frozen=True, eq=False)
 class ProgramOptimum(ReadOnlyArrays):
-    """Where a program's objective is least.
+    """A minimiser of a program's objective.
 
     Attributes
     ----------
@@ -64,22 +64,23 @@ def optimum(
     blocks: Sequence[Block],
     places: Sequence[IntArray] | None = None,
 ) -> ProgramOptimum | None:
-    """Minimize ``costs @ unknowns`` as precisely as can be, and return None if no point is found.
+    """Minimise ``costs @ unknowns`` as precisely as possible; None if no point is found.
 
     Parameters
     ----------
     costs : array, (unknowns,)
     equal : tuple of arrays, (m, unknowns) and (m,)
-        The first times the unknowns must be the second.
+        The matrix times the unknowns must equal the vector.
     nonnegative : tuple of arrays, (k, unknowns) and (k,)
-        The first times the unknowns, plus the second, must not be negative.
+        The matrix times the unknowns, plus the vector, must not be negative.
     blocks : sequence of Block
     places : sequence of arrays, optional
-        Which unknowns each block's columns belong to: by default all of them, in order.
+        The unknowns that each block's columns belong to; by default all of them, in order.
     """
     (zero, values), (rows, offsets) = equal, nonnegative
     packed = [_packed(np.concatenate([columns, fixed[None]])) for columns, fixed in blocks]
-    # In the solver's own form: cvxpy took several times as long to get there as the solver takes.
+    # The solver's own form is used, as cvxpy took several times as long to produce it as the solver
+    # takes.
     parts = [-part[:-1].T for part in packed]
     if places is not None:
         every = np.arange(len(costs))
@@ -102,7 +103,7 @@ def optimum(
 
 
 def _spread(parts: Sequence[FloatArray], places: Sequence[IntArray], count: int) -> Any:
-    """Return parts below each other, columns where they belong among so many, without zeros."""
+    """Stack parts as one sparse matrix, with columns placed among all unknowns."""
     values, rows, columns, height = [], [], [], 0
     for part, own in zip(parts, places, strict=True):
         row, column = np.nonzero(part)
@@ -115,7 +116,7 @@ def _spread(parts: Sequence[FloatArray], places: Sequence[IntArray], count: int)
 
 
 def _solved(*program: Any) -> Any:
-    """Return the solver's first solution, else the first that is nearly one, else None."""
+    """Return the solver's first solution, otherwise the first approximate one, otherwise None."""
     nearly = None
     for attempt in _ATTEMPTS:
         found = clarabel.DefaultSolver(*program, _settings(*attempt)).solve()
@@ -139,14 +140,14 @@ def _settings(precision: float, scaled: bool) -> clarabel.DefaultSettings:
 
 
 def _packed(matrices: FloatArray) -> FloatArray:
-    """Return upper triangles, column by column, so that inner products are those of matrices."""
+    """Return upper triangles, column by column, scaled to preserve matrix inner products."""
     column, row = np.tril_indices(matrices.shape[-1])
     symmetric = (matrices + matrices.transpose(0, 2, 1)) / 2
     return np.asarray(symmetric[:, row, column] * np.where(row == column, 1.0, np.sqrt(2)))
 
 
 def _unpacked(triangle: FloatArray) -> FloatArray:
-    """Return the matrix that `_packed` makes a row of."""
+    """Return the matrix of which `_packed` made a row."""
     size = int(np.sqrt(2 * len(triangle)))
     column, row = np.tril_indices(size)
     matrix = np.zeros((size, size))

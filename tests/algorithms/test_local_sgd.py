@@ -49,10 +49,12 @@ def test_decaying_steps_inside_a_round_are_those_of_a_plain_loop(
 
 
 @pytest.mark.parametrize("engine", [exact, paths])
-def test_a_single_client_makes_plain_sgd(engine: Callable[..., Trajectory]) -> None:
+@pytest.mark.parametrize("weight", [1.0, 1 - 2**-53])
+def test_a_single_client_makes_plain_sgd(engine: Callable[..., Trajectory], weight: float) -> None:
     """With curvature 1 and noise of 1/2 the error follows e <- (1 - eta)^2 e + eta^2 / 4."""
     alone = QuadraticProblem([[1.0]], [[3.0]], sigma=0.5)
-    run = engine(Setting(LocalSgd(Harmonic(0.5), 2, (1.0,)), alone, UniformSubset(1, 1), 5, [1.0]))
+    method = LocalSgd(Harmonic(0.5), 2, (weight,))
+    run = engine(Setting(method, alone, UniformSubset(1, 1), 5, [1.0]))
     expected = [4.0]
     for t in range(1, 6):
         expected.append((1 - 0.5 / t) ** 2 * expected[-1] + (0.5 / t) ** 2 / 4)
@@ -89,6 +91,16 @@ def test_mixing_keeps_the_weighted_mean_and_the_sum_of_squares(weights: tuple[fl
     np.testing.assert_allclose(p @ models, kept[0], atol=1e-8)
     np.testing.assert_allclose(p @ (models**2), (kept**2).sum(axis=0), rtol=1e-7)
     np.testing.assert_allclose(mixing.T @ (p[:, None] * models), kept, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "weights", [(1 - 2**-53,), (1.0, 1e-17), (1.0 - 1e-12, 1e-12), (1.0 - 2e-9, 1e-9, 1e-9), P]
+)
+def test_clients_with_one_model_start_from_it_however_little_they_weigh(
+    weights: tuple[float, ...],
+) -> None:
+    together = np.eye(len(weights))[0]
+    np.testing.assert_allclose(_mixing(weights) @ together, 1, rtol=1e-15)
 
 
 @pytest.mark.parametrize("weights", [(0.5, 0.6), (1.5, -0.5), (1.0, 0.0)])

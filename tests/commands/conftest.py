@@ -1,4 +1,4 @@
-"""What tests of several commands start from."""
+"""Fixtures and helpers for tests of several commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Words = tuple[object, ...]
 def said_and_written(
     command: Callable[..., tuple[int, str, str]], words: Words, *options: object
 ) -> tuple[str, bytes]:
-    """Run it anew; return what it says, but for where things were written, and its result."""
+    """Run a command; return its output, without lines on written files, and the written file."""
     result = Path(str(words[-1]))
     result.unlink(missing_ok=True)
     status, out, err = command(*words, *options)
@@ -58,7 +58,7 @@ def power(tmp_path: Path) -> Words:
 
 @pytest.fixture
 def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look for points at which steps of proofs fail among a hundred, not 5,000."""
+    """Search only a hundred points, not 5,000, for one at which a step of a proof fails."""
     monkeypatch.setattr("fltheory.derivations.derivation_check._POINTS", 100)
 
 

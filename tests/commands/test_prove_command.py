@@ -224,7 +224,7 @@ def test_what_rocq_does_not_know_is_told_before_the_search(
         (["--client-lr", "3"], "no finite floor was found at K = 1, client_lr = 3: try a smaller"),
         (["--rounds", "0"], "--rounds must be at least 1, got 0"),
         (["--local-steps", "0"], "--local-steps must be at least 1, got 0"),
-        (["--correlation", "1"], "correlation must be in (-1, 1), got 1 for client 0"),
+        (["--correlation", "1"], "--correlation must be below 1, got 1"),
         (["--availability", "0"], "--availability must be above 0, got '0'"),
     ],
 )

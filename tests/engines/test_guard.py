@@ -13,7 +13,8 @@ from array_api_compat import array_namespace
 
 from fltheory.algorithms import FedAvg, FedVarp, Harmonic, Mifa, Safari, Scaffold, Scheduled
 from fltheory.algorithms.contract import Algorithm
-from fltheory.engines import Setting, exact, monte_carlo, paths
+from fltheory.algorithms.table import ALGORITHMS
+from fltheory.engines import Setting, exact, guard, monte_carlo, paths
 from fltheory.engines.affine.symbolic.clients import FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, Namespace, NotAffineError
 from fltheory.engines.guard import (
@@ -363,3 +364,27 @@ def test_replicas_with_other_counts_must_not_change_what_one_comes_to() -> None:
     for run in (paths, lambda s: exact(s, arithmetic="enclosed"), lambda s: monte_carlo(s, 10, 0)):
         with pytest.raises(RoundRefusedError, match="gives a replica another 'x' in a batch"):
             run(others)
+
+
+CIRCUMSTANCES = {
+    "client_lr": 0.25,
+    "assist_lr": 0.125,
+    "local_steps": 2,
+    "target_weights": np.array([0.125, 0.25, 0.125, 0.5]),
+    "aggregation_weights": (0.125, 0.25, 0.125, 0.5),
+    "availability": np.array([0.5, 0.25, 0.75, 0.5]),
+    "correlation": np.zeros(4),
+}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_packages_own_rounds_are_the_same_in_large_batches(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which settings do not see: of the package's own code they run few replicas."""
+    monkeypatch.setattr(guard, "runs_users_code", lambda algorithm: True)
+    optima = np.random.default_rng(0).normal(size=(4, 2))
+    problem = QuadraticProblem(np.diag([1.0, 0.5]), optima)
+    algorithm = ALGORITHMS[name].tried(4, CIRCUMSTANCES)
+    rounds = _RealRounds(Setting(algorithm, problem, Bernoulli([0.5] * 4), 40, [1.0, 2.0]))
+    assert rounds.unequal() == ""

@@ -1,8 +1,9 @@
-"""One module a library.
+"""One module per library.
 
-`DISTRIBUTION` is its name on PyPI, `IMPLEMENTATIONS` maps a name to a `run` of the contract.
+In each, `DISTRIBUTION` is the library's name on PyPI, and `IMPLEMENTATIONS` maps names to `run`
+functions of the contract.
 
-A shim makes models, data and configuration and calls the library; who takes part is forced by the
-trace.  No shim computes a step, a mean or a correction.  A round with nobody is not handed to a
-library that has no such notion.
+A shim makes models, data and configuration and calls the library; the trace determines who takes
+part. No shim computes a step, a mean or a correction. Rounds without participants are skipped for
+libraries that cannot handle them.
 """

@@ -1,7 +1,7 @@
 """FedLab (PyPI: fedlab): `fedlab.contrib.algorithm`, server handlers and serial client trainers.
 
 A round is the body of `fedlab.core.standalone.StandalonePipeline.main`, with `sample_clients`
-giving way to the trace and `sample_ratio` telling the handler how many answers to wait for.
+replaced by the trace and `sample_ratio` set to the number of answers that the handler waits for.
 """
 
 import types
@@ -26,7 +26,7 @@ def run_of(handler_class, trainer_class, *handler_options, local=(), server_step
         if server_step or handler_options:
             handler.setup_optim(*([server_lr] if server_step else handler_options))
         trainer = trainer_class(Logits(x0), len(clients))
-        # An epoch of a client is as many batches as it takes local steps, each of them all its data.
+        # A client's epoch has as many batches as its local steps, each with all its data.
         trainer.setup_dataset(
             types.SimpleNamespace(get_dataloader=lambda i, batch_size: [rows(i, 1)] * steps[i])
         )

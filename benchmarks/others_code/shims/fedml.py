@@ -1,12 +1,12 @@
 """FedML (PyPI: fedml): `fedml.simulation.sp`, each trainer in one call of its own `train`.
 
 `_client_sampling` (`client_sampling` in FedNova) chooses who takes part.  The trainers keep one
-worker object for each participant of a round, so that the sampler's stand-in lays out as many as
-the trace asks for; the model of a round is read where the trainer would evaluate it.
+worker object for each participant of a round, so the replacement of the sampler makes as many as
+the trace needs; a round's model is read where the trainer would evaluate it.
 
-"Parameters by value": on a CPU `get_model_params` returns tensors that share memory with the
-model in training; moving a model to a GPU parts them.  These entries copy what it returns, as a
-GPU does, to show what else there is.
+"Parameters by value": on a CPU `get_model_params` returns tensors that share memory with the model
+in training; moving a model to a GPU separates them. These entries copy the returned tensors, as a
+GPU does, to show other faults.
 """
 
 import copy
@@ -33,7 +33,7 @@ from fedml.simulation.sp.scaffold.scaffold_trainer import ScaffoldTrainer  # noq
 
 DISTRIBUTION = "fedml"
 
-# The tracker writes to FedML's own service; nothing is tracked here.
+# The tracker writes to FedML's own service, so tracking is off here.
 for name in ("event", "log", "log_round_info", "log_training_status", "log_aggregation_status"):
     setattr(mlops, name, lambda *args, **kwargs: None)
 for name in ("log_training_finished_status", "log_aggregation_finished_status"):
@@ -74,8 +74,7 @@ def run_of(
             ci=0,
         )
         counts = [c.n_samples for c in clients]
-        # An epoch of a client is as many batches as it takes local steps, each of them all its
-        # data.
+        # A client's epoch has as many batches as its local steps, each with all its data.
         batches = {i: [rows(i, 1)] * steps[i] for i in range(len(clients))}
         data = [
             sum(counts),

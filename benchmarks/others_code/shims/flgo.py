@@ -43,7 +43,7 @@ class Calculator(BasicTaskCalculator):
 
 
 class Bus:
-    """The world of one run: FLGo's `gv`."""
+    """The global state of one run, FLGo's `gv`."""
 
     def __init__(self):
         self.communicator = self.clock = self.simulator = self.logger = self
@@ -81,8 +81,8 @@ def run_of(module, parameters=lambda server_lr, options: None, aggregate="other"
 
         class Server(module.Server):
             gv, TaskCalculator = bus, Calculator
-            # The decorator of the virtual clock is taken off: its simulator never delays or drops
-            # anybody here.
+            # The virtual clock's decorator is removed, as its simulator never delays or drops
+            # clients here.
             communicate = fedbase.BasicServer.communicate.__closure__[0].cell_contents
 
             def sample(self):

@@ -1,4 +1,4 @@
-"""fluke (PyPI: fluke-fl): `fluke.algorithms`, by their own server and clients.
+"""fluke (PyPI: fluke-fl): `fluke.algorithms`, with their own server and clients.
 
 `Server.get_eligible_clients` chooses who takes part; the rest of a round is the loop of
 `CentralizedFL.run`.
@@ -24,7 +24,7 @@ class Loss(nn.Module):
 
 
 class Data:
-    """The splitter: every client's rows, nothing to test on."""
+    """The data splitter: every client's rows, without test data."""
 
     def __init__(self, counts):
         self.counts = counts

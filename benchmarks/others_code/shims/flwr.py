@@ -1,8 +1,7 @@
 """Flower (PyPI: flwr): strategies of `flwr.serverapp.strategy`, run by `fltheory.flower.run_of`.
 
-Flower leaves local training to its user; nodes answer with plain gradient descent and their
-number of examples.
-The environment imports fltheory from the checkout.
+Flower leaves local training to its user; here nodes run plain gradient descent and report their
+number of examples. The environment imports fltheory from the checkout.
 """
 
 from flwr.serverapp import strategy

@@ -1,9 +1,9 @@
-"""NVIDIA FLARE (PyPI: nvflare): its workflow `Scaffold`, with `PTScaffoldHelper` at the clients.
+"""NVIDIA FLARE (PyPI: nvflare): its workflow `Scaffold`, with `PTScaffoldHelper` on clients.
 
 The controller's own `run` goes round by round; `sample_clients` and `send_model_and_wait`, which
-need a deployment, give way to the trace and to a client in this process.  The client's loop is
-that of the library's own Lightning callback: optimizer step, `model_update`, and `terms_update`
-at the end.
+need a deployment, are replaced by the trace and by a client in this process.  The client's loop is
+that of the library's own Lightning callback: optimizer step, `model_update`, and `terms_update` at
+the end.
 """
 
 import copy

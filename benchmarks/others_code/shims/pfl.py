@@ -40,7 +40,7 @@ class Vector(torch.nn.Module):
 
 
 class Cohort(HyperParam):
-    """How many take part in the coming round."""
+    """The number of participants in the next round."""
 
     def __init__(self, rounds):
         self.rounds, self.now = rounds, 0

@@ -1,4 +1,4 @@
-"""A torch model whose one parameter is the contract's vector and whose loss is the client's own."""
+"""A torch model whose only parameter is the contract's vector, with the client's own loss."""
 
 import sys
 import types
@@ -40,7 +40,7 @@ class Vector(torch.nn.Module):
 
 
 class Logits(Vector):
-    """For a library that fixes the cross-entropy: two logits whose cross-entropy with label 0 is log 2 + loss.
+    """A model for libraries with a fixed cross-entropy loss: with label 0, it is log 2 + loss.
 
     At loss value 0 the cross-entropy log(1 + exp(z)) of the logits (0, z) with z = 2 loss has slope 1/2 in z, hence 1
     in the loss: exact in floating point.
@@ -68,7 +68,7 @@ def vector(model):
 
 
 def pretend(*names):
-    """Let an import succeed that training a vector never uses (torchvision and the like)."""
+    """Make imports succeed that training a vector never uses (torchvision and the like)."""
 
     class Pretended(types.ModuleType):
         __path__ = ()

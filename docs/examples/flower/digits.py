@@ -1,9 +1,10 @@
-"""Seven algorithms, and FedAvg, train scikit-learn's digits in Flower's own simulation.
+"""Train scikit-learn's digits with FedAvg and seven other algorithms in Flower's simulation.
 
     python docs/examples/flower/digits.py [rounds]
 
-All ten clients come and go by Markov chains, five of them seldom. Who is present in a round is
-the same for all algorithms. Needs the extras flower and torch; nothing is fetched from a network.
+All ten clients come and go according to Markov chains; five of them are rarely present. All
+algorithms have the same participants in each round. Needs the extras flower and torch; nothing is
+downloaded.
 """
 
 from __future__ import annotations

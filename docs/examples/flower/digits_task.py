@@ -1,6 +1,6 @@
 """Clients and server of the Flower examples: scikit-learn's digits, and a linear model.
 
-Ten clients hold two classes each. A node is the client that its ``partition-id`` says.
+Ten clients hold two classes each. A node's ``partition-id`` is the number of its client.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ N, SEED, BATCH, SERVER_IMAGES = 10, 1, 16, 50
 
 @lru_cache
 def client(number: int) -> SingleClient:
-    """Return a client, which keeps no more than its own images."""
+    """Return a client, which keeps only its own images."""
     torch.set_num_threads(1)
     train, rng = load("digits").train, np.random.default_rng(SEED)
     mine = classes_per_client(train.labels, N, 2, rng)[number]
@@ -39,7 +39,7 @@ def module() -> torch.nn.Module:
 
 @lru_cache
 def server() -> SingleClient:
-    """Return the server's few images, of all classes."""
+    """Return the server, with a few images of all classes."""
     train = load("digits").train
     mine = np.random.default_rng(SEED).permutation(len(train.labels))[:SERVER_IMAGES]
     return SingleClient(

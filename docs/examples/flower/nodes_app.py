@@ -1,7 +1,7 @@
 """The apps of SuperLink and SuperNodes in `two_supernodes.py`: SCAFFOLD on two nodes' digits.
 
-The model is a softmax regression in NumPy, of which the client gives loss and gradient: a node
-starts a process for every message, and would import torch each time.
+The model is a softmax regression in NumPy, as a node starts a process for every message and would
+import torch each time. The client provides loss and gradient.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Softmax:
 
 
 def client(number: int) -> Softmax:
-    """Return the client of a node: the even digits, or the odd ones."""
+    """Return the client of a node, with the even digits or the odd ones."""
     train = load("digits").train
     mine = train.labels % 2 == number
     return Softmax(train.images[mine], train.labels[mine])

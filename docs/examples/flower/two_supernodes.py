@@ -1,9 +1,9 @@
-"""Flower's own deployment on this machine: two SuperNodes, one of which is killed and comes back.
+"""Run Flower's deployment on this machine with two SuperNodes, one killed and restarted.
 
     python docs/examples/flower/two_supernodes.py
 
-A SuperLink and two SuperNodes run as processes of their own, and talk over the loopback device.
-Prints what the server logs of each round. Takes two or three minutes.
+A SuperLink and two SuperNodes run as separate processes that communicate over the loopback device.
+Prints the server's log of each round. Takes two or three minutes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def free_port() -> int:
 
 @contextmanager
 def process(log: Path, *command: str, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program of Flower's, with all it starts, in a group that ends with the block."""
+    """Run a Flower program, with all processes it starts, in a group that ends with the block."""
     with log.open("ab") as out:
         running = subprocess.Popen(
             [str(BIN / command[0]), *command[1:]],
@@ -51,7 +51,7 @@ def process(log: Path, *command: str, env: dict[str, str]) -> Iterator[subproces
 
 
 def end(running: subprocess.Popen[bytes]) -> None:
-    """Kill a program and all that it has started, without a chance to say good-bye."""
+    """Kill a program and all processes that it has started, without a chance to clean up."""
     if running.poll() is None:
         os.killpg(running.pid, signal.SIGKILL)
     running.wait()
@@ -113,7 +113,7 @@ def main() -> None:
 
 
 def followed(log: Path, most: float) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a log as they come, with the rounds begun, until the run is over."""
+    """Yield a log's lines as they appear, with the number of rounds begun, until the run ends."""
     seen = rounds = 0
     until = time.monotonic() + most
     while time.monotonic() < until:

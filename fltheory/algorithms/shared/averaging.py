@@ -1,6 +1,6 @@
-"""Averages over the clients that take part in a round, and what a server keeps of every client.
+"""Averages over a round's participants, and the memory that a server keeps for every client.
 
-What it keeps is an array (replicas, n_clients, dim).
+The memory is an array (replicas, n_clients, dim).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def participant_average(
 ) -> Array:
     """Return weights ``1/|S|`` for those present and zero for the others.
 
-    With weights n of the clients, ``n_k / sum_{j in S} n_j``. ``who`` is (replicas, n_clients);
-    the weights have the dtype of ``like``. A round in which nobody is present, or nobody who has
-    a weight, gets zero weights, so that it changes nothing.
+    With client weights n, return ``n_k / sum_{j in S} n_j``. ``who`` is (replicas, n_clients); the
+    weights have the dtype of ``like``. If no client with positive weight is present, all weights
+    are zero, so that the round changes nothing.
     """
     xp = array_namespace(like)
     present = xp.astype(who, like.dtype)
@@ -51,7 +51,7 @@ def renewed(memory: Array, fresh: Array, who: Array) -> Array:
 
 
 def anybody(who: Array, like: Array) -> Array:
-    """Return 1 where somebody is present, else 0: (replicas, 1), of the dtype of ``like``."""
+    """Return 1 if somebody is present, else 0: (replicas, 1), with the dtype of ``like``."""
     xp = array_namespace(like)
     return xp.astype(xp.any(who, axis=1, keepdims=True), like.dtype)
 
@@ -59,7 +59,7 @@ def anybody(who: Array, like: Array) -> Array:
 def after_own_steps(
     models: Array, clients: Clients, who: Array, *, steps: int, lr: Any, correction: Any = None
 ) -> Array:
-    """Return the clients' models after local SGD from their own, (replicas, n_clients, dim).
+    """Return the clients' models, (replicas, n_clients, dim), after local SGD from their own.
 
     A client that is absent keeps its model.
     """
@@ -69,9 +69,9 @@ def after_own_steps(
 def own_changes(
     models: Array, clients: Clients, who: Array, *, steps: int, lr: Any, correction: Any = None
 ) -> Array:
-    """Return what local SGD from their own models changes the clients' by.
+    """Return the changes of the clients' models under local SGD from their own models.
 
-    Backends run local SGD from one model per replica, so each client is asked for alone.
+    Backends run local SGD from one model per replica, so each client is run separately.
     """
     xp = array_namespace(models)
     numbers = held_on_backend(np.arange(who.shape[1]), models, xp.int64)

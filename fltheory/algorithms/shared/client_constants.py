@@ -1,4 +1,4 @@
-"""Constants of each client that an algorithm is given: checks, and arrays of the backend."""
+"""Constants per client that algorithms take: checks, and conversion to backend arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def checked_importance(target_weights: ArrayLike) -> FloatArray:
 
 
 def checked_constants(name: str, values: ArrayLike, n_clients: int) -> FloatArray:
-    """Return one finite number per client as a read-only array; a single one serves all.
+    """Return one finite number per client as a read-only array; a single number serves all.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def checked_constants(name: str, values: ArrayLike, n_clients: int) -> FloatArra
 
 
 def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatArray:
-    """Return one probability in (0, 1] a client as a read-only array.
+    """Return one probability in (0, 1] per client as a read-only array.
 
     Raises
     ------
@@ -47,12 +47,12 @@ def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatA
 
 
 def checked_weights(name: str, weights: ArrayLike) -> tuple[float, ...]:
-    """Return weights of clients as a tuple; they need not sum to one.
+    """Return client weights as a tuple; they need not sum to one.
 
     Raises
     ------
     ValueError
-        For negative ones, none above zero, or another shape than (N,).
+        For negative weights, weights that are all zero, or a shape other than (N,).
     """
     array = validation.array_of(name, weights, "N")
     if array.min() < 0 or array.max() == 0:
@@ -63,7 +63,7 @@ def checked_weights(name: str, weights: ArrayLike) -> tuple[float, ...]:
 
 
 def check_one_each(name: str, values: Sequence[Any] | FloatArray | None, n_clients: int) -> None:
-    """Raise ValueError unless there is one of them a client, or none at all."""
+    """Raise ValueError unless ``values`` is None or has one entry per client."""
     if values is not None and len(values) != n_clients:
         raise ValueError(
             f"{name} must have one entry for each of {n_clients} clients, got {len(values)} of them"
@@ -76,9 +76,9 @@ def on_backend(constants: FloatArray, like: Array) -> Array:
 
 
 def held_on_backend(array: NDArray[Any], like: Array, dtype: Any) -> Array:
-    """Return an array on the backend and device of ``like``; not to be written to.
+    """Return an array on the backend and device of ``like``, which must not be written to.
 
-    It is brought there once, so that later rounds on a GPU copy nothing from the host.
+    The copy is cached, so that later rounds on a GPU copy nothing from the host.
     """
     if is_numpy_array(like):
         return array.astype(dtype)
@@ -92,6 +92,6 @@ def held_on_backend(array: NDArray[Any], like: Array, dtype: Any) -> Array:
 def _brought(
     content: bytes, shape: tuple[int, ...], kind: str, xp: Any, dtype: Any, where: Any
 ) -> Array:
-    # A copy, because torch refuses to wrap read-only memory without a warning.
+    # A copy, because torch warns when it wraps read-only memory.
     array = np.frombuffer(content, dtype=kind).reshape(shape).copy()
     return xp.asarray(array, dtype=dtype, device=where)

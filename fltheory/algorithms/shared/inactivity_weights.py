@@ -1,9 +1,9 @@
-"""The weights of stale updates in FedAR: what they must be, and a choice of our own.
+"""The weights of stale updates in FedAR: their contract, and our own choice.
 
-FedAR's equation (6) is not in the text of the paper that is available. Its words fix that a
-client just seen has weight 1; that the weight is a mildly increasing function of the inactive
-rounds; that one hyper-parameter restricts the growth; that there is a largest value; and that
-it is 0 beyond ``tau_max(t)``. The last is the cut-off of `FedAR` itself.
+FedAR's equation (6) is missing from our copy of the paper. The text says that a client just seen
+has weight 1; that the weight is a mildly increasing function of the inactive rounds; that one
+hyper-parameter restricts the growth; that there is a largest value; and that the weight is 0 beyond
+``tau_max(t)``. The last property is the cutoff of `FedAR` itself.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fltheory.validation import FloatArray
 
 Cutoff = float | Callable[[Array], Array]
 
-# A weight is anybody's function: its first 1,000 values are looked at, and differences of values up
-# to some thousands may round by `_SLACK`.
+# A user may pass any function: its first 1,000 values are checked, and differences of values up to
+# a few thousand may round by `_SLACK`.
 _CHECKED = 1000
 _SLACK = 1e-12
 
 
 class InactivityWeight(Protocol):
-    """psi before the cut-off, a function of the number of inactive rounds.
+    """psi before the cutoff, a function of the number of inactive rounds.
 
     It is 1 for a client just seen, never decreases, grows by at most ``growth`` from one
     round to the next, and is at most ``largest``.
@@ -90,9 +90,9 @@ class CappedLinear:
 
 
 def check_weight(weight: InactivityWeight) -> None:
-    """Raise ValueError, naming the clause, unless ``weight`` keeps its contract.
+    """Raise ValueError, naming the clause, unless ``weight`` satisfies its contract.
 
-    It is looked at after 0, 1, ..., 1000 inactive rounds.
+    It is checked after 0, 1, ..., 1000 inactive rounds.
     """
     if not callable(weight) or not hasattr(weight, "growth") or not hasattr(weight, "largest"):
         raise ValueError(
@@ -120,7 +120,7 @@ def check_weight(weight: InactivityWeight) -> None:
 
 
 def _real(name: str, values: Array) -> FloatArray:
-    """Return what a function gave as real numbers, NaN and infinity among them."""
+    """Return a function's values as an array of floats, which may hold NaN and infinity."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name} must give real numbers, got {values!r}")

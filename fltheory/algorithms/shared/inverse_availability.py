@@ -22,10 +22,10 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class InverseAvailability(ReadOnlyArrays, Algorithm):
-    """``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)``, w from ``alpha_k / pi_k``.
+    """Base of ``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)`` with w from ``alpha_k / pi_k``.
 
     A round in which nobody is present changes nothing.
-    Its parameters are those of `Unbiased`.
+    The parameters are those of `Unbiased`.
     """
 
     target_weights: FloatArray
@@ -69,4 +69,4 @@ class InverseAvailability(ReadOnlyArrays, Algorithm):
 
     @abstractmethod
     def _weights(self, ratios: Array) -> Array:
-        """Return w from alpha/pi of those present and zero of the others."""
+        """Return w, given alpha/pi for those present and zero for the others."""

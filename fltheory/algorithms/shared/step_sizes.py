@@ -1,4 +1,4 @@
-"""Step sizes: checks of those that stay, and those that depend on the round.
+"""Step sizes: checks of constant ones, and step sizes that depend on the round.
 
 Rounds are counted from 1 as in CA-Fed.
 """
@@ -35,7 +35,7 @@ def checked_step_sizes(name: str, value: Any) -> None:
 
 
 def checked_steps(client_lr: float, local_steps: int, server_lr: float) -> dict[str, Any]:
-    """Return what most algorithms have of steps, by name, once it is checked.
+    """Check the step parameters that most algorithms share, and return them by name.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""How far a round can move the model, whoever has taken part: for bounds on what is not sampled.
+"""Bounds on how far a round can move the model, for any participants.
 
-An algorithm that can say so has a method ``update_bounds``; of one that has none nothing is known
-beforehand, and a sample of its runs bounds no expectation from above.
+Algorithms with known bounds have a method ``update_bounds``. Without it, a sample of runs gives no
+upper bound on an expectation.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from fltheory.validation import FloatArray
 class UpdateBounds(ReadOnlyArrays):
     """A round ``x <- x + sum_i w_i Delta_i`` with ``0 <= w_i <= largest_i``.
 
-    ``Delta_i`` is what ``steps`` steps of local SGD with ``lr`` change. The limits hold for every
-    sequence of participant sets, and of models too where the weights depend on those.
+    ``Delta_i`` is the change by ``steps`` steps of local SGD with ``lr``. The limits hold for every
+    sequence of participant sets and, if the weights depend on the models, of models.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class UpdateBounds(ReadOnlyArrays):
         An upper bound on ``sum_i w_i``. It may be less than the sum of ``largest`` only if the
         weights depend on who takes part and on nothing else.
     stale : bool
-        Whether ``Delta_i`` may be from an earlier model than x; all of them have the same lr.
+        Whether ``Delta_i`` may start from an earlier model than x; all updates have the same lr.
     by_server : bool
-        Whether the steps are the server's own, on F: then N is 1.
+        Whether the steps are the server's own, on F; N is then 1.
     corrected : bool
         Whether ``c - c_i`` is added to every gradient, with c_i zero, or the mean of the gradients
         of client i in a round (before or along its steps), and c the mean of all c_i.
@@ -50,18 +50,18 @@ class UpdateBounds(ReadOnlyArrays):
 
 @runtime_checkable
 class BoundedUpdates(Protocol):
-    """An algorithm that knows the largest weights of its updates."""
+    """An algorithm with known largest weights of its updates."""
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Return what bounds a round, the first being 1, for each of the algorithm's branches."""
+        """Return the bounds of a round, counted from 1, for each of the algorithm's branches."""
         ...
 
 
 @runtime_checkable
 class CountedWeights(BoundedUpdates, Protocol):
-    """An algorithm whose weight of a client depends only on when that client was present.
+    """An algorithm that weights a client only by the rounds in which that client was present.
 
-    Its state is the model and counts, which are kept for every client alike.
+    Its state is the model and counts, kept in the same way for every client.
     """
 
     def counted(self, counts: State, who: Array) -> State:
@@ -69,5 +69,5 @@ class CountedWeights(BoundedUpdates, Protocol):
         ...
 
     def weights_if_present(self, counts: State, n_clients: int) -> Array:
-        """Return at least the weight of an update in the round after these counts."""
+        """Return an upper bound on the weight of an update in the round after these counts."""
         ...

@@ -1,4 +1,4 @@
-"""Where commands print their tables and drawings, and what fits there."""
+"""The console for tables and drawings of commands, and what fits on it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ANY_WIDTH = 1_000_000
 
 
 class TableConsole(Console):
-    """A console that never cuts what stands in a table, nor breaks its words."""
+    """A console that never truncates the content of tables or breaks their words."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print tables so that they fit, and all else as consoles do."""
+        """Print tables so that they fit, and everything else as usual."""
         if len(objects) == 1 and isinstance(objects[0], Table):
             print_table(self, objects[0])
         else:
@@ -30,9 +30,9 @@ class TableConsole(Console):
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table in columns if its words fit beside each other, else in blocks of lines.
+    """Print a table in columns if its words fit side by side, otherwise in blocks of lines.
 
-    What is no terminal is as wide as the words need.
+    If the output is not a terminal, it is as wide as the words need.
     """
     measured = [_measured(console, column) for column in table.columns]
     wide = console.options.update_width(_ANY_WIDTH)
@@ -52,7 +52,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def _measured(console: Console, column: Column) -> Measurement:
-    """Return how wide a column's longest word is, and its longest line."""
+    """Return the widths of a column's longest word and longest line."""
     wide = console.options.update_width(_ANY_WIDTH)
     each = [Measurement.get(console, wide, cell) for cell in (column.header, *column.cells)]
     most = max(one.maximum for one in each)
@@ -91,7 +91,7 @@ def _text(console: Console, cell: Any) -> Text:
 
 
 def _wrapped(text: Text, width: int) -> Iterator[Text]:
-    """Yield lines broken at spaces; a word that is wider than they may be stays whole."""
+    """Yield lines broken at spaces; a word wider than a line stays whole."""
     breaks, begun = [], 0
     for word in re.finditer(r"\S+", text.plain):
         if word.end() - begun > width and word.start() > begun:
@@ -116,7 +116,7 @@ def table_console() -> Console:
 
 
 def can_be_shown(lines: Sequence[str]) -> bool:
-    """Whether what is drawn over several lines fits a terminal, and has letters that it knows."""
+    """Return whether a drawing of several lines fits the terminal and its encoding."""
     try:
         "".join(lines).encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
-"""How a command ends other than well: one line on the error stream, and a status.
+"""How a command fails: one line on the error stream, and an exit status.
 
 Lines fit a terminal: they are broken at spaces, not in the middle of words as terminals break them.
-One word that is longer than the terminal stays whole, and so does a command that is there to
-be pasted. What goes to a file or a pipe is left alone.
+A word that is longer than the terminal stays whole, and so does a command meant to be pasted.
+Output to a file or a pipe is not changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEAST = 20
 
 
 def narrowed(text: str, width: int) -> str:
-    r"""Return a line as several that are at most so wide; what follows is indented like the first.
+    r"""Break a line into lines of at most ``width``, all indented like the first.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def narrowed(text: str, width: int) -> str:
     >>> narrowed("fltheory explain sa-fl/5 --corrected", 20)
     'fltheory explain sa-fl/5 --corrected'
     """
-    # Styled lines come from tables, which know how wide the terminal is.
+    # Styled lines come from tables, which already fit the terminal.
     if len(text) <= width or _STYLE.search(text) or text.lstrip().startswith(_COMMAND):
         return text
     indent = text[: min(len(text) - len(text.lstrip()), width // 2)]
@@ -67,14 +67,14 @@ class NarrowLines:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write the lines that are whole now; what is begun waits for its end, or a flush."""
+        """Write complete lines; an incomplete one waits for its end or a flush."""
         *lines, self._begun = (self._begun + text).split("\n")
         width = max(_LEAST, shutil.get_terminal_size().columns)
         self._stream.write("".join(f"{narrowed(line, width)}\n" for line in lines))
         return len(text)
 
     def flush(self) -> None:
-        """Write also what is begun."""
+        """Write an incomplete line, too."""
         begun, self._begun = self._begun, ""
         self._stream.write(begun)
         self._stream.flush()
@@ -86,34 +86,34 @@ UNHEARD = 141
 _LONGEST = 700
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _NOTHING = "nothing was written"
-# An ellipsis is what tables put in the place of letters that they have no room for.
+# Tables use an ellipsis in place of text for which they have no room.
 _ALIKE = {"\N{HORIZONTAL ELLIPSIS}": "~", "\N{MIDDLE DOT}": ".", "\N{MULTIPLICATION SIGN}": "x"}
 
 
 class Interrupted(Exception):  # noqa: N818
-    """An interrupt of a command that keeps what it has done; says where."""
+    """An interrupt of a command that keeps its results; the message says where."""
 
 
 def exit_interrupted(kept: str = _NOTHING) -> NoReturn:
-    """End with the status of an interrupt, and say what is kept."""
+    """Exit with the status of an interrupt, and say what is kept."""
     _tell(f"interrupted, {kept}")
     sys.exit(INTERRUPTED)
 
 
 def exit_unheard() -> NoReturn:
-    """End with the status of a program whose output nobody reads any more, and say nothing."""
+    """Exit silently with the status of a program whose output is no longer read."""
     _drop_the_rest(sys.stdout)
     sys.exit(UNHEARD)
 
 
 def _drop_the_rest(stream: Any) -> None:
-    """Have what is still to be written to a stream, when Python ends, go nowhere."""
+    """Discard what Python would still write to a stream at its end."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _check_streams() -> None:
-    """End in a line where there is no output at all (``>&-``), before any work is done for it."""
+    """Exit with a message, before any work, if the output is closed (``>&-``)."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
@@ -122,27 +122,27 @@ def _check_streams() -> None:
 
 
 def _tell(message: str) -> None:
-    """Write the one line of an error, on a terminal broken at spaces."""
-    # A name may have any characters in it; those that steer a terminal are written out.
+    """Write the line of an error, broken at spaces on a terminal."""
+    # A name may contain any characters; control characters are escaped.
     message = _STEERING.sub(lambda found: ascii(found[0])[1:-1], message)
     line = f"fltheory: {_cut(message)}"
     try:
         if sys.stderr.isatty():
             line = narrowed(line, shutil.get_terminal_size().columns)
         print(line, file=sys.stderr)
-    except (OSError, ValueError):  # nobody reads it any more, it is full, or a file closed it
+    except (OSError, ValueError):  # no longer read, full, or closed by a file
         _drop_the_rest(sys.stderr)
 
 
 def _write_what_can_be_written(stream: Any) -> None:
-    """Have letters that a stream's encoding lacks written as others, or as their numbers."""
+    """Replace letters missing in a stream's encoding by similar ones or escapes."""
     if hasattr(stream, "reconfigure") and not str(stream.encoding).lower().startswith("utf"):
         codecs.register_error("fltheory", _like)
         stream.reconfigure(errors="fltheory")
 
 
 def _like(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return what stands for letters that cannot be written; in tables it must be as wide."""
+    """Return a replacement for unencodable letters, of equal width where tables use them."""
     if isinstance(error, UnicodeEncodeError):
         letters = error.object[error.start : error.end]
         if all(letter in _ALIKE for letter in letters):
@@ -151,7 +151,7 @@ def _like(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def _what_is_full(error: OSError | MemoryError | BrokenExecutor) -> str:
-    """Return which file could not be read or written, and why; the output if it is none."""
+    """Return which file, or the output, could not be read or written, and why."""
     if isinstance(error, BrokenExecutor):
         return "processes must finish their work, got one that died: too little memory?"
     if isinstance(error, MemoryError):
@@ -161,7 +161,7 @@ def _what_is_full(error: OSError | MemoryError | BrokenExecutor) -> str:
 
 
 def _status_of(app: Typer, name: str) -> Any:
-    """Return how the command ends."""
+    """Run the command and return its exit status."""
     import typer
 
     for stream in (sys.stdout, sys.stderr):
@@ -172,17 +172,17 @@ def _status_of(app: Typer, name: str) -> Any:
     try:
         status = command(prog_name=name, standalone_mode=False)
     except SystemExit as stop:
-        # So Typer ends where nobody reads the output any more.
+        # Typer exits this way if the output is no longer read.
         if isinstance(stop.__context__, BrokenPipeError):
             raise stop.__context__ from None
         raise
-    # Whether the output could be written is known now, not when Python ends.
+    # Flush here to find out now whether the output can be written.
     sys.stdout.flush()
     return status
 
 
 def run(app: Typer, name: str = "fltheory") -> NoReturn:
-    """Run a command line, called so in its help; bad input is one line and exit status 2."""
+    """Run a command line under this name; bad input gives one line and exit status 2."""
     import typer
 
     _check_streams()
@@ -191,7 +191,7 @@ def run(app: Typer, name: str = "fltheory") -> NoReturn:
         status = _status_of(app, name)
     except (ValueError, usage_error) as error:
         message = error.format_message() if isinstance(error, usage_error) else str(error)
-        # Typer has Pydantic's words for a choice that is none.
+        # Typer's own message for an invalid choice is Pydantic's.
         message = message.replace(": Value error, ", ": ")
         if message:
             _tell(message)
@@ -208,9 +208,9 @@ def run(app: Typer, name: str = "fltheory") -> NoReturn:
 
 
 def _exit_by(error: Exception) -> NoReturn:
-    """End in one line: by a machine at its limits, or a fault in a user's file.
+    """Exit with one line if the machine is at its limits or a user's file has a fault.
 
-    What is our fault is raised.
+    Faults of this package are raised.
     """
     if isinstance(error, BrokenPipeError):
         exit_unheard()
@@ -226,15 +226,15 @@ def _exit_by(error: Exception) -> NoReturn:
 
 
 def _cut(message: str) -> str:
-    """Return a message, without the rest of what a file of any size is full of."""
+    """Return a message, truncated if it is too long, such as one that quotes a file."""
     return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
 
 
 def _usage_error() -> Any:
-    """Return what Typer raises for a command line that it does not understand."""
+    """Return the exception that Typer raises for an invalid command line."""
     try:
         from typer.exceptions import TyperException
-    except ImportError:  # an older Typer: Flower allows no other
+    except ImportError:  # an older Typer, the only one that Flower allows
         from click import ClickException
 
         return ClickException
@@ -242,9 +242,9 @@ def _usage_error() -> Any:
 
 
 def _place_in_a_loaded_file(error: Exception) -> str | None:
-    """Return the line of a user's file that an error came from, None if it is no such line's.
+    """Return the line of a user's file that raised an error; None if none did.
 
-    What another process raised has its traceback as text only; so text is read for both.
+    An error from another process has its traceback only as text, so text is used for both.
     """
     from fltheory.files.user_file import LOADED_FILE
 

@@ -1,6 +1,6 @@
-"""Long work that is kept result by result, in a file or a store, and who does it.
+"""Long work whose results are kept one by one in a file or a store, and its workers.
 
-The same command resumes it.
+Repeating the command resumes the work.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Entry = dict[str, Any]
 
 @contextmanager
 def resumable(kept: Callable[[], str]) -> Iterator[None]:
-    """Let an interrupt say what is kept until then, and that the command can be given again.
+    """Make an interrupt report what is kept, and that repeating the command resumes.
 
     Raises
     ------
@@ -47,16 +47,16 @@ def resumable(kept: Callable[[], str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ResultFile(Generic[Plan, Result]):
-    """The results that a command keeps as it goes: JSON, a plan and its results so far.
+    """The JSON file in which a command keeps its plan and the results so far.
 
     Parameters
     ----------
     name, what : str
-        Of the results in the file, and what they are; each knows by its ``key`` which piece of the
-        work it is.
+        The key of the results in the file, and a word for them. Each result has a ``key`` that says
+        which piece of the work it belongs to.
     command : str
     plan_of, result_of : callable
-        Make a plan, and a result, of its entry in the file.
+        Make a plan, and a result, from its entry in the file.
     """
 
     name: str
@@ -66,18 +66,18 @@ class ResultFile(Generic[Plan, Result]):
     result_of: Callable[[Entry], Result]
 
     def write(self, path: Path, results: Sequence[Result], plan: Plan) -> None:
-        """Write a plan and its results, whole or not at all."""
+        """Write a plan and its results, completely or not at all."""
         made: Any = (plan, *results)
         begun, *entries = map(asdict, made)
         write_whole(path, json.dumps({"plan": begun, self.name: entries}, indent=1) + "\n")
 
     def read(self, path: Path, plan: Plan) -> list[Result]:
-        """Read what was written before; nothing if there is no such file.
+        """Read the results written before; empty if there is no such file.
 
         Raises
         ------
         ValueError
-            If it is not a whole file that the command wrote, or was made with another plan.
+            If the command did not write the file, or wrote it with another plan.
         """
         if not path.exists():
             return []
@@ -104,26 +104,26 @@ class ResultFile(Generic[Plan, Result]):
         begins: str,
         about: Callable[[Any], str],
     ) -> list[Result]:
-        """Do what is not in the file yet, keep each result in it at once, return the chosen ones.
+        """Do the work that is not in the file yet, keep each result at once, return chosen ones.
 
         Parameters
         ----------
         work : callable
-            Called with a key and the plan, in several processes; importable by its name.
+            Called with a key and the plan, in several processes; must be importable by name.
         chosen : sequence of keys
         plan : Plan
-            Only results of the same plan are resumed from.
+            The plan; only results of the same plan are reused.
         out : Path
-            The file; it may also hold results that are not asked for now.
+            The file; it may also contain results that are not requested now.
         begins : str
-            What progress says before the first result.
+            The text of progress before the first result.
         about : callable
-            What it says about a result.
+            Returns the text of progress about a result.
 
         Raises
         ------
         Interrupted
-            By an interrupt; what was done is in the file.
+            On an interrupt; finished results are in the file.
         """
         from fltheory.long_work.parallel import as_they_come
 
@@ -136,10 +136,10 @@ class ResultFile(Generic[Plan, Result]):
             for result in as_they_come(partial(work, plan=plan), waiting):
                 ready += 1
                 progress(ready, len(chosen), about(result))
-                # Another command may have kept its own there meanwhile.
+                # Another command may have written its own results there meanwhile.
                 kept |= self._by_key(out, plan) | {_key(result): result}
                 self.write(out, list(kept.values()), plan)
-        # In the end the file does not tell in which order, or in how many runs, they came.
+        # The final file does not depend on the order of results or the number of runs.
         results = [kept[key] for key in chosen if key in kept]
         ordered = [*(result for key, result in kept.items() if key not in chosen), *results]
         if ordered != list(kept.values()):
@@ -154,13 +154,13 @@ def _key(result: Any) -> object:
     return result.key
 
 
-# Enough for a worker to have the next task at hand, few enough to lose.
+# Enough for a worker to have its next task ready, but few to lose.
 _IN_FLIGHT_A_THREAD = 4
 
 
 @contextmanager
 def workers(dask: str | None) -> Iterator[tuple[Executor | None, int | None]]:
-    """Give a cluster's executor and how many tasks it takes at a time; neither without an address.
+    """Yield a cluster's executor and its number of parallel tasks, or None without an address.
 
     Raises
     ------
@@ -178,13 +178,12 @@ def workers(dask: str | None) -> Iterator[tuple[Executor | None, int | None]]:
 
 @contextmanager
 def kept_in(path: Path | None, dask: str | None = None) -> Iterator[KeptWork | None]:
-    """Give what keeps work in a store, None without one; an interrupt says what is kept.
+    """Yield the keeper of work in a store, or None; an interrupt reports what is kept.
 
     Raises
     ------
     ValueError
-        If there can be no such store, or no such cluster to do the work, or there is a cluster but
-        no store.
+        If the store or the cluster cannot be used, or there is a cluster without a store.
     """
     if path is None:
         if dask is not None:
@@ -203,14 +202,14 @@ def kept_in(path: Path | None, dask: str | None = None) -> Iterator[KeptWork | N
 
 
 def tell_kept(kept: KeptWork | None) -> None:
-    """Say where the cells of a command are, and which of them other versions made."""
+    """Print where the cells of a command are, and which were made by other versions."""
     if kept is not None:
         tell_other_versions(kept.store, kept.keys)
         tell_written(kept.store.path)
 
 
 def tell_other_versions(store: Store, keys: set[str]) -> None:
-    """Say which of some cells were made with other versions than are here."""
+    """Print how many of some cells were made with other versions."""
     from fltheory.sweep.cell import versions
 
     for made_by, count in store.versions(keys).items():

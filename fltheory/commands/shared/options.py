@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have: a name means the same in all of them."""
+"""Arguments and options of several commands; a name means the same in all of them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ import typer
 
 @dataclass(frozen=True)
 class FileUse:
-    """The use that a command makes of the file that a parameter names.
+    """How a command uses the file that a parameter names.
 
-    Every parameter that names a file has one beside its type, so that no command writes over what
-    it reads: `with_inputs_kept` compares them before the command runs.
+    Every parameter that names a file is annotated with one, so that no command overwrites its
+    input: `with_inputs_kept` compares them before the command runs.
 
     Attributes
     ----------
     reads : bool
     writes : bool or str
-        Or the flag without which nothing is written. What is resumed from is read as well.
+        Whether the file is written, or the flag without which it is not. A file from which work is
+        resumed is also read.
     files : str
-        Of a folder that is written to: which files in it, as a pattern.
+        For an output folder, a pattern of the files written in it.
     endings : tuple of str
-        Those that a file that is written may have; any if none are given.
+        Allowed suffixes of a written file; any if empty.
     """
 
     reads: bool = False
@@ -40,7 +41,7 @@ UPDATED = FileUse(reads=True, writes=True)
 
 
 def written(*endings: str) -> FileUse:
-    """Return the use of a file that is written, and whose name ends so."""
+    """Return the use of a written file with one of these suffixes."""
     return FileUse(writes=True, endings=endings)
 
 
@@ -68,7 +69,7 @@ PrintedReading: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Random seed.")]
 
-# What a command is for goes to --out; what it can write besides has the name of its kind.
+# A command's main output goes to --out; additional outputs are named after their kind.
 FigureFile: TypeAlias = Annotated[
     Path | None,
     written(".png", ".svg"),
@@ -99,7 +100,7 @@ SizesFile: TypeAlias = Annotated[
         )
     ),
 ]
-# What is assumed of the clients of a log.
+# Assumptions about the clients of a log.
 NOISE_MEANS = "Gradient noise relative to the gradient at the start (only if FILE is a log)"
 DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2 (only if FILE is a log)"
 CONDITION_MEANS = "L / mu (only if FILE is a log)"
@@ -129,7 +130,7 @@ _PACKAGE = Path(__file__).parents[2]
 
 
 def pair(option: str) -> Callable[[str], tuple[str, str]]:
-    """Return what reads the ``name=value`` of an option."""
+    """Return a parser of an option's ``name=value``."""
 
     def split(text: str) -> tuple[str, str]:
         name, sign, value = text.partition("=")
@@ -141,7 +142,7 @@ def pair(option: str) -> Callable[[str], tuple[str, str]]:
 
 
 def kept(name: str) -> Path:
-    """Return a folder of kept certificates: the repository's, or what the wheel has of it."""
+    """Return a folder of kept certificates, of the repository or of the wheel."""
     places = (
         Path("verification") / name,
         _PACKAGE / "kept" / name,
@@ -152,5 +153,5 @@ def kept(name: str) -> Path:
 
 WITNESSES = kept("witnesses")
 CERTIFICATES = kept("certificates")
-# Where pages of this project are made: among its documents, anywhere else in a folder of their own.
+# The folder of this project's pages: its documents, or elsewhere a folder of their own.
 PAGES = Path("docs" if Path("mkdocs.yml").is_file() else "out")

@@ -1,6 +1,6 @@
-"""Preparation of any command: loading the user's theorems, and finding what it is about.
+"""Preparation of any command: loading the user's theorems, and finding its subject.
 
-That is which statements, or which log with which sizes of its clients.
+The subject is a choice of statements, or a log and the sizes of its clients.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def prepare(
     if context.invoked_subcommand is None:
         print(DOORS if sys.stdout.isatty() else context.get_help())
         return
-    # On a terminal, what takes a second or several says so.
+    # On a terminal, work of a second or more is announced.
     if sys.stderr.isatty() and "--help" not in sys.argv:
         with shown_progress("loading"):
             import_module("fltheory.report")
@@ -74,7 +74,7 @@ def prepare(
 
 
 def load_statements(load: Sequence[Path] | None) -> None:
-    """Load what users' files register; what a file prints is not the command's answer."""
+    """Load the statements of users' files; what a file prints is not mixed with the output."""
     _LOADED[:] = load or ()
     if load:
         from fltheory import theorems as registry
@@ -85,12 +85,12 @@ def load_statements(load: Sequence[Path] | None) -> None:
 
 
 def the_id(typed: str) -> str:
-    """Return the id of the theorem that is meant: what was typed, or the only id that it begins.
+    """Return a theorem's id: the typed text, or the only id that starts with it.
 
     Raises
     ------
     ValueError
-        If no id begins so, or several do; the message lists them.
+        If no id starts that way, or several do; the message lists them.
     """
     from fltheory.theorems import registry
 
@@ -101,7 +101,7 @@ def the_id(typed: str) -> str:
 
 
 def in_readings(theorem: str, reading: str | None) -> list[Statement]:
-    """Return a theorem in the reading that was asked for, or in all of them."""
+    """Return a theorem in the requested reading, or in all readings."""
     from fltheory.theorems import registry
 
     readings = registry.readings(theorem) if reading is None else (reading,)
@@ -109,12 +109,12 @@ def in_readings(theorem: str, reading: str | None) -> list[Statement]:
 
 
 def registered_in(reading: str | None, beginnings: Sequence[str] | None) -> tuple[Statement, ...]:
-    """Return the statements whose ids begin so (all for none), in one reading if one is named.
+    """Return the statements with these prefixes (all if empty), in one reading if given.
 
     Raises
     ------
     ValueError
-        If no id begins so, or none of those statements has the reading.
+        If no id starts that way, or none of those statements has the reading.
     """
     from fltheory.theorems import registry
 

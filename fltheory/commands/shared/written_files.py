@@ -1,4 +1,4 @@
-"""The files that commands write: never what they read, places asked before, figures and pages."""
+"""The files that commands write: checks against overwriting inputs, figures and pages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 _OUTPUT = Path("/dev/stdout")
-# Folders that were missing when the places of files were asked for.
+# Folders that were missing when output places were checked.
 _TO_BE_MADE: set[Path] = set()
 
 
 def file_uses(command: Callable[..., None]) -> dict[str, FileUse]:
-    """Return what a command does with the files that its parameters name."""
+    """Return how a command uses the files that its parameters name."""
     return {
         name: mark
         for name, hint in get_type_hints(command, include_extras=True).items()
@@ -37,9 +37,9 @@ def file_uses(command: Callable[..., None]) -> dict[str, FileUse]:
 
 
 def with_inputs_kept(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that refuses, before any work, to write what it reads, or a file twice.
+    """Return a command that refuses, before any work, to overwrite inputs or write a file twice.
 
-    Nor does it begin if a file that it is to write cannot be written there.
+    It also refuses to start if an output file cannot be written.
     """
 
     @wraps(command)
@@ -65,7 +65,7 @@ def with_inputs_kept(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _paths(given: Path | str | Sequence[Path | str] | None) -> list[Path]:
-    """Return the files that an argument may name: of ``file.py:function``, the file too."""
+    """Return the files that an argument may name; for ``file.py:function``, also the file."""
     if isinstance(given, list | tuple):
         return [path for one in given for path in _paths(one)]
     if isinstance(given, str):
@@ -76,15 +76,14 @@ def _paths(given: Path | str | Sequence[Path | str] | None) -> list[Path]:
 def check_places(*suffixes: str, **places: Path | None) -> None:
     """Raise ValueError if a file cannot be written there, before the work for it.
 
-    A folder that is not there is made with the file, and `tell_written` says so: it may be a
-    misspelt one.
+    A missing folder is created with the file, and `tell_written` says so, as it may be misspelt.
 
     Parameters
     ----------
     *suffixes : str
-        Endings that the files may have, any if none are given.
+        Allowed suffixes of the files; any if none are given.
     **places : Path or None
-        By the name of the option; None where no file was asked for.
+        Files by the name of the option; None if not requested.
     """
     from fltheory.files.whole_file import writable
 
@@ -96,7 +95,7 @@ def check_places(*suffixes: str, **places: Path | None) -> None:
 
 
 def draw(figure: Callable[[], Figure], out: Path | None, progress: Progress) -> None:
-    """Draw a figure and write it, if one was asked for; the bar says so meanwhile."""
+    """Draw a figure and write it, if requested, with a progress message."""
     if out is not None:
         from fltheory.report import write_figure
 
@@ -105,7 +104,7 @@ def draw(figure: Callable[[], Figure], out: Path | None, progress: Progress) -> 
 
 
 def tell_written(path: Path | None) -> None:
-    """Say where a file was written, if it was asked for, and whether its folder is new."""
+    """Print where a file was written, if requested, and whether its folder is new."""
     if path is None:
         return
     if path.parent in _TO_BE_MADE:
@@ -116,7 +115,7 @@ def tell_written(path: Path | None) -> None:
 
 
 def write_theorem(theorem: Callable[[], str], rocq: Path | None) -> None:
-    """Write a theorem for Rocq, if it was asked for, and say how to check it."""
+    """Write a theorem for Rocq, if requested, and print how to check it."""
     if rocq is None:
         return
     from fltheory.files.whole_file import write_whole
@@ -129,15 +128,15 @@ def write_theorem(theorem: Callable[[], str], rocq: Path | None) -> None:
 
 
 def check_page(page: Path, text: str, made_from: str) -> None:
-    """Exit with status 1 and say so if a page is missing or has another text.
+    """Exit with status 1 and a message if a page is missing or has another text.
 
     Parameters
     ----------
     page : Path
     text : str
-        What it should have.
+        The text that the page should have.
     made_from : str
-        What follows "is not what": its source, and how it is made.
+        The rest of the message after "is not what": the page's source and how it is made.
     """
     if not page.is_file() or page.read_text(encoding="utf-8") != text:
         print(f"{page} is not what {made_from}")

@@ -1,18 +1,19 @@
 """Second moments of a random affine map's deviation from its mean, in closed form.
 
-Where a round's map is a sum over participants, ``T = E T + Q (G B, -g)`` with the model's start
-``B s``, what the server makes of the sum, Q, and ``(G, g) = sum_i z_i (S_i, S_i e_i)`` for
-clients with slopes S_i, optima e_i and numbers z_i of mean zero. Two forms hold the moments of
-(G, g), neither of which grows with the clients.
+Where a round's map is a sum over participants, it is ``T = E T + Q (G B, -g)``. Here ``B s`` is the
+model that clients start from, the server applies Q to the sum, and ``(G, g) = sum_i z_i (S_i, S_i
+e_i)`` for clients with slopes S_i, optima e_i and coefficients z_i of mean zero. Two classes hold
+the moments of (G, g), and neither grows with the number of clients.
 
 With memory, one client's part in a round touches few entries of the state: the model and what
-is remembered of that client. Of a map ``T = E T + sum_f z_f D_f``, T = (A, b), only the rows of
-D_f that are not zero are kept (`CorrelatedRows`).
+is remembered of that client. For a map ``T = E T + sum_f z_f D_f`` with T = (A, b),
+`CorrelatedRows` keeps only the nonzero rows of each D_f.
 
-All of them answer the same for ``s -> A s + b``, k by n. Their ``works`` are sizes of the terms of
-``E[A M A']``, of ``cross`` and of ``E[b b']``: times the ``operations``, the terms that an entry
-sums from the clients on, and the unit roundoff they bound the rounding errors, in the Frobenius
-norm, of working out and of applying the moments to M and m of norm one.
+All three classes offer the same methods for ``s -> A s + b``, with A of shape (k, n). Their
+``works`` are the sizes of the terms of ``E[A M A']``, of ``cross`` and of ``E[b b']``. Multiplied
+by ``operations`` (how many terms are summed for an entry, starting from the clients) and by the
+unit roundoff, they bound the rounding errors, in the Frobenius norm, of computing the moments and
+of applying them to M and m of norm one.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ Works = tuple[float, float, float]
 
 
 def absolute_norm(matrix: FloatArray) -> float:
-    """Return the spectral norm of the entries' sizes, by which rounding errors of products grow.
+    """Return the spectral norm of ``|X|``, the factor by which rounding errors of products grow.
 
-    A computed ``X Y`` is wrong by at most some units of ``|X| |Y|``, entry by entry, and ``|X|``
-    makes a Frobenius norm larger at most by its spectral norm; so do errors that X is applied to.
+    Each entry of a computed ``X Y`` is off by at most a few roundoff units of ``|X| |Y|``, and
+    multiplying by ``|X|`` enlarges a Frobenius norm by at most the spectral norm of ``|X|``. The
+    same factor covers errors that X is applied to.
     """
     return float(np.linalg.norm(np.abs(matrix), 2))
 
@@ -50,10 +52,10 @@ class SharedSlope:
     moments : array, (1 + d, 1 + d)
         Covariance of ``(tau, epsilon)``, with ``tau = sum_i z_i`` and ``epsilon = sum_i z_i e_i``.
     sizes : tuple of float
-        Sizes of what was summed for the variance of tau, for its covariance with epsilon, and
-        for epsilon's covariance matrix.
+        Sizes of the terms summed for the variance of tau, for its covariance with epsilon, and for
+        the covariance matrix of epsilon.
     operations : float
-        How many terms were summed for an entry.
+        Number of terms summed for an entry.
     """
 
     slope: FloatArray
@@ -70,14 +72,14 @@ class SharedSlope:
 
     @property
     def works(self) -> Works:
-        """Sizes of the terms of ``E[A M A']``, of ``cross`` and of ``E[b b']``."""
+        """Sizes of the terms summed in ``E[A M A']``, in ``cross`` and in ``E[b b']``."""
         slope, push = absolute_norm(self.slope), absolute_norm(self.push)
         variance, crossed, offsets = self.sizes
         return variance * slope**2, 2 * crossed * slope * push, offsets * push**2
 
     @property
     def still(self) -> bool:
-        """Whether the slope does not vary, so that ``E[b b']`` is all there is."""
+        """Whether the slope is constant, so that only ``E[b b']`` is nonzero."""
         return not self.moments[0].any()
 
     def spread(self, second: FloatArray) -> FloatArray:
@@ -125,9 +127,9 @@ class OwnSlopes:
     of_offsets : array, (d, d)
         ``E[g g']``.
     sizes : tuple of float
-        Sizes of what was summed for the three.
+        Sizes of the terms summed for ``of_slopes``, ``of_both`` and ``of_offsets``.
     operations : float
-        How many terms were summed for an entry, and are summed in applying it.
+        Number of terms summed for an entry, including those summed when it is applied.
     """
 
     into: FloatArray
@@ -147,7 +149,7 @@ class OwnSlopes:
         sizes: Works,
         operations: float,
     ) -> OwnSlopes:
-        """Return the moments for the covariance of ``(G flattened, g)``, (d^2 + d, d^2 + d)."""
+        """Return the moments, given the covariance of ``(G flattened, g)``, (d^2 + d, d^2 + d)."""
         d = into.shape[1]
         slopes = covariance[: d * d, : d * d].reshape(d, d, d, d).transpose(0, 2, 1, 3)
         both = covariance[: d * d, d * d :].reshape(d, d, d).transpose(0, 2, 1)
@@ -174,14 +176,14 @@ class OwnSlopes:
 
     @property
     def works(self) -> Works:
-        """Sizes of the terms of ``E[A M A']``, of ``cross`` and of ``E[b b']``."""
+        """Sizes of the terms summed in ``E[A M A']``, in ``cross`` and in ``E[b b']``."""
         into, start = absolute_norm(self.into), absolute_norm(self.start)
         slopes, crossed, offsets = self.sizes
         return slopes * (into * start) ** 2, 2 * crossed * into**2 * start, offsets * into**2
 
     @property
     def still(self) -> bool:
-        """Whether the slope does not vary, so that ``E[b b']`` is all there is."""
+        """Whether the slope is constant, so that only ``E[b b']`` is nonzero."""
         return not (self.of_slopes.any() or self.of_both.any())
 
     def spread(self, second: FloatArray) -> FloatArray:
@@ -222,7 +224,7 @@ class OwnSlopes:
 ClientSum: TypeAlias = SharedSlope | OwnSlopes
 Places = NDArray[np.intp]
 
-# Products with sparse rows cost some ten times as much for each number that is not zero.
+# Products with sparse rows cost some ten times as much per nonzero entry.
 _SPARSE = 1 / 16
 
 
@@ -235,7 +237,7 @@ class CorrelatedRows:
     size : int
         k, the size of the image.
     targets : array, (P,)
-        The entry of the image that a row adds to, in ascending order.
+        The entry of the image that each row adds to, in ascending order.
     slopes, offsets : arrays, (P, n) and (P,)
     covariance : array, (P, P)
         ``E[z_p z_q]``.
@@ -254,9 +256,9 @@ class CorrelatedRows:
         offsets: FloatArray,
         covariance: FloatArray,
     ) -> CorrelatedRows:
-        """Keep the rows of some maps (f, k, n) and (f, k) that are not zero.
+        """Return the nonzero rows of maps with slopes (f, k, n) and offsets (f, k).
 
-        ``covariance`` (f, f) is that of the maps' coefficients.
+        ``covariance`` (f, f) is the covariance of the maps' coefficients.
         """
         kept = slopes.any(axis=2) | (offsets != 0)
         targets, maps = np.nonzero(kept.T)
@@ -270,7 +272,7 @@ class CorrelatedRows:
 
     @classmethod
     def mixed(cls, parts: Sequence[tuple[float, CorrelatedRows]]) -> CorrelatedRows:
-        """Return rows with the mean of the parts' second moments, each with its weight."""
+        """Return rows whose second moments are the weighted sum of those of the parts."""
         from scipy.linalg import block_diag
 
         targets = np.concatenate([part.targets for _, part in parts])
@@ -330,7 +332,7 @@ class CorrelatedRows:
 
     @cached_property
     def _factors(self) -> tuple[Any, Any]:
-        """Slopes and their transpose, sparse if most is zero: a row knows one client's memory."""
+        """Slopes and their transpose, sparse if mostly zero: a row involves one client's memory."""
         if np.count_nonzero(self.slopes) > _SPARSE * self.slopes.size:
             return self.slopes, self.slopes.T
         from scipy.sparse import csr_array
@@ -361,11 +363,11 @@ class CorrelatedRows:
 
     @property
     def operations(self) -> float:
-        """How many terms an entry sums."""
+        """Number of terms summed for an entry."""
         return float(self.count)
 
     def work(self, left: FloatArray, right: FloatArray) -> float:
-        """Bound the rounding, in units of one operation, of gathering products (P,) x (P,)."""
+        """Return the size of the terms in gathering products of two arrays (P,)."""
         weights = np.abs(self.covariance) * np.outer(left, right)
         return float(np.linalg.norm(self._gathered(weights)))
 
@@ -376,11 +378,11 @@ class CorrelatedRows:
 
     @cached_property
     def _groups(self) -> tuple[Places, Places]:
-        """Every target once, and its first row."""
+        """The distinct targets, and the first row of each."""
         return np.unique(self.targets, return_index=True)
 
     def _gathered(self, values: FloatArray) -> FloatArray:
-        """Add entries (P, P) up over rows with the same target, to (k, k)."""
+        """Sum entries (P, P) over rows with the same target, giving (k, k)."""
         image = np.zeros((self.size, self.size))
         if self.count:
             targets, firsts = self._groups
@@ -394,5 +396,5 @@ Deviations: TypeAlias = ClientSum | CorrelatedRows
 
 
 def _both_sides(factor: Any, matrix: FloatArray) -> FloatArray:
-    """Return ``F M F'``, where F may be sparse and then has to stand on the left."""
+    """Return ``F M F'``; a sparse F must be the left factor of each product."""
     return np.asarray((factor @ (factor @ matrix).T).T)

@@ -1,9 +1,10 @@
 """The numbers an algorithm's round can be run on: float64, fractions, or balls.
 
-A *ball* is a midpoint with a radius that holds whatever rounding may have done (Johansson, Arb,
-IEEE Trans. Comput. 2017). What enters a run, a step size or an optimum, is a decimal that somebody
-wrote down: so a float stands for its shortest decimal, and 0.1 is one tenth. A float that arises
-*inside* an exact round has been rounded already, so mixing one in is an error and never a value.
+A *ball* is a midpoint with a radius that covers all rounding errors so far (Johansson, Arb, IEEE
+Trans. Comput. 2017). The inputs of a run, such as a step size or an optimum, are decimals that
+somebody wrote down, so a float stands for its shortest decimal, and 0.1 is one tenth. A float that
+arises *inside* an exact round has been rounded already, so mixing it with exact numbers is an
+error.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fltheory.content import attributes_of
 from fltheory.decimals import as_fraction
 
 Entries: TypeAlias = NDArray[Any]
-"""Entries of one arithmetic: float64, or objects."""
+"""Array entries of one arithmetic: float64 or objects."""
 
 
 _PRECISION = RLock()
@@ -36,11 +37,11 @@ _LAST = 63
 
 
 class InexactRoundError(ValueError):
-    """A round that was to be run exactly cannot be: it makes a float, or balls do not decide."""
+    """A round cannot be run exactly: it makes a float, or balls do not decide a comparison."""
 
 
 class Compared:
-    """A comparison, and its contrary, which must be false for an answer."""
+    """Comparison operators that pass on both the relation and its negation."""
 
     __slots__ = ()
 
@@ -87,7 +88,7 @@ class ExactNumber(Compared):
 
     def __add__(self, other: Any) -> Any:
         kind = type(self)
-        # Sums and products of numbers alike are most of what products of matrices ask for.
+        # Matrix products consist mostly of sums and products of numbers of one kind.
         if type(other) is kind:
             return kind(self.value + other.value)
         return self._combined(other, operator.add)
@@ -140,40 +141,40 @@ class ExactNumber(Compared):
                 f"round() to {digits} digits is not available for exact numbers"
             )
         down = math.floor(self)
-        # Halves go to the even one, as Python's do.
+        # Halves are rounded to the even neighbour, as Python does.
         up = self - down > fmpq(1, 2) or (down % 2 == 1 and self - down == fmpq(1, 2))
         return down + int(up)
 
     def rint(self) -> ExactNumber:
-        """Return the nearest whole number, as NumPy asks for it."""
+        """Return the nearest whole number; NumPy calls this method."""
         return type(self)(fmpq(round(self)))
 
     def __pow__(self, exponent: Any) -> Any:
         return type(self)(whole_power(self.value, operator.index(exponent)))
 
     def sqrt(self) -> ExactNumber:
-        """Return the square root, as NumPy asks for it.
+        """Return the square root; NumPy calls this method.
 
         Raises
         ------
         InexactRoundError
-            For a fraction whose root is none.
+            For a fraction whose square root is not a fraction.
         """
         arithmetic = Balls(ctx.prec) if isinstance(self.value, arb) else RATIONAL
         return type(self)(arithmetic.root(self.value))
 
     @property
     def p(self) -> Any:
-        """Numerator; a ball has none."""
+        """Numerator of a fraction; a ball has none."""
         return self.value.p
 
     @property
     def q(self) -> Any:
-        """Denominator; a ball has none."""
+        """Denominator of a fraction; a ball has none."""
         return self.value.q
 
     def maximum(self, other: ExactNumber) -> ExactNumber:
-        """Return the larger of two, in a ball where balls overlap."""
+        """Return the larger of two numbers; for overlapping balls, a ball that holds it."""
         values = self.value, other.value
         if any(isinstance(value, arb) for value in values):
             return type(self)(arb(values[0]).max(arb(values[1])))
@@ -196,7 +197,7 @@ class ExactNumber(Compared):
         return decided(self.value, raw, relation, contrary)
 
     def __hash__(self) -> int:
-        # Equal numbers have equal hashes, whole numbers and fractions among them.
+        # Equal numbers have equal hashes, including a whole number and the fraction equal to it.
         if isinstance(self.value, fmpq):
             return hash(Fraction(int(self.value.p), int(self.value.q)))
         exact = self.value.fmpq() if self.value.is_exact() else None
@@ -208,11 +209,11 @@ class ExactNumber(Compared):
         return bool(self != 0)
 
     def __float__(self) -> float:
-        # For checks of arguments only: a float that comes back into the round is refused there.
+        # Only for checks of arguments: a float that is fed back into the round is refused there.
         return as_float(self.value)
 
     def _sympy_(self) -> sp.Rational:
-        # SymPy would otherwise make a float of it, which hides that it was exact.
+        # Otherwise SymPy would turn it into a float, which hides that it was exact.
         if not isinstance(self.value, fmpq):
             raise InexactRoundError(f"the ball {self.value} cannot be converted to a SymPy number")
         return sp.Rational(int(self.value.p), int(self.value.q))
@@ -222,7 +223,7 @@ class ExactNumber(Compared):
 
 
 def raw_number(other: Any) -> Any:
-    """Return the fraction, ball or whole number behind an operand, NotImplemented for arrays.
+    """Return the fraction, ball or whole number behind an operand; NotImplemented for arrays.
 
     Raises
     ------
@@ -247,9 +248,9 @@ def raw_number(other: Any) -> Any:
 
 
 def whole_power(value: Any, exponent: int) -> Any:
-    """Return a whole power of a fraction or ball, also of a ball that holds zero.
+    """Return a whole power of a fraction or ball, even of a ball that holds zero.
 
-    FLINT's own power of such a ball is NaN: it goes by the logarithm.
+    FLINT's own power of such a ball is NaN, because it uses the logarithm.
     """
     if not isinstance(value, arb):
         return value**exponent
@@ -267,7 +268,7 @@ def floor_divided(value: Any, by: Any) -> Any:
     Raises
     ------
     InexactRoundError
-        If a ball holds more than one.
+        If the ball holds more than one possible whole part.
     """
     quotient = (value if isinstance(value, arb) else fmpq(value)) / by
     if not isinstance(quotient, arb):
@@ -279,14 +280,14 @@ def floor_divided(value: Any, by: Any) -> Any:
 
 
 def rest(value: Any, by: Any) -> Any:
-    """Return what is left of a number that is divided by another a whole number of times."""
+    """Return the remainder of a floor division."""
     return value - by * floor_divided(value, by)
 
 
 def decided(
     left: Any, right: Any, relation: Callable[..., bool], contrary: Callable[..., bool]
 ) -> bool:
-    """Return whether two fractions or balls are so related.
+    """Return whether a relation holds between two fractions or balls.
 
     Raises
     ------
@@ -303,21 +304,21 @@ def decided(
 
 
 def as_float(value: Any) -> float:
-    """Return the nearest float of a fraction, or of the middle of a ball."""
+    """Return the float nearest to a fraction, or to the midpoint of a ball."""
     if isinstance(value, ExactNumber):
         return as_float(value.value)
     if isinstance(value, fmpq):
-        # Python's division of whole numbers rounds correctly, where flint's own is not said to.
+        # Python rounds the quotient of whole numbers correctly; FLINT does not promise to.
         try:
             return int(value.p) / int(value.q)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
-    # A ball's float is that of its middle, to nearest.
+    # For a ball, this is the float nearest to its midpoint.
     return float(value)
 
 
 def identity_of(value: Any) -> Any:
-    """Return what tells a number from others: for a ball all of its digits, which print cut short.
+    """Return a key that identifies a number: for a ball, all the digits, which printing truncates.
 
     Examples
     --------
@@ -332,20 +333,20 @@ def identity_of(value: Any) -> Any:
 
 
 class _AsMade:
-    """Numbers that stay what an operation has made, or decided."""
+    """An arithmetic that leaves results of operations and comparisons unchanged."""
 
     def made(self, values: Entries) -> Entries:
-        """Return what an operation has made."""
+        """Return the result of an operation, unchanged."""
         return values
 
     def decided(self, answers: Entries) -> Entries:
-        """Return what numbers have decided: comparisons, orders, whole parts."""
+        """Return the outcome of a comparison, an ordering or a floor, unchanged."""
         return answers
 
 
 @dataclass(frozen=True)
 class Float64(_AsMade):
-    """Floats as they are."""
+    """Plain floats."""
 
     name: str = "float64"
     exact: bool = False
@@ -355,7 +356,7 @@ class Float64(_AsMade):
         return as_float(value)
 
     def parameter(self, value: Any) -> Any:
-        """Return the float; one of another precision is kept."""
+        """Return the float; a float of another precision keeps it."""
         return value if isinstance(value, float | np.floating) else as_float(value)
 
     def root(self, value: Any) -> Any:
@@ -365,10 +366,11 @@ class Float64(_AsMade):
 
 @dataclass(frozen=True, eq=False)
 class Shaken(Float64):
-    """Floats that are all a little off, in proportion to their size, as rounding leaves them.
+    """Floats that are deliberately perturbed in proportion to their size, to imitate rounding.
 
-    Equal numbers are equally off, so that what cancels still does; whole numbers are exact. The
-    last bits mark what is off: those of the seed, as some numbers look marked by chance.
+    Equal numbers get equal perturbations, so equal terms still cancel; whole numbers stay exact. A
+    perturbed number carries the last bits of the seed as a mark; some others carry it by chance,
+    hence several seeds.
     """
 
     seed: int = 0
@@ -377,15 +379,15 @@ class Shaken(Float64):
     largest: ClassVar[float] = 2.0**-43
 
     def parameter(self, value: Any) -> float:
-        """Return a float near the float, of which what is computed is off as well."""
+        """Return a perturbed float; results computed from it are perturbed as well."""
         made = ShakenNumber(self.made(np.array(as_float(value))))
         made.arithmetic = self
         return made
 
     def made(self, values: Entries) -> Entries:
-        """Return what an operation has made, off by at most a share of ``largest``.
+        """Return the result of an operation, perturbed by at most a share of ``largest``.
 
-        What has been off already stays: moved about, or times one, it is the same number.
+        A number already perturbed is kept: copied, or multiplied by one, it is the same number.
         """
         marked = values.view(np.int64) & _LAST == self.seed & _LAST
         return self._off(values, marked | (values == np.rint(values)))
@@ -393,7 +395,7 @@ class Shaken(Float64):
     def _off(self, values: Entries, kept: Any) -> Entries:
         if self.share == 0:
             return values
-        # High bits of a product with an odd number depend on all digits: neighbours differ.
+        # The high bits of a product with an odd number depend on all digits, so neighbours differ.
         bits = values.view(np.int64)
         with np.errstate(all="ignore"):
             mixed = ((bits & _DIGITS) ^ self.seed) * _ODD
@@ -403,13 +405,13 @@ class Shaken(Float64):
             )
 
     def decided(self, answers: Entries) -> Entries:
-        """Return what numbers have decided, and remember it."""
+        """Return the outcome of a comparison, an ordering or a floor, and record it."""
         self.decisions.append(np.asarray(answers).tobytes())
         return answers
 
 
 class ShakenNumber(float):
-    """A float that is off, as are those that sums, products, quotients and powers make of it."""
+    """A perturbed float, whose sums, products, quotients and powers are perturbed again."""
 
     __slots__ = ("arithmetic",)
 
@@ -421,7 +423,7 @@ def _off_again(name: str) -> Callable[..., Any]:
 
     def step(self: ShakenNumber, *others: Any) -> Any:
         made = operation(self, *others)
-        # Arrays answer for themselves.
+        # Arrays are perturbed by their own operations.
         return self.arithmetic.parameter(made) if type(made) is float else made
 
     return step
@@ -442,7 +444,7 @@ class Rational(_AsMade):
     exact: bool = True
 
     def entry(self, value: Any) -> Any:
-        """Return the fraction that a number stands for."""
+        """Return the fraction that a number represents."""
         if isinstance(value, fmpq):
             return value
         fraction = as_fraction(value)
@@ -453,12 +455,12 @@ class Rational(_AsMade):
         return ExactNumber(self.entry(value))
 
     def root(self, value: Any) -> Any:
-        """Return the square root of a square.
+        """Return the square root of the square of a fraction.
 
         Raises
         ------
         InexactRoundError
-            If it is no fraction.
+            If the root is not a fraction.
         """
         above, below = math.isqrt(max(int(value.p), 0)), math.isqrt(int(value.q))
         if fmpq(above, below) ** 2 != value:
@@ -475,7 +477,7 @@ class Balls(_AsMade):
     exact: bool = True
 
     def entry(self, value: Any) -> Any:
-        """Return a ball that holds what a number stands for."""
+        """Return a ball that holds the number represented."""
         if isinstance(value, arb):
             return value
         if isinstance(value, fmpq):
@@ -493,7 +495,7 @@ class Balls(_AsMade):
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Compute with ``bits`` bits; other threads wait: the process has one precision."""
+        """Compute with ``bits`` bits while other threads wait: FLINT's precision is global."""
         with _PRECISION:
             before = ctx.prec
             ctx.prec = self.bits
@@ -506,10 +508,10 @@ class Balls(_AsMade):
 FLOAT64 = Float64()
 RATIONAL = Rational()
 Arithmetic: TypeAlias = Float64 | Rational | Balls
-"""A kind of numbers, and how arrays of them are made.
+"""A number type, with the conversions to it.
 
-An ``entry`` of an array stands for a number, of which a float is its decimal; a ``parameter`` is a
-hyper-parameter. Where it is ``exact``, floats are refused inside a round.
+``entry`` converts a number to an array entry, reading a float as its shortest decimal;
+``parameter`` converts a hyper-parameter. If ``exact`` is true, floats are refused inside a round.
 """
 
 
@@ -525,7 +527,7 @@ def entries(arithmetic: Arithmetic, values: Any) -> Entries:
         return np.array(flat, dtype=np.float64).reshape(given.shape)
     given = np.asarray(values)
     made = np.empty(given.size, dtype=object)
-    # Equal floats are common (masks, zeros, identities), and a fraction costs a thousand of them.
+    # Equal floats are common (masks, zeros, identities), so each is converted to a fraction once.
     known: dict[Any, Any] = {}
     for index, item in enumerate(given.reshape(-1).tolist()):
         if isinstance(item, ExactNumber):
@@ -540,7 +542,7 @@ def entries(arithmetic: Arithmetic, values: Any) -> Entries:
 
 
 def with_parameters(thing: Any, arithmetic: Arithmetic) -> Any:
-    """Return an algorithm, schedule or the like with its numbers in an arithmetic.
+    """Return an algorithm, schedule or the like with its numbers converted to an arithmetic.
 
     Floats and fractions in its fields, in tuples and arrays there, and in objects there become
     numbers of the arithmetic; whole numbers, names and functions stay as they are. Checks of
@@ -573,7 +575,7 @@ def _with_fields(thing: Any, values: dict[str, Any], arithmetic: Arithmetic) -> 
     if all(made[name] is value for name, value in values.items()):
         return thing
     other = copy(thing)
-    # What was cached from the old numbers would be wrong for the new ones.
+    # Values cached from the old numbers would be wrong for the new ones.
     for name in set(getattr(other, "__dict__", {})) - set(attributes_of(thing)):
         del other.__dict__[name]
     for name, value in made.items():

@@ -1,4 +1,4 @@
-"""Runs an algorithm's round on affine forms, which gives the map of each participant set.
+"""Running an algorithm's round on affine forms, which gives the map of each participant set.
 
 There is no second implementation of a round that could disagree: a map is what the round itself
 makes of a model whose entries are symbols (`affine.forms`).
@@ -25,7 +25,7 @@ StateFunction = Callable[[Any, Any, Masks], Any]
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 CHECK_TOLERANCE = 1e-9
-# Of a set's own map, errors are stated as those of one participant for this number of clients.
+# For the map of a single set, the error bound for one participant covers up to this many clients.
 CLIENTS_AS_ONE = 64
 _NUMBERS_AT_ONCE = 1 << 21
 
@@ -40,7 +40,7 @@ class RoundOverflowError(ArithmeticError):
 
 @dataclass(frozen=True, eq=False)
 class SetMaps:
-    """One affine map a participant set, and what may be wrong with each, to first order.
+    """One affine map per participant set, and bounds on their errors, to first order.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class SetMaps:
 
 
 class Probe:
-    """Runs a state function on forms, and on states.
+    """A state function, run on affine forms and on states.
 
     Parameters
     ----------
@@ -116,11 +116,11 @@ class Probe:
         return replace(maps, **self.rounding(maps, participants=1.0))
 
     def reading(self, numbers: ClientIndices) -> Reading:
-        """Return the map in who takes part, given how many may, read off symbols."""
+        """Return the map as a function of who takes part, read off symbols."""
         return reading_of(self.function, self.numbers, (self.origin, self.image_origin), numbers)
 
     def rounding(self, maps: SetMaps, participants: float) -> MapErrors:
-        """Bound what has been lost in reading the maps, in the worst of them."""
+        """Bound the rounding errors made in reading the maps, for the worst of them."""
         errors = reading_errors(
             maps.slopes, maps.offsets, self.image_origin, self.numbers, participants
         )
@@ -133,7 +133,7 @@ class Probe:
     ) -> None:
         """Raise NotAffineError unless the predicted maps match real rounds, one of each set.
 
-        The guard tests rounds from near, far and opposite states.
+        The guard also tests rounds from near, far and opposite states.
         """
         if len(masks) == 0:
             return
@@ -160,34 +160,36 @@ def reading_errors(
     numbers: ClientNumbers,
     participants: float = 1.0,
 ) -> FloatArray:
-    """Bound what has been lost in reading maps off forms: powers, sums, and reading itself.
+    """Bound the rounding errors of maps read off forms: of powers, of sums and of the reading.
 
     Parameters
     ----------
     slopes, offsets : arrays, (s, k, n) and (s, k)
     image_origin : array, (k,)
-        Rounding at it is absolute, in proportion to its distance from zero.
+        The point from which images are measured; its rounding error is proportional to its distance
+        from zero.
     numbers : ClientNumbers
-        Those of the clients that have been asked.
+        Those of the clients on which the round was run.
     participants : float
-        How many there are on average; for a set's own map one will do for some 64.
+        Average number of participants; for the map of a single set, 1 covers up to 64 clients.
 
     Returns
     -------
     array, (s, 3)
-        Frobenius norms of errors of the slope and the offset, and the relative one of the noise.
+        Bounds on the error of the slope and of the offset, in the Frobenius norm, and on the
+        relative error of the noise.
     """
     spread = np.sqrt(participants)
-    # An entry sums n numbers of the state and one for each participant. What a round does
-    # besides, products with weights, step sizes and constants, is some dozens of operations
-    # for each of them, for which 64 leaves room. Over a law's sets participants add up to
-    # ``participants`` on average, and by Cauchy-Schwarz the sum's norm to a root of it.
+    # An entry sums n numbers of the state and one per participant. The rest of a round (products
+    # with weights, step sizes and constants) takes a few dozen operations for each of these, and
+    # the factor 64 allows for them. Over the sets of a law, the number of participants averages
+    # ``participants``, and by Cauchy-Schwarz the norm of the sum grows by its square root.
     growth = UNIT_ROUNDOFF * 64.0 * (slopes.shape[2] + participants) * spread
     size = np.maximum(np.sqrt((slopes**2).sum(axis=(1, 2))), 1.0)
     offset = np.sqrt((offsets**2).sum(axis=1)) + float(np.linalg.norm(image_origin))
     of_powers = 4 * spread * size * numbers.slope_rounding
-    # Optima are decimals, no farther from zero than ``reach`` and x*: what is lost in them goes
-    # through the map, which in a round that diverges is more than what is lost after it.
+    # Optima are rounded decimals, no farther from zero than ``reach`` plus x*. The map amplifies
+    # their rounding errors, which in a diverging round exceed the errors made after it.
     of_optima = 4 * UNIT_ROUNDOFF * spread * size * float(np.linalg.norm(image_origin))
     noise = growth + 8 * numbers.power_rounding
     return np.stack(
@@ -201,7 +203,7 @@ def reading_errors(
 
 
 def _in_order(values: FloatArray) -> FloatArray:
-    """Return the values in C order: last bits of sums depend on how their terms are laid out."""
+    """Return the values in C order: the last bits of sums depend on the memory layout."""
     return np.ascontiguousarray(values)
 
 

@@ -2,10 +2,10 @@
 
 A round of an affine algorithm maps the state ``s`` to ``A_S s + b_S + noise``, where S is the
 participant set. The maps are found by running the round itself on probe states (`Probe`).
-Where clients or their sets are many, a round that is one weighted sum over participants needs one
-pass over clients (`law_of_sums`). Of other rounds, the map's dependence on S is read off one run on
-symbols for who takes part (`Reading`), or off every set where these are few. That a mask of symbols
-is treated as any other is checked on sets that are drawn.
+Where there are many clients or participant sets, a round that is one weighted sum over participants
+needs one pass over clients (`law_of_sums`). For other rounds, the dependence of the map on S is
+read off a single run on symbols for who takes part (`Reading`), or off every set where there are
+few. Drawn sets serve to check that the round treats a mask of symbols like any other.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ def random_affine_map(
     origin, image_origin : arrays, (n,) and (k,)
         States are measured from ``origin``, images from ``image_origin``.
     outcomes : Outcomes, optional
-        Of the participation, where several rounds share them.
+        The outcomes of the participation, where several rounds share them.
 
     Raises
     ------
     NotAffineError
-        If ``function`` is not affine in the state, or depends on the participants in a way
-        that is no sum over those present, with factors that depend on their number, where
-        participant sets are too many to enumerate.
+        If ``function`` is not affine in the state; or if there are too many participant sets to
+        enumerate and ``function`` is not a sum over the participants with factors that depend only
+        on their number.
     DependentRoundsError
-        If rounds are not independent.
+        If participation in different rounds is not independent.
     RoundOverflowError
-        If its images are too large for float64.
+        If images of ``function`` are too large for float64.
     """
     if not participation.independent:
         raise DependentRoundsError(
@@ -76,7 +76,7 @@ def random_affine_map(
             "engines.paths with drawn paths"
         )
     outcomes = outcomes or Outcomes(participation)
-    # Counting the outcomes of thousands of clients takes numbers of thousands of digits.
+    # Counting the outcomes for thousands of clients takes numbers with thousands of digits.
     probe = Probe(function, problem, origin, image_origin)
     crowd = participation.n_clients > _MOST_ENUMERATED_CLIENTS
     if crowd or outcomes.count > _ENUMERATION_LIMIT:
@@ -94,7 +94,7 @@ def random_affine_map(
 
 
 class Outcomes:
-    """Every participant set of positive probability, listed when they are first asked for.
+    """Every participant set of positive probability, listed on first use.
 
     Parameters
     ----------
@@ -118,9 +118,9 @@ class Outcomes:
 
 
 def _by_symbols(probe: Probe, participation: Participation) -> RandomAffineMap:
-    """Read the law off one run on symbols, of a round that adds up what each participant does.
+    """Read the law off one run on symbols, for a round that sums the participants' contributions.
 
-    Symbols say that a client is present, not how often it was drawn.
+    The symbols represent whether a client is present, not how often it was drawn.
     """
     if process_of(participation).repeats:
         raise NotAffineError(
@@ -140,7 +140,7 @@ def _by_symbols(probe: Probe, participation: Participation) -> RandomAffineMap:
 def _check(
     probe: Probe, maps: SetMaps, slopes: FloatArray, offsets: FloatArray, noises: FloatArray
 ) -> None:
-    """Raise NotAffineError unless drawn sets have the maps that were read for them."""
+    """Raise NotAffineError unless real rounds of drawn sets match the maps read for them."""
     found = maps.slopes, maps.offsets + probe.step, maps.noises
     for real, read in zip(found, (slopes, offsets + probe.step, noises), strict=True):
         if not np.abs(real - read).max() <= CHECK_TOLERANCE * np.abs(real).max():
@@ -151,7 +151,7 @@ def _check(
 
 
 def _check_clients_one_by_one(participation: Participation) -> None:
-    """Refuse to read maps client by client where they are too many for a table of pairs."""
+    """Raise an error if there are too many clients for a table of pairs."""
     if participation.n_clients > _MOST_READ_CLIENTS:
         raise NotAffineError(
             f"participation must be over at most {_MOST_READ_CLIENTS} clients for exact moments of "

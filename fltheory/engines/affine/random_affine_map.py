@@ -27,26 +27,26 @@ class MapErrors(TypedDict):
 class RandomAffineMap:
     """First two moments of ``s -> A s + b + noise`` with random A, b independent of s.
 
-    Where who takes part follows a chain, there is one map per state: arrays then have an axis of
-    states, after that of the factors, and neither ``rows`` nor ``sums``.
+    Where participation follows a Markov chain, there is one map per state of the chain: arrays then
+    have an axis for the states, after the axis of the factors, and ``rows`` and ``sums`` are empty.
 
     Attributes
     ----------
     mean_slope, mean_offset : arrays, (k, n) and (k,)
         ``E A`` and ``E b``.
     slopes, offsets : arrays, (r, k, n) and (r, k)
-        Factors with ``sum_j T_j (x) T_j = E[T (x) T]`` for ``T = (A, b)``, less what ``rows`` and
-        ``sums`` add.
+        Factors with ``sum_j T_j (x) T_j = E[T (x) T]`` for ``T = (A, b)``, not counting the
+        contributions of ``rows`` and ``sums``.
     noise : array, (k, k)
         Covariance of the noise.
     slope_error, offset_error : float
         Root of the summed squared rounding errors of the factors, to first order.
     noise_error : float
-        The same for the trace of ``noise``.
+        Rounding error of the trace of ``noise``, to first order.
     rows : CorrelatedRows, optional
-        Where the map's deviations from its mean have few rows each, those rows.
+        The nonzero rows of the map's deviations from its mean, where each deviation has few.
     sums : tuple of ClientSum
-        Second moments of deviations from the mean that are held as such.
+        Second moments of deviations that are sums over clients, in closed form.
     """
 
     mean_slope: FloatArray
@@ -61,7 +61,7 @@ class RandomAffineMap:
     sums: tuple[ClientSum, ...] = ()
 
     def losing(self, slope: float, offset: float, noise: float) -> RandomAffineMap:
-        """Return the law with its errors multiplied."""
+        """Return the law with its errors multiplied by the given factors."""
         return replace(
             self,
             slope_error=slope * self.slope_error,
@@ -71,7 +71,7 @@ class RandomAffineMap:
 
     @property
     def parts(self) -> tuple[Deviations, ...]:
-        """The part added to the second moments besides the factors."""
+        """The deviations whose second moments are added to those of the factors."""
         return self.sums if self.rows is None else (self.rows, *self.sums)
 
     @property
@@ -108,7 +108,7 @@ class RandomAffineMap:
 
     @cached_property
     def crosses(self) -> FloatArray:
-        """(n, k, k) what `cross` makes of each unit vector."""
+        """(n, k, k) the value of `cross` at each unit vector."""
         slopes, offsets = self.moving
         columns = np.ascontiguousarray(slopes.transpose(2, 0, 1))
         halves = columns.swapaxes(1, 2) @ offsets
@@ -125,7 +125,7 @@ class RandomAffineMap:
 
     @cached_property
     def still_inflow(self) -> FloatArray:
-        """(k, k) the inflow, less what comes of factors that have a slope."""
+        """(k, k) the inflow without the factors that have a nonzero slope."""
         still = self.offsets[~self.slopes.any(axis=(1, 2))]
         image = np.asarray(still.T @ still + self.noise)
         return np.asarray(sum((part.inflow for part in self.parts), image))
@@ -137,7 +137,7 @@ class RandomAffineMap:
 
     @cached_property
     def pulled_offset(self) -> FloatArray:
-        """(n,) ``E[A' b]``, half the traces of what `cross` makes of unit vectors."""
+        """(n,) ``E[A' b]``, half the traces of `cross` at the unit vectors."""
         return np.asarray(np.trace(self.crosses, axis1=1, axis2=2) / 2)
 
     @property
@@ -168,22 +168,24 @@ def _congruence(factors: FloatArray, middle: FloatArray) -> FloatArray:
 
 def _products(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``sum_j l_j r_j'``."""
+    if left.ndim == 2:  # of one state, every round: `moveaxis` takes longer than the product
+        return left.T @ right
     columns = np.moveaxis(left, 0, -1)
     return np.asarray(columns @ np.moveaxis(right, 0, -2))
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """``T = E T + sum_f z_f D_f`` with numbers z of mean zero.
+    """The random map ``T = E T + sum_f z_f D_f`` with coefficients z of mean zero.
 
     Attributes
     ----------
     slopes, offsets : arrays, (f, k, n) and (f, k)
-        D.
+        Slope and offset of each D_f.
     covariance : array, (f, f)
-        Of z.
+        Covariance of z.
     balanced : bool
-        Whether the z always add up to zero, so that what all D have alike does not count.
+        Whether the z always sum to zero, so that a part common to all D_f cancels.
     """
 
     slopes: FloatArray
@@ -198,7 +200,7 @@ class Effects:
         noise: FloatArray,
         **errors: Unpack[MapErrors],
     ) -> RandomAffineMap:
-        """Return the law, its deviations in the form that is cheaper to work with."""
+        """Return the law, with the deviations in whichever form is cheaper to work with."""
         n = mean_slope.shape[1]
         mean = mean_slope[None], mean_offset[None]
         if n > LARGEST_DENSE_STATE:
@@ -224,7 +226,7 @@ class Effects:
 def mixture(
     laws: Sequence[tuple[float, RandomAffineMap]], chance_error: float = 0.0
 ) -> RandomAffineMap:
-    """Return the law of drawing one of ``laws`` with its probability, then applying it.
+    """Return the law of drawing one of ``laws`` with its probability and applying it.
 
     Each probability may be off by ``chance_error``, which adds to the errors.
     """
@@ -251,7 +253,7 @@ def mixture(
     )
     if not chance_error:
         return mixed
-    # A factor's root of a probability is off at most by the error over that root; a mean by less.
+    # The square root of a probability is off by at most the error over that root; the mean by less.
     factors = [(chance_error / np.sqrt(p), law) for p, law in laws]
     slope = sum(off**2 * np.trace(law.gram, axis1=-2, axis2=-1) for off, law in factors)
     offset = sum(off**2 * law.offset_square for off, law in factors)

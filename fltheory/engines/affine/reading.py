@@ -1,8 +1,9 @@
-"""A round's map in who takes part, read off one run of it on symbols.
+"""A round's map as a function of who takes part, read off one run of the round on symbols.
 
-The map of participants S is ``T_S = sum_e h_e(|S|) (T_e + sum_i s_i D_ei)``, s_i saying whether
-client i takes part: h_0 is one, and other functions, such as 1/|S|, are those that the
-round itself multiplies by. The law of T then needs the first two moments of ``s_i h_e(|S|)`` only.
+The map of participants S is ``T_S = sum_e h_e(|S|) (T_e + sum_i s_i D_ei)``, where s_i is 1 if
+client i takes part and 0 otherwise. The function h_0 is 1, and the others, such as 1/|S|, are those
+that the round itself multiplies by. The law of T then depends only on the first two moments of
+``s_i h_e(|S|)``.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ Noise = tuple[Entries, Entries]
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """The map of any participants.
+    """The map of any participant set, as a sum over clients.
 
     Attributes
     ----------
     numbers : array, (K,)
-        How many may take part.
+        Possible numbers of participants.
     functions : array, (E, K)
-        h_e of each.
+        h_e of each number.
     maps : array, (E, 1 + N, k, 1 + n)
         Offset and slope of T_e, then of each D_ei.
     served : sequence of arrays (E, k, w) and (w, w)
-        What becomes of noise that is not the clients', and its covariance.
+        The map applied to noise that is not the clients', and the covariance of that noise.
     own : sequence of arrays (E, N, k, w) and (N or 1, w, w), and bool
-        What becomes of each client's noise, its covariance, and whether it is there without the
-        client in place of with it.
+        The map applied to each client's noise, the covariance of that noise, and whether it occurs
+        when the client is absent instead of when it is present.
     """
 
     numbers: ClientIndices
@@ -58,7 +59,7 @@ class Reading:
     own: Sequence[tuple[Entries, Entries, bool]]
 
     def of(self, who: Masks) -> tuple[Entries, Entries, Entries]:
-        """Return slope (k, n), offset (k,) and covariance (k, k) of some participants (N,)."""
+        """Return slope (k, n), offset (k,) and covariance (k, k) for a participant mask (N,)."""
         h = self.functions[:, int(np.flatnonzero(self.numbers == who.sum())[0])]
         shares = np.concatenate([[1], who])
         image = np.tensordot(shares, np.tensordot(h, self.maps, 1), 1)
@@ -73,7 +74,7 @@ class Reading:
         return image[:, 1:], image[:, 0], noise
 
     def law(self, participation: Participation, errors: MapErrors) -> RandomAffineMap:
-        """Return the law of the map of those who take part, its numbers being floats."""
+        """Return the law of the map under a participation process, for a reading in floats."""
         eligible = np.flatnonzero(participation.marginals > 0)
         whole, functions, added = self._by_client(eligible)
         there = _Inclusions(participation, eligible, self.numbers)
@@ -99,17 +100,16 @@ class Reading:
         return deviations.law(average[:, 1:], average[:, 0], noise, **errors)
 
     def _couples(self, parts: Entries) -> Iterator[Any]:
-        """Return couples of functions and what is multiplied by them, if that is anything."""
+        """Return pairs of functions with their coefficients, without those that are all zero."""
         some = [(h, part) for h, part in zip(self.functions, parts, strict=True) if part.any()]
         return product(some, repeat=2)
 
     def _by_client(
         self, eligible: ClientIndices
     ) -> tuple[FloatArray, list[FloatArray], FloatArray]:
-        """Return T_0 and functions (F, K), and what each adds for each client, (F N, k, 1 + n).
+        """Return T_0, functions (F, K), and each client's contribution to each, (F N, k, 1 + n).
 
-        What there is for a number of participants, whoever they are, is what each of them adds
-        over that number.
+        A term that depends only on the number of participants is split equally among them.
         """
         found: list[tuple[FloatArray, FloatArray]] = []
         whole = self.maps[0, 0].copy()
@@ -136,7 +136,7 @@ class Reading:
 
 
 class _Inclusions:
-    """Chances of pairs of clients along with functions of how many take part, each once.
+    """Pair inclusion probabilities weighted by functions of the number present, cached.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class _Inclusions:
 
     def pairs(self, weight: FloatArray) -> FloatArray:
         """Return ``E[1{i and j take part} weight[|S|]]``, (M, M)."""
-        # With nobody there is no pair.
+        # Without participants there is no pair.
         weight = np.where(self._numbers > 0, weight, 0.0)
         key = weight.tobytes()
         if key not in self._known:
@@ -167,12 +167,12 @@ class _Inclusions:
         return self._known[key]
 
     def mean(self, values: FloatArray) -> float:
-        """Return the mean of a function of how many take part."""
+        """Return the mean of a function of the number of participants."""
         return float(values[0] + np.trace(self.pairs(_shared(values, self._numbers))))
 
 
 def _shared(values: FloatArray, numbers: ClientIndices) -> FloatArray:
-    """Return what each participant has of a function of their number, beyond nobody's."""
+    """Return each participant's equal share of ``values[number] - values[0]``."""
     return np.asarray((values - values[0]) / np.maximum(numbers, 1))
 
 
@@ -190,14 +190,15 @@ def reading_of(
         Takes states (1, n), clients and a mask (1, N); returns (1, k).
     clients : ClientNumbers
     origins : arrays, (n,) and (k,)
-        What states and images are measured from.
+        The points from which states and images are measured.
     numbers : array, (K,)
-        How many may take part.
+        Possible numbers of participants.
 
     Raises
     ------
     NotAffineError
-        If what it does is not affine in the model, or depends on several participants together.
+        If the function is not affine in the model, or combines several participants other than by a
+        sum.
     """
     origin, image_origin = origins
 
@@ -217,14 +218,14 @@ Present = TypeVar("Present", bound=PresentClients)
 def run_on_symbols(
     function: StateFunction, origin: Entries, clients_with_room: Callable[[int], Present]
 ) -> tuple[AffineArray, Present]:
-    """Run a function on symbols of the model and of who takes part, whatever it raises refusing it.
+    """Run a function on symbols of the model and of who takes part; any error becomes a refusal.
 
     Parameters
     ----------
     function, origin
         As those of `reading_of`.
     clients_with_room : callable
-        Returns the clients, given for how many symbols of noise there must be room.
+        Returns the clients, given the number of noise symbols to allow for.
 
     Returns
     -------
@@ -250,7 +251,7 @@ def run_on_symbols(
 def _taken_apart(
     space: PresenceSpace, image: AffineArray, image_origin: Entries, numbers: ClientIndices
 ) -> Reading:
-    # (E, 1 + N, k, width), of the only replica
+    # (E, 1 + N, k, width), for the only replica
     blocks = np.moveaxis(space.blocks(image)[0], 0, 2)
     maps = blocks[..., : 1 + space.symbols].copy()
     maps[0, 0, :, 0] = maps[0, 0, :, 0] - image_origin

@@ -1,16 +1,16 @@
-"""A round's own loss to rounding, beyond the bound stated for any round.
+"""Rounding errors peculiar to a round, beyond the bound stated for every round.
 
-Bounds on what is lost in reading a map suppose that numbers met on the way are about as large as
-those of the map, and of the state. In a round of somebody's own, they need not be: with beta just
-below one, ``1 - beta`` has few right digits, and ``g x - (g - 1) x`` is off by units of g. So a
-round is run again with its hyper-parameters, and what every operation makes, a little off. What
-that does to its maps, in proportion, is what rounding does. Chances of branches are computed again
-like this, too.
+Bounds on the rounding errors of reading a map assume that intermediate numbers are about as large
+as those of the map and of the state. In a user's own round they need not be: with beta just below
+one, ``1 - beta`` has few correct digits, and ``g x - (g - 1) x`` is off by roundoff units of g. So
+the round is run again with its hyper-parameters, and the result of every operation, slightly
+perturbed. The resulting change in its maps, scaled down, estimates the effect of rounding.
+Probabilities of branches are recomputed in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -28,9 +28,9 @@ from fltheory.validation import FloatArray
 
 
 class Losses(NamedTuple):
-    """How many times as much as is stated a round loses, at least one each.
+    """Factors, at least 1, by which a round's rounding errors exceed the stated bounds.
 
-    And what the chance of a branch is off by, absolutely, beyond some units of its size.
+    ``chance`` is the absolute error of a branch's probability, beyond a few roundoff units of it.
     """
 
     slope: float = 1.0
@@ -41,58 +41,70 @@ class Losses(NamedTuple):
 
 NO_MORE = Losses()
 
-# Several, as the ways in which two numbers are off may cancel.
+# Several seeds, as the perturbations of two numbers may cancel.
 _SEEDS = (0x3C6EF372FE94F, 0x9B05688C2B3E6, 0x1F83D9ABFB41B, 0x5BE0CD19137E2)
-# A chance is a single number: more of them are needed, and cost next to nothing.
+# A probability is a single number, so more seeds are needed; they cost next to nothing.
 _SEEDS_OF_CHANCES = np.random.default_rng(0).integers(2**52, size=16).tolist()
-# Numbers are off by a quarter of the largest shake on average, and maps by a root of how many
-# there are.
+# Numbers are perturbed by a quarter of ``Shaken.largest`` on average, and the change in a map grows
+# as the square root of how many there are.
 _ROOM = 16.0
+
+
+def shaken_clients(problem: QuadraticProblem) -> list[ClientNumbers]:
+    """Return the clients for rounds with perturbed numbers, one for each perturbation."""
+    return [ClientNumbers(problem, Shaken(seed=seed)) for seed in _SEEDS]
 
 
 def losses(
     setting: Setting,
+    shaken: Sequence[ClientNumbers],
     index: int,
     branch: str,
     who: Masks,
     known: State,
     random: Mapping[str, tuple[int, ...]],
 ) -> Losses:
-    """Return what a round loses, beside what `reading_errors` states.
+    """Return how far a round's rounding errors exceed the bounds of `reading_errors`.
 
     Parameters
     ----------
     setting : Setting
-        In floats, on a `QuadraticProblem`.
+        A setting in floats, on a `QuadraticProblem`.
+    shaken : sequence of ClientNumbers
+        From `shaken_clients`; the rounds of a setting share them, and with them the clients' maps.
     index : int
-        The round's; of a schedule the numbers are off before it says what runs.
+        Number of the round. The numbers of a schedule are perturbed before it returns the round's
+        algorithm.
     branch : str
     who : array of bool, (rows, N)
     known, random
-        As those of `read_round`.
+        As in `read_round`.
     """
     algorithm, problem = setting.algorithm, setting.problem
     assert isinstance(problem, QuadraticProblem)
     width = sum(prod(shape) for shape in random.values())
     origin = np.concatenate([problem.x_star, np.zeros(width - problem.dim)])
 
-    def read(arithmetic: Shaken) -> tuple[ReadRound, ClientNumbers]:
-        own, numbers = _own(algorithm, index, arithmetic), ClientNumbers(problem, arithmetic)
-        return read_round(own, branch, numbers, who, known, random, origin), numbers
+    def read(numbers: ClientNumbers) -> tuple[ReadRound, list[bytes]]:
+        arithmetic = numbers.arithmetic
+        assert isinstance(arithmetic, Shaken)
+        arithmetic.decisions.clear()
+        own = _own(algorithm, index, arithmetic)
+        made = read_round(own, branch, numbers, who, known, random, origin)
+        return made, list(arithmetic.decisions)
 
-    as_it_is, *shaken = Shaken(share=0.0), *(Shaken(seed=seed) for seed in _SEEDS)
     with np.errstate(all="ignore"):
         try:
-            plain, numbers = read(as_it_is)
-            read_again = [(one, read(one)[0]) for one in shaken]
+            as_it_is = ClientNumbers(problem, Shaken(share=0.0))
+            (plain, decided), *read_again = map(read, (as_it_is, *shaken))
         except Exception:
-            # Somebody's own code, with participants or numbers that it may not be written for.
+            # A user's own code may not be written for these participants or numbers.
             return NO_MORE
-        # What decides a tie the other way is another round.
-        others = [made for one, made in read_again if one.decisions == as_it_is.decisions]
+        # A perturbation that breaks a tie the other way gives a different round.
+        others = [made for made, decisions in read_again if decisions == decided]
         if not others:
             return NO_MORE
-        units = balanced_units(plain.slopes[0], random)
+        units = balanced_units(in_round(algorithm, index), lambda _: plain.slopes[:1], random)
         turned = units / units[:, None]
         moved = [
             (
@@ -104,7 +116,7 @@ def losses(
         ]
         several = max(1.0, problem.n_clients / CLIENTS_AS_ONE)
         slopes, offsets = plain.slopes * turned, plain.offsets / units
-        stated = reading_errors(slopes, offsets, origin / units, numbers, several).T
+        stated = reading_errors(slopes, offsets, origin / units, as_it_is, several).T
         stated[2] *= (plain.noises.diagonal(axis1=1, axis2=2) / units**2).sum(axis=1)
         lost = _ROOM * UNIT_ROUNDOFF / Shaken.largest * np.sqrt(np.mean(np.square(moved), axis=0))
         told = np.divide(lost, stated, out=np.ones_like(lost), where=stated > 0)
@@ -112,7 +124,7 @@ def losses(
 
 
 def chance_error(algorithm: Algorithm | Schedule, index: int) -> float:
-    """Return what a chance of a round's branches is off by, beyond some units of its size."""
+    """Return the error of a round's branch probabilities, beyond a few roundoff units of each."""
 
     def chances(own: Algorithm) -> FloatArray:
         return np.array([chance for _, chance in own.branches], dtype=np.float64)
@@ -124,19 +136,19 @@ def chance_error(algorithm: Algorithm | Schedule, index: int) -> float:
         shaken = [chances(_own(algorithm, index, Shaken(seed=seed))) for seed in _SEEDS_OF_CHANCES]
         moved = np.sqrt(np.mean(np.square(np.array(shaken) - plain), axis=0)) / Shaken.largest
     except Exception:
-        # Somebody's own code, with numbers that it may not be written for.
+        # A user's own code may not be written for these numbers.
         return 0.0
     return float(_ROOM * UNIT_ROUNDOFF * np.fmax(moved - plain, 0.0).max())
 
 
 def _own(algorithm: Algorithm | Schedule, index: int, arithmetic: Shaken) -> Algorithm:
-    """Return what runs, off before a schedule says it, and after."""
+    """Return the round's algorithm, perturbed before and after a schedule is asked for it."""
     if not isinstance(algorithm, Schedule):
         return with_parameters(algorithm, arithmetic)
     return with_parameters(in_round(with_parameters(algorithm, arithmetic), index), arithmetic)
 
 
 def _trace_norms(matrices: FloatArray) -> FloatArray:
-    """Return the sums of the sizes of symmetric matrices' eigenvalues."""
+    """Return the trace norms of symmetric matrices: the sum of the eigenvalues' absolute values."""
     finite = np.where(np.isfinite(matrices), matrices, 0.0)
     return np.asarray(np.abs(np.linalg.eigvalsh(finite)).sum(axis=-1))

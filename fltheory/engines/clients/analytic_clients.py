@@ -1,13 +1,13 @@
-"""The Clients contract on losses that are known: K local SGD steps, in closed form or one by one.
+"""The Clients contract on analytic losses: K local SGD steps, in closed form or one by one.
 
 On quadratic clients, with ``A = (I - lr H)^K`` the change of a client's model is
 ``y_K - x = -(I - A)(x - c + H^{-1} v) + noise`` for a correction ``v``, and the noise of all
 steps is one Gaussian with covariance ``lr^2 sigma^2/d sum_{j<K} (I - lr H)^{2j}``. With a
 proximal strength mu, ``H + mu`` takes the place of H in A and in the covariance, and the change
 is ``H (H + mu)^{-1}`` times that.
-Its own sum of exact gradients along the way is ``(I - A)(x - c)/lr`` with a noise of
-covariance ``sigma^2/d sum_{j<K} (I - (I - lr H)^j)^2``: the gradient seen j steps after a
-disturbance has been moved by it.
+The sum of a client's exact gradients along its steps is ``(I - A)(x - c)/lr`` plus noise of
+covariance ``sigma^2/d sum_{j<K} (I - (I - lr H)^j)^2``, because noise in a step moves the gradient
+seen j steps later.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ ReplicaIndices = NDArray[np.intp]
 
 
 class NoiseSource(Protocol):
-    """Independent standard normals, asked for in rows that belong to replicas."""
+    """A source of independent standard normals, in rows that belong to replicas."""
 
     def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
         """Return an array (rows, width); row t is used by replica ``replica_of_row[t]``.
 
-        It may be overwritten by the next call.
+        The next call may overwrite the array.
         """
         ...
 
 
 class GaussianNoise:
-    """Draws from a generator."""
+    """Noise drawn from a generator."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -69,7 +69,7 @@ class Silence:
 
 
 class AnalyticClients(Clients):
-    """The answers that all clients give in the same way, however they take their steps.
+    """The part of the Clients contract that does not depend on how local steps are computed.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class AnalyticClients(Clients):
         self._noise = noise
 
     def with_noise(self, noise: NoiseSource) -> Self:
-        """Return the same clients with other noise, sharing what has been worked out."""
+        """Return the same clients with other noise, sharing the maps computed so far."""
         other = copy(self)
         other._noise = noise
         return other
@@ -109,7 +109,7 @@ class AnalyticClients(Clients):
         return sigma / math.sqrt(x.shape[1]) * self._noise.normal(rows, x.shape[1])
 
 
-# Step sizes that change every round would fill the memory.
+# With step sizes that change every round, keeping all maps would fill the memory.
 MOST_LOCAL_MAPS = 16
 _MOST_ADDED_IN_TURN = 8
 _LARGEST_ADDED_IN_TURN = 512
@@ -119,40 +119,50 @@ _Key = tuple[str, int, float, float]
 
 @dataclass(frozen=True, eq=False)
 class _LocalMap:
-    """``slope (x - c) + noise_factor g`` with standard normal g; a correction adds to x - c.
+    """The change ``slope (x - c) + noise_factor g`` with standard normal g.
 
-    Each is (d, d), or (N, d, d) where the Hessians differ, or levels of noise for its factor. A
-    correction v moves the client's optimum by ``-H^{-1} v``, so it enters as ``slope H^{-1} v``.
+    ``slope`` and ``noise_factor`` are (d, d), or (N, d, d) where the Hessians differ;
+    ``noise_factor`` also where noise levels differ. A correction v moves the client's optimum by
+    ``-H^{-1} v``, so it enters as ``slope H^{-1} v``.
     """
 
     slope: FloatArray
     noise_factor: FloatArray
     slope_rounding: float
     power_rounding: float
-    offsets: FloatArray
-    noisy: bool
+    problem: QuadraticProblem
 
     @cached_property
     def pulls(self) -> FloatArray:
-        """The vectors (N, d) that clients' maps subtract because their optima are not x*."""
-        return np.asarray(np.matmul(self.slope, self.offsets[:, :, None])[:, :, 0])
+        """(N, d) ``slope (c - x*)``, which the maps subtract because the optima are not x*."""
+        offsets = _offsets(self.problem)
+        return np.asarray(np.matmul(self.slope, offsets[:, :, None])[:, :, 0])
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is any noise."""
+        return self.problem.sigma > 0
 
     @cached_property
     def stacked(self) -> FloatArray:
-        """Maps of (x - x*, g), side by side, to the change: (N, 2d, d), or (N, d, d) if silent."""
+        """Maps from (x - x*, g) to the change, (N, 2d, d), or (N, d, d) without noise."""
         if not self.noisy:
             return self.slope
         return np.concatenate([self.slope, np.swapaxes(self.noise_factor, 1, 2)], axis=1)
 
     @cached_property
     def summed(self) -> SummedMaps | None:
-        """The law from which sums of changes are drawn; None if that would not be exact."""
+        """The law from which sums of changes are drawn; None if it would not be accurate."""
         return SummedMaps.of(self.slope, self.noise_factor, self.pulls, noisy=self.noisy)
 
     @property
     def noise_covariance(self) -> FloatArray:
         """Covariance of the noise."""
         return np.asarray(self.noise_factor @ np.swapaxes(self.noise_factor, -1, -2))
+
+
+def _offsets(problem: QuadraticProblem) -> FloatArray:
+    return np.asarray(problem.optima - problem.x_star)
 
 
 class QuadraticClients(AnalyticClients):
@@ -174,11 +184,11 @@ class QuadraticClients(AnalyticClients):
 
     @cached_property
     def _offsets(self) -> FloatArray:
-        """(N, d) optima, from x*; an engine that only asks for maps has no use for it."""
-        return np.asarray(self._problem.optima - self._problem.x_star)
+        """(N, d) optima measured from x*; not needed by engines that only use maps."""
+        return _offsets(self._problem)
 
     def with_noise(self, noise: NoiseSource) -> Self:
-        """Return the same clients with other noise, sharing what has been worked out."""
+        """Return the same clients with other noise, sharing the maps computed so far."""
         other = super().with_noise(noise)
         other._workspace = Scratch()
         return other
@@ -190,13 +200,13 @@ class QuadraticClients(AnalyticClients):
 
     @property
     def power_rounding(self) -> float:
-        """The same for the K-fold powers behind them, and so for the noises, relatively."""
+        """Bound on the relative error of the K-fold powers in those maps, and so of the noises."""
         return max((local.power_rounding for local in self._local_maps.values()), default=0.0)
 
     def local_parts(
         self, steps: int, lr: float, proximal: float = 0
     ) -> tuple[FloatArray, FloatArray]:
-        """Return what K steps do to ``x - c``, and the noise's covariance.
+        """Return the map of K steps on ``x - c``, and the covariance of the noise.
 
         Each is (d, d), or (N, d, d) where the Hessians differ.
         """
@@ -204,12 +214,12 @@ class QuadraticClients(AnalyticClients):
         return local.slope, local.noise_covariance
 
     def push(self, steps: int, lr: float, proximal: float = 0) -> FloatArray:
-        """Return what K steps do to a correction, in the same shape."""
+        """Return the map of K steps on a correction, in the same shape."""
         pulled = self._eigenvalues + proximal
         return self._from_eigenbasis(-_one_minus_power(lr * pulled, steps) / pulled)
 
     def gradient_noise(self, steps: int, lr: float) -> FloatArray:
-        """Return the covariance of the noise in the sum of exact gradients along the way."""
+        """Return the covariance of the noise in the sum of exact gradients along the steps."""
         return self._gradient_map(steps, lr).noise_covariance
 
     def local_sgd(
@@ -309,7 +319,7 @@ class QuadraticClients(AnalyticClients):
         return total
 
     def _drawn_together(self, local: _LocalMap, weights: FloatArray) -> NDArray[np.bool_]:
-        # What sums are drawn from takes longer to make than to use once.
+        # Building the law of sums takes longer than using it once.
         if not worth_it(weights, self._problem.dim).any() or local.summed is None:
             return np.zeros(weights.shape[0], dtype=bool)
         return local.summed.covers(weights)
@@ -322,7 +332,7 @@ class QuadraticClients(AnalyticClients):
         weights: FloatArray,
         replicas: ReplicaIndices,
     ) -> FloatArray:
-        """Draw the sums from their own law, one Gaussian a replica."""
+        """Draw the sums from their own law, with one Gaussian vector per replica."""
         del who
         assert local.summed is not None
         draws = self._noise.normal(replicas, offset.shape[1]) if local.noisy else None
@@ -346,7 +356,7 @@ class QuadraticClients(AnalyticClients):
         firsts = np.searchsorted(flat, n_clients * np.arange(replica_count + 1))
         rows = np.repeat(np.arange(replica_count), np.diff(firsts))
         clients = flat - n_clients * rows
-        # Client after client, so that each is one product; short integers sort the fastest.
+        # Sorted by client, so that each client takes one product; short integers sort fastest.
         short = np.uint16 if n_clients <= 1 << 16 else np.intp
         by_client = np.argsort(clients.astype(short), kind="stable")
         place = np.empty_like(by_client)
@@ -360,7 +370,8 @@ class QuadraticClients(AnalyticClients):
         ends = np.cumsum(np.bincount(clients, minlength=n_clients)).tolist()
         changes = self._workspace.array("changes", flat.size, dim)
         _apply_in_runs(local.stacked, inputs, ends, changes)
-        # Sparse, for speed, and so that a map that overflows harms nobody while its client is away.
+        # Sparse, for speed, and so that a map that overflows has no effect while its client is
+        # absent.
         of_those = weights.ravel()[flat]
         adding = csr_array((of_those, place, firsts), (replica_count, flat.size))
         pulling = csr_array((of_those, clients, firsts), (replica_count, n_clients))
@@ -374,7 +385,7 @@ class QuadraticClients(AnalyticClients):
         weights: FloatArray,
         replicas: ReplicaIndices,
     ) -> FloatArray:
-        """Do so client after client: the same additions, where making sparse arrays costs more."""
+        """Do as `_sum_apart`, client by client, where building sparse arrays would cost more."""
         dim = offset.shape[1]
         clients, rows = np.nonzero(who.T)
         inputs = np.empty((rows.size, local.stacked.shape[1]))
@@ -398,7 +409,7 @@ class QuadraticClients(AnalyticClients):
         weights: FloatArray,
         correction: FloatArray | None,
     ) -> FloatArray:
-        """Sum with one map for all: the participants' noises add up to one Gaussian."""
+        """Return the sums where clients share one map: their noises add up to one Gaussian."""
         total_weight = weights.sum(axis=1, keepdims=True)
         offset = total_weight * (x - self._problem.x_star) - product(weights, self._offsets)
         total = product(offset, local.slope)
@@ -440,14 +451,13 @@ class QuadraticClients(AnalyticClients):
     def _local_map(
         self, slope: FloatArray, noise: FloatArray, rounding: float, over: float = 1.0
     ) -> _LocalMap:
-        """Return the map with such eigenvalues, those of its slope divided by ``over``."""
+        """Return the map with the given eigenvalues; its slope was already divided by ``over``."""
         return _LocalMap(
             slope=self._from_eigenbasis(slope),
             noise_factor=self._noise_factor(noise),
             slope_rounding=rounding / over,
             power_rounding=rounding,
-            offsets=self._offsets,
-            noisy=self._problem.sigma > 0,
+            problem=self._problem,
         )
 
     def _noise_factor(self, scale: FloatArray) -> FloatArray:
@@ -461,7 +471,7 @@ class QuadraticClients(AnalyticClients):
 
 
 def _power_rounding(decay: FloatArray, steps: int, dim: int) -> float:
-    """Bound the rounding in K-fold powers of numbers near one or above."""
+    """Bound the rounding error of K-fold powers."""
     growth = max(1.0, float(np.abs(decay).max() ** steps))
     return float(np.finfo(np.float64).eps) * (2 * steps + dim) * growth
 
@@ -475,7 +485,7 @@ def _one_minus_power(move: FloatArray, steps: int) -> FloatArray:
 def _apply_in_runs(
     maps: FloatArray, vectors: FloatArray, ends: list[int], out: FloatArray
 ) -> FloatArray:
-    """Apply each client's (symmetric or right-acting) map to its run of rows.
+    """Apply each client's map (symmetric or acting from the right) to its contiguous rows.
 
     Client i's rows are ``ends[i - 1]`` to ``ends[i]``; one map (d, d) serves all clients.
     """
@@ -498,7 +508,7 @@ class SteppedClients(AnalyticClients):
 
     def __init__(self, problem: Problem, noise: NoiseSource) -> None:
         super().__init__(problem, noise)
-        # Of the problems quadratic ones alone have a level for each client.
+        # Only quadratic problems have a noise level for each client.
         sigmas = getattr(problem, "client_sigmas", problem.sigma)
         self._sigmas = np.broadcast_to(sigmas, (problem.n_clients,))
 
@@ -551,7 +561,7 @@ class SteppedClients(AnalyticClients):
 
 
 def analytic_clients(problem: Problem, noise: NoiseSource) -> AnalyticClients:
-    """Return a problem's clients: in closed form where there is one, else step by step."""
+    """Return a problem's clients: in closed form if there is one, otherwise step by step."""
     if isinstance(problem, QuadraticProblem):
         return QuadraticClients(problem, noise)
     return SteppedClients(problem, noise)
@@ -562,7 +572,7 @@ class LossClient(Protocol):
 
     @property
     def n_samples(self) -> int:
-        """How much data the client has; may be 0."""
+        """Number of the client's samples; may be 0."""
         ...
 
     def gradient(self, x: FloatArray) -> FloatArray:
@@ -583,9 +593,9 @@ def descended(
     correction: FloatArray | None = None,
     proximal: float = 0.0,
 ) -> FloatArray:
-    """Return where ``steps`` steps of gradient descent lead from ``start``, both (d,).
+    """Return the point (d,) reached by ``steps`` steps of gradient descent from ``start`` (d,).
 
-    Every gradient gets ``correction`` and ``proximal (y - start)`` added.
+    ``correction`` and ``proximal (y - start)`` are added to every gradient.
     """
     push = 0.0 if correction is None else correction
     y = start.copy()

@@ -1,4 +1,4 @@
-"""The effect of local steps on a client's model, whatever its losses beyond their affine part.
+"""Bounds on the effect of local steps for gradients that are affine up to a bounded rest.
 
 Let ``u = x - x*`` and ``grad F_i = A_i u + v_i + h`` with ``||h|| <= rest`` (`GradientSplit`), and
 noise xi in every step. K steps of size lr change a client's model by
@@ -21,16 +21,17 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Pulls:
-    """The effect of local steps on any of some clients: bounds from a `GradientSplit`.
+    """Bounds on the effect of local steps on each client's model, from a `GradientSplit`.
 
     Attributes
     ----------
     least, largest : array, (N,)
-        Extreme eigenvalues of ``M_i``, and
+        Extreme eigenvalues of ``M_i``.
     push : array, (N,)
-        how far the affine part's ``v_i`` and the bounded rest move the model.
+        Bound on how far ``v_i`` and the bounded rest move the model.
     noise, spread : float
-        ``sum_j c_j`` and ``sqrt(sum_j c_j^2)`` of a client's steps, without sigma.
+        ``sum_j c_j`` and ``sqrt(sum_j c_j^2)``, largest over clients, where ``c_j`` is lr times the
+        norm of ``(1 - lr A_i)^j``; noise moves the model by these times sigma.
     """
 
     least: FloatArray
@@ -41,7 +42,7 @@ class Pulls:
 
     @classmethod
     def of(cls, split: GradientSplit, steps: int, lr: float, *, by_server: bool = False) -> Pulls:
-        """Return what ``steps`` steps of size ``lr`` do to the clients, or to the server on F."""
+        """Return the bounds for ``steps`` steps of size ``lr``, by clients or by the server."""
         hessians = split.mean_hessian[None] if by_server else split.hessians
         pulls = np.zeros((1, len(split.mean_hessian))) if by_server else split.pulls
         curvatures, basis = np.linalg.eigh(hessians)

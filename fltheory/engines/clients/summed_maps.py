@@ -3,7 +3,7 @@
 Client i's map is ``A_i (x - c_i) + F_i g_i`` with independent standard normals ``g_i``. A sum
 with weights ``w_i`` is then ``M (x - x*) - sum_i w_i A_i (c_i - x*)`` with
 ``M = sum_i w_i A_i``, and *one* Gaussian of covariance ``sum_i w_i^2 F_i F_i'``, whatever the
-number of participants: d numbers instead of d a participant, and one Cholesky factor.
+number of participants: d random numbers instead of d per participant, and one Cholesky factor.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 
 from fltheory.validation import FloatArray
 
-# A Cholesky factor is off by some d roundings of the covariance's largest eigenvalue, hence by
-# d times this many relative to its smallest: 1e-11 for d = 20, which no sample can see.
+# A Cholesky factor is off by about d roundoff units of the covariance's largest eigenvalue.
+# Relative to the smallest eigenvalue, that is d units times this ratio: 1e-11 for d = 20, which no
+# sample can detect.
 _MOST_UNEQUAL = 1e4
-# Beyond these the squares of weights under- or overflow.
+# Outside this range, squares of weights underflow or overflow.
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e200
-# Replicas worked on together: their matrices stay in the processor's second cache.
+# Replicas processed together: their matrices stay in the L2 cache.
 _BLOCK = 256
 _NUMBERS_IN_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class SummedMaps:
-    """The parts of N clients' maps that are needed to draw weighted sums of them.
+    """The parts of N clients' maps needed to draw weighted sums.
 
     Clients come last, so that a product with weights (N, replicas) puts replicas last, where
     elementwise operations run over them.
@@ -40,7 +41,7 @@ class SummedMaps:
     pulls : array, (d, N)
         ``A_i (c_i - x*)``.
     covariances : array, (d, d, N), optional
-        ``F_i F_i'`` over ``scale**2``, the largest eigenvalue of any; none without noise.
+        ``F_i F_i'`` divided by ``scale**2``, the largest of their eigenvalues; None without noise.
     scale : float
     """
 
@@ -53,9 +54,9 @@ class SummedMaps:
     def of(
         cls, slopes: FloatArray, factors: FloatArray, pulls: FloatArray, *, noisy: bool
     ) -> SummedMaps | None:
-        """Collect clients' maps; None where they overflow or their noise is too uneven.
+        """Return the summed maps; None where they overflow or the noise is too uneven.
 
-        Uneven is what a Cholesky factor of a sum would not render in every direction.
+        Noise is too uneven if a Cholesky factor of the sum would be inaccurate in some direction.
 
         Parameters
         ----------
@@ -72,10 +73,10 @@ class SummedMaps:
         clients_last = np.ascontiguousarray(np.moveaxis(slopes, 0, -1))
         if not noisy:
             return cls(clients_last, pulls, None, 0.0)
-        # The columns' lengths are the noise's deviations along its principal axes.
+        # The lengths of the columns are the standard deviations along the principal axes.
         deviations = np.linalg.norm(factors, axis=1)
         scale, least = float(deviations.max()), float(deviations.min())
-        # Said in this way round so that deviations that are no numbers are uneven, too.
+        # Negated so that deviations that are NaN count as uneven, too.
         if not (least > 0 and (scale / least) ** 2 <= _MOST_UNEQUAL):
             return None
         scaled = factors / scale
@@ -83,11 +84,11 @@ class SummedMaps:
         return cls(clients_last, pulls, np.ascontiguousarray(covariances), scale)
 
     def covers(self, weights: FloatArray) -> NDArray[np.bool_]:
-        """Say of each replica whether its sum is better drawn from here than map by map.
+        """Return, per replica, whether to draw its sum here rather than map by map.
 
-        It is where all replicas have the same weights, or many clients count in it: the
-        matrices of a sum cost the same for one participant as for N. Rows that weigh nobody,
-        or whose squares leave the range of floats, are not covered.
+        Drawing it here is cheaper if all replicas have the same weights or many clients have
+        nonzero weight, as the matrices of a sum cost the same for one participant as for N. Rows
+        whose weights are all zero, or whose squares leave the range of floats, are not covered.
         """
         squares = np.einsum("ri,ri->r", weights, weights)
         sound = (squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE)
@@ -126,8 +127,8 @@ class SummedMaps:
     def _same_sum(
         self, offset: FloatArray, weights: FloatArray, draws: FloatArray | None
     ) -> FloatArray:
-        """Return the sums for weights (N,) that serve all replicas: one matrix, one factor."""
-        # A slice where everybody counts: indices would copy every map.
+        """Return the sums where all replicas have the same weights (N,): one matrix, one factor."""
+        # A slice if all clients have nonzero weight: indices would copy every map.
         counting = slice(None) if weights.all() else np.flatnonzero(weights)
         weights = weights[counting]
         slope = self.slopes[..., counting] @ weights
@@ -141,27 +142,27 @@ class SummedMaps:
         return total
 
     def _mean(self, offset: FloatArray, weights: FloatArray, scratch: Scratch) -> FloatArray:
-        """Return the sums without noise, (d, replicas), replicas coming last throughout."""
+        """Return the sums without noise, (d, replicas)."""
         dim, replicas = offset.shape
         weights = _copied(weights, scratch.array("weights", *weights.shape))
         slopes = scratch.array("slopes", dim * dim, replicas)
         product(self.slopes.reshape(dim * dim, -1), weights, slopes)
         offset = _copied(offset, scratch.array("vectors", dim, replicas))
-        # Slopes are symmetric; the outer index is summed over, so that memory is read in order.
+        # Slopes are symmetric; summing over the outer index reads memory in order.
         total = np.einsum("bar,br->ar", slopes.reshape(dim, dim, replicas), offset)
         total -= product(self.pulls, weights, scratch.array("pulls", dim, replicas))
         return np.asarray(total)
 
     def _noise(self, draws: FloatArray, weights: FloatArray, scratch: Scratch) -> FloatArray:
-        """Return the sums' noise, (d, replicas), through a Cholesky factor a replica.
+        """Return the noise of the sums, (d, replicas), from one Cholesky factor per replica.
 
-        The factor is worked out column by column for all replicas at once. LAPACK takes as long
-        for each matrix, and the array that NumPy allocates for its answers far longer.
+        The factors are computed column by column for all replicas at once. LAPACK is no faster per
+        matrix, and allocating NumPy's array for its results takes far longer.
         """
         assert self.covariances is not None
         dim, replicas = draws.shape
         spread = np.linalg.norm(weights, axis=0)
-        # Shares add up to one, so that the covariance is of the size of one client's.
+        # The shares sum to one, so the covariance is as large as one client's.
         shares = np.divide(weights, spread, out=scratch.array("weights", *weights.shape))
         shares *= shares
         factor = scratch.array("factor", dim, dim, replicas)
@@ -181,21 +182,21 @@ class SummedMaps:
 
 
 def worth_it(weights: FloatArray, dim: int) -> NDArray[np.bool_]:
-    """Say of each replica whether a sum's matrices cost less than the participants' one by one.
+    """Return, per replica, whether drawing the sum costs less than drawing participants one by one.
 
-    Unless all have the same weights it hangs on N, d and a replica's own participants alone, so
-    that what a replica draws does not hang on the others.
+    Unless all replicas have the same weights, the answer depends only on N, d and the replica's own
+    participants, so that a replica's draws do not depend on the other replicas.
     """
     if _alike(weights):
         return np.ones(len(weights), dtype=bool)
-    # Nanoseconds, fitted to N = 10 to 200 and d = 2 to 50.
+    # Costs in nanoseconds, fitted for N = 10 to 200 and d = 2 to 50.
     together = 1500 + 0.4 * weights.shape[1] * dim**2 + 7 * dim**2
     apart = 150 + 25 * dim + 0.2 * dim**2
     return np.asarray(np.count_nonzero(weights, axis=1) >= together / apart)
 
 
 def _alike(weights: FloatArray) -> bool:
-    """Say whether all replicas have the same weights."""
+    """Return whether all replicas have the same weights."""
     return len(weights) > 0 and bool((weights == weights[:1]).all())
 
 
@@ -204,22 +205,22 @@ def _copied(array: FloatArray, out: FloatArray) -> FloatArray:
     return out
 
 
-# From this many multiplications on, OpenBLAS starts threads of its own for a product. Those get
-# in the way of the sampled engine's threads, and made it six times as slow.
+# From this many multiplications on, OpenBLAS starts its own threads for a product. They compete
+# with the threads of the sampled engine and made it six times slower.
 _LARGEST_PRODUCT = 1 << 18
 
 
 class Scratch:
-    """Arrays that are used again and again.
+    """Reusable work arrays.
 
-    Fresh arrays of the sizes of a round cost more in page faults than the arithmetic on them.
+    For arrays of this size, page faults of fresh memory cost more than the arithmetic.
     """
 
     def __init__(self) -> None:
         self._held: dict[str, FloatArray] = {}
 
     def array(self, name: str, *shape: int) -> FloatArray:
-        """Return an uninitialised array, in the memory of the last one of this name."""
+        """Return an uninitialised array that reuses the memory of the last one of this name."""
         size = math.prod(shape)
         held = self._held.get(name)
         if held is None or held.size < size:
@@ -228,7 +229,7 @@ class Scratch:
 
 
 def product(left: FloatArray, right: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Multiply two matrices, few enough rows at a time that OpenBLAS starts no threads."""
+    """Multiply two matrices in blocks of rows small enough that OpenBLAS starts no threads."""
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]))
     rows = max(1, _LARGEST_PRODUCT // max(right.size, 1))

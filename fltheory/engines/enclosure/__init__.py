@@ -1,1 +1,1 @@
-"""Exact moments in fractions and balls, every rounding accounted for."""
+"""Exact moments in fractions and balls, with every rounding accounted for."""

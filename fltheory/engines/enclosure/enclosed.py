@@ -1,11 +1,11 @@
-"""Exact moments in fractions or in balls: every rounding accounted for.
+"""Exact moments in fractions or in balls, with every rounding accounted for.
 
-The recursion of `histories`, on the algorithm's own round, with the setting's numbers as the
-decimals that they were written as. Balls that are multiplied again and again wrap: a rotation
-of a box is put into a larger box. That costs some bits a round, so the run is repeated with more
-bits until every number is known to a relative 1e-12. Where rounds are alike, all of them are had
-from a few powers of one matrix (baby steps and giant steps), in a time that grows like the root of
-their number.
+This is the recursion of `histories` on the algorithm's own round, with the setting's numbers taken
+as the decimals they were written as. Balls that are multiplied repeatedly grow by wrapping: a
+rotated box is enclosed in a larger box. That costs some bits per round, so the run is repeated with
+more bits until every number is known to a relative 1e-12. Where all rounds are alike, their values
+come from a few powers of one matrix (baby steps and giant steps), in a time that grows as the
+square root of the number of rounds.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
-# Balls of these bits are tried one after another until results are known so sharply: twice as many
-# digits as any verdict prints. Most runs take the first.
+# Precisions in ``_BITS`` are tried in turn until results are known to this relative radius, twice
+# as many digits as any verdict prints. For most runs the first is enough.
 RELATIVE_RADIUS = 1e-12
 _BITS = (128, 320, 1024, 4096)
 _LARGEST_POWERED = 160
@@ -74,7 +74,7 @@ _MOST_SETS = 1 << 16
 _READ_TOGETHER = 256
 _MOST_CLOSED = 64
 _NO_ERRORS = np.zeros((0, 4))
-# T^(2^20): what contracts by less than about 1e-6 a round has not fallen below one by then.
+# T^(2^20): a map that contracts by less than about 1e-6 per round is not below one by then.
 _MOST_SQUARINGS = 20
 
 T = TypeVar("T")
@@ -85,16 +85,17 @@ _COUNTED = "counted"
 
 
 class NotEnclosedError(NotAffineError):
-    """The numbers of a setting, or of a round, cannot be had in fractions or balls."""
+    """The numbers of a setting or of a round cannot be computed in fractions or balls."""
 
 
 class Work:
-    """The cost limit of a run, counted rather than timed, so that machines agree.
+    """The cost of a run and its limit, counted in units rather than timed, so that machines agree.
 
     A unit is about a microsecond on an idle core of 2024. Reading the map of a round costs two
-    units for each participant set, client and pair of entries of the state; applying it to
-    moments of size n costs ten units and ``n^3/32``, in proportion to the digits beyond 128 bits,
-    and two and ``n^2/16`` for each state of the participants' chain that may follow.
+    units for each participant set, client and pair of entries of the state. Applying the map to
+    moments of size n costs ``10 + n^3/32`` units, and ``2 + n^2/16`` more for each state of the
+    participation chain that may follow; beyond 128 bits, the powers of n count in proportion to the
+    bits.
 
     Parameters
     ----------
@@ -107,41 +108,41 @@ class Work:
         self._spent = 0.0
 
     def spend(self, units: float) -> None:
-        """Count some units.
+        """Add units to the cost so far.
 
         Raises
         ------
         NotEnclosedError
-            Beyond the limit.
+            If the cost exceeds the limit.
         """
         self._spent += units
         self.foresee(0.0)
 
     def foresee(self, units: float) -> None:
-        """Give up now where units that will surely be spent go beyond the limit.
+        """Raise an error if ``units`` still to come would exceed the limit; count nothing.
 
         Raises
         ------
         NotEnclosedError
-            If they do.
+            If they would.
         """
         if self._spent + units > self._limit:
             raise NotEnclosedError(f"enclosing the run costs more than {self._limit:.3g} units")
 
     def read(self, sets: int, clients: int, width: int) -> None:
-        """Count the reading of a round's maps."""
+        """Add the cost of reading a round's maps."""
         self.spend(2.0 * sets * clients * (width + 1) ** 2)
 
     @staticmethod
     def of_map(size: int, following: int, bits: int) -> float:
-        """Return what a map costs that is applied to moments, whose image goes to some states."""
+        """Return the cost of applying a map to moments and passing the image on to states."""
         entries = size**3 / 32 + following * size**2 / 16
         return 10 + 2 * following + entries * max(1.0, bits / 128)
 
 
 @dataclass(frozen=True, eq=False)
 class _Together:
-    """The next history if participants all do the same: ``chance (T M T' + w N)``."""
+    """A map to one next history: moments M with weight w become ``chance (T M T' + w N)``."""
 
     map: Any
     noise: Any
@@ -151,7 +152,7 @@ class _Together:
 
 @dataclass(frozen=True, eq=False)
 class _Set:
-    """A round with one participant set: ``slope s + offset + noise``, and its counts' number."""
+    """A round with one participant set: ``slope s + offset + noise``, and the key of its counts."""
 
     slope: Entries
     offset: Entries
@@ -162,9 +163,9 @@ class _Set:
 
 @dataclass(frozen=True, eq=False)
 class _Twin:
-    """An algorithm in the run's numbers, and in fractions, with what is known about its rounds.
+    """An algorithm in the run's numbers and in fractions, with the maps of its rounds read so far.
 
-    That is by state of the chain and number of the counts.
+    ``together`` holds these maps by state of the chain and key of the counts.
     """
 
     own: Algorithm
@@ -176,17 +177,17 @@ class _Twin:
 class ExactRun(Rounds):
     """A setting's recursion in one arithmetic.
 
-    Counts are fractions, which take long to be told apart: each combination of them has a number.
+    Counts are fractions, which are slow to compare, so each combination of counts is numbered.
 
     Parameters
     ----------
     setting : Setting
     arithmetic : Rational or Balls
-        Of moments. Maps are read in it too, but in fractions where the algorithm counts, so that
-        equal counts are found to be equal.
+        Arithmetic of the moments. Maps are read in it too, or in fractions if the algorithm counts,
+        so that equal counts compare equal.
     observe : sequence of Observable
     work : Work, optional
-        What the run may cost.
+        The cost counter, with its limit.
     """
 
     most = _MOST_CONTINUED
@@ -245,15 +246,15 @@ class ExactRun(Rounds):
         return np.asarray(solve(self._numbers.mean_hessian, self._numbers.pull))
 
     def values(self) -> Entries:
-        """Return every quantity, in FIELDS' order, before the first round and after each."""
+        """Return every quantity, in the order of FIELDS, at the start and after each round."""
         found, powers = self._until_read(self._run)
         return found if powers is None else np.concatenate([found, powers.balls()])
 
     def floats(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return floats near the values, and how far off they may be; None if that is not known.
+        """Return floats near the values with error bounds; None if these are not known.
 
-        Sums over many rounds are made in floats where bounds on their rounding are small enough,
-        and in balls where they are not: where an observable changes its sign, say.
+        Sums over many rounds are computed in floats where their rounding bounds are small enough,
+        and in balls where they are not, for instance where an observable changes sign.
         """
         found, powers = self._until_read(self._run)
         parts = [_as_floats(found)]
@@ -266,7 +267,7 @@ class ExactRun(Rounds):
         return middles, errors
 
     def _until_read(self, compute: Callable[[], T]) -> T:
-        """Compute, again where an entry turns out to be random, or counts to want fractions."""
+        """Compute; start again if an entry turns out to be random or counts need fractions."""
         while True:
             try:
                 return compute()
@@ -277,11 +278,12 @@ class ExactRun(Rounds):
             except (_CountingError, InexactRoundError):
                 if self._reading is RATIONAL:
                     raise
-                # Counts, and comparisons of them, want fractions: balls do not tell equals apart.
+                # Counts and their comparisons require fractions: balls cannot show that two numbers
+                # are equal.
                 self._read_with(RATIONAL, self._random)
 
     def _run(self) -> tuple[Entries, _Powers | None]:
-        """Return the values one by one, and the rest of them, if any, as powers."""
+        """Return the values computed round by round, and the rest, if any, as powers."""
         now, coming = self.begun(self._random)
         rounds, found = self.setting.rounds, list[list[Any]]()
         alike_from = self._alike_from
@@ -298,10 +300,11 @@ class ExactRun(Rounds):
             coming = self.coming(index + 1, now.place, now.known, now.random)
             if alike_from is not None and index >= alike_from and _same(before, coming):
                 alike_from = None
-                # Rounds of the same histories, which may cost too much together.
+                # All remaining rounds have the same histories, and their total cost may be too
+                # much.
                 self._work.foresee(self._cost_of(coming, index + 1) * (rounds - index - 1))
             elif len(now.place) > was:
-                # Histories that have become more seldom become fewer again.
+                # The number of histories seldom falls again after it has grown.
                 more = len(now.place) / was * (rounds - index - 1)
                 self._work.foresee(more * self._cost_of(before, index))
         return _table([*found, self._read_off(now)], self._n_values), None
@@ -312,7 +315,7 @@ class ExactRun(Rounds):
 
     @cached_property
     def _alike_from(self) -> int | None:
-        """The round, counted from 0, from which on all are alike: 0, 1 (a warm start) or None."""
+        """Index, from 0, of the first of the rounds that are all alike: 0, 1 or None."""
         if not self.scheduled:
             return 0
         rounds = self.setting.rounds
@@ -323,9 +326,9 @@ class ExactRun(Rounds):
         return 1 if all(content(each) == second for each in later) else None
 
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], Mapping[str, Any], Any]:
-        """Return the one beginning; a copy of the model is random as well.
+        """Return the single initial history; an entry that copies the model counts as random.
 
-        Were it counted, without noise each path were a history.
+        Treated as a count, it would make each path a separate history when there is no noise.
         """
         dim = self._problem.dim
         x0 = entries(self._reading, self.setting.x0)
@@ -350,11 +353,11 @@ class ExactRun(Rounds):
         return np.array([self._number(p) for p in chances.tolist()])
 
     def shares(self, moments: Sequence[Any], chances: Numbers) -> list[Any]:
-        """Return moments times chances."""
+        """Return moments multiplied by probabilities."""
         return [each * p for each, p in zip(moments, self.chances(chances), strict=True)]
 
     def _counted(self, counts: Mapping[str, Entries]) -> int:
-        """Return the number of some counts: no two histories are merged that differ."""
+        """Return the key of a combination of counts; different combinations get different keys."""
         key = tuple((name, *map(identity_of, counts[name].flat)) for name in sorted(counts))
         if key not in self._number_of:
             check_ranges(self._count_ranges, counts)
@@ -376,7 +379,7 @@ class ExactRun(Rounds):
     def moved(
         self, before: Histories, image: Image, rows: Rows, arrivals: Arrivals
     ) -> tuple[list[Any], None]:
-        """Return the moments after a round, by new history; None where there were none before."""
+        """Return the moments after a round, by new history; None for histories not reached."""
         if len(arrivals.place) > _MOST_HISTORIES:
             raise NotEnclosedError(
                 f"at most {_MOST_HISTORIES} histories can be enclosed, got {len(arrivals.place)}"
@@ -400,7 +403,7 @@ class ExactRun(Rounds):
         return after, None
 
     def _cost_of(self, coming: ComingRound, index: int) -> float:
-        """Return what it costs to take the moments of all histories a round on."""
+        """Return the cost of advancing the moments of all histories by one round."""
         image, _ = coming.image(index)
         return self._cost(len(image.maps), len(coming.leads_to(image.known, image.ways).onward))
 
@@ -415,7 +418,7 @@ class ExactRun(Rounds):
         return sum(math.prod(shape) for shape in self._shapes.values())
 
     def algorithm_in(self, index: int) -> Algorithm:
-        """Return a round's algorithm, and know it in the run's numbers."""
+        """Return a round's algorithm, and keep its copies in the run's numbers."""
         algorithm = super().algorithm_in(index)
 
         def twin() -> _Twin:
@@ -423,7 +426,7 @@ class ExactRun(Rounds):
             return _Twin(algorithm, exact, fractional)
 
         both = self._algorithm, self._fractional
-        # With the algorithm itself, so that no other can come to have its address.
+        # The algorithm itself is kept too, so that no other object can get its address.
         kept(self._twins, id(algorithm), twin)
         return algorithm
 
@@ -437,7 +440,7 @@ class ExactRun(Rounds):
         ]
 
     def image(self, coming: ComingRound, index: int) -> Image:
-        """Return what histories become, read off together: a round takes any number of states."""
+        """Return the images of histories, all read in one call of the round."""
         twin = self._twins[id(coming.algorithm)]
         keys = _keys(coming)
         new = np.array([key not in twin.together for key in keys])
@@ -459,7 +462,7 @@ class ExactRun(Rounds):
         )
 
     def _read(self, coming: ComingRound, twin: _Twin, places: Rows) -> None:
-        """Read what the histories become that are continued at some places."""
+        """Read and store the images of the histories that are continued at the given places."""
         continued, keys, sets = coming.continued, _keys(coming), dict[_Key, list[_Set]]()
         for branch, name in enumerate(continued.branches):
             chosen = places[continued.drawn[places] == branch]
@@ -498,7 +501,7 @@ class ExactRun(Rounds):
             twin.together[key] = list(self._together(each))
 
     def _together(self, sets: Sequence[_Set]) -> Iterator[_Together]:
-        """Yield what a history becomes, participants with the same slope and counts together."""
+        """Yield a history's images, merging participant sets with the same slope and counts."""
         groups: dict[tuple[Any, ...], list[_Set]] = {}
         for one in sets:
             slope = tuple(map(identity_of, one.slope.flat)) if len(sets) > 1 else ()
@@ -508,7 +511,7 @@ class ExactRun(Rounds):
             yield _Together(*self._joined(members, weight), weight, members[0].counted)
 
     def _joined(self, members: Sequence[_Set], weight: Any) -> tuple[Any, Any]:
-        """Return one map, and the noise that offsets make that differ, for sets of one slope."""
+        """Return one map for sets with one slope; differences of their offsets count as noise."""
         slope, mean, spread = members[0].slope, members[0].offset, members[0].noise
         size = len(slope)
         zero = self._reading.entry(0)
@@ -527,7 +530,7 @@ class ExactRun(Rounds):
         return _matrix(self._arithmetic, whole), _matrix(self._arithmetic, noise)
 
     def _forms(self, place: int) -> Any:
-        """Return each quantity's quadratic form in (s, 1) in a state, a row of a matrix each."""
+        """Return the quantities' quadratic forms in (s, 1) in a chain state, one per matrix row."""
         dim, size = self._problem.dim, 1 + self._width
         hessian = self._numbers.mean_hessian
         zero = self._reading.entry(0)
@@ -560,7 +563,7 @@ class ExactRun(Rounds):
         return self._held_forms[key]
 
     def _powered(self, now: Histories, coming: ComingRound, index: int) -> _Powers | None:
-        """Return the rounds from one on from powers of one matrix; None where they are few."""
+        """Return the rounds from ``index`` on by matrix powers; None if that does not pay."""
         rounds = self.setting.rounds - index
         if self._arithmetic is RATIONAL:
             return None
@@ -579,7 +582,7 @@ class ExactRun(Rounds):
         )
 
     def _closed(self, coming: ComingRound, index: int) -> list[_Key] | None:
-        """Return all histories that may come, if they are few and counts never change."""
+        """Return all histories that can occur; None if they are many or their counts change."""
         found = dict.fromkeys(_keys(coming))
         while True:
             image, rows = coming.image(index)
@@ -598,7 +601,7 @@ class ExactRun(Rounds):
             coming = self.coming(index, arrivals.place[fresh], known, coming.random)
 
     def _transition(self, closed: Sequence[_Key], n: int, index: int) -> Any:
-        """Return the matrix of a round on the upper triangles of all histories' moments."""
+        """Return the matrix of a round, acting on the upper triangles of all histories' moments."""
         pairs = _upper(n)
         empty = _matrix(self._arithmetic, np.full((n, n), self._reading.entry(0)))
         place, counted = np.array(closed).T
@@ -621,11 +624,11 @@ class ExactRun(Rounds):
         return fmpq_mat if self._arithmetic is RATIONAL else arb_mat
 
     def limits(self) -> list[Any] | None:
-        """Return the quantities' stationary values, in FIELDS' order.
+        """Return the quantities' stationary values, in the order of FIELDS.
 
-        They solve ``v = T v`` with probabilities that sum to one. None where rounds differ,
-        histories do not come back, or the start is not surely forgotten. That participation has a
-        limit law is for the caller to know.
+        They solve ``v = T v`` with probabilities that sum to one. The result is None if rounds
+        differ, histories do not recur, or it is not certain that the start is forgotten. The caller
+        must make sure that participation has a limit law.
         """
         return None if self.scheduled else self._until_read(self._limits)
 
@@ -641,7 +644,7 @@ class ExactRun(Rounds):
         system, size = transition * -1, transition.nrows()
         for place in range(size):
             system[place, place] = system[place, place] + 1
-        # One of the balances of probabilities follows from the others: it gives way to their sum.
+        # One balance equation of the probabilities follows from the others; their sum replaces it.
         weights = range(size // len(closed) - 1, size, size // len(closed))
         for column in range(size):
             system[weights[0], column] = self._number(int(column in weights))
@@ -655,7 +658,7 @@ class ExactRun(Rounds):
         return arb_mat([[rows[row][place] if row in rows else zero] for row, place in pairs])
 
     def _functional(self, closed: Sequence[_Key], n: int) -> Any:
-        """Return the forms as rows that act on the upper triangles."""
+        """Return the quadratic forms as rows that act on the upper triangles."""
         lines: list[list[Any]] = [[] for _ in range(self._n_values)]
         for state, _ in closed:
             forms = self._forms_of_place(state)
@@ -668,9 +671,9 @@ class ExactRun(Rounds):
 
 
 def _check_alone(made: Any, read: Callable[[slice], Any]) -> None:
-    """Raise RoundRefusedError if a history is not read alone as it is with others, in fractions.
+    """Raise RoundRefusedError if a history's image depends on the others in its batch.
 
-    The guard follows few paths, and histories go where none of these may come.
+    The guard follows only a few paths, and other histories may reach states off them.
     """
     counts = [array.reshape(len(array), -1) for array in made.known.values()]
     for row in telling(np.concatenate(counts, axis=1).astype(float)).tolist():
@@ -682,11 +685,11 @@ def _check_alone(made: Any, read: Callable[[slice], Any]) -> None:
 
 
 class _CountingError(Exception):
-    """The algorithm counts: its counts must be fractions, to be told apart."""
+    """The algorithm counts, so its numbers must be fractions, which can be compared."""
 
 
 def _keys(histories: Histories | ComingRound | Arrivals) -> list[_Key]:
-    """Return each history's state of the chain, and the number of its counts."""
+    """Return each history's state of the chain and the key of its counts."""
     return list(
         zip(histories.place.tolist(), histories.known[_COUNTED][:, 0].tolist(), strict=True)
     )
@@ -698,7 +701,7 @@ def _same(one: ComingRound, other: ComingRound) -> bool:
 
 
 def _batches(places: Rows, rows: Rows) -> Iterator[Rows]:
-    """Yield some places at a time, whole histories, so that they are little more than one limit."""
+    """Yield batches of places of roughly the limit's size, without splitting a history."""
     while places.size:
         own = rows[places]
         end = int(np.searchsorted(own, own[min(_READ_TOGETHER, len(own)) - 1], side="right"))
@@ -707,14 +710,14 @@ def _batches(places: Rows, rows: Rows) -> Iterator[Rows]:
 
 
 def _upper(n: int) -> list[tuple[int, int]]:
-    """Return the places of a matrix on its diagonal and above."""
+    """Return the index pairs of the upper triangle of an n by n matrix, diagonal included."""
     return [(a, b) for a in range(n) for b in range(a, n)]
 
 
 def _forgets(transition: Any, rows: int, n: int) -> bool:
-    """Whether second moments without noise surely vanish: a power has a norm below one.
+    """Return whether second moments without noise provably vanish: some power has norm below one.
 
-    In balls, also of a matrix of fractions: their digits would double with every squaring.
+    Computed in balls even for a matrix of fractions, whose digits would double with every squaring.
     """
     pairs = _upper(n)
     own = [place for place, (_, b) in enumerate(pairs) if b < n - 1]
@@ -731,16 +734,16 @@ def _forgets(transition: Any, rows: int, n: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Powers:
-    """``F T^r v`` for r = 0, ..., R, of which ``F T^j`` and ``T^(k i) v`` are known.
+    """``F T^r v`` for r = 0, ..., R, stored as the factors ``F T^j`` and ``T^(k i) v``.
 
     Attributes
     ----------
     small : arb_mat, (k count, size)
-        ``F T^j`` for j = 0, ..., k - 1, a row for each of ``count`` quantities.
+        ``F T^j`` for j = 0, ..., k - 1, each with one row per quantity.
     large : arb_mat, (size, steps)
-        ``T^(k i) v`` for i = 0, ..., as many as there are steps of k rounds in R.
+        ``T^(k i) v`` for i = 0, ..., R // k.
     count, rounds : int
-        Quantities, and R.
+        Number of quantities, and R.
     """
 
     small: Any
@@ -750,9 +753,9 @@ class _Powers:
 
     @classmethod
     def of(cls, transition: Any, start: Any, functional: Any, rounds: int) -> _Powers:
-        """Take about the root of R small steps on the left, and as many large ones on the right.
+        """Return the powers for k small steps on the left and about R / k large ones on the right.
 
-        A power of two, which takes the fewest products of matrices.
+        k is about the square root of R, and a power of two, which takes the fewest matrix products.
         """
         squarings = math.isqrt(rounds).bit_length() - 1
         stride, lines, large = 1 << squarings, functional, transition
@@ -772,7 +775,7 @@ class _Powers:
 
     @property
     def stride(self) -> int:
-        """The rounds k of a large step."""
+        """k, the number of rounds in a large step."""
         return int(self.small.nrows()) // self.count
 
     def balls(self) -> Entries:
@@ -780,9 +783,10 @@ class _Powers:
         return self._by_round(_entries_of(self.small * self.large))
 
     def sharpened(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return floats near the values, and how far off they may be; None if that is not known.
+        """Return floats near the values with error bounds; None if these are not known.
 
-        Summed in floats, but for large steps of which a sum is not sharp.
+        Values are summed in floats, except in large steps where some sum is not known sharply
+        enough.
         """
         sums = self.floats()
         if sums is None:
@@ -801,10 +805,10 @@ class _Powers:
         return sums
 
     def floats(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return the values summed in floats, and how far off they may be; None near an overflow.
+        """Return the values summed in floats, with error bounds; None near an overflow.
 
-        A sum of n products is off by at most ``n u / (1 - n u)`` of the sum of their sizes, in
-        whatever order it is made, and by what underflows (Higham, 2002, section 3.1).
+        Whatever the order, a sum of n products is off by at most ``n u / (1 - n u)`` times the sum
+        of their absolute values, plus underflow (Higham, 2002, section 3.1).
         """
         left, right = (_as_floats(_entries_of(part)) for part in (self.small, self.large))
         if left is None or right is None:
@@ -825,13 +829,13 @@ class _Powers:
         return np.ascontiguousarray(self._in_order(products)[: self.rounds + 1])
 
     def _in_order(self, products: NDArray[Any]) -> NDArray[Any]:
-        """Put small steps of each quantity by large steps, (k count, steps), in order of rounds."""
+        """Rearrange products of small and large steps, (k count, steps), in order of rounds."""
         by_step = products.reshape(-1, self.count, products.shape[1]).transpose(2, 0, 1)
         return by_step.reshape(-1, self.count)
 
 
 def _matrix(arithmetic: Arithmetic, values: Entries) -> Any:
-    """Return a matrix of FLINT's with the entries of an array, in another arithmetic if need be."""
+    """Return a FLINT matrix of an array's entries, converted to an arithmetic."""
     rows, columns = values.shape
     flat = [arithmetic.entry(item) for item in values.flat]
     if arithmetic is RATIONAL:
@@ -855,9 +859,9 @@ def _entries_of(matrix: Any) -> Entries:
 def enclosed_trajectory(
     setting: Setting, observe: Sequence[Observable] = (), work: Work | None = None
 ) -> Trajectory:
-    """Return expected errors that are surely within ``rounding_error`` of the truth.
+    """Return expected errors that are proved to be within ``rounding_error`` of the truth.
 
-    Those that are infinite are surely above half of OVERFLOW.
+    Infinite values stand for errors proved to exceed half of OVERFLOW.
     """
     names = (*FIELDS, *(item.name for item in observe))
     for bits in _BITS:
@@ -889,7 +893,7 @@ def enclosed_limits(
     Raises
     ------
     NotEnclosedError
-        If rounds differ, histories do not come back, or the start is not surely forgotten.
+        If rounds differ, histories do not recur, or it is not certain that the start is forgotten.
     """
     given = Setting(algorithm, problem, participation, 1, np.zeros(problem.dim))
     found = ExactRun(given, Balls(ctx.prec)).limits()
@@ -901,7 +905,7 @@ def enclosed_limits(
 def rational_trajectory(
     setting: Setting, observe: Sequence[Observable] = (), work: Work | None = None
 ) -> Trajectory:
-    """Return expected errors in arrays of fractions; their digits grow by the round."""
+    """Return expected errors as arrays of fractions, whose digits grow with every round."""
     values = ExactRun(setting, RATIONAL, observe, work).values()
     names = (*FIELDS, *(item.name for item in observe))
     fractions: dict[str, Any] = {}
@@ -914,7 +918,7 @@ def rational_trajectory(
 
 
 def _as_floats(values: Entries) -> tuple[FloatArray, FloatArray] | None:
-    """Return middles and bounds on what they are off by; None if too little is known."""
+    """Return midpoints of balls with error bounds; None if a ball is not finite or too wide."""
     flat = values.ravel().tolist()
     if not all(map(arb.is_finite, flat)):
         return None
@@ -926,7 +930,7 @@ def _as_floats(values: Entries) -> tuple[FloatArray, FloatArray] | None:
     radii = np.fromiter(map(float, map(arb.rad, flat)), dtype=np.float64, count=len(flat))
     radii = radii.reshape(values.shape)
     tiny = float(np.finfo(np.float64).tiny)
-    # Half a last place for the float, and a little for what float() of a radius may round off.
+    # Half a unit in the last place for the float, and a little for the rounding of the radius.
     return middles, radii * (1 + 1e-6) + np.abs(middles) * 2.0**-53 * (1 + 1e-6) + tiny
 
 
@@ -935,7 +939,7 @@ def _is_sharp(middles: FloatArray, errors: FloatArray) -> bool:
 
 
 def _sharp(middles: FloatArray, errors: FloatArray) -> NDArray[np.bool_]:
-    """Tell which numbers are known to `RELATIVE_RADIUS` of them, tiny ones less sharply."""
+    """Return which numbers are known to `RELATIVE_RADIUS`; tiny ones need less accuracy."""
     finite = np.isfinite(middles)
     size = np.abs(np.where(finite, middles, 0.0))
     floor = 1e-30 * size.max(axis=0, initial=0.0) + 1e-290

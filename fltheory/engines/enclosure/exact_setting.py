@@ -1,8 +1,8 @@
-"""A setting's numbers as fractions, and as balls where a root or an eigenvalue is none.
+"""A setting's numbers as fractions, or as balls where a root or an eigenvalue is not a fraction.
 
-Whatever reads constants off a setting can be run on its exact twin: an object of the same classes
-whose numbers are `WideningNumber`. They are fractions as long as they can be, so that equations
-are decided, and refuse to be mixed with floats.
+Code that reads constants off a setting can be run on its exact twin, whose numbers are of type
+`WideningNumber`. They stay fractions as long as possible, so that equalities can be decided, and
+refuse to be mixed with floats.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _FRACTIONS_KEPT = 6
 
 
 class NoExactTwinError(NotAffineError):
-    """Something about a setting cannot be had in fractions or balls."""
+    """Some number of a setting cannot be computed in fractions or balls."""
 
 
 class WideningNumber(ExactNumber):
-    """A fraction that becomes a ball where a root is none, or where its digits grow too many."""
+    """A fraction that becomes a ball when a root is not a fraction or it has too many digits."""
 
     __slots__ = ()
 
     def sqrt(self) -> WideningNumber:
-        """Return the square root, a fraction where it is one."""
+        """Return the square root, as a fraction if possible."""
         return WideningNumber(widening_root(self.value))
 
     def __pow__(self, exponent: Any) -> Any:
@@ -66,7 +66,7 @@ class WideningNumber(ExactNumber):
 
 
 def widening_root(value: Any) -> Any:
-    """Return the square root of a fraction or ball, as a fraction where it is one."""
+    """Return the square root of a fraction or ball, as a fraction if possible."""
     if isinstance(value, fmpq):
         try:
             return RATIONAL.root(value)
@@ -76,7 +76,7 @@ def widening_root(value: Any) -> Any:
 
 
 def widening_power(value: Any, exponent: int) -> Any:
-    """Return a whole power of a fraction or ball, as a ball where its digits would be too many."""
+    """Return a whole power of a fraction or ball, as a ball if it would have too many digits."""
     if isinstance(value, fmpq):
         bits = max(int(value.p).bit_length(), int(value.q).bit_length())
         if bits * abs(exponent) > _MOST_BITS:
@@ -86,10 +86,10 @@ def widening_power(value: Any, exponent: int) -> Any:
 
 @dataclass(frozen=True)
 class Widening(Rational):
-    """Fractions as hyper-parameters that may become balls."""
+    """An arithmetic for hyper-parameters: fractions that may become balls."""
 
     def parameter(self, value: Any) -> WideningNumber:
-        """Return the fraction that a number stands for."""
+        """Return the fraction that a number represents."""
         return WideningNumber(self.entry(value))
 
 
@@ -97,7 +97,7 @@ WIDENING = Widening()
 
 
 def exact_numbers(values: Any) -> Entries:
-    """Return an array of fractions, or of the decimals that an array of floats was written as."""
+    """Return an array of fractions; floats are read as their shortest decimals."""
     given = np.asarray(values)
     made = np.empty(given.size, dtype=object)
     made[:] = [WIDENING.parameter(value) for value in given.ravel().tolist()]
@@ -105,7 +105,7 @@ def exact_numbers(values: Any) -> Entries:
 
 
 def widened(numbers: Any, step: int, kept: int = _FRACTIONS_KEPT) -> Any:
-    """Return fractions as balls after the first ``kept`` steps, as their digits grow with each.
+    """Return fractions as balls after the first ``kept`` steps, as digits grow with each step.
 
     Floats are returned as they are.
     """
@@ -117,7 +117,7 @@ def widened(numbers: Any, step: int, kept: int = _FRACTIONS_KEPT) -> Any:
 def product(*factors: Any) -> Any:
     """Return a product of matrices of floats or of exact numbers, from the left to the right.
 
-    FLINT multiplies exact ones, as balls where any of them is one: an entry is rounded once.
+    FLINT multiplies exact numbers, as balls if any of them is a ball, rounding each entry once.
 
     Raises
     ------
@@ -147,7 +147,7 @@ class ExactProblem(QuadraticProblem):
     Parameters
     ----------
     problem : QuadraticProblem
-        A Hessian that all clients share stays one.
+        A Hessian shared by all clients is stored once.
     """
 
     def __init__(self, problem: QuadraticProblem) -> None:
@@ -158,7 +158,7 @@ class ExactProblem(QuadraticProblem):
             sigma=WIDENING.parameter(problem.sigma),
             server_sigma=WIDENING.parameter(problem.server_sigma),
             noise_shares=None if shares is None else exact_numbers(shares),
-            # Thirds, say, sum to one as fractions only.
+            # Weights such as thirds sum to one only as fractions.
             target_weights=exact_numbers(normalised(problem.alpha)),
         )
 
@@ -181,7 +181,7 @@ class ExactProblem(QuadraticProblem):
 
     @cached_property
     def _curvatures(self) -> Entries:
-        """The eigenvalues of all Hessians, those of a diagonal one as fractions."""
+        """The eigenvalues of all Hessians, as fractions if diagonal."""
         hessians = self.hessians[None] if self.shared_hessian else self.hessians
         every = [WideningNumber(value) for hessian in hessians for value in _eigenvalues(hessian)]
         return np.array(every, dtype=object)
@@ -206,17 +206,17 @@ class ExactProblem(QuadraticProblem):
         return other
 
     def largest_gradients_on(self, ball: Ball) -> Entries:
-        """(N,) the largest ``||grad F_i||`` on a ball; refused unless Hessians are diagonal."""
+        """(N,) the largest ``||grad F_i||`` on a ball; an error unless Hessians are diagonal."""
         return self._largest_squares(ball, 2, lambda square: WideningNumber(square).sqrt())
 
     def largest_losses_on(self, ball: Ball) -> Entries:
-        """(N,) the largest ``F_i`` on a ball; refused likewise."""
+        """(N,) the largest ``F_i`` on a ball; an error unless Hessians are diagonal."""
         return self._largest_squares(ball, 1, lambda square: WideningNumber(square) / 2)
 
     def _largest_squares(
         self, ball: Ball, power: int, as_number: Callable[[Any], WideningNumber]
     ) -> Entries:
-        """Return the largest ``(w - c_i)' H_i^power (w - c_i)`` on a ball, put into numbers."""
+        """Return each client's largest ``(w - c_i)' H_i^power (w - c_i)`` on a ball."""
         curvatures = np.broadcast_to(self.eigenbasis[0], self.optima.shape)
         offsets = ball.centre - self.optima
         found = np.empty(self.n_clients, dtype=object)
@@ -236,16 +236,16 @@ def _is_diagonal(matrix: Entries) -> bool:
 
 
 def _eigenvalues(matrix: Entries) -> list[Any]:
-    """Return a symmetric matrix's eigenvalues: its diagonal where that is all, else balls."""
+    """Return a symmetric matrix's eigenvalues: the diagonal if it is diagonal, else balls."""
     if _is_diagonal(matrix):
         return [matrix[i, i].value for i in range(len(matrix))]
     balls = acb_mat([[arb(item.value) for item in row] for row in matrix])
-    # Each ball holds one eigenvalue, or as many as there are equal balls; all of them are real.
+    # Each ball holds one eigenvalue, or as many as there are equal balls; all eigenvalues are real.
     return [value.real for value in balls.eig(multiple=True)]
 
 
 def exact_setting(setting: Setting) -> Setting:
-    """Return a setting's twin in exact numbers, at the precision that is in use.
+    """Return a setting's twin in exact numbers, at the current precision.
 
     Raises
     ------
@@ -273,27 +273,28 @@ _MOST_STEPS = 200
 
 
 def largest_weighted_square(weights: Sequence[Any], offsets: Sequence[Any], radius: Any) -> Any:
-    """Return ``sup sum_i w_i (y_i + o_i)^2`` over ``||y|| <= r``: a fraction if lam is, or a ball.
+    """Return ``sup sum_i w_i (y_i + o_i)^2`` over ``||y|| <= r``, as a fraction or a ball.
 
-    With ``w_i >= 0``, it is a trust-region problem with strong duality (`problems.ball`): every
+    With ``w_i >= 0``, this is a trust-region problem with strong duality (`problems.ball`): every
     ``lam >= max_i w_i`` gives the upper bound
 
     ``phi(lam) = lam r^2 + sum_i lam w_i o_i^2 / (lam - w_i)``,
 
-    and ``y_i = w_i o_i / (lam - w_i)``, put onto the sphere, is a point of the ball. Both are off
-    by the square of what lam is off by, so that nothing need be known about how lam was found.
+    and ``y_i = w_i o_i / (lam - w_i)``, scaled to the sphere, is a point of the ball and gives a
+    lower bound. The error of both bounds is quadratic in the error of lam, so any approximate lam
+    will do.
 
     Parameters
     ----------
     weights, offsets : sequences of fmpq
-        w, not negative, and o.
+        Nonnegative weights w, and offsets o.
     radius : fmpq
         Positive.
 
     Raises
     ------
     InexactRoundError
-        If numbers are balls that do not tell which case it is.
+        If numbers are balls too wide to decide which case applies.
 
     Examples
     --------
@@ -312,7 +313,8 @@ def largest_weighted_square(weights: Sequence[Any], offsets: Sequence[Any], radi
 
     if all(w < top for w, _ in pulled) and reach(top) <= radius**2:
         return bound(top)
-    # No component of y is longer than the radius: lam is at least this, and is this for one alone.
+    # No component of y exceeds the radius, so lam is at least this, with equality for one
+    # component.
     least = max([top, *(w + w * abs(o) / radius for w, o in pulled)])
     if least > top and reach(least) == radius**2:
         return bound(least)
@@ -326,9 +328,9 @@ def largest_weighted_square(weights: Sequence[Any], offsets: Sequence[Any], radi
 
 
 def _multiplier(least: Any, pulled: Sequence[tuple[Any, Any]], radius: Any) -> Any:
-    """Return about the lam with ``||y|| = r``.
+    """Return an approximation of the lam with ``||y|| = r``.
 
-    By Newton's method on ``1/||y||``, which is concave: from below its steps stay below.
+    Newton's method on ``1/||y||``, which is concave: started below the solution, it stays below.
     """
     lam = arb(least.mid())
     for _ in range(_MOST_STEPS):

@@ -1,1 +1,1 @@
-"""The error of FedAU's online weights: exactly, enclosed and sampled."""
+"""The error of FedAU's online weights: exact, enclosed and sampled."""

@@ -1,15 +1,16 @@
 """The error of FedAU's online weights where who takes part depends on the past.
 
-Client n's weight follows Algorithm 2 and is compared with 1/p_n, its share of rounds in the long
-run, as in Theorem 3, which asks for independent rounds.
+Client n's weight follows Algorithm 2 and is compared with 1/p_n, where p_n is the client's long-run
+share of rounds. Theorem 3 makes the same comparison but assumes independent rounds.
 
-Under a two-state chain, the recursion of `weight_error` needs one thing more: who is present when
-an interval ends, as a round of presence ends it (the client then stays with probability ``stays``)
-or K rounds of absence (it then comes with probability ``comes``). With ``u(m, s)`` split
-accordingly, let ``v(m, s)`` be the probability that the m-th interval ends at s and the next
-begins with an absence; an interval of k rounds then has probability ``comes (1 - comes)^(k-2)``
-for 2 <= k <= K, and what is left is cut off at K. Cyclic participation leaves nothing to chance.
-For participation of any other kind, the error is sampled, by running the algorithm itself.
+Under a two-state chain, the recursion of `weight_error` also needs to know whether the client is
+present when an interval ends. Either a round of presence ends the interval, and the client stays
+with probability ``stays``; or K rounds of absence do, and the client comes with probability
+``comes``. Split ``u(m, s)`` accordingly, and let ``v(m, s)`` be the probability that the m-th
+interval ends at s and the next begins with an absence. An interval that begins so has k rounds with
+probability ``comes (1 - comes)^(k-2)`` for 2 <= k <= K, and is cut off at K otherwise. Cyclic
+participation is deterministic. For any other participation, the error is sampled by running the
+algorithm itself.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from fltheory.participation.process import ClientChains, process_of
 from fltheory.validation import FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
-# Chances below it are dropped, at most 3 T^2 of them: of 10^6 rounds they add up to 3e-18.
+# Probabilities below this are dropped, at most 3 T^2 of them: in 10^6 rounds they sum to 3e-18.
 _NEGLIGIBLE = 1e-30
 
 _Row = tuple[int, FloatArray]
@@ -50,8 +51,8 @@ def weight_error_under(participation: Participation, cutoff: float, rounds: int)
 
     Parameters
     ----------
-    participation : Bernoulli, MarkovOnOff, or one without chance such as Cyclic
-        p_n is its marginal.
+    participation : Bernoulli, MarkovOnOff, or a deterministic one such as Cyclic
+        Its marginals are the p_n.
     cutoff : int or math.inf
         K, the longest interval.
     rounds : int
@@ -64,7 +65,8 @@ def weight_error_under(participation: Participation, cutoff: float, rounds: int)
     Raises
     ------
     ValueError
-        For participation of another kind, a cutoff below 1 or not whole, or fewer than one round.
+        For other kinds of participation, a cutoff that is not a whole number of at least 1, or
+        fewer than one round.
 
     Examples
     --------
@@ -110,7 +112,7 @@ def _enclosed(p: FloatArray, chains: ClientChains, cutoff: float, rounds: int) -
 
 @dataclass(frozen=True)
 class _Client:
-    """One client's share of rounds and what it leaves of one, and its chain."""
+    """One client's share p of rounds, 1 - p, and the probabilities of its chain."""
 
     share: float
     rest: float
@@ -130,9 +132,10 @@ def _clients(p: FloatArray, chains: ClientChains) -> Iterator[_Client]:
 def _of_client(client: _Client, cutoff: float, rounds: int) -> tuple[FloatArray, FloatArray]:
     """Return errors and their bounds for one client.
 
-    ``x = p (s/m - 1) - (1 - p)`` is off by some units of ``|x| + 2 (1 - p)``: beside x^2 by so much
-    times ``2 |x|``, which is on average at most twice the root of ``E x^2``. Without a cut-off
-    nothing else is subtracted, so that the rest is in proportion to the result.
+    ``x = p (s/m - 1) - (1 - p)`` is off by a few roundoff units of ``|x| + 2 (1 - p)``. Its square
+    is off by ``2 |x|`` times that, where the mean of ``|x|`` is at most the root of ``E x^2``.
+    Without a cutoff nothing else is subtracted, so the remaining errors are proportional to the
+    result.
     """
     values = _averages(client, cutoff, rounds)
     largest = max(client.rest**2, (client.share * min(cutoff, rounds) - 1) ** 2)
@@ -152,7 +155,7 @@ def _averages(client: _Client, cutoff: float, rounds: int) -> FloatArray:
     cut = 0.0 if cutoff == math.inf else client.lacks ** (cutoff - 1)
     averages = np.empty(rounds)
     averages[0] = client.rest**2
-    # v(., s) by the round s in which an interval ended, and its sums with the values.
+    # v(., s) by the round s in which an interval ended, and its sum with the values.
     length = 2 if cutoff == math.inf else int(cutoff) + 1
     onward: deque[_Row] = deque([(0, np.array([client.absent]))], maxlen=length)
     sums: deque[float] = deque([averages[0] * client.absent], maxlen=length)
@@ -185,14 +188,14 @@ _NOTHING: _Row = (0, np.zeros(0))
 
 
 def _row_before(rows: deque[_Row], rounds: int) -> _Row:
-    """Return the row for a number of rounds before the coming one."""
+    """Return the row that lies a number of rounds before the coming one."""
     return rows[-rounds] if len(rows) >= rounds else _NOTHING
 
 
 def _added(*parts: tuple[float, _Row, int]) -> _Row:
-    """Return ``sum factor * row``, each row moved up by a number of intervals.
+    """Return ``sum factor * row``, each row shifted by a number of intervals.
 
-    What is next to nothing at both ends is left out.
+    Negligible probabilities at both ends are dropped.
     """
     some = [(factor, start + shift, row) for factor, (start, row), shift in parts if row.size]
     if not some:
@@ -207,7 +210,7 @@ def _added(*parts: tuple[float, _Row, int]) -> _Row:
 
 
 def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
-    """Return omega_t, t = 0 .. rounds, along a record of who took part, as FedAU itself counts.
+    """Return omega_t for t = 0 .. rounds along recorded participation, as FedAU computes it.
 
     Parameters
     ----------
@@ -215,7 +218,7 @@ def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
     longest : int or math.inf
         K, the longest interval.
     ones : array, (N,)
-        Ones in the numbers that weights are to be in.
+        Ones of the number type in which the weights are computed.
 
     Returns
     -------
@@ -231,14 +234,14 @@ def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
 
 
 def cyclic_weights(cycles: Participation, cutoff: float, rounds: int) -> FloatArray:
-    """Return omega_t of every client, (n_clients, rounds), under participation without chance.
+    """Return omega_t of every client, (n_clients, rounds), under deterministic participation.
 
-    In the numbers that the cycles' marginals are in.
+    The weights have the number type of the cycles' marginals.
 
     Raises
     ------
     ValueError
-        For a cutoff below 1 or not whole, or fewer than one round.
+        For a cutoff that is not a whole number of at least 1, or fewer than one round.
 
     Examples
     --------
@@ -253,12 +256,13 @@ def cyclic_weights(cycles: Participation, cutoff: float, rounds: int) -> FloatAr
 
 
 def sampled_weight_errors(setting: Setting, replicas: int, rng: np.random.Generator) -> FloatArray:
-    """Return ``(p_n omega_t^n - 1)^2``, its mean over clients, in rounds t = 0 .. T-1.
+    """Return the mean over clients of ``(p_n omega_t^n - 1)^2`` in rounds t = 0 .. T-1.
 
     Parameters
     ----------
     setting : Setting
-        Of an algorithm whose state holds the weights ``omega``; gradients are taken without noise.
+        A setting whose algorithm keeps the weights as ``omega`` in its state. Gradients have no
+        noise.
     replicas : int
     rng : numpy Generator
 

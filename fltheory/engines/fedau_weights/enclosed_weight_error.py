@@ -1,14 +1,15 @@
-"""The error of FedAU's online weights in balls: ``E[(p omega_t - 1)^2]`` with its rounding.
+"""The error of FedAU's online weights, ``E[(p omega_t - 1)^2]``, enclosed in balls.
 
-With ``U_m(z)`` the generating function of the round in which the m-th interval ends, whose lengths
-have that of G, ``U_m = U_{m-1} G``: powers of a polynomial, with nothing subtracted. Under a
-two-state chain it is a vector, as an interval ends with the client present, or after K absences. As
-``omega = s/m`` while the next interval is open, ``(p s/m - 1)^2`` wants no more of it than
+Let ``U_m(z)`` be the generating function of the round in which the m-th interval ends, and G that
+of an interval's length. Then ``U_m = U_{m-1} G``: powers of a polynomial, computed without
+subtraction. Under a two-state chain U_m is a vector, because an interval ends either with the
+client present or after K absences. As ``omega = s/m`` while the next interval is open, the mean of
+``(p s/m - 1)^2`` only needs
 
 ``sum_m U_m``, ``sum_m U_m/m`` and ``sum_m U_m/m^2``.
 
-Late intervals are left out where they hardly ever end in time: the probability that m of them do
-falls with m.
+Intervals of large m are dropped once it is very unlikely that they end in time: the probability
+that m intervals end in time falls with m.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ def enclosed_weight_errors(
     Parameters
     ----------
     first, stays, comes : fmpq
-        Probability of being there in the first round, after a presence, after an absence.
+        Probability of being present in the first round, after a presence, and after an absence.
     share : fmpq
-        p, what omega is compared with.
+        p; omega is compared with 1/p.
     cutoff : int or math.inf
         K, the longest interval.
     rounds : int
     """
     longest = int(min(cutoff, rounds))
-    # What matters of an interval's end is who comes next: without memory, nothing.
+    # An interval's end matters only for whether the client comes next; without memory, not at all.
     chances = [stays] if stays == comes else [stays, comes]
     lengths = [_lengths(chance, comes, longest) for chance in chances]
     ended = _joined([arb_poly([arb(1)])], [_lengths(first, comes, longest)], len(chances))
@@ -77,7 +78,7 @@ def _negligible() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Lengths:
-    """The law of an interval's length: with the client present at its end, and cut off at K."""
+    """The law of an interval's length, separately for ending with the client present and at K."""
 
     there: Any
     cut: Any
@@ -85,7 +86,7 @@ class _Lengths:
 
 
 def _joined(ended: Sequence[Any], laws: Sequence[_Lengths], states: int) -> list[Any]:
-    """Return when one interval more has ended, by who comes next."""
+    """Return the law of the round in which one more interval ends, by the state at its end."""
     nothing = arb_poly([])
     there = sum((poly * law.there for poly, law in zip(ended, laws, strict=True)), nothing)
     away = sum(
@@ -102,12 +103,12 @@ def _lengths(first: Any, comes: Any, longest: int) -> _Lengths:
 
 
 def _open(first: Any, comes: Any, longest: int) -> Any:
-    """Return the probability that an interval is open after j rounds, j < K."""
+    """Return the probabilities that an interval is still open after j rounds, j < K."""
     return arb_poly([arb(1), *_absences(first, comes, longest)[:-1]])
 
 
 def _absences(first: Any, comes: Any, longest: int) -> Sequence[Any]:
-    """Return the probability of nothing but absences for 1, ..., K rounds."""
+    """Return the probabilities of being absent throughout 1, ..., K rounds."""
     chances = [arb(1 - first)]
     for _ in range(longest - 1):
         chances.append(chances[-1] * (1 - comes))

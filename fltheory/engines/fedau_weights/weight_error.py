@@ -4,14 +4,14 @@ A client takes part in each round with probability p, independently. FedAU's Alg
 time into intervals: each ends with a round in which the client took part, or after K rounds.
 After t rounds, omega_t is the mean length of the intervals so far (1 before the first ends).
 
-With m intervals ended at round s, ``omega_t = s/m`` for as long as the next one is open, so all
-that matters is ``u(m, s)``, the probability that the m-th interval ends at s: an m-fold
-convolution of the cut-off geometric law, by recursion over s. The open interval has lasted
-j rounds with probability ``(1-p)^j``, j < K.
+If m intervals have ended at round s, ``omega_t = s/m`` while the next one is open. So it is enough
+to know ``u(m, s)``, the probability that the m-th interval ends at s: an m-fold convolution of the
+cut-off geometric law, computed by recursion over s. The open interval has lasted j rounds with
+probability ``(1-p)^j``, j < K.
 
-The mean over rounds is had for many cut-offs at once by transforms. With f(k) the chance that an
-interval has length k, and ``w(s) = sum_{j < min(T - s, K)} (1-p)^j``, the expected number of rounds
-for which the interval open after s leaves the weight as it is,
+The mean over rounds is computed for many cutoffs at once by transforms. Let f(k) be the probability
+that an interval has length k, and ``w(s) = sum_{j < min(T - s, K)} (1-p)^j`` the expected number of
+rounds for which the interval open after s leaves the weight unchanged. Then
 
     T error = w(0) (p - 1)^2 + sum_s w(s) sum_m u(m, s) (p s/m - 1)^2.
 
@@ -22,8 +22,8 @@ has k f(k), so that the sums over m are coefficients of functions known in close
     sum_m s u(m, s)/m     of  D/(1 - F),
     sum_m s u(m, s)/m^2   of  -D log(1 - F)/F.
 
-They are read off on a circle of radius r < 1 (Abate and Whitt, 1992): coefficients beyond the
-transform's length n come back weakened by r^n.
+The coefficients are read off on a circle of radius r < 1 (Abate and Whitt, 1992): aliases of
+coefficients beyond the transform's length n are damped by r^n.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ from fltheory.exact_or_float import is_exact
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-# A normal law has 2e-19 beyond nine deviations, and few intervals, of another law, are all kept by
-# the margin. Whatever is cut off is counted, and added to the bound of the error.
+# A normal law has probability 2e-19 beyond nine standard deviations; where there are too few
+# intervals for a normal law, the margin keeps them all. The probability cut off is added to the
+# error bound.
 _DEVIATIONS = 9.0
 _MARGIN = 20
 _EPS = float(np.finfo(np.float64).eps)
@@ -58,8 +59,8 @@ class WeightError(ReadOnlyArrays):
     values : array, (rounds,) or (n, rounds)
         ``E[(p omega_t - 1)^2]``.
     error : array of the same shape
-        Bound on their own error: what probability the recursion left out or lost to rounding,
-        times the largest square that it can carry.
+        Bound on the error of ``values``: the probability that the recursion dropped or lost to
+        rounding, times the largest square it can multiply.
     """
 
     values: FloatArray
@@ -69,8 +70,9 @@ class WeightError(ReadOnlyArrays):
 def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
     """Return ``E[(p omega_t - 1)^2]`` for t = 0 .. rounds-1, by an exact recursion.
 
-    FedAU (Wang and Ji, ICLR 2024), Algorithm 2 under Bernoulli participation. Time is of order
-    ``rounds`` times the number of interval counts that are not negligible, about its root.
+    FedAU (Wang and Ji, ICLR 2024), Algorithm 2 under Bernoulli participation. The time grows as
+    ``rounds`` times the number of interval counts that are not negligible, which is about the
+    square root of ``rounds``.
 
     Parameters
     ----------
@@ -83,7 +85,8 @@ def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
     Raises
     ------
     ValueError
-        For p outside (0, 1], a cutoff below 1 or not whole, or fewer than one round.
+        For p outside (0, 1], a cutoff that is not a whole number of at least 1, or fewer than one
+        round.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
 
 
 def checked_chances(p: ArrayLike) -> FloatArray:
-    """Return probabilities as an array, () or (n,); ValueError for any that is not in (0, 1]."""
+    """Return probabilities as an array, () or (n,); ValueError if any is not in (0, 1]."""
     probabilities = validation.availability("p", p, shape="() or (n,)")
     if probabilities.ndim > 1 or probabilities.size == 0:
         raise ValueError(f"p must be a number or an array (n,), got shape {probabilities.shape}")
@@ -110,7 +113,7 @@ def checked_chances(p: ArrayLike) -> FloatArray:
 
 
 def checked_cutoff(cutoff: float) -> float:
-    """Return K as a whole number of at least 1, or infinity.
+    """Return K, checked to be infinite or a whole number of at least 1.
 
     Raises
     ------
@@ -139,10 +142,10 @@ def _curve(p: float, cutoff: float, rounds: int) -> tuple[FloatArray, FloatArray
 
 
 def _ends(p: float, cutoff: float, rounds: int) -> Iterator[tuple[int, int, FloatArray]]:
-    """Yield s, the least m kept, and u(m, s) for the m kept, for s = 1 .. rounds-1.
+    """Yield, for s = 1 .. rounds-1, s, the least m kept, and u(m, s) for all m kept.
 
     ``u(m, s) = sum_{k<K} p (1-p)^(k-1) u(m-1, s-k) + (1-p)^(K-1) u(m-1, s-K)``; the first sum
-    is carried along.
+    is updated from s to s.
     """
     stays = 1 - p
     cut = 0.0 if cutoff == math.inf else stays ** (cutoff - 1)
@@ -163,14 +166,14 @@ def _ends(p: float, cutoff: float, rounds: int) -> Iterator[tuple[int, int, Floa
 
 
 def _counts_kept(mean: float, variance: float, cutoff: float, s: int) -> tuple[int, int]:
-    """Return the numbers of intervals within nine standard deviations after s rounds."""
+    """Return the smallest and largest interval counts within nine deviations after s rounds."""
     spread = _DEVIATIONS * math.sqrt(s * variance / mean**3) + _MARGIN
     fewest = 1 if cutoff == math.inf else math.ceil(s / cutoff)
     return max(1, fewest, math.floor(s / mean - spread)), min(s, math.ceil(s / mean + spread))
 
 
 def interval_moments(p: Any, cutoff: float) -> tuple[Any, Any]:
-    """Return mean and variance of an interval's length, the cut-off geometric law.
+    """Return mean and variance of an interval's length, which has the cut-off geometric law.
 
     FedAU's proof of Theorem 3: ``E S = (1 - (1-p)^K)/p`` and ``Var S = (1-p)/p^2 -
     (2K-1)(1-p)^K/p - (1-p)^(2K)/p^2``.
@@ -199,18 +202,18 @@ def _shifted(row: tuple[int, FloatArray], first: int, size: int) -> FloatArray:
     return result
 
 
-# The transform is taken on a circle of radius r, r^size = `_ALIAS`, so that what it wraps around is
-# damped by so much. Rounds reach a quarter of its length (`_LENGTH`): dividing by r^s there makes
-# the rounding, 1e-16, at most 1e-14^(-1/4) = 3,200 times as large.
+# The transform is taken on a circle of radius r with r^size = `_ALIAS`, which damps aliases by that
+# factor. Rounds reach a quarter of its length (`_LENGTH`), so dividing by r^s enlarges the rounding
+# of 1e-16 by at most 1e-14^(-1/4) = 3,200.
 _ALIAS = 1e-14
-_LENGTH = 4  # of the transform, in horizons
+_LENGTH = 4  # length of the transform, in horizons
 _MOST_ENTRIES = 2**21
 
 
 def mean_weight_errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray:
-    """Return ``1/T sum_{t<T} E[(p omega_t - 1)^2]`` for each cut-off, (k,), to about 1e-10.
+    """Return ``1/T sum_{t<T} E[(p omega_t - 1)^2]`` for each cutoff, (k,), to about 1e-10.
 
-    `weight_error` has the error of each round, and a bound of its rounding.
+    `weight_error` returns the error of each round, with a bound on its rounding.
 
     Parameters
     ----------
@@ -238,18 +241,18 @@ def mean_weight_errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray
 
 
 def _errors(p: float, longest: FloatArray, rounds: int, size: int) -> FloatArray:
-    """Return the errors of cut-offs (k, 1) of at most T: none differs from one at T."""
+    """Return the errors of cutoffs (k, 1) of at most T; larger ones have the effect of T."""
     stays = 1 - p
     s = np.arange(rounds)
     weight = _ALIAS ** (s / size)  # r^s
-    # Intervals of T rounds and more end after the last round that counts.
+    # Intervals of T or more rounds end after the last round that counts.
     before = s - 1
     law = np.where((s >= 1) & (s < longest), p * stays ** np.maximum(before, 0), 0.0)
     law = np.where(s == longest, stays ** np.maximum(before, 0), law)
     f = np.fft.rfft(law * weight, size)
     d = np.fft.rfft(s * law * weight, size)
     ratio = np.divide(-np.log(1 - f), f, out=np.ones_like(f), where=f != 0)
-    # (p s/m - 1)^2 is 1 - 2 p s/m, and p^2 s times s/m^2.
+    # (p s/m - 1)^2 is 1 - 2 p s/m plus p^2 s times s/m^2.
     linear = np.fft.irfft((f - 2 * p * d) / (1 - f), size)[:, :rounds]
     square = np.fft.irfft(d * ratio, size)[:, :rounds]
     stays_open = -np.expm1(np.minimum(rounds - s, longest) * np.log1p(-p)) / p

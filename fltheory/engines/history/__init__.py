@@ -1,1 +1,1 @@
-"""Moments conditional on what has happened: paths, histories, states of a chain."""
+"""Moments conditional on the history: paths of participants, counts and states of a chain."""

@@ -1,18 +1,18 @@
 """Moments conditional on who took part and what the algorithm counted.
 
-Algorithms that count (rounds, absences, appearances) are not affine in their whole state. But
-once it is given what the counts are, a round is affine in the rest: so moments of the model, and of
-the updates that are remembered, are kept apart by *history*. Two histories that have led to the
-same counts, and to the same state of a chain of participants, have the same future, so they are
-merged: their weighted moments add up. What is a count and what is random is not guessed: it is
-random if the algorithm's own round, run on affine forms, makes it depend on a symbol.
+Algorithms that count (rounds, absences, appearances) are not affine in their whole state. But given
+the counts, a round is affine in the rest, so the moments of the model and of remembered updates are
+kept separately for each *history*. Histories with the same counts and the same state of the
+participation chain have the same future, so they are merged, and their weighted moments are added.
+An entry is random, and not a count, if the algorithm's own round, run on affine forms, makes it
+depend on a symbol.
 
 With ``w``, ``m`` and ``M`` the probability of a history and the first two moments of the random
 entries s on it (measured from x*), write the three as one matrix ``[[M, m], [m', w]]``, the second
 moment of (s, 1). An affine round is then a congruence by ``[[A, b], [0, 1]]`` plus the noise.
 
-All of this is told once, for floats, fractions and balls. What differs are chances, which are
-numbers of one kind or another, how maps are read, and how moments are moved by them (`Rounds`).
+The same code serves floats, fractions and balls. A subclass of `Rounds` sets the number type of the
+probabilities, how maps are read, and how they are applied to moments.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ MOST_HISTORIES = 50_000
 _MOST_STATES = 1 << 18
 _MOST_NUMBERS = 1 << 22
 _LARGEST_COUNT = 2**53
-# Histories run alone besides those that hold an extreme count.
 
 T = TypeVar("T")
 Numbers: TypeAlias = NDArray[Any]
@@ -48,18 +47,18 @@ RoundKey: TypeAlias = tuple[tuple[str, ...], tuple[int, ...], bytes]
 
 
 class TooManyHistoriesError(NotAffineError):
-    """There is more to keep apart than can be followed."""
+    """There are too many histories to follow."""
 
 
 class WidenedError(Exception):
-    """An entry turned out to be random: begin again with it among the random ones."""
+    """An entry turned out to be random: start again with its name among the random ones."""
 
     def __init__(self, random: tuple[str, ...]) -> None:
         self.random = random
 
 
 def until_read(run: Callable[[tuple[str, ...]], T]) -> T:
-    """Return what a function makes of the names of random entries, once all of them are known."""
+    """Call a function with the names of random entries, again until all of them are known."""
     random: tuple[str, ...] = ("x",)
     while True:
         try:
@@ -81,7 +80,8 @@ class Histories:
     random : tuple of str
         The entries of the state that are random given the history, ``"x"`` first.
     moments : array, (P, n + 1, n + 1), or a list of FLINT's matrices
-        ``E[(s, 1)(s, 1)' 1{history}]`` of those entries; in floats in units of the rounds' own.
+        ``E[(s, 1)(s, 1)' 1{history}]`` of those entries; in floats, measured in the `Rounds`'
+        units.
     """
 
     place: Rows
@@ -97,10 +97,10 @@ class Histories:
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """What a round turns the continued histories into, one row each.
+    """The result of a round for each continued history, one row each.
 
-    Participants who do the same may have one row together: ``ways`` then says of which history
-    each is, (Q,), and how probable it is, (Q,).
+    Participant sets with the same effect may share a row: ``ways`` then holds the history of each
+    row, (Q,), and its probability, (Q,).
     """
 
     random: tuple[str, ...]
@@ -113,7 +113,7 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Continuation:
-    """Which histories are continued (Q,), with whom (Q, N), in which branch, and how probably."""
+    """Continued histories (Q,), with participants (Q, N), branches and probabilities."""
 
     rows: Rows
     masks: Masks
@@ -123,17 +123,17 @@ class Continuation:
 
 
 class Ways:
-    """Who may take part next, given where a chain is, and where it may go: many states at once.
+    """Possible participants and next states, given the states of a chain, for many states at once.
 
     Parameters
     ----------
     participation : Participation
     law : Law
-        In floats, or in fractions.
+        The law of participation, in floats or in fractions.
     number : callable
-        What a chance is in the run's numbers.
+        Converts a probability to the run's numbers.
     most : int
-        How many histories there may be.
+        Largest number of histories.
     """
 
     def __init__(
@@ -159,12 +159,12 @@ class Ways:
 
     @classmethod
     def of(cls, participation: Participation) -> Ways:
-        """Return how a process goes on, in floats: independent rounds have one state.
+        """Return the continuations of a process, in floats; independent rounds have one state.
 
         Raises
         ------
         NotAffineError
-            If it has too many sets or states, or neither states nor independent rounds.
+            If the process has too many sets or states, or neither states nor independent rounds.
         """
         process = process_of(participation)
         count = process.n_outcomes if process.independent else process.n_states
@@ -178,11 +178,11 @@ class Ways:
         return cls(participation, Law.of_states(states.masks, first, _transitions(states)))
 
     def who(self, place: Rows) -> tuple[Rows, Masks, Numbers]:
-        """Return which of some states (P,) go on (Q,), with whom (Q, N), and how probably (Q,)."""
+        """Return row indices (Q,) into states (P,), participants (Q, N) and probabilities (Q,)."""
         return self._fanned(place, self._who)
 
     def onward(self, place: Rows) -> tuple[Rows, Rows, Numbers]:
-        """Return which of some states (Q,) go on (T,), to which (T,), and how probably (T,)."""
+        """Return row indices (T,) into states (Q,), next states (T,) and probabilities (T,)."""
         return self._fanned(place, self._following)
 
     def _fanned(
@@ -209,7 +209,7 @@ class Ways:
 
 
 class PathWays(Ways):
-    """Given paths of participants (P, rounds, N), each of weight one: a state a round of a path.
+    """Given paths of participants, each of weight one; a state is one round of one path.
 
     Parameters
     ----------
@@ -222,11 +222,11 @@ class PathWays(Ways):
         self.first_chances = np.ones(len(masks))
 
     def who(self, place: Rows) -> tuple[Rows, Masks, Numbers]:
-        """Return everybody's one set."""
+        """Return the single participant set of each state."""
         return np.arange(len(place)), self._masks[divmod(place, self._length)], np.ones(len(place))
 
     def onward(self, place: Rows) -> tuple[Rows, Rows, Numbers]:
-        """Return the paths' next rounds."""
+        """Return the next round of each path."""
         return np.arange(len(place)), place + 1, np.ones(len(place))
 
 
@@ -253,13 +253,13 @@ def _too_many(participation: Any, most: int = MOST_HISTORIES) -> str:
 def ranges_of(
     state: Mapping[str, Any], largest: int = _LARGEST_COUNT
 ) -> dict[str, tuple[int, int]]:
-    """Return within what each entry is the number that it would be without limits, if it has any.
+    """Return the range in which each entry's type holds whole numbers exactly, if it is limited.
 
-    Beyond, whole numbers wrap around, and floats do not tell one from the next.
+    Beyond that range, integers wrap around and floats cannot represent every whole number.
     """
     found = {}
     for name, array in state.items():
-        # Forms have a type of their own.
+        # Forms have their own type.
         dtype = array.dtype if isinstance(array, np.ndarray) else np.dtype(object)
         if dtype.kind in ("i", "u"):
             limits = np.iinfo(dtype)
@@ -271,7 +271,7 @@ def ranges_of(
 
 
 def check_ranges(ranges: Mapping[str, tuple[int, int]], known: Mapping[str, Any]) -> None:
-    """Raise NotAffineError if something known is not within its range."""
+    """Raise NotAffineError if a known entry is outside its range."""
     for name, (least, most) in ranges.items():
         if name in known and not all(least <= one <= most for one in _ends(known[name])):
             raise NotAffineError(
@@ -285,7 +285,7 @@ def _ends(array: Any) -> tuple[Any, ...]:
 
 
 class Rounds:
-    """How a setting's rounds are run on histories, in floats unless a subclass says otherwise.
+    """The rounds of a setting, run on histories; in floats unless a subclass changes that.
 
     Parameters
     ----------
@@ -297,30 +297,30 @@ class Rounds:
 
     def __init__(self, setting: Setting, ways: Ways) -> None:
         self.setting, self.ways = setting, ways
-        # Asked once: isinstance of a protocol takes 20 microseconds.
+        # Computed once: isinstance of a protocol takes 20 microseconds.
         self.scheduled = isinstance(setting.algorithm, Schedule)
         self.ranges: Mapping[str, tuple[int, int]] = {}
         self._algorithms: dict[Any, Algorithm] = {}
         self._held: dict[Any, ComingRound] = {}
 
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], Mapping[str, Any], Any]:
-        """Return what is random, what is known (1, ...), and the moments of the one beginning."""
+        """Return the random names, known entries (1, ...) and moments of the initial history."""
         raise NotImplementedError
 
     def image(self, coming: ComingRound, index: int) -> Image:
-        """Return what a round makes of the continued histories."""
+        """Return the images of the continued histories under a round."""
         raise NotImplementedError
 
     def branches(self, algorithm: Algorithm) -> Sequence[tuple[str, Any]]:
-        """Return a round's branches, with their chances."""
+        """Return a round's branches with their probabilities."""
         return algorithm.branches
 
     def chances(self, chances: Numbers) -> Numbers:
-        """Return chances in the numbers that moments are in."""
+        """Return probabilities converted to the numbers of the moments."""
         return chances
 
     def begun(self, random: tuple[str, ...]) -> tuple[Histories, ComingRound]:
-        """Return the histories before the first round, and this."""
+        """Return the histories before the first round, and the first round."""
         random, known, square = self.initial(random)
         self.ranges = ranges_of(known)
         place, chances = self.ways.first, self.ways.first_chances
@@ -330,19 +330,19 @@ class Rounds:
         return now, self.coming(0, now.place, now.known, now.random)
 
     def shares(self, moments: Sequence[Any], chances: Numbers) -> Any:
-        """Return moments times chances."""
+        """Return moments multiplied by probabilities."""
         return np.stack(moments) * chances[:, None, None]
 
     def algorithm_in(self, index: int) -> Algorithm:
-        """Return a round's algorithm, one object for those that are alike."""
+        """Return a round's algorithm; rounds with equal algorithms share one object."""
         now = in_round(self.setting.algorithm, index + 1)
-        # By what they hold: a class may call objects equal that are not.
+        # Compared by content, because a class may define equality differently.
         return kept(self._algorithms, content(now), lambda: now) if self.scheduled else now
 
     def coming(
         self, index: int, place: Rows, known: Mapping[str, Any], random: tuple[str, ...]
     ) -> ComingRound:
-        """Return a round that begins with some histories: the same where it has come before."""
+        """Return the round that begins with some histories, the same object if it recurs."""
         algorithm = self.algorithm_in(index)
         key = id(algorithm), random, _table(place, known).tobytes()
         return kept(self._held, key, lambda: ComingRound(self, algorithm, place, known, random))
@@ -369,17 +369,17 @@ class Rounds:
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Where continued histories arrive.
+    """The new histories that continued histories lead to.
 
     Attributes
     ----------
     onward : array of int, (T,)
-        Which of the continued ones.
+        Row indices into the continued histories.
     chances : array, (T,)
     targets : array of int, (T,)
-        The new history that each becomes part of.
+        The new history that each is merged into.
     place, known
-        Of the new histories.
+        As in `Histories`, for the new histories.
     """
 
     onward: Rows
@@ -391,17 +391,17 @@ class Arrivals:
 
 @dataclass(eq=False)
 class ComingRound:
-    """A round that begins with some histories: all that it depends on, but for their moments.
+    """A round that begins with some histories, without their moments.
 
-    What it makes of them and where it leads is worked out once.
+    Its image and the histories it leads to are computed once.
 
     Attributes
     ----------
     rounds : Rounds
     algorithm : Algorithm
-        As it is in this round. Rounds that are alike share one object.
+        The algorithm of this round. Rounds with equal algorithms share one object.
     place, known, random
-        As of the histories before it.
+        As in `Histories`, before the round.
     """
 
     rounds: Rounds
@@ -414,7 +414,7 @@ class ComingRound:
 
     @cached_property
     def continued(self) -> Continuation:
-        """The histories that are continued.
+        """The continued histories, with participants and branches.
 
         Raises
         ------
@@ -440,9 +440,9 @@ class ComingRound:
 
     @cached_property
     def table(self) -> FloatArray:
-        """All that maps may depend on, beside the algorithm: one row per continued history.
+        """Everything besides the algorithm that maps depend on, one row per continued history.
 
-        That is counts, participants and branch.
+        These are the participants, the branch and the counts.
         """
         columns = [self.continued.masks, self.continued.drawn[:, None]]
         if self.known:
@@ -451,16 +451,16 @@ class ComingRound:
 
     @cached_property
     def key(self) -> RoundKey:
-        """The key that tells it from rounds of the same algorithm that have other maps."""
+        """The key that identifies the round's maps among rounds of the same algorithm."""
         return self.random, self.table.shape, self.table.tobytes()
 
     def image(self, index: int) -> tuple[Image, Rows]:
-        """Return what the round, which is that of an index, makes of them; of which histories.
+        """Return the round's images, and the row of the history that each image belongs to.
 
         Raises
         ------
         WidenedError
-            If an entry is random that was taken for known.
+            If an entry assumed to be known turns out to be random.
         """
         if self._image is None:
             image = self.rounds.image(self, index)
@@ -474,7 +474,7 @@ class ComingRound:
     def leads_to(
         self, known: Mapping[str, FloatArray], ways: tuple[Rows, Numbers] | None = None
     ) -> Arrivals:
-        """Return where the histories arrive, given what is known after it of each continued one."""
+        """Return the new histories, given the known entries after the round."""
         if self._led is None or self._led[0] is not known:
             rows, chances = ways or (self.continued.rows, self.continued.chances)
             onward, place, moving = self.rounds.ways.onward(self.place[rows])
@@ -508,7 +508,7 @@ def follow(
     NotAffineError
         If a round is not affine given the history, or there are too many histories.
     WidenedError
-        If more is random than was said (`until_read`).
+        If an entry not in ``random`` turns out to be random (see `until_read`).
     """
     now, coming = rounds.begun(random)
     yield now, None
@@ -520,7 +520,7 @@ def follow(
 
 
 def _table(place: Rows, known: Mapping[str, FloatArray]) -> FloatArray:
-    """Return all that tells histories apart, a row each."""
+    """Return everything that distinguishes histories, one row each."""
     count = len(place)
     parts = [place[:, None].astype(np.float64)]
     parts += [array.reshape(count, -1) for array in known.values()]
@@ -528,13 +528,13 @@ def _table(place: Rows, known: Mapping[str, FloatArray]) -> FloatArray:
 
 
 def distinct(table: FloatArray) -> tuple[Rows, Rows]:
-    """Return the first place of each different row, and which of them every row is.
+    """Return the index of the first copy of each distinct row, and the number of each row's copy.
 
-    Rows are told apart by their bytes, which takes a tenth of the time of sorting them.
+    Rows are compared by their bytes, which takes a tenth of the time of sorting them.
     """
     if len(table) == 1:
         return np.zeros(1, np.intp), np.zeros(1, np.intp)
-    # Zero is added for the sake of -0.0, whose bytes are others.
+    # Adding zero turns -0.0, whose bytes differ, into 0.0.
     rows = np.ascontiguousarray(table + 0.0)
     known: dict[bytes, int] = {}
     which = np.array(
@@ -544,5 +544,5 @@ def distinct(table: FloatArray) -> tuple[Rows, Rows]:
         ],
         dtype=np.intp,
     )
-    # Every first place comes after all those before it, as new rows are numbered in turn.
+    # New rows are numbered in order, so a first copy is where the running maximum increases.
     return np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1)), which

@@ -1,15 +1,14 @@
-"""Running rounds on histories: on affine forms, or on numbers where nothing is random.
+"""Running rounds on histories: on affine forms, or on numbers if nothing is random.
 
 Forms of one history are small, and calling NumPy on them costs more than the arithmetic. So the
-maps of several coming rounds are worked out in one run of the algorithm's round, each history of
-each round a replica of its own. Which counts those rounds begin with is worked out by running real
-rounds; a map is used only where counts, participants and branch turn out to be what it was made
-for. Where the guard has seen a round that does not treat every replica alike, maps are made round
-by round.
+maps of several coming rounds are computed in one run of the algorithm's round, with each history of
+each round as a separate replica. The counts that those rounds begin with come from running real
+rounds, and a map is used only for the counts, participants and branch it was made for. If the guard
+has found that a round does not treat every replica alike, maps are made round by round.
 
-The guard follows few paths, and histories go where none of these may come. So a round of a user's
-own also runs here, on those histories alone that tell most: a look at others' counts, ``if
-(absent >= 5).any()``, shows as soon as there is a history that it is true of.
+The guard follows only a few paths, and histories may reach states off them. So a round written by a
+user is also run here on single histories, those with extreme counts in particular: code that uses
+other replicas' counts, such as ``if (absent >= 5).any()``, shows once it is true for some history.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from fltheory.algorithms.contract import Algorithm, State, in_round
 from fltheory.content import kept, runs_users_code
 from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.probe import CLIENTS_AS_ONE, reading_errors
-from fltheory.engines.affine.state_layout import balanced_units
+from fltheory.engines.affine.state_layout import balanced_units, telling_sets
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence, analytic_clients
@@ -77,18 +76,18 @@ class AffineRounds(Rounds):
         self._unused: set[RoundKey] = set()
 
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
-        """Return the one beginning."""
+        """Return the initial history."""
         offset = joined(self._start, random)[0] - self._origin(random)
         vector = np.append(offset / self.units(random), 1.0)
         known = {name: array for name, array in self._start.items() if name not in random}
         return random, known, np.outer(vector, vector)
 
     def far(self, names: tuple[str, ...]) -> FloatArray:
-        """Return how far from zero the first random entries are, in units."""
+        """Return the absolute initial values of the random entries, in units."""
         return np.abs(joined(self._start, names)[0]) / self.units(names)
 
     def _origin(self, names: tuple[str, ...]) -> FloatArray:
-        """Return where random entries are measured from: x*, and zero for what is remembered."""
+        """Return the origin of the random entries: x* for the model, zero for memory."""
         if names not in self._origins:
             width = sum(int(np.prod(np.shape(self._start[name])[1:])) for name in names)
             zeros = np.zeros(width - self._problem.dim)
@@ -96,29 +95,31 @@ class AffineRounds(Rounds):
         return self._origins[names]
 
     def units(self, names: tuple[str, ...]) -> FloatArray:
-        """Return what random entries are measured in, as in `StateLayout`."""
+        """Return the units of the random entries, as in `StateLayout`."""
         if names not in self._balanced:
             shapes = {name: np.shape(self._start[name])[1:] for name in names}
             first = in_round(self.setting.algorithm, 1)
+            sets = telling_sets(self._problem.n_clients)
+            known = {
+                name: np.repeat(array, len(sets), axis=0)
+                for name, array in self._start.items()
+                if name not in names
+            }
+
+            def slopes(branch: str) -> FloatArray:
+                read = self._numbers, sets, known, shapes, self._origin(names)
+                return np.asarray(read_round(first, branch, *read).slopes)
+
             try:
-                slope = read_round(
-                    first,
-                    max(first.branches, key=lambda named: named[1])[0],
-                    self._numbers,
-                    np.arange(self._problem.n_clients)[None] % 2 == 0,
-                    {name: array for name, array in self._start.items() if name not in names},
-                    shapes,
-                    self._origin(names),
-                ).slopes[0]
+                self._balanced[names] = balanced_units(first, slopes, shapes)
             except NotAffineError:
-                # Those sets that there are may do, where every other client does not.
-                slope = np.eye(self._origin(names).size)
-            self._balanced[names] = balanced_units(slope, shapes)
+                # The round may still be affine for the sets that occur, if not for these.
+                self._balanced[names] = np.ones(self._origin(names).size)
         return self._balanced[names]
 
     def image(self, coming: ComingRound, index: int) -> Image:
-        """Return what a round makes of the continued histories, once for those that are alike."""
-        # With its images each algorithm is kept, so that no other can come to have its address.
+        """Return the images of the continued histories, computed once for rounds that are alike."""
+        # Each algorithm is kept with its images, so that no other object can get its address.
         own = coming.algorithm
         images = kept(self._images, id(own), lambda: (own, dict[RoundKey, Image]()))[1]
         key = coming.key
@@ -128,14 +129,14 @@ class AffineRounds(Rounds):
         return images[key]
 
     def _run(self, coming: ComingRound, index: int, images: dict[RoundKey, Image]) -> None:
-        """Work out the image of a round, and of those that it will lead to."""
-        # Twice as many as last time, as long as all that was planned was used.
+        """Compute the image of a round, and of rounds that will follow."""
+        # Twice as many as last time, as long as all planned rounds were used.
         rounds = self._ahead if self._replicas_alike and not self._unused else 1
         self._ahead = min(2 * rounds, _MOST_ROUNDS_AHEAD)
         planned, real = self._planned_rounds(coming, index, images, rounds)
         made = self._images_together(planned)
         if real:
-            # The same numbers, of which it is known already where they lead.
+            # The counts from real rounds, for which the new histories are already computed.
             made = [replace(i, known=known) for i, known in zip(made, real, strict=True)]
         found = dict(zip((one.key for one in planned), made, strict=True))
         images.update(found)
@@ -144,13 +145,13 @@ class AffineRounds(Rounds):
             images.pop(next(iter(images)))
 
     def _numbers_of_one(self, random: tuple[str, ...]) -> int:
-        """Return how many numbers the forms of one history take, more or less."""
+        """Return roughly how many numbers the forms of one history take."""
         return (self._origin(random).size + 1) ** 2 * self._problem.n_clients
 
     def _planned_rounds(
         self, coming: ComingRound, index: int, images: Mapping[RoundKey, Image], rounds: int
     ) -> tuple[list[ComingRound], list[dict[str, FloatArray]]]:
-        """Return a round and the next ones, by their real rounds, until they come round again."""
+        """Return a round and those after it, found by real rounds, until a known one recurs."""
         most = _NUMBERS_AHEAD // self._numbers_of_one(coming.random)
         ahead = index + 1
         if rounds == 1 or 2 * len(coming.continued.rows) > most or not self._alike(coming, ahead):
@@ -179,11 +180,11 @@ class AffineRounds(Rounds):
         return planned, real
 
     def _alike(self, coming: ComingRound, index: int) -> bool:
-        """Whether there is a round of that index, of the same algorithm."""
+        """Whether a round with this index exists and has the same algorithm."""
         return index < self.setting.rounds and self.algorithm_in(index) is coming.algorithm
 
     def _some(self, random: tuple[str, ...]) -> State:
-        """Return states of what is random: counts do not depend on it, so it may be anything."""
+        """Return values for the random entries; counts do not depend on them, so any will do."""
         return {name: self._start[name] for name in random}
 
     @cached_property
@@ -201,7 +202,7 @@ class AffineRounds(Rounds):
                 self._replicas_alike = False
                 return [image for one in planned for image in self._images_together([one])]
         if len(planned) == 1 and not planned[0].place.any():
-            # In one state of the participants' chain, histories differ in their counts.
+            # With a single chain state, histories differ in their counts, so all rows are distinct.
             return [self._image_of_distinct(_Batch.of(planned), np.arange(len(planned[0].table)))]
         first, inverse = distinct(np.concatenate([coming.table for coming in planned]))
         made = _repeated(self._image_of_distinct(_Batch.of(planned), first), inverse)
@@ -243,7 +244,7 @@ class AffineRounds(Rounds):
         maps[:, n, n] = 1.0
         names = (*random, *made.widened)
         known = {name: array for name, array in made.known.items() if name not in names}
-        # A set's own map is read as in `Probe`, which goes over sets of few clients only.
+        # The map of a single set is read as in `Probe`, which covers only sets of a few clients.
         several = max(1.0, self._problem.n_clients / CLIENTS_AS_ONE)
         errors = reading_errors(
             maps[:, :n, :n], maps[:, :n, n], origin / units, self._numbers, several
@@ -256,9 +257,9 @@ class AffineRounds(Rounds):
 
 
 class KnownRounds(Rounds):
-    """Rounds on numbers: without noise the model itself is known once the history is given.
+    """Rounds on numbers: without noise, the history determines the model.
 
-    So the algorithm's round may be any function, on any analytic clients.
+    The algorithm's round may then be any function, on any analytic clients.
 
     Parameters
     ----------
@@ -272,13 +273,13 @@ class KnownRounds(Rounds):
         self._users = runs_users_code(setting.algorithm)
 
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], State, FloatArray]:
-        """Return the one beginning; nothing is random in it."""
+        """Return the initial history, which has no random entries."""
         first = in_round(self.setting.algorithm, 1)
         known = dict(first.init(self.setting.x0[None], self.setting.problem.n_clients))
         return (), known, np.ones((1, 1))
 
     def image(self, coming: ComingRound, index: int) -> Image:
-        """Return what a round makes of the continued histories."""
+        """Return the images of the continued histories under a round."""
         other = self._users and _other_alone(coming, self._clients, {})
         if other:
             raise refused(f"a round gives a replica {other}")
@@ -291,7 +292,7 @@ class KnownRounds(Rounds):
 def _real_round(
     coming: ComingRound | _Batch, clients: Any, some: State, chosen: slice = slice(None)
 ) -> State:
-    """Run a round on real clients without noise, from given states (1, ...) of what is random."""
+    """Run a round on real clients without noise, from given values (1, ...) of random entries."""
     continued = coming.continued
     rows = continued.rows[chosen]
     state = {key: array[rows] for key, array in coming.known.items()}
@@ -309,7 +310,7 @@ def _real_round(
 
 
 def _other_alone(coming: ComingRound | _Batch, clients: Any, some: State) -> str:
-    """Return what a history is given that it is not given alone, or nothing."""
+    """Return which entry of a history differs between a batch and a run alone, or ""."""
     rows = coming.continued.rows
     if len(rows) == 1 or not coming.known:
         return ""
@@ -359,7 +360,7 @@ def _repeated(image: Image, rows: Rows | slice) -> Image:
 
 
 def _joined_images(parts: Sequence[Image]) -> Image:
-    """Join images; what some histories make random is so, and is run again as such."""
+    """Join images; an entry that is random in any of them is random in all."""
     first = parts[0]
     random = {name: None for part in parts for name in part.random}
     maps, noises, errors = (

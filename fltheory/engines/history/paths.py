@@ -1,4 +1,4 @@
-"""Exact moments along paths of participants: all possible ones, or some that are drawn."""
+"""Exact moments along paths of participants: all possible paths, or a random sample."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
         How many paths of participants to draw, at least 2; by default all possible ones are
         followed, and merged if they have the same future.
     seed : int
-        Of the draw.
+        Seed of the generator that draws the paths.
 
     Returns
     -------
     Trajectory
-        With ``rounding_error``, a first-order bound, if all paths are followed and rounds are
-        affine, and ``standard_error`` if paths are drawn. Runs that are followed one by one have
-        neither, because a round may then be any function.
+        It has ``rounding_error``, a first-order bound, if all paths are followed and rounds are
+        affine, and ``standard_error`` if paths are drawn. If every path is a separate run, there is
+        no ``rounding_error``, because a round may be any function.
 
     Raises
     ------
     NotAffineError
-        If a round is not affine given its participants and gradients are noisy, a projection may
-        move a model, or there are too many histories to follow.
+        If a round is not affine given its participants and gradients are noisy, if a projection may
+        move a model, or if there are too many histories to follow.
     ValueError
         For fewer than 2 draws, or a negative seed.
 
@@ -109,7 +109,7 @@ def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int
     Raises
     ------
     ValueError
-        For fewer than 2, or a negative seed.
+        For fewer than 2 draws, or a negative seed.
     """
     draws = validation.whole_number("draws", draws, at_least=2)
     rng = np.random.default_rng(validation.seed_number("seed", seed))
@@ -136,7 +136,7 @@ def _moments(
             else:
                 wrong = wrong.after(step, histories.moments)
                 taken, left = taken + step.cost, left - 1
-                # Histories that have become more seldom become fewer again.
+                # The number of histories seldom falls again after it has grown.
                 growing = len(histories.place) > len(step.before)
                 if taken + growing * left * step.cost > _MOST_NUMBERS:
                     raise TooManyHistoriesError(
@@ -174,9 +174,10 @@ def _runs(rounds: Rounds, draws: int | None) -> Trajectory:
 def _by_path(
     shares: FloatArray, rounds: Rounds, histories: Histories, draws: int | None
 ) -> FloatArray:
-    """Add shares (P, F) up over the histories of a drawn path, or over all of them."""
+    """Sum shares (P, F) over the histories of each drawn path, or over all histories."""
     if draws is None:
-        # In pairs: one after another, thousands of histories would lose more than is stated.
+        # Pairwise summation: adding thousands of histories one by one would exceed the stated
+        # rounding.
         return np.asarray(np.ascontiguousarray(shares.T).sum(axis=1)[None])
     total = np.zeros((draws, shares.shape[1]))
     np.add.at(total, histories.place // (rounds.setting.rounds + 1), shares)
@@ -184,7 +185,7 @@ def _by_path(
 
 
 def _sampled(each: FloatArray, names: list[str]) -> Trajectory:
-    """Return means over drawn paths, values (P, rounds + 1, F), with their standard errors."""
+    """Return means over drawn paths of values (P, rounds + 1, F), with standard errors."""
     with np.errstate(over="ignore", invalid="ignore"):
         mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
         return sampled_trajectory(names, mean.T, error.T, len(each))

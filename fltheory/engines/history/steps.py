@@ -1,19 +1,19 @@
-"""A round's step from histories to histories in floats, and what rounding does to their moments.
+"""A round's step from histories to histories in floats, and its rounding errors.
 
-What is computed differs from the truth in two ways. Both move as moments do, by congruences, which
-keep the order of symmetric matrices.
+Computed moments differ from the true ones for two reasons. Both errors propagate like moments, by
+congruences, which preserve the order of symmetric matrices.
 
-*Operations.* Moments M are off by some D with ``-E <= D <= E``. In an entry of an image a round
-loses at most ``k u f_a f_b``, with f the round's absolute map of the entries' scale. As
-``2 |v_a v_b| <= v_a^2 + v_b^2`` in any units, that lies within the diagonal ``(n + 1) k u f_a^2``.
-Noise is off in proportion to its size. An error in a branch's chance leaves as much as it is of
-the branch's image.
+*Operations.* Moments M are off by some D with ``-E <= D <= E``. A round adds a rounding error of at
+most ``k u f_a f_b`` to an entry of an image, where f is the scale of the entries mapped by the
+absolute values of the round's map. As ``2 |v_a v_b| <= v_a^2 + v_b^2`` in any units, that lies
+within the diagonal ``(n + 1) k u f_a^2``. Noise is off in proportion to its size, and the image of
+a branch in proportion to the error of the branch's probability.
 
-*Maps.* Maps that were read a little wrong make a run s + d beside the true one, ``E[d d'] <= C``. A
-round makes d to A d plus what is wrong with its map at s: of such a sum, second moments are at most
-``(1 + e) P + (1 + 1/e) Q`` with P and Q those of its parts, for any e. Then ``E||s + d||^2`` is off
-by at most ``2 sqrt(E||s||^2 tr C) + tr C``, and for the model only its own part of s and of C
-counts. The last round's noise, which knows nothing of d, does not count in it.
+*Maps.* Maps read with small errors produce s + d instead of the true s, with ``E[d d'] <= C``. A
+round turns d into A d plus the error of its map at s. The second moments of such a sum are at most
+``(1 + e) P + (1 + 1/e) Q`` for any e > 0, where P and Q are those of its two terms. Then ``E||s +
+d||^2`` is off by at most ``2 sqrt(E||s||^2 tr C) + tr C``; for the model, only its own part of s
+and of C counts. The last round's noise is independent of d and is left out of ``E||s||^2``.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class HistoryStep:
     Attributes
     ----------
     before : array, (P, n + 1, n + 1)
-        The histories' moments.
+        Moments of the histories before the round.
     rows : array of int, (C,)
-        The history that is continued.
+        The history that each map continues.
     maps : array, (C, n + 1, n + 1)
         ``[[A, b], [0, 1]]``.
     noises : array, (C, n, n)
     errors : array, (C, 4)
-        Bounds on the rounding errors in A, b (norms) and, relatively, in the noise and, beyond
-        what any product loses, in the chance of its branch.
+        Bounds on the rounding errors of A and b (norms), on the relative error of the noise, and on
+        that of the branch's probability, beyond the rounding of any product.
     onward, targets : arrays of int, (Q,)
-        Which of the continued ones goes on, and the history that it becomes part of.
+        Row index into the continued histories, and the new history that it is merged into.
     chances : array, (Q,)
     n_clients : int
     """
@@ -67,7 +67,7 @@ class HistoryStep:
     n_clients: int
 
     def images(self, moments: FloatArray) -> FloatArray:
-        """Return what maps make of moments (..., P, n + 1, n + 1), (..., C, n + 1, n + 1)."""
+        """Return the images (..., C, n + 1, n + 1) of moments (..., P, n + 1, n + 1)."""
         n, moments = self.noises.shape[1], moments[..., self.rows, :, :]
         images = (self.maps @ moments) @ self._turned
         images[..., :n, :n] += self.noises * moments[..., -1:, -1:]
@@ -75,11 +75,11 @@ class HistoryStep:
 
     @cached_property
     def _turned(self) -> FloatArray:
-        # Products with it as it lies in memory take two thirds of the time.
+        # Products with a contiguous copy take two thirds of the time.
         return np.ascontiguousarray(self.maps.swapaxes(1, 2))
 
     def gathered(self, images: FloatArray) -> FloatArray:
-        """Return the sums (..., P', n + 1, n + 1) of images times chances, by target."""
+        """Return the sums (..., P', n + 1, n + 1) of images times probabilities, by target."""
         count, continued = 1 + int(self.targets.max()), len(self.rows)
         if len(self.targets) == 1:
             return images * self.chances[0]
@@ -98,15 +98,16 @@ class HistoryStep:
 
     @property
     def cost(self) -> int:
-        """How many numbers go on."""
+        """Number of entries passed on to new histories."""
         return len(self.targets) * self.maps[0].size
 
     @cached_property
     def operations(self) -> float:
-        """Rounding errors in a moment after it.
+        """Number of rounding errors, in units, of a moment after the round.
 
-        An entry sums n + 1 terms on either side of M, over all rows that go to its target; noise
-        is a sum over clients. `_OPERATIONS` is for chances, weights and the addition of noise.
+        An entry sums n + 1 terms on either side of M, over all rows that lead to its target; noise
+        is a sum over clients. `_OPERATIONS` allows for probabilities, weights and the addition of
+        noise.
         """
         crowd = 1 if len(self.targets) == 1 else int(np.bincount(self.targets).max())
         return _OPERATIONS + 2 * self.maps.shape[1] + crowd + self.n_clients
@@ -114,14 +115,14 @@ class HistoryStep:
 
 @dataclass(frozen=True, eq=False)
 class HistoryErrors:
-    """Bounds on the error of histories' moments, to first order.
+    """Bounds, to first order, on the errors of the histories' moments.
 
     Attributes
     ----------
     bounds : array, (2, P, n + 1, n + 1)
-        E, by operations, and C, by maps.
+        E, from operations, and C, from maps.
     noise : array, (n, n)
-        What the last round's noise has added to the moments.
+        Contribution of the last round's noise to the moments.
     """
 
     bounds: FloatArray
@@ -129,9 +130,10 @@ class HistoryErrors:
 
     @classmethod
     def at_start(cls, moments: FloatArray, far: FloatArray | float = 0.0) -> HistoryErrors:
-        """Return the errors of the first ones: x0 - x* and its squares are rounded twice each.
+        """Return the errors of the initial moments: x0 - x* and its squares are rounded twice each.
 
-        So is x0, a decimal, which is ``far`` from zero (n,): an error that goes through all maps.
+        The decimals x0, of absolute values ``far`` (n,), are rounded too, an error that passes
+        through all maps.
         """
         entries = ((_diagonals(moments)[:, :-1] > 0) | (np.asarray(far) > 0)).sum(axis=1)
         bounds = np.zeros((2, *moments.shape))
@@ -144,7 +146,7 @@ class HistoryErrors:
         return cls(bounds, np.zeros((len(squares[0]) - 1,) * 2))
 
     def after(self, step: HistoryStep, moments: FloatArray) -> HistoryErrors:
-        """Return the errors after a round, of ``moments`` (P', n + 1, n + 1)."""
+        """Return the errors of ``moments`` (P', n + 1, n + 1) after a round."""
         n = step.noises.shape[1]
         squares = np.maximum(_diagonals(step.before), 0.0)[step.rows]
         scale, noise = np.sqrt(squares), _diagonals(step.noises) * squares[:, -1:]
@@ -152,8 +154,8 @@ class HistoryErrors:
         of_slope, of_offset, of_noise, of_chance = step.errors.T[:, :, None]
         by_operations *= (n + 1) * step.operations * UNIT_ROUNDOFF
         by_operations[:, :n] += n * step.operations * UNIT_ROUNDOFF * noise
-        # What is lost in reading noise is of its whole size: a small entry may be left of large
-        # ones that cancel.
+        # The error of reading noise is relative to its trace, as a small entry may be what remains
+        # after large ones cancel.
         by_operations[:, :n] += of_noise * noise.sum(axis=1, keepdims=True)
         by_maps = of_slope * np.sqrt(squares[:, :n].sum(axis=1, keepdims=True))
         by_maps = (by_maps + of_offset * scale[:, -1:]) ** 2
@@ -162,9 +164,10 @@ class HistoryErrors:
             images *= 1 + of_chance[:, :, None]
             images[0] += of_chance[:, :, None] * step.images(step.before)
         diagonals = _diagonals(images)
-        # The best e is the ratio of both parts' sizes, here in units of the moments themselves.
+        # The best e is the ratio of the sizes of both terms, here in units of the moments
+        # themselves.
         units = _diagonals(moments)[:, :n].sum(axis=0)
-        # A truth of nothing has no size to go by: any other unit holds as well.
+        # A zero moment has no size to serve as unit; any other unit is valid.
         units[units <= 0] = units.max() or 1.0
         held = math.sqrt(max((diagonals[1, :, :n].sum(axis=0) / units).sum(), 0.0))
         fresh = math.sqrt(by_maps.sum() * (1 / units).sum())
@@ -178,7 +181,7 @@ class HistoryErrors:
         return HistoryErrors(step.gathered(images), np.einsum("c,cab->ab", shares, step.noises))
 
     def of_forms(self, matrices: FloatArray, values: FloatArray) -> FloatArray:
-        """Bound the errors of forms (F, d, d) in the model, of ``values`` (F,)."""
+        """Bound the errors of quadratic forms (F, d, d) in the model, whose ``values`` are (F,)."""
         dim = matrices.shape[-1]
         blocks = self.bounds[..., :dim, :dim].sum(axis=1)
         by_operations, by_maps = np.einsum("kab,fab->kf", blocks, matrices)

@@ -1,1 +1,1 @@
-"""Moments of independent rounds, round after round and in the limit."""
+"""Moments of the model, round by round and in the limit."""

@@ -1,15 +1,15 @@
-"""The law of a round that uses its participants through one weighted sum, for any number of them.
+"""The law of a round that depends on its participants through one weighted sum.
 
 Without memory of clients, a round is ``s' = P s + p + Q u + noise`` with ``u = sum_i phi_i w_i
-change_i(B s + y)``: ``phi_i = 1{i in S} h(|S|)``, weights w, and what client i makes of a model,
-``change_i(y) = S_i (y - c_i) + noise_i``. The algorithm's own round is run once, on a symbol for
-who takes part (`PresenceSpace`) and with symbols in place of u, which gives P, p, Q, B, w and h.
-The law then needs one pass over clients, as the covariance of phi is known by groups of like
-clients (`Inclusions`).
+change_i(B s + y)``. Here ``phi_i = 1{i in S} h(|S|)``, w are weights, and ``change_i(y) = S_i (y -
+c_i) + noise_i`` is client i's change of a model. The algorithm's own round is run once, on a symbol
+for who takes part (`PresenceSpace`) and with symbols in place of u, which gives P, p, Q, B, w and
+h. The law then needs one pass over clients, because the covariance of phi is known by groups of
+like clients (`Inclusions`).
 
-With ``y_i = w_i (S_i, S_i e_i)`` and group means taken off, the covariance of ``sum_i phi_i y_i``
-is ``sum_i within_g (y_i - mean_g)(y_i - mean_g)' + sum_gh totals_gh mean_g mean_h'``. Where all
-share a slope S it is a factor of every term, and ``y_i = w_i (1, e_i)`` will do.
+Let ``y_i = w_i (S_i, S_i e_i)``, and subtract group means. The covariance of ``sum_i phi_i y_i``
+is ``sum_i within_g (y_i - mean_g)(y_i - mean_g)' + sum_gh totals_gh mean_g mean_h'``. If all
+clients share a slope S, it factors out of every term, and ``y_i = w_i (1, e_i)`` is enough.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _AT_ONCE = 2048
 _CHECKED_SETS = 2
 _LARGEST_TENSOR = 64
 _ALWAYS_TENSOR = 24
-# What remembers something of each of many clients is no such sum.
+# A state with memory of each of many clients cannot be such a sum.
 _LARGEST_STATE = 4096
 
 
@@ -60,7 +60,7 @@ def law_of_sums(probe: Probe, participation: Participation) -> RandomAffineMap |
     Raises
     ------
     NotAffineError
-        If it is, but the clients are of too many kinds.
+        If the round is such a sum, but there are too many kinds of clients.
     RoundOverflowError
         If its images are too large for float64.
     """
@@ -69,7 +69,7 @@ def law_of_sums(probe: Probe, participation: Participation) -> RandomAffineMap |
     try:
         reading = _read(probe, participation)
     except NotAffineError:
-        return None  # The other ways say which rounds they refuse.
+        return None  # The other methods report which rounds they refuse.
     image_distance = float(np.linalg.norm(probe.image_origin))
     if reading.effects is None:
         return _without_participants(reading, probe.step)
@@ -87,7 +87,7 @@ def law_of_sums(probe: Probe, participation: Participation) -> RandomAffineMap |
 
 
 def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
-    """Say whether second moments are held in closed form, rather than by a factor a client."""
+    """Return whether second moments are held in closed form rather than as a factor per client."""
     dim = problem.dim
     if problem.shared_hessian or dim <= _ALWAYS_TENSOR:
         return True
@@ -101,7 +101,7 @@ def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
 class _Effects:
     """Each client's new model: ``slope (y - c) + noise``; one slope if it is shared.
 
-    ``rows`` of clients are the vectors y_i of this file's first lines.
+    ``rows`` returns the vectors y_i of the module's docstring.
     """
 
     slopes: FloatArray
@@ -119,11 +119,11 @@ class _Effects:
 
     @property
     def width(self) -> int:
-        """How many of a row's numbers belong to the slope."""
+        """How many entries of a row belong to the slope."""
         return 1 if self.shared else self.slopes[0].size
 
     def offsets(self, clients: ClientIndices) -> FloatArray:
-        """Return e, optima from the origin."""
+        """Return e, the optima measured from the origin."""
         return np.asarray(self.optima[clients] - self.at)
 
     def rows(self, clients: ClientIndices) -> FloatArray:
@@ -136,7 +136,7 @@ class _Effects:
         return weights * np.concatenate([slopes.reshape(len(clients), -1), moved], axis=1)
 
     def split(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (G, g) for a row, or for a sum of rows."""
+        """Split a row, or a sum of rows, into (G, g)."""
         if self.shared:
             return row[0] * self.slopes[0], self.slopes[0] @ row[1:]
         d = self.at.size
@@ -151,7 +151,7 @@ class _Effects:
 
 
 class _OneSum(PresentClients):
-    """The Clients contract with symbols in place of the sum over participants, asked for once."""
+    """The Clients contract with symbols in place of the sum over participants, allowed once."""
 
     effects: _Effects | None = None
     start: FloatArray
@@ -171,7 +171,7 @@ class _OneSum(PresentClients):
             raise together("clients start from another model, or with noise, or get corrections")
         ((place, (*_, present)),) = parts.items()
         weighed = space.forms(present).known("weights of clients")
-        # What all weigh alike is told from rounding only where it is one.
+        # Weights are scaled so that equal ones are exactly 1 and not off by rounding.
         scale = float(np.abs(weighed).max()) or 1.0
         self.by_number = scale * space.functions[place].constant
         self.start = x.linear(n)[0]
@@ -189,9 +189,9 @@ class _OneSum(PresentClients):
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """``s' = slope s + offset + into u + noise``, u the sum from models ``start s + at``.
+    """A round ``s' = slope s + offset + into u + noise``, where u sums changes of ``start s + at``.
 
-    There are no effects of clients where a round asks nothing of them.
+    ``effects`` is None if the round does not use its clients.
     """
 
     slope: FloatArray
@@ -230,7 +230,7 @@ def _read(probe: Probe, participation: Participation) -> _Reading:
 
 
 def _predicted(reading: _Reading, effects: _Effects, masks: Masks) -> tuple[FloatArray, FloatArray]:
-    """Return slopes and offsets of some participants (s, N)."""
+    """Return slopes and offsets for participant sets (s, N)."""
     slopes, offsets = [], []
     for members in map(np.flatnonzero, masks):
         rows = (effects.rows(some).sum(axis=0) for some in _blocks(members))
@@ -253,8 +253,9 @@ def _blocks(clients: ClientIndices) -> Iterator[ClientIndices]:
 class _SumMoments:
     """Mean and covariance of ``sum_i phi_i y_i``.
 
-    ``sizes`` are those of what was summed for the covariance of the first ``width`` entries,
-    of those with the others, and of the others (`Deviations.works`); ``terms`` says of how many.
+    ``sizes`` are the sizes of the terms summed for the covariance of the first ``width`` entries,
+    of these with the others, and of the others (`Deviations.works`); ``terms`` is the number of
+    terms.
     """
 
     mean: FloatArray
@@ -275,7 +276,7 @@ def _sum_moments(effects: _Effects, inclusions: Inclusions) -> _SumMoments:
         apart *= np.sqrt(inclusions.within[group])[:, None]
         spread += apart.T @ apart
     covariance = spread
-    # Where everybody takes part, nothing varies.
+    # If all clients always take part, nothing varies.
     if inclusions.totals.ndim == 2:
         covariance = spread + means.T @ inclusions.totals @ means
     elif inclusions.totals.any():
@@ -291,7 +292,7 @@ def _sum_moments(effects: _Effects, inclusions: Inclusions) -> _SumMoments:
 
 
 def _group_means(effects: _Effects, inclusions: Inclusions, order: ClientIndices) -> FloatArray:
-    """Return the mean row (G, f) of each group; ``order`` has clients group after group."""
+    """Return the mean row (G, f) of each group; ``order`` lists clients group by group."""
     sums = np.zeros((inclusions.sizes.size, effects.width + effects.at.size))
     for clients in _blocks(order):
         group = inclusions.group[clients]
@@ -301,7 +302,7 @@ def _group_means(effects: _Effects, inclusions: Inclusions, order: ClientIndices
 
 
 def _sizes(spread: FloatArray, means: FloatArray, inclusions: Inclusions, width: int) -> Works:
-    """Bound the absolute sums behind the covariance: traces of sums of squares, and totals.
+    """Bound the sums of absolute terms in the covariance.
 
     The Frobenius norm of ``sum_i |a_i| |b_i|'`` is at most ``sum_i ||a_i|| ||b_i||``, and by
     Cauchy-Schwarz at most the root of the product of the two sums of squares.
@@ -327,7 +328,7 @@ def _sizes(spread: FloatArray, means: FloatArray, inclusions: Inclusions, width:
 
 
 def _without_participants(reading: _Reading, step: float) -> RandomAffineMap:
-    """Return the law of a round that asks nothing of clients."""
+    """Return the law of a round that does not use its clients."""
     n = reading.slope.shape[1]
     unit = 64 * n * UNIT_ROUNDOFF
     return RandomAffineMap(
@@ -385,8 +386,8 @@ def _deviations(reading: _Reading, effects: _Effects, moments: _SumMoments) -> C
 
 
 def _operations(reading: _Reading, terms: float) -> float:
-    # As in `Probe.rounding`: n + d numbers on the way into and out of the sum, with room for some
-    # dozens of operations on each, and the terms of the sum over clients itself.
+    # As in `Probe.rounding`: n + d numbers on the way into and out of the sum, with room for a few
+    # dozen operations on each, and the terms of the sum over clients.
     d, n = reading.start.shape
     return 64.0 * (n + d) + terms
 
@@ -400,11 +401,11 @@ def _map_errors(
 ) -> tuple[float, float]:
     """Bound the roots of E||dA||^2 and E||db||^2 for the errors dA, db of the round's map.
 
-    ``A = P + Q (sum_i phi_i w_i S_i) B``. An error of at most ``lone`` in each S_i gives one of
-    at most ``sum_i phi_i |w_i| lone ||Q|| ||B||``, whose square is averaged over participants; the
-    offsets' ``S_i e_i`` the same times the longest e_i. ``lone`` holds what the K-fold powers
-    lose, and what is lost in reading Q and B, in products, and in sums over clients. Reading P and
-    p loses some roundings of numbers near one and near the image's origin.
+    ``A = P + Q (sum_i phi_i w_i S_i) B``. An error of at most ``lone`` in each S_i gives an error
+    of at most ``sum_i phi_i |w_i| lone ||Q|| ||B||``, whose square is averaged over participants.
+    The error of the offsets ``S_i e_i`` is this times the longest e_i. ``lone`` covers the rounding
+    of the K-fold powers, of reading Q and B, of products, and of sums over clients. Reading P and p
+    costs a few roundings of numbers near one and near the image's origin.
     """
     d, n = reading.start.shape
     slope_size = float(np.sqrt((effects.slopes**2).sum(axis=(1, 2)).max()))
@@ -425,7 +426,7 @@ def _map_errors(
 
 
 def _mean_square_weight(effects: _Effects, inclusions: Inclusions) -> float:
-    """Return the root of ``E (sum_i phi_i |w_i|)^2``, or a little more."""
+    """Return the root of ``E (sum_i phi_i |w_i|)^2``, or a slightly larger number."""
     sizes, group = inclusions.sizes, inclusions.group
     weights = np.abs(effects.coefficients)
     means = np.bincount(group, weights, minlength=sizes.size) / sizes

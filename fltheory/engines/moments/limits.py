@@ -1,4 +1,4 @@
-"""Limits of runs: of the moment recursion as the rounds grow."""
+"""Limits of the moment recursion as the number of rounds grows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fltheory.algorithms.contract import Schedule
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.affine.state_layout import StateLayout
-from fltheory.engines.guard import guard_affine, guarded
+from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import MomentMap, packed, parted, traces_of
 from fltheory.engines.moments.moment_recursion import affine_problem, moment_map, participants_of
 from fltheory.engines.observables import standard_forms
@@ -22,10 +22,10 @@ from fltheory.engines.setting import Setting, in_float64
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-# As a matrix 20 MB. Beyond it GMRES needs images alone, and stops near what float64 can tell.
+# A matrix of 20 MB. Beyond this, GMRES only needs images, and stops near float64 accuracy.
 _LARGEST_DIRECT_SYSTEM = 1600
 _KRYLOV_TOLERANCE = 1e-13
-# Any residual below 1 certifies; at this one the bound, norm / (1 - residual), has doubled.
+# Any residual below 1 is a certificate; at this value the bound, norm / (1 - residual), doubles.
 _WORST_RESIDUAL = 0.5
 
 Image = Callable[[FloatArray], FloatArray]
@@ -47,8 +47,8 @@ class StationaryLimit(ReadOnlyArrays):
     bias : float
         ``||lim E x_r - x*||``.
     rounding_error : mapping of str to float
-        Bounds, to first order, on the rounding errors of the three errors and the bias. They
-        grow without limit as a round contracts less and less.
+        Bounds, to first order, on the rounding errors of the three errors and the bias. The bounds
+        go to infinity as the contraction of a round vanishes.
     """
 
     converges: bool
@@ -62,7 +62,7 @@ class StationaryLimit(ReadOnlyArrays):
 
 @checks_kinds
 def stationary(setting: Setting) -> StationaryLimit:
-    """Compute the limits of the expected errors as the rounds grow.
+    """Compute the limits of the expected errors as the number of rounds grows.
 
     Solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``, for each state if participants follow
     a chain. The existence of the limit is certified: it exists if and only if ``X - E[A' X A] = I``
@@ -71,7 +71,7 @@ def stationary(setting: Setting) -> StationaryLimit:
     Parameters
     ----------
     setting : Setting
-        On a `QuadraticProblem`; its rounds and initial model play no part.
+        A setting on a `QuadraticProblem`; its ``rounds`` and ``x0`` are not used.
 
     Raises
     ------
@@ -79,10 +79,10 @@ def stationary(setting: Setting) -> StationaryLimit:
         If the round is not affine; the message names the sampled engine.
     ValueError
         If step sizes depend on the round, or participation is a record played from a given round,
-        which repeats for ever.
+        which repeats periodically and has no limit.
     ArithmeticError
         If the iterative solver for large dimensions does not converge, or its solution is too
-        inexact to tell whether there is a limit.
+        inaccurate to decide whether there is a limit.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def stationary(setting: Setting) -> StationaryLimit:
             f"got {algorithm!r}: follow engines.exact instead"
         )
     problem = affine_problem(setting.problem)
-    guard_affine(setting)
+    losses = guard_affine(setting).losses
     layout, who = StateLayout.of(algorithm, problem), participants_of(setting.participation)
     if who.limit is None:
         raise ValueError(
@@ -110,7 +110,7 @@ def stationary(setting: Setting) -> StationaryLimit:
             "record played from a given round: leave out its start, or follow engines.exact"
         )
     try:
-        step = moment_map(algorithm, problem, who, layout, guarded(setting).losses)
+        step = moment_map(algorithm, problem, who, layout, losses)
     except RoundOverflowError:
         return _no_limit(problem.dim)
     found = _fixed_point(_Equations(step), who.limit)
@@ -140,7 +140,7 @@ def stationary(setting: Setting) -> StationaryLimit:
 
 
 def _no_limit(dim: int) -> StationaryLimit:
-    """Return what stands for a run whose second moments do not converge."""
+    """Return the result for a run whose second moments do not converge."""
     infinite = float("inf")
     return StationaryLimit(
         converges=False,
@@ -154,11 +154,11 @@ def _no_limit(dim: int) -> StationaryLimit:
 
 
 def _fixed_point(equations: _Equations, law: FloatArray) -> tuple[FloatArray, float, float] | None:
-    """Return the limit of the moments, and bounds on the errors of M and m; None without one.
+    """Return the limit of the moments, with bounds on the errors of M and m; None without a limit.
 
-    Moments of several states are added up, ``law`` being the limit of their probabilities.
-    Whatever is wrong with them, residuals of the solver and a round's rounding, is what one
-    round gets wrong, summed over all rounds to come.
+    Moments of several states are added up; ``law`` is the limit of the states' probabilities. The
+    error of the limit is the error made in one round (residuals of the solver and rounding), summed
+    over all rounds to come.
     """
     step = equations.step
     n, states = step.size, step.states
@@ -179,23 +179,23 @@ def _fixed_point(equations: _Equations, law: FloatArray) -> tuple[FloatArray, fl
 
 
 class _Equations:
-    """The fixed-point equations of a round's map, by elimination or, where it is large, GMRES."""
+    """The fixed-point equations of a round's map, solved by elimination or, if large, GMRES."""
 
     def __init__(self, step: MomentMap) -> None:
         self.step = step
 
     def first(self, right: FloatArray) -> FloatArray:
-        """Return m with ``m - E[A] m = right``, moved by the chain."""
+        """Return m that solves ``m - E[A] m = right``, where the chain moves ``E[A] m``."""
         if self._resolvent is not None:
             return (self._resolvent @ right.ravel()).reshape(right.shape)
         return self._iterated(lambda first: self.step.states.forward(self.step.mean(first)), right)
 
     def second(self, right: FloatArray) -> FloatArray:
-        """Return M with ``M - E[A M A'] = right``."""
+        """Return M that solves ``M - E[A M A'] = right``."""
         return self._solved(self.step.spread, right, transposed=0)
 
     def summed_growth(self) -> float | None:
-        """Bound what a matrix in M now adds up to over all rounds to come, by its trace.
+        """Bound the sum, over all rounds to come, of the images of a matrix in M of trace one.
 
         None where the second moments do not converge.
 
@@ -203,8 +203,8 @@ class _Equations:
         however it was found. If all X_i are positive definite, the moments converge, and
         X / (1 - r) bounds the sum of the dual map's powers on the identity; if they converge,
         that sum applied to I - R > 0 is X, which is positive definite. So the residual certifies
-        either answer. What contracts by less than rounding has none: there X is not positive
-        definite, whatever its residual, or it is refused.
+        either answer. If a round contracts by less than rounding, there is no certificate: then X
+        is not positive definite, or its residual is too large and an error is raised.
         """
         step, n = self.step, self.step.size
         solution = self._solved(step.dual, step.identity, transposed=1)
@@ -217,7 +217,7 @@ class _Equations:
         norm = float(eigenvalues.max())
         residual = step.identity - solution + step.dual(solution)
         # An entry of the dual's image sums n terms on either side of X, over r factors, and is
-        # moved by the chain; the residual adds two more.
+        # moved by the chain; the residual adds two more terms.
         operations = 2 * n + step.states.operations + len(step.law.slopes) + 2
         gain = 1 + float(np.max(step.rounding.slope_work))
         rest = float(np.linalg.norm(residual, 2, axis=(-2, -1)).max())
@@ -230,12 +230,13 @@ class _Equations:
         return norm / (1 - rest)
 
     def summed_growth_of_first(self, growth: float) -> float:
-        """Bound the same for m, in the sum over states of its norms.
+        """Bound the same sum for m, in the sum over states of its norms.
 
-        That is the largest of the resolvent's columns of blocks. Where it is too large to be had:
-        with k for ``growth`` the traces of second moments fall by 1 - 1/k a round, from k times the
-        first; the roots of these numbers add up to at most 2 k^(3/2). Where norms alone contract,
-        numbers ``y_i >= 1 + ||E A_i|| sum_j P_ij y_j`` are a closer bound.
+        It is the largest block column of the resolvent. If the resolvent is too large to compute,
+        let k be ``growth``: from k times the first, the traces of second moments fall by a factor 1
+        - 1/k per round, and the square roots of these numbers sum to at most 2 k^(3/2). If the
+        norms themselves contract, numbers ``y_i >= 1 + ||E A_i|| sum_j P_ij y_j`` give a closer
+        bound.
         """
         n = self.step.size
         if self._resolvent is not None:
@@ -257,14 +258,14 @@ class _Equations:
 
     @cached_property
     def _resolvent(self) -> FloatArray | None:
-        """The inverse of ``m -> m - E[A] m`` on all states' m; None where it is large."""
+        """The inverse of ``m -> m - E[A] m`` on the m of all states; None if it is too large."""
         if self.step.law.mean_offset.size > _LARGEST_DIRECT_SYSTEM:
             return None
         mean = self._on_all_states(self.step.law.mean_slope)
         return np.asarray(np.linalg.inv(np.eye(len(mean)) - mean), np.float64)
 
     def _on_all_states(self, blocks: FloatArray) -> FloatArray:
-        """Return the matrix of a round that moves each state's values by a block of its own."""
+        """Return the matrix of a round that applies its own block to each state's values."""
         if blocks.ndim == 2:
             return blocks
         count, size = blocks.shape[:2]
@@ -274,9 +275,9 @@ class _Equations:
 
     @cached_property
     def _factors(self) -> Any:
-        """Those of ``M -> M - E[A M A']`` on flattened M, by elimination.
+        """Factors of ``M -> M - E[A M A']`` on flattened M, by elimination.
 
-        Where something in the state never decays solutions are infinite, which says so.
+        If part of the state never decays, solutions are infinite, which signals it.
         """
         from scipy.linalg import LinAlgWarning, lu_factor
 
@@ -286,7 +287,7 @@ class _Equations:
             return lu_factor(np.eye(len(spread)) - spread)
 
     def _solved(self, image: Image, right: FloatArray, *, transposed: Literal[0, 1]) -> FloatArray:
-        """Return X with ``X - image(X) = right`` for `MomentMap.spread`, or its adjoint."""
+        """Return X that solves ``X - image(X) = right`` for `MomentMap.spread` or its adjoint."""
         from scipy.linalg import lu_solve
 
         if right.size > _LARGEST_DIRECT_SYSTEM:
@@ -295,7 +296,7 @@ class _Equations:
         return np.asarray(flat.reshape(right.shape))
 
     def _iterated(self, image: Image, right: FloatArray) -> FloatArray:
-        """Return x with ``x - image(x) = right``."""
+        """Return x that solves ``x - image(x) = right``."""
         from scipy.sparse.linalg import LinearOperator, gmres
 
         def apply(flat: FloatArray) -> FloatArray:

@@ -3,15 +3,16 @@
 With ``s' = A s + b + noise``, ``m = E s`` and ``M = E[s s']``:
 ``m' = E[A] m + E[b]`` and ``M' = E[A M A'] + E[A m b' + b m' A'] + E[b b'] + cov(noise)``.
 
-Where participants follow a chain, moments are kept apart by the state of the coming round:
-``m_i = E[s 1{i}]``, ``M_i = E[s s' 1{i}]`` and its probability ``w_i``, which takes the place of
-1. A round moves each by the map of its state, and the chain then moves all three alike: a Markov
-jump linear system (Costa, Fragoso and Marques, Discrete-Time Markov Jump Linear Systems, 2005).
-Independent rounds are a chain of one state, whose arrays go without an axis of states.
+If participation follows a Markov chain, moments are kept separately for each state of the coming
+round: ``m_i = E[s 1{i}]``, ``M_i = E[s s' 1{i}]`` and the state's probability ``w_i``, which takes
+the place of 1. A round applies the map of each state, and the chain then moves all three alike: a
+Markov jump linear system (Costa, Fragoso and Marques, Discrete-Time Markov Jump Linear Systems,
+2005). Independent rounds are a chain of one state, whose arrays have no axis of states.
 
-*Rounding.* An error of M, measured in the nuclear norm, grows over k rounds of one map at most by
-the norm of the dual map's k-th power of the identity. With memory, a single round's growth, taken
-to the power k, says nothing: a round may stretch the state in directions that the next ones shrink.
+*Rounding.* Over k rounds of one map, an error of M in the nuclear norm grows at most by the norm of
+the dual map's k-th power applied to the identity. With memory, the k-th power of a single round's
+growth is a useless bound, because a round may stretch the state in directions that the next rounds
+shrink.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from fltheory.validation import FloatArray
 
 
 class _OneState:
-    """The one state of independent rounds: what is kept apart by states stays as it is."""
+    """The single state of independent rounds, in which values by state stay unchanged."""
 
     operations = 0
 
     def forward(self, values: FloatArray) -> FloatArray:
-        """Return the values."""
+        """Return the values unchanged."""
         return values
 
     backward = forward
@@ -53,9 +54,9 @@ class MomentMap:
     Attributes
     ----------
     law : RandomAffineMap
-        From states to states.
+        The map from states to states.
     states : Moves
-        Of the chain of participants.
+        States of the participation chain.
     """
 
     law: RandomAffineMap
@@ -78,11 +79,11 @@ class MomentMap:
         return self.states.forward(image)
 
     def mean(self, first: FloatArray) -> FloatArray:
-        """Return what the mean slopes alone make of m, before the chain moves."""
+        """Return the image of m under the mean slopes alone, before the chain moves."""
         return np.asarray((self.law.mean_slope @ first[..., None])[..., 0])
 
     def spread(self, second: FloatArray) -> FloatArray:
-        """Return what the slopes alone make of M."""
+        """Return the image of M under the slopes alone."""
         return self.states.forward(self.law.spread(second))
 
     def dual(self, matrices: FloatArray) -> FloatArray:
@@ -91,7 +92,7 @@ class MomentMap:
 
     @cached_property
     def identity(self) -> FloatArray:
-        """(..., n, n) the identity of every state."""
+        """(..., n, n) an identity matrix for every state."""
         return np.broadcast_to(np.eye(self.size), self.law.noise.shape)
 
     @cached_property
@@ -102,7 +103,7 @@ class MomentMap:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """The whole map of one state as a matrix on ``[M flattened, m, 1]``."""
+        """The round's map as a matrix on ``[M flattened, m, 1]``, for a single state."""
         n = self.size
         whole = np.zeros((n * n + n + 1, n * n + n + 1))
         whole[: n * n, : n * n] = self.spread_matrix
@@ -115,7 +116,7 @@ class MomentMap:
 
     @cached_property
     def rounding(self) -> MomentRounding:
-        """Constants of the recursion of the rounding error, one for each state."""
+        """Constants of the recursion for the rounding error, one for each state."""
         law, n = self.law, self.size
         slopes, offsets = law.moving
         second_gain, first_gain = self._norms()
@@ -125,14 +126,13 @@ class MomentMap:
         slope_work = (slope_norms**2).sum(axis=0)
         cross_work = 2 * (slope_norms * offset_norms).sum(axis=0)
         inflow_work = (law.offsets**2).sum(axis=(0, -1)) + noise
-        # Roundings that an entry of M' goes through one after another. As one matrix: the r
-        # products behind an entry of the matrix, then the n^2 + n + 1 terms of its row. By factors:
-        # n + 1 terms of F X, then those of all factors, of which BLAS adds some hundreds to a
-        # block and then the blocks (no more than n^2 + r, as factors are used where n is large).
-        # The rest, n + 7, is for adding the cross terms and their transposes, inflow and noise.
-        # Entry by entry, the error is a number of units of sum_j |T_j| |M| |T_j|', whose Frobenius
-        # norm is at most sum_j ||T_j||_F^2 tr M: the works below. The nuclear norm may be sqrt(n)
-        # times as large.
+        # Number of successive roundings in an entry of M'. As one matrix: the r products in an
+        # entry of the matrix, then the n^2 + n + 1 terms of its row. By factors: n + 1 terms of F
+        # X, then those of all factors, which BLAS sums in blocks of a few hundred and then over
+        # blocks (at most n^2 + r, as factors are used where n is large). The remaining n + 7 is for
+        # adding the cross terms and their transposes, inflow and noise. Entry by entry, the error
+        # is that many units of sum_j |T_j| |M| |T_j|', whose Frobenius norm is at most sum_j
+        # ||T_j||_F^2 tr M: the works below. The nuclear norm may be sqrt(n) times as large.
         operations = float(n * n + 2 * n + law.offsets.shape[0] + 8)
         for part in law.parts:
             of_slopes, of_both, of_offsets = part.works
@@ -161,7 +161,7 @@ class MomentMap:
     def errors_after(
         self, begun: tuple[float, float], fresh: tuple[FloatArray, FloatArray]
     ) -> tuple[list[float], list[float]]:
-        """Bound sums over states of errors of M and m over rounds of this one map."""
+        """Bound the sums over states of the errors of M and m, over several rounds of this map."""
         rounding = self.rounding
         if np.max(rounding.second_gain) <= 1:
             return rounding.errors_after(begun, fresh)
@@ -176,10 +176,10 @@ class MomentMap:
         """Return the spectral norms of ``E[A'A]`` and of E A."""
         law = self.law
         if len(law.slopes) == 1 and not law.parts:
-            # The one slope is the mean, and a singular value the root of an eigenvalue.
+            # The only slope is the mean, and a singular value is the root of an eigenvalue.
             largest = np.maximum(np.linalg.eigvalsh(law.gram)[..., -1], 0.0)
             return largest, np.sqrt(largest)
-        # Both in one call: scheduled algorithms need them every round, and calls cost time there.
+        # Both in one call: scheduled algorithms need them every round, where calls are costly.
         both = np.linalg.svd(np.stack([law.gram, law.mean_slope]), compute_uv=False)[..., 0]
         return both[0], both[1]
 
@@ -197,7 +197,7 @@ def packed(second: FloatArray, first: FloatArray, weights: FloatArray) -> FloatA
 
 
 def traces_of(moments: FloatArray, n: int) -> FloatArray:
-    """Return ``E||s||^2`` of moments, by states where they are kept apart."""
+    """Return ``E||s||^2`` from moments, for each state if there are several."""
     return np.maximum(moments[..., : n * n : n + 1].sum(axis=-1), 0.0)
 
 
@@ -208,10 +208,10 @@ Numbers: TypeAlias = float | FloatArray
 class MomentRounding:
     """A first-order bound on the moment recursion's rounding error, state by state.
 
-    The error of ``M`` is measured in the nuclear norm, in which ``M -> E[A M A']`` grows a
-    symmetric matrix at most by ``||E[A'A]||``: for every ``M >= 0`` its trace grows so. Summed
-    over states it is that of all ``M_i`` in the blocks of one matrix. ``moved`` is what the
-    chain's move adds, relatively, and ``noise`` the trace of the noise.
+    The error of ``M`` is measured in the nuclear norm, which ``M -> E[A M A']`` enlarges by at most
+    ``||E[A'A]||`` for symmetric matrices, because this holds for the trace of every ``M >= 0``. The
+    sum over states is the nuclear norm of the block-diagonal matrix of all ``M_i``. ``moved`` is
+    the relative error added by a move of the chain, and ``noise`` the trace of the noise.
     """
 
     second_gain: Numbers
@@ -233,30 +233,37 @@ class MomentRounding:
     def errors_after(
         self, begun: tuple[float, float], fresh: tuple[FloatArray, FloatArray]
     ) -> tuple[list[float], list[float]]:
-        """Bound sums over states of errors of M and m, each round growing them by a factor."""
+        """Bound sums over states of the errors of M and m, multiplied by a factor every round."""
         growth = float(np.max(self.second_gain)), float(np.max(self.first_gain))
         return steady_errors(growth, float(np.max(self.coupling)), begun, fresh)
 
     @property
     def coupling(self) -> Numbers:
-        """How much an error of m adds to the next error of M."""
+        """Factor with which an error of m contributes to the next error of M."""
         return 2 * np.sqrt(self.second_gain) * self.offset_size
 
     def of_one_round(
-        self, traces: Numbers, weights: Numbers = 1.0, weight_errors: Numbers = 0.0
+        self,
+        traces: Numbers,
+        weights: Numbers = 1.0,
+        weight_errors: Numbers = 0.0,
+        after: Numbers = np.inf,
     ) -> tuple[FloatArray, FloatArray]:
-        """Return what one round adds to the errors of M and of m.
+        """Return the errors that one round adds to those of M and m.
 
         Parameters
         ----------
         traces : float or array
             ``E||s||^2``, or ``E||s||^2 1{state}``.
         weights, weight_errors : float or array
-            The state's probability, and its error.
+            The state's probability, and the error of this probability.
+        after : float or array
+            ``E||s||^2`` after the round, if it is known; the noise of the round only adds to it.
         """
         size, root = np.sqrt(traces), np.sqrt(weights)
         perturbed = self.slope_error * size + self.offset_error * root
         image = np.sqrt(self.second_gain) * size + self.offset_size * root
+        image = np.minimum(image, np.sqrt(after))
         inflow = self.inflow_work * weights
         second_new = (
             self.unit * (self.slope_work * traces + self.cross_work * size * root + inflow)
@@ -278,13 +285,13 @@ class MomentRounding:
     def of_states(
         self, traces: FloatArray, weights: FloatArray, errors: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return what some rounds add, (rounds, states), and put the errors after each in place.
+        """Return the errors that rounds add, (rounds, states); write the totals into ``errors``.
 
         Parameters
         ----------
         traces, weights : arrays, (rounds, states)
         errors : array, (3, more than rounds, states)
-            Of M, m and w, in the first row those before these rounds.
+            Errors of M, m and w; the first row holds those before these rounds.
         """
         forward, count = self.states.forward, len(traces)
         second, first, weight = errors
@@ -302,15 +309,16 @@ class MomentRounding:
 
 @dataclass(frozen=True, eq=False)
 class MomentErrors:
-    """Bounds on rounding errors before the first round and after each, by states if there are any.
+    """Bounds on rounding errors at the start and after each round, by states if there are any.
 
     Attributes
     ----------
     second, first, weights : arrays
-        Of M (nuclear norm), m and w. The chain, whose transitions are not negative, carries
-        these bounds as it carries the moments.
+        Errors of M (nuclear norm), m and w. As transition probabilities are not negative, the chain
+        moves these bounds in the same way as the moments.
     totals : pair of arrays, (rounds + 1,)
-        Bounds on the sums over states of the first two, in another way; the same without states.
+        Bounds on the sums over states of ``second`` and ``first``, computed in another way; the
+        same if there are no states.
     """
 
     second: FloatArray
@@ -320,7 +328,7 @@ class MomentErrors:
 
 
 RunOfRounds: TypeAlias = tuple[MomentRounding, MomentMap | None, int]
-"""The rounding of some rounds that are alike, their map where there are several, and how many."""
+"""The rounding of equal rounds, their map (None for a single round), and their number."""
 
 
 def propagate(
@@ -330,12 +338,12 @@ def propagate(
     second_error: FloatArray,
     first_error: FloatArray,
 ) -> MomentErrors:
-    """Return bounds for the errors of the moments before the first round and after each.
+    """Return bounds on the errors of the moments at the start and after each round.
 
     Parameters
     ----------
     rounds : sequence of RunOfRounds
-        Successive ones; after the last the bounds are infinite.
+        Successive runs of rounds; after the last, the bounds are infinite.
     traces, weights : arrays, (rounds + 1,) or (rounds + 1, states)
         ``E||s_r||^2`` and probabilities.
     second_error, first_error : float or array (states,)
@@ -347,14 +355,15 @@ def propagate(
     totals[:, 0] = np.sum(second_error), np.sum(first_error)
     done = 0
     if not one_state:
-        # The first state is often known, and one of little growth: its round's end is a new start.
+        # The initial state is often known and has little growth, so each run is split after its
+        # first round.
         halves = [((rounding, None, 1), (rounding, step, n - 1)) for rounding, step, n in rounds]
         rounds = [half for both in halves for half in both if half[2] > 0]
     for rounding, step, count in rounds:
         now, ahead = slice(done, done + count), slice(done + 1, done + count + 1)
         begun = totals[:, done]
         if one_state:
-            sums = rounding.of_one_round(traces[now])
+            sums = rounding.of_one_round(traces[now], after=traces[ahead])
         else:
             begun = np.minimum(begun, errors[:2, done].sum(axis=-1))
             fresh = rounding.of_states(traces[now], weights[now], errors[:, done:])
@@ -374,7 +383,7 @@ _FEW = 1000
 def gains(dual: Callable[[FloatArray], FloatArray], identity: FloatArray) -> Iterator[float]:
     """Yield bounds on the growth over 0, 1, 2, ... rounds.
 
-    ``identity`` is (..., n, n), one for each state where states are kept apart.
+    ``identity`` is (..., n, n), one matrix for each state if there are several.
     """
     matrices = identity
     while True:
@@ -389,18 +398,18 @@ def steady_errors(
     begun: tuple[float, float],
     fresh: tuple[FloatArray, FloatArray],
 ) -> tuple[list[float], list[float]]:
-    """Return bounds on the errors of M and m after each of some rounds that grow them by a factor.
+    """Return bounds on the errors of M and m after each round, if rounds multiply them by a factor.
 
     Parameters
     ----------
     growth : pair of float
-        Of errors of M and of m in one round.
+        Growth factors of the errors of M and of m in one round.
     coupling : float
-        How much an error of m adds to the next error of M.
+        Factor with which an error of m contributes to the next error of M.
     begun : pair of float
-        Errors to begin with.
+        Initial errors of M and m.
     fresh : pair of arrays
-        What each round adds.
+        Errors that each round adds to M and to m.
     """
     first = _accumulated(growth[1], fresh[1], begun[1])
     pushes = coupling * np.array([begun[1], *first[:-1]])
@@ -411,7 +420,7 @@ def _accumulated(gain: float, added: FloatArray, held: float) -> list[float]:
     """Return v_1, v_2, ... of ``v_k = gain v_(k-1) + added_k``, with v_0 = ``held``."""
     if added.size <= _FEW:
         return list(accumulate(added.tolist(), lambda v, fresh: gain * v + fresh, initial=held))[1:]
-    # A triangular system with two diagonals. To import SciPy takes longer than a few rounds.
+    # A triangular system with two diagonals. Importing SciPy takes longer than a few rounds.
     from scipy.linalg.blas import dtbsv
 
     diagonals = np.array([np.ones(added.size), np.full(added.size, -gain)], order="F")
@@ -425,10 +434,10 @@ def grown_errors(
     begun: tuple[float, float],
     fresh: tuple[FloatArray, FloatArray],
 ) -> tuple[list[float], list[float]]:
-    """Return the same where growth over 0, 1, 2, ... rounds is known.
+    """Return the bounds of `steady_errors`, given the growth over 0, 1, 2, ... rounds.
 
-    Each round's fresh errors are multiplied by the growth over the rounds since; where that has
-    fallen to a half, all errors so far are taken together as a new beginning.
+    The errors added in a round are multiplied by the growth over the rounds since. Once the growth
+    has fallen to a half, all errors so far are combined as new initial errors.
     """
     known = [next(growth[0])], [next(growth[1])]
     rounds = 0

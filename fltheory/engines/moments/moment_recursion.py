@@ -25,7 +25,7 @@ from fltheory.engines.affine.shaken import NO_MORE, Losses
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_trajectory
-from fltheory.engines.guard import guard_affine, guarded
+from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import (
     ONE_STATE,
     MomentMap,
@@ -45,6 +45,8 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 _LARGEST_DENSE_STATE = 24
+# Below this size, a round takes no longer than a call.
+_SMALLEST_HALVED_STATE = 12
 _NUMBERS_AT_ONCE = 1 << 20
 
 ArithmeticName: TypeAlias = Literal["float64", "enclosed", "rational"]
@@ -52,7 +54,7 @@ ARITHMETICS = ("float64", "enclosed", "rational")
 
 T = TypeVar("T")
 Advance = Callable[[FloatArray, FloatArray], None]
-"""Takes moments, and rows for those after each of the next rounds."""
+"""A function that fills rows with the moments after each of the next rounds, given the moments."""
 
 
 @checks_kinds
@@ -71,26 +73,27 @@ def exact(
     Parameters
     ----------
     setting : Setting
-        On a `QuadraticProblem`.
+        A setting on a `QuadraticProblem`.
     observe : sequence of Observable
         Further quantities to follow.
     arithmetic : {"float64", "enclosed", "rational"}
         ``"enclosed"`` accounts for every rounding error, with balls, and reads the setting's
-        numbers as the decimals that you wrote. So does ``"rational"``, which returns fractions;
-        their digits grow with every round. Both also follow algorithms that count.
+        numbers as the decimals that you wrote. ``"rational"`` reads them in the same way and
+        returns fractions, whose digits grow with every round. Both also handle algorithms that
+        count.
 
     Returns
     -------
     Trajectory
-        With ``rounding_error``: in float64 a first-order bound on each number's rounding error,
-        which is an estimate, not a proof; enclosed, a rigorous one; zero for fractions.
+        It has ``rounding_error``: for ``"float64"`` a first-order bound, which is an estimate and
+        not a proof; for ``"enclosed"`` a rigorous bound; for ``"rational"`` zero.
 
     Raises
     ------
     NotAffineError
         If the round is not affine (e.g. nonconvex clients); the message names the sampled engine.
     ValueError
-        If observables do not fit the setting, or ``arithmetic`` does not exist.
+        If observables do not fit the setting, or ``arithmetic`` is unknown.
 
     Examples
     --------
@@ -110,16 +113,16 @@ def exact(
     setting = in_float64(setting)
     problem = affine_problem(setting.problem)
     setting = without_idle_projection(setting, problem)
-    guard_affine(setting)
+    losses = guard_affine(setting).losses
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return _followed(setting, problem, observe)
+            return _followed(setting, problem, observe, losses)
     except RoundOverflowError:
         return _diverged_at_once(setting, [item.name for item in observe])
 
 
 def _followed(
-    setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable]
+    setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable], losses: Losses
 ) -> Trajectory:
     first, who = in_round(setting.algorithm, 1), participants_of(setting.participation)
     layout = StateLayout.of(first, problem)
@@ -127,20 +130,18 @@ def _followed(
     forms = {name: layout.form(form) for name, form in plain.items()}
     forms |= {item.name: who.form(item, problem, layout) for item in observe}
 
-    found = guarded(setting)
-
     def step_of(algorithm: Algorithm) -> MomentMap:
-        return moment_map(algorithm, problem, who, layout, found.losses)
+        return moment_map(algorithm, problem, who, layout, losses)
 
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)
     alone = packed(np.outer(start, start), start, np.ones(()))
     history = _run(steps, np.multiply.outer(who.initial, alone), setting.rounds, forms)
     size = float(np.linalg.norm(start))
-    # The start's offset is a difference of two states that floats hold to a unit each, and the
-    # state itself is a decimal; to be measured in powers of two costs nothing.
+    # The initial offset is a difference of two states, each rounded once, and the state itself is a
+    # rounded decimal; scaling by powers of two is exact.
     error = UNIT_ROUNDOFF * (2 * size + float(np.linalg.norm(start + layout.origin)))
-    # Times the law of the first state, where there are some, it is rounded once more.
+    # Multiplying by the law of the initial chain state, if there are states, rounds once more.
     again = UNIT_ROUNDOFF * np.ndim(who.initial) * size
     bounds = propagate(
         history.taken,
@@ -191,7 +192,7 @@ def affine_problem(problem: Problem) -> QuadraticProblem:
 
 
 class _Independent:
-    """Participants that are drawn afresh every round."""
+    """Participants drawn independently in every round."""
 
     states, initial, limit = ONE_STATE, np.ones(()), np.ones(())
 
@@ -215,7 +216,7 @@ class _Independent:
 
 
 class _AlongChain:
-    """Participants that follow a chain: a state has one set, and each set is read once."""
+    """Participants that follow a Markov chain; each state has one participant set."""
 
     def __init__(self, process: Process, n_states: int) -> None:
         if n_states > MOST_SETS:
@@ -232,7 +233,7 @@ class _AlongChain:
     def law(
         self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray
     ) -> RandomAffineMap:
-        """Return the one map of each state's set."""
+        """Return the map of each state's participant set."""
         maps = Probe(function, problem, origin, origin).bounded_maps(self._masks)
         slopes, offsets = maps.slopes[self._of_state], maps.offsets[self._of_state]
         return RandomAffineMap(
@@ -249,18 +250,18 @@ class _AlongChain:
     def form(
         self, item: Observable, problem: QuadraticProblem, layout: StateLayout
     ) -> QuadraticForm:
-        """Return the form of each state, as if its set took part for certain."""
+        """Return the form of each state, given that its set takes part."""
         certain = [FiniteChain([[1.0]], mask[None]) for mask in self._masks]
         each = [layout.form(item.form(problem, participation)) for participation in certain]
         return QuadraticForm.by_state([each[index] for index in self._of_state])
 
 
 Participants: TypeAlias = _Independent | _AlongChain
-"""Who takes part: laws of rounds, forms of observables, and the states that moments go by."""
+"""The law of participants: laws of rounds, forms of observables, and the chain states."""
 
 
 def participants_of(participation: Participation) -> Participants:
-    """Return who takes part, with the states of a chain unless rounds are independent.
+    """Return the law of participants, with chain states unless rounds are independent.
 
     Raises
     ------
@@ -280,7 +281,7 @@ def moment_map(
     layout: StateLayout,
     losses: Losses = NO_MORE,
 ) -> MomentMap:
-    """Return one round's map of the moments of the state's offset, its errors times losses."""
+    """Return a round's map of the moments of the state's offset, its errors times ``losses``."""
     *of_maps, of_chances = losses
     laws = [
         (p, who.law(layout.function(algorithm, branch), problem, layout.origin).losing(*of_maps))
@@ -297,7 +298,8 @@ def moment_map(
 class _History:
     """The record of a run: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
-    The latter two are by states where there are any; the rounds' rounding stands beside them.
+    ``traces`` and ``weights`` are by state if there are states; ``taken`` holds the rounding
+    constants of all rounds, for `propagate`.
     """
 
     values: Mapping[str, FloatArray]
@@ -323,7 +325,7 @@ def _run(
 
 
 def _expectations(block: FloatArray, forms: Sequence[QuadraticForm]) -> FloatArray:
-    """Return what forms are on average on the moments of some rounds, (rounds, forms)."""
+    """Return the expectations of forms, (rounds, forms), from the moments of some rounds."""
     total = block if block.ndim == 2 else block.sum(axis=1)
     rows = [form.row for form in forms]
     made = np.empty((len(block), len(forms)))
@@ -343,11 +345,11 @@ def _moment_blocks(
 ) -> Iterator[FloatArray]:
     """Yield ``[M flattened, m, w]`` of successive rounds in blocks of bounded size.
 
-    The roundings of the steps are added to ``taken`` as they are made.
+    The rounding constants of each step are appended to ``taken``.
     """
     at_once = max(1, _NUMBERS_AT_ONCE // start.size)
     moments = start
-    # All that a step of one state leaves as it is, is the last entry.
+    # A step of a single state leaves only the last entry unchanged, which is 1.
     block = np.ones((min(at_once, rounds + 1), *start.shape))
     block[0], filled, before = moments, 1, 0
     for advance, count in _advances(steps, rounds, taken):
@@ -366,9 +368,9 @@ def _moment_blocks(
 def _advances(
     steps: Iterator[tuple[MomentMap, int]], rounds: int, taken: list[RunOfRounds]
 ) -> Iterator[tuple[Advance, int]]:
-    """Yield how successive rounds move the moments, and how many do so alike.
+    """Yield the functions that advance the moments, and the number of rounds each is for.
 
-    From one that overflows on, they go to infinity.
+    From a round that overflows on, the moments are infinite.
     """
     done = 0
     while done < rounds:
@@ -377,9 +379,9 @@ def _advances(
         except RoundOverflowError:
             yield _to_infinity, rounds - done
             return
-        # A map may be large: it is kept only where its errors grow over rounds.
+        # A map may be large, so it is kept only if it is used for several rounds.
         taken.append((step.rounding, step if count > 1 else None, count))
-        yield _advance(step), count
+        yield _advance(step, count), count
         done += count
 
 
@@ -387,11 +389,11 @@ def _to_infinity(moments: FloatArray, rows: FloatArray) -> None:
     rows.fill(np.inf)
 
 
-def _advance(step: MomentMap) -> Advance:
-    """Return the cheapest way to move the moments by a round.
+def _advance(step: MomentMap, rounds: int) -> Advance:
+    """Return the cheapest function that advances the moments by some rounds.
 
-    The whole map as a matrix takes ``(n^2 + n + 1)^2`` products a round, r factors ``4 r n^3`` and
-    a dozen calls, which weigh as much as some 40,000 products.
+    The whole map as a matrix takes ``(n^2 + n + 1)^2`` products per round; r factors take ``4 r
+    n^3`` and a dozen calls, which cost as much as some 40,000 products.
     """
     if step.states is not ONE_STATE:
         return _mapped_advance(step)
@@ -399,14 +401,17 @@ def _advance(step: MomentMap) -> Advance:
     dense = (n * n + n + 1) ** 2
     if all(part.still for part in step.law.parts) and 40_000 + 4 * factors * n**3 < dense:
         return _stacked_advance(step)
-    return _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _mapped_advance(step)
+    if n > _LARGEST_DENSE_STATE:
+        return _mapped_advance(step)
+    halved = n >= _SMALLEST_HALVED_STATE and rounds > n
+    return _halved_advance(step) if halved else _dense_advance(step)
 
 
 def _stacked_advance(step: MomentMap) -> Advance:
-    """Move the second moments X of ``(s, 1)``: with factors ``F = (A, b)``, ``sum_j F_j X F_j'``.
+    """Advance the second moments X of ``(s, 1)`` by factors ``F = (A, b)``: ``sum_j F_j X F_j'``.
 
-    Two products, of all factors one below the other and of all side by side; the inflow of
-    what has no slope is added.
+    This takes two products, with all factors stacked vertically and horizontally; the inflow of
+    factors without slope is added.
     """
     law, n = step.law, step.size
     slopes, offsets = law.moving
@@ -419,7 +424,7 @@ def _stacked_advance(step: MomentMap) -> Advance:
     inflow, mean_slope, mean_offset = law.still_inflow, law.mean_slope, law.mean_offset
     both, half = np.empty((n + 1, n + 1)), np.empty((len(below), n + 1))
     stack = half.reshape(-1, n, n + 1)
-    # Views are made once: a round of a small model takes no longer than making them.
+    # Views are made once, because making them takes as long as a round of a small model.
     square, last_row, last_column = both[:n, :n], both[n], both[:, n]
 
     def advance(moments: FloatArray, rows: FloatArray) -> None:
@@ -441,9 +446,10 @@ def _stacked_advance(step: MomentMap) -> Advance:
 
 
 def _certain_advance(factor: FloatArray, inflow: FloatArray) -> Advance:
-    """Move the moments by one map for sure and noise: the mean is a column of ``F X F'``.
+    """Advance the moments by a deterministic map and noise; the mean is a column of ``F X F'``.
 
-    F has a last row of its own, (0, 1), so that ``E (s, 1)(s, 1)'`` goes to the next of its kind.
+    F has (0, 1) as its last row, so that ``E (s, 1)(s, 1)'`` is mapped to a matrix of the same
+    form.
     """
     n = len(factor)
     whole, added = np.eye(n + 1), np.zeros((n + 1, n + 1))
@@ -482,6 +488,29 @@ def _dense_advance(step: MomentMap) -> Advance:
     return advance
 
 
+def _halved_advance(step: MomentMap) -> Advance:
+    """Advance one half of the second moments, which are symmetric."""
+    n = step.size
+    above, below = np.triu_indices(n)
+    others = np.arange(n * n, n * n + n + 1)
+    kept, twins = np.append(above * n + below, others), (below * n + above)[above != below]
+    rows_kept = step.matrix[kept]
+    half = rows_kept[:, kept]
+    half[:, : above.size][:, above != below] += rows_kept[:, twins]
+    place = np.empty((n, n), dtype=np.intp)
+    place[above, below] = place[below, above] = np.arange(above.size)
+    whole = np.append(place, np.arange(above.size, kept.size))
+
+    def advance(moments: FloatArray, rows: FloatArray) -> None:
+        halves, now = np.empty((len(rows), kept.size)), moments[kept]
+        for image in halves:
+            half.dot(now, out=image)
+            now = image
+        rows[:] = halves[:, whole]
+
+    return advance
+
+
 def _mapped_advance(step: MomentMap) -> Advance:
     def advance(moments: FloatArray, rows: FloatArray) -> None:
         for image in rows:
@@ -493,9 +522,9 @@ def _mapped_advance(step: MomentMap) -> Advance:
 def runs_of_rounds(
     algorithm: Algorithm | Schedule, make: Callable[[Algorithm], T], rounds: int
 ) -> Iterator[tuple[T, int]]:
-    """Return an iterator over runs of like rounds: what ``make`` returns, and how many they are.
+    """Return an iterator over runs of equal rounds: the result of ``make``, and the run's length.
 
-    Without a schedule there is one run, made at once.
+    Without a schedule there is a single run, and ``make`` is called at once.
     """
     if isinstance(algorithm, Schedule):
         return _scheduled(algorithm, make, rounds)
@@ -509,7 +538,7 @@ def _scheduled(
     held = content(now)
     for index in range(2, rounds + 2):
         after = schedule.at(index) if index <= rounds else None
-        # By what they hold: a class may call objects equal that are not.
+        # Compared by content, because a class may define equality differently.
         if after is None or content(after) != held:
             yield make(now), index - begun
             if after is not None:

@@ -1,1 +1,1 @@
-"""Sampling, and bounds on the values that a sample has not seen."""
+"""Sampling, and bounds on values that a sample may have missed."""

@@ -1,10 +1,10 @@
-"""The largest value that a quantity of a run can have: the range of what is sampled.
+"""Upper bounds on the quantities of a run, which give the range of sampled values.
 
-A quantity V is at most ``(slope ||x - x*|| + level)^2``, or two such, and ``||x - x*||`` is bounded
-for all paths of participants by `reach`, or for all but rare ones by `rare_weights`. Noise has no
-bound, and rare paths a useless one. So a ceiling need not be above all of V: what it cuts off of
-the expectation, ``beyond``, is added to the interval's upper end. Any ceiling is right that is
-fixed before anything is drawn; the one taken leaves the least open.
+A quantity V is at most ``(slope ||x - x*|| + level)^2``, or the smaller of two such bounds. For all
+paths of participants, ``||x - x*||`` is bounded by `reach`; for all but rare ones, by
+`rare_weights`. Noise is unbounded, and the bound for rare paths is useless, so V may exceed its
+ceiling: the expectation cut off, ``beyond``, is added to the upper end of the interval. Any ceiling
+fixed before sampling is valid; the one that gives the narrowest interval is taken.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from fltheory.engines.setting import Setting
 from fltheory.problems.base import HasGradientSplit
 from fltheory.validation import FloatArray
 
-# How rarely noise exceeds a ceiling, of the share that is left open anyway: what is beyond is then
-# about as small a part of an interval.
+# Probability that noise exceeds a ceiling, as a fraction of ``left_open``, so that ``beyond`` is
+# about this fraction of the interval's width.
 _OF_THE_CEILING = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """Between what a sampled quantity lies, round by round.
+    """Lower and upper bounds on a sampled quantity in every round.
 
     Attributes
     ----------
     floor, ceiling : array, (rounds + 1,)
-        Infinite where nothing is known.
+        Infinite where no bound is known.
     beyond : array, (rounds + 1,)
-        At most ``E max(V - ceiling, 0)``; zero unless gradients are noisy, or paths left out.
+        A bound on ``E max(V - ceiling, 0)``; zero unless gradients are noisy or rare paths are left
+        out.
     """
 
     floor: FloatArray
@@ -45,12 +46,12 @@ class Range:
 
     @classmethod
     def unknown(cls, rounds: int) -> Range:
-        """Return the range of a quantity of which nothing is known."""
+        """Return an infinite range, for a quantity without known bounds."""
         top = np.full(rounds + 1, math.inf)
         return cls(-top, top, np.zeros(rounds + 1))
 
     def cut(self, rounds: int) -> Range:
-        """Return the range in the first rounds."""
+        """Return the range for the first ``rounds`` rounds."""
         first = slice(rounds + 1)
         return Range(self.floor[first], self.ceiling[first], self.beyond[first])
 
@@ -65,9 +66,9 @@ def ranges(
     setting : Setting
     observe : sequence of Observable
     left_open : float
-        The share of the ceiling that an interval is wide where all draws agree.
+        Width of an interval if all draws agree, as a share of the ceiling.
     given_path : bool
-        Whether what is sampled is the expectation over noise given who takes part, and so bounded.
+        Whether the sampled values are expectations over noise given who takes part, and so bounded.
     """
     shapes = _standard(setting)
     for item in observe:
@@ -105,7 +106,7 @@ def _standard(setting: Setting) -> dict[str, list[Envelope]]:
 
 
 def _least_open(made: Sequence[Range], left_open: float) -> Range:
-    """Return what leaves least open in every round: this share of the ceiling, and all beyond."""
+    """Return, for every round, the range with the smallest ``left_open * ceiling + beyond``."""
     ceilings, beyond = (
         np.nan_to_num([getattr(one, name) for one in made], nan=np.inf, posinf=np.inf)
         for name in ("ceiling", "beyond")
@@ -114,18 +115,19 @@ def _least_open(made: Sequence[Range], left_open: float) -> Range:
     return Range(made[0].floor, ceilings[which], beyond[which])
 
 
-# Beyond the range of floats nothing is known: `_least_open` makes that infinite.
+# Values beyond the range of floats become infinite in `_least_open`.
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _under(far: Reach, shape: Envelope, dim: int, left_open: float, given_path: bool) -> Range:
-    """Bound V where ``||x - x*||`` is at most a number plus noise.
+    """Bound V, given that ``||x - x*||`` is at most a number plus noise.
 
-    With ``V <= T^2`` and a tail of T below ``exp(-s^2/(2 l^2))`` beyond q + s, which is e at s,
+    Let ``V <= T^2``, where T exceeds q + s with probability at most ``e = exp(-s^2/(2 l^2))``. Then
     ``E T^2 1{T > q + s} <= (q + s)^2 e + 2 int_s^oo (q + z) exp(-z^2/(2 l^2)) dz``: the integral
     is ``l^2 e`` for z, and at most ``q e l^2/s`` for q (Mills).
     """
     zero = np.zeros_like(far.distance)
     if given_path:
-        # Given the path the mean is within the distance, and the noise's variance adds to it.
+        # Given the path, the mean is within the distance, and the variance of the noise adds to its
+        # square.
         sure = np.sqrt(far.distance**2 + dim * far.spread**2)
         return Range(zero, (shape.slope * sure + shape.level) ** 2, zero)
     if shape.slope == 0:

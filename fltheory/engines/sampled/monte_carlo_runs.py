@@ -46,28 +46,28 @@ def monte_carlo(
 ) -> Trajectory:
     """Estimate the expected errors of every round from independent runs.
 
-    On quadratic clients, the sum of a round's K local steps is drawn in closed form; on others each
-    step is drawn. The same seed gives the same numbers, bit for bit, whatever the number of
-    processors; memory does not grow with ``replicas``.
+    On quadratic clients, the sum of a round's K local steps is drawn in closed form; on other
+    clients each step is drawn. The same seed gives the same numbers, bit for bit, whatever the
+    number of processors; memory does not grow with ``replicas``.
 
     Parameters
     ----------
     setting : Setting
     replicas : int
-        Independent runs, at least 2.
+        Number of independent runs, at least 2.
     seed : int
-        Of the generators.
+        Seed of the generators.
     observe : sequence of Observable
         Further quantities to follow.
     step_by_step : bool
-        Run local SGD step by step also on quadratic clients.
+        Whether to run local SGD step by step on quadratic clients, too.
     progress : callable, optional
         Called with (replicas done, replicas).
 
     Returns
     -------
     Trajectory
-        With ``standard_error``.
+        It has ``standard_error``.
 
     A round that draws from its own generator is run replica by replica; that generator is
     seeded as well, and restored afterwards.
@@ -92,7 +92,8 @@ def monte_carlo(
     seed = validation.seed_number("seed", seed)
     setting = in_float64(setting)
     draws_itself = bool(guarded(setting).draws_from)
-    # What a round draws by itself may be the same for all replicas: each is run alone.
+    # A round that draws random numbers itself may draw the same for all replicas, so each is run
+    # alone.
     sizes = [1] * replicas if draws_itself else _chunk_sizes(replicas, setting.problem)
     sequence = np.random.SeedSequence(seed)
     seeds = sequence.spawn(len(sizes))
@@ -167,7 +168,7 @@ def _run_chunk(
     observe: Sequence[Observable],
     step_by_step: bool,
 ) -> _Summary:
-    # Gaussian draws are most of a run's time; SFC64 makes them a fifth faster than the default.
+    # Gaussian draws take most of a run's time; SFC64 makes them a fifth faster than the default.
     participation_rng, branch_rng, noise_rng, observer_rng = (
         np.random.Generator(kind(child))
         for kind, child in zip((PCG64, PCG64, SFC64, SFC64), seed.spawn(4), strict=True)

@@ -1,22 +1,24 @@
-"""The most that runs with rarely large weights add to an expectation.
+"""Bounds on the contribution of runs with rare large weights to an expectation.
 
-Where a weight grows with a client's absences, the furthest that any run can get tells nothing: it
-is reached by runs that hardly ever happen. How rare they are is known where clients come and go
-independently and a client's weight hangs on its own presence alone (`CountedWeights`). In the words
-of `reach`, and with shares ``beta_i >= 0`` that sum to one, a round grows distances by at most
+If a weight grows with a client's absences, the largest distance that any run can reach is useless
+as a bound, because the runs that reach it are extremely rare. How rare they are is known if clients
+come and go independently and a client's weight depends only on its own presence (`CountedWeights`).
+In the notation of `reach`, and with shares ``beta_i >= 0`` that sum to one, a round enlarges
+distances by at most
 
 ``max(1 - sum_i w_i theta_i, sum_i w_i lambda_i - 1) <= prod_i f_i(w_i)``,
 ``f_i(w) = 1 + w max(-theta_i, 0) + max(lambda_i w - 2 beta_i, 0)``.
 
 So ``||x - x*|| <= prod_i G_i (||x_0 - x*|| + sum_i S_i)``, where G_i is the product of client i's
-f_i along the rounds in which it is present, and S_i the sum of ``w_i`` times what its push and its
-noise move the model. The noise counts twice, for its mean and for its spread: with v the norm of
-a run's noise, ``E v^2 <= (E v)^2 + l^2``, and both are at most the sum of its shares. Clients are
-independent, so that the expectation of the square is made of those of G_i^2, G_i^2 S_i and
-G_i^2 S_i^2, which follow one client's histories and merge those of equal counts.
+f_i over the rounds in which it is present, and S_i sums ``w_i`` times the distance that its push
+and its noise move the model. The noise counts twice, for its mean and for its spread: if v is the
+norm of a run's noise, ``E v^2 <= (E v)^2 + l^2``, and both E v and l are at most the sum of the
+clients' shares. As clients are independent, the expectation of the square follows from those of
+G_i^2, G_i^2 S_i and G_i^2 S_i^2, which are computed along one client's histories, merging those of
+equal counts.
 
-A run is *typical* while ``lambda_i w_i <= 2 beta_i`` for all clients: how far it can get is small.
-What the others add is the expectation over all runs less that over the typical ones.
+A run is *typical* while ``lambda_i w_i <= 2 beta_i`` for all clients; it cannot get far. The
+contribution of the other runs is the expectation over all runs minus that over the typical ones.
 """
 
 from __future__ import annotations
@@ -38,24 +40,24 @@ from fltheory.participation.process import ClientChains, process_of
 from fltheory.problems.base import HasGradientSplit
 from fltheory.validation import FloatArray
 
-# Histories times clients in all rounds together: a second or two.
+# Limit on histories times clients, summed over all rounds: a second or two.
 _MOST = 1 << 22
-# Of sums of positive numbers, some for each round, client and history.
+# Relative rounding error of sums of positive numbers over rounds, clients and histories.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class RareWeights:
-    """How far typical runs get, and what all others add.
+    """A bound on typical runs, and the contribution of all other runs.
 
     Attributes
     ----------
     typical : Reach
-        Of runs in which no weight has been large so far.
+        Bound on runs in which no weight has been large so far.
     start : float
         ``||x_0 - x*||``.
     squares : array, (rounds + 1, 2, 3, N)
-        ``E G_i^2 S_i^k`` for k = 0, 1, 2: of all runs, and of those that are typical.
+        ``E G_i^2 S_i^k`` for k = 0, 1, 2, over all runs and over typical runs.
     """
 
     typical: Reach
@@ -78,7 +80,7 @@ class RareWeights:
 @cached_by_content(32)
 @np.errstate(over="ignore", invalid="ignore")
 def rare_weights(setting: Setting) -> RareWeights | None:
-    """Return what runs with large weights add; None where how rare they are is not known.
+    """Return the contribution of runs with large weights; None if their probability is unknown.
 
     Examples
     --------
@@ -121,7 +123,7 @@ def rare_weights(setting: Setting) -> RareWeights | None:
 
 
 def _of_fresh_updates(of_round: Algorithm, n_clients: int, index: int) -> UpdateBounds | None:
-    """Return what bounds a round that is of one kind, and adds what clients change in it."""
+    """Return the bounds of a round with one branch that adds fresh updates; None for others."""
     if not isinstance(of_round, BoundedUpdates) or not speaks_of_its_round(type(of_round)):
         return None
     bounds, *others = of_round.update_bounds(n_clients, index).values()
@@ -130,7 +132,7 @@ def _of_fresh_updates(of_round: Algorithm, n_clients: int, index: int) -> Update
 
 
 def _shares(pulls: Pulls, marginals: FloatArray, rounds: int) -> FloatArray:
-    """Return betas: any are right; these are in proportion to what a client usually moves."""
+    """Return the shares beta, in proportion to a client's usual effect; any choice is valid."""
     usual = np.maximum(pulls.largest, 0.0) / np.maximum(marginals, 1 / rounds)
     total = float(usual.sum())
     return usual / total if total > 0 else np.full(usual.shape, 1 / usual.size)
@@ -138,17 +140,18 @@ def _shares(pulls: Pulls, marginals: FloatArray, rounds: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Clients:
-    """Every client on all of its own histories, of which those of equal counts are one.
+    """Every client on all of its own histories; those with equal counts are merged.
 
     Attributes
     ----------
     counts : mapping of str to array, (H, 1)
-        The same for all clients.
+        Counts of each history, the same for all clients.
     held : array, (H, 2, 2, 3, N)
-        Shares of ``E G_i^2 S_i^k``: by whether the client was present in the last round, and then
-        as `RareWeights.squares`.
+        Each history's part of ``E G_i^2 S_i^k``: the second axis says whether the client was
+        present in the last round, and the others are as in `RareWeights.squares`.
     going, coming : arrays, (2, N)
-        Chances of being away next, and there, of those who were not there and of those who were.
+        Probabilities of being absent and of being present in the next round, for clients who were
+        absent (row 0) and present (row 1).
     """
 
     chains: ClientChains
@@ -166,7 +169,7 @@ class _Clients:
 
     @property
     def squares(self) -> FloatArray:
-        """(2, 3, N), all histories together."""
+        """(2, 3, N) sums over all histories."""
         return np.asarray(self.held.sum(axis=(0, 1)))
 
     def after(
@@ -178,19 +181,13 @@ class _Clients:
         excess = pulls.largest * weights - 2 * shares
         growth = 1 + weights * np.maximum(-pulls.least, 0.0) + np.maximum(excess, 0.0)
         step = weights * (pulls.push + 2 * sigma * pulls.noise)
-        chance, once, twice = np.moveaxis(self._moved(self.coming), 2, 0)
-        here = (
-            np.stack(
-                [
-                    chance,
-                    once + step[:, None] * chance,
-                    twice + 2 * step[:, None] * once + step[:, None] ** 2 * chance,
-                ],
-                axis=2,
-            )
-            * growth[:, None, None] ** 2
-        )
-        # What is within the shares is so for certain: the limit itself is where runs are typical.
+        here = self._moved(self.coming)
+        chance, once, twice = np.moveaxis(here, 2, 0)
+        twice += 2 * step[:, None] * once
+        twice += step[:, None] ** 2 * chance
+        once += step[:, None] * chance
+        here *= growth[:, None, None] ** 2
+        # Weights within the shares certainly count as typical, the limit itself included.
         here[:, 1] *= (excess <= 0)[:, None]
         away = self._moved(self.going)
         made = [
@@ -200,11 +197,13 @@ class _Clients:
         names = list(self.counts)
         rows = np.concatenate([np.hstack([counts[name] for name in names]) for counts in made])
         order = np.lexsort(rows.T)
+        place = np.empty_like(order)
+        place[order] = np.arange(order.size)
         rows = rows[order]
         first = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
-        split = np.zeros((2, *self.held.shape))
-        split[0, :, 1], split[1, :, 0] = here, away
-        held = np.add.reduceat(split.reshape(-1, *self.held.shape[1:])[order], first)
+        split = np.zeros((order.size, *self.held.shape[1:]))
+        split[place[: len(here)], 1], split[place[len(here) :], 0] = here, away
+        held = np.add.reduceat(split, first)
         kept = rows[first]
         counts = {name: kept[:, [column]] for column, name in enumerate(names)}
         going = np.stack([self.chains.lacks, self.chains.leaves])
@@ -212,5 +211,5 @@ class _Clients:
         return _Clients(self.chains, counts, held, going, coming)
 
     def _moved(self, chances: FloatArray) -> FloatArray:
-        """Return what moves on with chances (2, N), wherever it was in the last round."""
+        """Return the sum of both states of the last round, times the probabilities (2, N)."""
         return np.asarray(self.held[:, 0] * chances[0] + self.held[:, 1] * chances[1])

@@ -1,4 +1,4 @@
-"""How far from x* a run can get, whoever takes part: a bound on what a sample has not seen.
+"""Bounds on the distance from x* that a run can reach, for any participants.
 
 With ``u = x - x*``, K local steps change a client's model by ``Delta_i = -M_i u + push + noise``,
 with a symmetric M_i (`pulls`). With theta_i and lambda_i the least and the largest eigenvalue of
@@ -6,19 +6,19 @@ M_i, a round ``u + sum_i w_i Delta_i`` has, for weights ``w_i >= 0``,
 
 ``||1 - sum_i w_i M_i|| <= max(1 - sum_i w_i theta_i, sum_i w_i lambda_i - 1)``,
 
-since the matrix is symmetric. What is left of u and what is pushed are therefore, together, at
-most the larger of two expressions that are linear in w, and a linear expression is largest at
-a corner of ``0 <= w_i <= largest_i``, or at most ``total`` times its largest coefficient: nothing
-is asked of participation. Where updates of earlier models are used again, or gradients that are
-remembered correct new ones, the triangle inequality alone is used, and bounds grow faster.
+since the matrix is symmetric. The remaining part of u plus the push is therefore at most the larger
+of two expressions that are linear in w. A linear expression is largest at a corner of ``0 <= w_i <=
+largest_i``, and at most ``total`` times its largest coefficient. Nothing is assumed about
+participation. If a round reuses updates of earlier models, or corrects gradients by remembered
+ones, only the triangle inequality is used, and the bounds grow faster.
 
-Noise enters as a sum ``sum_j c_j ||xi_j||`` with ``c_j`` bounded likewise. It is a Lipschitz
-function of a standard Gaussian vector with constant ``l = sigma/sqrt(d) sqrt(sum_j c_j^2)``, so
-that it exceeds its mean, at most ``sigma sum_j c_j``, by s with a probability of at most
-``exp(-s^2/(2 l^2))`` (Tsirelson, Ibragimov and Sudakov, 1976; Boucheron, Lugosi and Massart,
-Concentration Inequalities, 2013, Theorem 5.6). Constants of sums add up at most, and where terms
-are independent their squares do. Where noise is averaged out and only the path is drawn, its share
-of ``E||u||^2`` is at most ``d l^2``.
+Noise enters as a sum ``sum_j c_j ||xi_j||`` with ``c_j`` bounded in the same way. It is a Lipschitz
+function of a standard Gaussian vector with constant ``l = sigma/sqrt(d) sqrt(sum_j c_j^2)``. So it
+exceeds its mean, which is at most ``sigma sum_j c_j``, by s with probability at most ``exp(-s^2/(2
+l^2))`` (Tsirelson, Ibragimov and Sudakov, 1976; Boucheron, Lugosi and Massart, Concentration
+Inequalities, 2013, Theorem 5.6). The constant of a sum is at most the sum of the constants, and for
+independent terms the squares add up instead. If noise is averaged out and only the path is drawn,
+its contribution to ``E||u||^2`` is at most ``d l^2``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fltheory.engines.setting import Setting
 from fltheory.problems.base import GradientSplit, HasGradientSplit, Problem
 from fltheory.validation import FloatArray
 
-# Sums of a few numbers in each of some thousand rounds are off by less.
+# Sums of a few numbers in each of several thousand rounds have a smaller relative error.
 _ROUNDING = 1e-9
 
 
@@ -47,12 +47,12 @@ _ROUNDING = 1e-9
 class Reach:
     """A bound ``||x_r - x*|| <= distance + noise`` for all paths of participants, round by round.
 
-    The noise is below ``noise + s`` but for a chance of ``exp(-s^2/(2 spread^2))``.
+    The noise exceeds ``noise + s`` with probability at most ``exp(-s^2/(2 spread^2))``.
 
     Attributes
     ----------
     distance, noise, spread : array, (rounds + 1,)
-        They never decrease; infinite where nothing is known.
+        Nondecreasing, and infinite where no bound is known.
     """
 
     distance: FloatArray
@@ -62,10 +62,10 @@ class Reach:
 
 @cached_by_content(32)
 def reach(setting: Setting) -> Reach:
-    """Bound how far a setting's model can get from x*; infinite where nothing is known.
+    """Bound the distance of a setting's model from x*; infinite where no bound is known.
 
-    Known are algorithms with ``update_bounds`` on problems with a ``gradient_split``, averages of
-    their models, and whatever is projected onto a ball.
+    Bounds are known for algorithms with ``update_bounds`` on problems with a ``gradient_split``,
+    for averages of their models, and for models projected onto a ball.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def reach(setting: Setting) -> Reach:
         ball = algorithm.onto
         inside = ball.radius + float(np.linalg.norm(ball.centre - problem.x_star))
         return _never_nearer([start] + [inside] * setting.rounds, np.zeros(setting.rounds + 1))
-    # Update bounds are about an algorithm's own steps, not about what it may draw besides.
+    # Update bounds cover an algorithm's steps but not random numbers that its own code may draw.
     if not isinstance(problem, HasGradientSplit) or guarded(setting).draws_from:
         return _unknown(start, setting.rounds)
     return followed(algorithm, problem, problem.gradient_split, start, setting.rounds)
@@ -100,7 +100,7 @@ def _unknown(start: float, rounds: int) -> Reach:
     return _never_nearer([start] + [math.inf] * rounds, np.zeros(rounds + 1))
 
 
-# Bounds may leave the range of floats: they are infinite then.
+# Bounds that leave the range of floats become infinite.
 @np.errstate(over="ignore", invalid="ignore")
 def followed(
     algorithm: Algorithm | Schedule,
@@ -110,9 +110,9 @@ def followed(
     rounds: int,
     shares: FloatArray | None = None,
 ) -> Reach:
-    """Follow a run's bounds round by round; with ``shares``, of runs with moderate weights alone.
+    """Follow a run's bounds round by round; with ``shares``, for moderate weights only.
 
-    Moderate are weights of at most ``2 share_i / lambda_i``.
+    Weights are moderate if they are at most ``2 share_i / lambda_i``.
     """
     known: dict[tuple[int, float, bool], Pulls] = {}
     now = _Step(np.array([start, 0.0, 0.0]), np.zeros(3))
@@ -126,7 +126,7 @@ def followed(
         after = []
         for bounds in _likely(of_round.update_bounds(problem.n_clients, r), of_round.branches):
             if bounds.stale and isinstance(algorithm, Schedule):
-                # Old updates are scaled by the present step size: not what is bounded here.
+                # Old updates are scaled by the current step size, which these bounds do not cover.
                 return _unknown(start, rounds)
             key = bounds.steps, bounds.lr, bounds.by_server
             if key not in known:
@@ -142,7 +142,7 @@ def followed(
 
 
 def speaks_of_its_round(cls: type) -> bool:
-    """Say whether what a class says of its weights is no base's, of a round that is not its own."""
+    """Return whether a class's bounds and weights describe its own round, not a base class's."""
 
     def owners(*names: str) -> list[type]:
         return [next(c for c in cls.__mro__ if n in vars(c)) for n in names if hasattr(cls, n)]
@@ -167,9 +167,9 @@ def _likely(
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Bounds on norms, each an array of three: without noise, the noise's mean and its constant.
+    """Bounds on norms, each an array of three: without noise, mean and constant of the noise.
 
-    ``offset`` bounds x - x*, ``control`` the mean gradients that SCAFFOLD's clients remember.
+    ``offset`` bounds x - x*, and ``control`` the mean gradients that SCAFFOLD's clients keep.
     """
 
     offset: FloatArray
@@ -178,9 +178,9 @@ class _Step:
     def after(
         self, bounds: UpdateBounds, pulls: Pulls, problem: Problem, split: GradientSplit
     ) -> _Step:
-        """Return bounds after a round."""
+        """Return the bounds after a round."""
         sigma = problem.server_sigma if bounds.by_server else problem.sigma
-        # Gradients are corrected by c - c_i, a mean of controls less one of them.
+        # Gradients are corrected by c - c_i, a mean of controls minus one of them.
         push = 2 * self.control if bounds.corrected else np.zeros(3)
         moved = self._stale if bounds.stale else self._fresh
         offset = moved(bounds, pulls, sigma, problem.dim) + bounds.total * pulls.noise * push
@@ -206,7 +206,7 @@ class _Step:
         )
 
     def _stale(self, bounds: UpdateBounds, pulls: Pulls, sigma: float, dim: int) -> FloatArray:
-        """Use the triangle inequality: noise of an old update is in the model already."""
+        """Use the triangle inequality: the noise of an old update is already in the model."""
         moved = np.maximum(np.abs(pulls.least), np.abs(pulls.largest))
         noise = np.array([0.0, pulls.noise, pulls.spread / math.sqrt(dim)]) * sigma
         pushed = np.array([_most(moved * self.offset[0] + pulls.push, bounds), 0.0, 0.0])
@@ -216,7 +216,7 @@ class _Step:
     def _gradient(
         self, bounds: UpdateBounds, problem: Problem, split: GradientSplit, push: FloatArray
     ) -> FloatArray:
-        """Bound the mean of the noisy gradients along a client's steps, push and all."""
+        """Bound the mean of the noisy gradients along a client's steps, including the push."""
         curvatures = np.linalg.eigvalsh(split.hessians)
         before, steepest = bounds.steps - 1, float(curvatures.max())
         growth = max(1.0, float(np.abs(1 - bounds.lr * curvatures).max())) ** before
@@ -228,7 +228,7 @@ class _Step:
 
 
 def _most(coefficients: FloatArray, bounds: UpdateBounds) -> float:
-    """Return at least ``sum_i w_i coefficients_i`` over all weights within the bounds."""
+    """Return an upper bound on ``sum_i w_i coefficients_i`` over all weights within the bounds."""
     positive = np.maximum(coefficients, 0.0)
     return min(float(bounds.largest @ positive), bounds.total * float(positive.max()))
 

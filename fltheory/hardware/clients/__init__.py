@@ -1,1 +1,1 @@
-"""The Clients contract in torch: on any module and loss, on quadratics, and one client alone."""
+"""The Clients contract in torch, for any module and loss, and a single client."""

@@ -1,4 +1,4 @@
-"""Which of its samples a client uses in each step of local SGD."""
+"""Batches: the samples that a client uses in each step of local SGD."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Batches:
     Attributes
     ----------
     samples : Tensor of int, (steps, rows, width)
-        Places in the data.
+        Indices into the data.
     weights : Tensor, (steps, rows, width)
-        1/size of the batch; 0 for padding, and all through steps that a client does not take.
+        One over the size of the batch; 0 for padding, and in steps that a client does not take.
     takes : Tensor, (steps, rows)
         1 where the client takes the step, 0 where it has stopped.
     """
@@ -46,17 +46,17 @@ class Pools:
     Parameters
     ----------
     parts : sequence of integer arrays
-        The places of each client's samples in the data; none may be empty.
+        Indices of each client's samples in the data; none may be empty.
     n_samples : int
-        How many samples the data holds.
+        Number of samples in the data.
     device : torch.device
     dtype : torch.dtype
-        Of weights.
+        Dtype of the weights.
 
     Raises
     ------
     ValueError
-        For a client without samples, or a place that is not in the data; the error names it.
+        For a client without samples, or an index outside the data; the error names it.
     """
 
     def __init__(
@@ -86,15 +86,15 @@ class Pools:
         self._starts = torch.tensor(np.cumsum(sizes) - sizes, device=device)
 
     def steps_of_epochs(self, epochs: int, batch_size: int | None) -> int:
-        """Return how many steps the client with most samples needs for a number of passes."""
+        """Return the steps that the client with most samples needs for ``epochs`` passes."""
         size = max(self.host_sizes)
         return epochs * -(-size // (batch_size or size))
 
     def whole(self, clients: Tensor, first: int = 0, last: int | None = None) -> Batches:
-        """Return one batch of all samples of each of ``clients``, (rows,), or a stretch of it.
+        """Return one batch of all samples of each of ``clients``, (rows,), or a slice of it.
 
-        With ``first`` and ``last`` only the samples from one to before the other, weighted as
-        parts of the whole.
+        With ``first`` and ``last``, it has only the samples from ``first`` up to but not including
+        ``last``, weighted as parts of the whole.
         """
         last = max(self.host_sizes) if last is None else last
         local = torch.arange(first, last, device=clients.device)
@@ -116,10 +116,10 @@ class Pools:
     ) -> Batches:
         """Draw the batches of ``steps`` successive steps for ``clients``, (rows,).
 
-        With ``batch_size=None``, all samples are used in every step. ``"shuffle"`` goes through
-        a client's samples in random order, again and again in a new order, the last batch of
-        each pass holding what is left; ``"replacement"`` draws every sample anew. A client
-        stops after ``epochs`` passes where given.
+        With ``batch_size=None``, all samples are used in every step. ``"shuffle"`` passes over a
+        client's samples repeatedly, each time in a new random order; the last batch of a pass may
+        be smaller. ``"replacement"`` draws samples independently. If ``epochs`` is given, a client
+        stops after that many passes.
         """
         step = torch.arange(steps, device=clients.device)
         sizes = self.sizes[clients]
@@ -170,11 +170,11 @@ class Pools:
         return Batches(self._places(clients[None, :, None], local), weights, takes)
 
     def _orders(self, sizes: Tensor, passes: int, generator: torch.Generator) -> Tensor:
-        """Return random orders of each row's samples, (passes, rows, most), padding last."""
+        """Return random orders of each row's samples, (passes, rows, most), padded at the end."""
         most = max(self.host_sizes)
         shape = (passes, sizes.numel(), most)
         if sizes.device.type == "cpu":
-            # Ten times as fast as sorting, but only where sizes are at hand.
+            # Ten times as fast as sorting, but possible only if sizes are known on the host.
             orders = torch.zeros(shape, dtype=torch.long)
             for (turn, row), size in zip(
                 product(range(passes), range(sizes.numel())), passes * sizes.tolist(), strict=True
@@ -196,21 +196,21 @@ def checked_batch_size(name: str, batch_size: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """How a client's SGD draws its batches, and what is added to its loss.
+    """How a client's SGD draws batches, and the penalty added to its loss.
 
     Parameters
     ----------
     batch_size : int, optional
-        B; by default all samples in every step, and nothing is random.
+        B; by default every step uses all samples, and nothing is random.
     sampling : {"shuffle", "replacement"}
-        Passes over the samples in random orders, or every sample drawn anew; replacement makes
-        gradients of different steps independent, as theorems assume.
+        Passes over the samples in random order, or independent draws. Replacement makes gradients
+        of different steps independent, as theorems assume.
     epochs : int, optional
         A client stops after this many passes over its samples, even if ``steps`` is larger.
     weight_decay : float
-        Adds ``weight_decay / 2 |x|^2`` to every loss, the server's too.
+        Adds ``weight_decay / 2 |x|^2`` to every loss, including the server's.
     loss_batch_size : int, optional
-        Samples on which a client reports its loss; by default all.
+        Number of samples on which a client reports its loss; by default all.
 
     Raises
     ------
@@ -248,13 +248,13 @@ class ServerData(ReadOnlyArrays):
     places : integer array
         Indices of the server's samples in the data.
     batch_size : int, optional
-        By default all samples are one batch.
+        By default, all samples form one batch.
     steps : int
-        SGD steps in one round of the server. Several are taken with step size ``lr``, and their
-        gradients are summed, so that an algorithm whose server step has the same size takes those
-        steps.
+        SGD steps in one round of the server. If there are several, they are taken with step size
+        ``lr`` and their gradients are summed, so that an algorithm whose server step has size
+        ``lr`` takes exactly these steps.
     lr : float, optional
-        Needed for more than one step.
+        Step size; required for more than one step.
 
     Raises
     ------

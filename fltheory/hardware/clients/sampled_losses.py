@@ -14,7 +14,7 @@ _FETCHED_BYTES = 2**22
 
 
 class SampledLosses:
-    """Losses of models, one per row, on samples given by their places in the data.
+    """Losses of models, one per row, on samples given by their indices in the data.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class SampledLosses:
         push: Tensor | None = None,
         proximal: float = 0,
     ) -> Tensor:
-        """Return where SGD along all steps of ``batches`` leads from ``start``, (rows, dim).
+        """Return the models (rows, dim) after SGD from ``start`` on all steps of ``batches``.
 
-        Every gradient is that of the loss, plus ``decay`` times the model, plus ``push``, plus
-        ``proximal`` times the way from ``start``.
+        Every gradient is the gradient of the loss, plus ``decay`` times the model, plus ``push``,
+        plus ``proximal`` times the displacement from ``start``.
         """
-        # Both pulls are one on the model, (decay + proximal) y, and a constant, -proximal start.
+        # Both pulls together are (decay + proximal) y and a constant, -proximal start.
         decay = decay + proximal
         if proximal:
             push = -proximal * start if push is None else push - proximal * start
@@ -68,10 +68,10 @@ class SampledLosses:
     def _descents(
         self, parts: Parts, batches: Batches, lr: float
     ) -> Iterator[tuple[Tensor, Descent]]:
-        """Yield who takes each step, and the step in the losses.
+        """Yield, for each step, the mask of rows that take it, and the descent on the losses.
 
-        Samples are fetched for several steps at once, always into the same memory: fresh
-        memory for every step costs more than the copying.
+        Samples are fetched for several steps at once into the same memory, because fresh memory for
+        every step costs more than the copying.
         """
         steps, *shape = batches.samples.shape
         samples_a_step = batches.samples[0].numel()
@@ -96,7 +96,7 @@ class SampledLosses:
 
 
 def _pulls(parts: Parts, decay: float, pushes: Parts | None) -> Parts | None:
-    """Return what is added to the losses' gradients, if anything."""
+    """Return the terms added to the gradients of the losses, None if there are none."""
     if not decay:
         return pushes
     if pushes is None:

@@ -1,6 +1,6 @@
-"""One client that trains a torch module, for code that asks clients one by one.
+"""A single client that trains a torch module, for code that calls clients one by one.
 
-`SingleClient` is asked with NumPy vectors, where its data are. `client_loss` gives the clients of
+`SingleClient` takes NumPy vectors and runs where its data are. `client_loss` exposes the clients of
 `fltheory.testing.check_algorithm` to implementations that train torch modules.
 """
 
@@ -24,9 +24,9 @@ from fltheory.validation import FloatArray
 
 
 class SingleClient:
-    """`TorchClients` with one client, which lives where its data are.
+    """`TorchClients` with one client, running where its data are.
 
-    Models are vectors of the module's parameters in their order, of its dtype.
+    Models are vectors of the module's parameters, in order and in their dtype.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class SingleClient:
     inputs, targets : Tensor, (n, ...)
         The client's own samples.
     training : LocalTraining, optional
-        By default all samples are used in every step.
+        By default, all samples are used in every step.
     loss : callable
-        (outputs, targets) to one loss per sample.
+        Maps (outputs, targets) to one loss per sample.
     seed : int
-        Of the batches, together with the ``draw`` of each call.
+        Seed of the batches, together with the ``draw`` of each call.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class SingleClient:
 
     @property
     def n_samples(self) -> int:
-        """How many samples it holds."""
+        """Number of samples that the client holds."""
         return len(self._clients.inputs)
 
     def local_sgd(
@@ -75,8 +75,8 @@ class SingleClient:
     ) -> FloatArray:
         """Return the model after ``steps`` steps of SGD from ``x``, both (dim,).
 
-        Every gradient gets ``correction`` and ``proximal (y - x)`` added; equal ``draw`` means
-        equal batches.
+        ``correction`` and ``proximal (y - x)`` are added to every gradient. Equal values of
+        ``draw`` give equal batches.
         """
         start = self._begun(x, draw)
         push = None if correction is None else self._tensor(correction)[:, None]
@@ -86,7 +86,7 @@ class SingleClient:
         return self._array(start + change[:, 0])
 
     def loss(self, x: FloatArray, draw: Sequence[int] = ()) -> float:
-        """Return the loss at ``x``, on all samples or, where ``training`` says so, a batch."""
+        """Return the loss at ``x``, on all samples or, if ``training`` says so, on a batch."""
         return float(self._clients.loss(self._begun(x, draw), self._who))
 
     def gradient(self, x: FloatArray) -> FloatArray:
@@ -94,7 +94,7 @@ class SingleClient:
         return self._array(self._clients.client_gradients(self._tensor(x))[:, 0])
 
     def _begun(self, x: FloatArray, draw: Sequence[int]) -> Tensor:
-        """Return the model, with the generator of batches set for a draw."""
+        """Return the model as a tensor, after seeding the generator of batches for a draw."""
         entropy = np.random.SeedSequence([self._seed, *draw]).generate_state(1, np.uint64)
         generator = torch.Generator(self._who.device)
         generator.manual_seed(int(entropy[0] >> np.uint64(1)))
@@ -137,9 +137,9 @@ def client_loss(client: LossClient, module: nn.Module) -> Tensor:
     Parameters
     ----------
     client : LossClient
-        A client as given to ``run``, with ``gradient(x)`` and ``loss(x)``.
+        A client as passed to ``run``, with ``gradient(x)`` and ``loss(x)``.
     module : torch.nn.Module
-        With as many parameters as the client's model has entries.
+        A module with as many parameters as the client's model has entries.
 
     Examples
     --------

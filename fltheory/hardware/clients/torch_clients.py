@@ -1,4 +1,4 @@
-"""Clients that train any torch module on samples of their own."""
+"""Clients that train any torch module on their own samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHUNK = 2048
 
 
 class TorchClients:
-    """The Clients contract on a module, a loss and samples dealt to clients.
+    """The Clients contract for a module, a loss and samples divided among clients.
 
     Models are flat vectors of the module's parameters. The participants of a round take their
     local steps together, each from its own batches.
@@ -28,9 +28,9 @@ class TorchClients:
     Parameters
     ----------
     module : torch.nn.Module
-        Moved to the device of the samples.
+        The module, which is moved to the device of the samples.
     inputs, targets : Tensor, (n, ...)
-        All samples, on the device where everything is to run.
+        All samples, on the device that everything runs on.
     parts : sequence of integer arrays
         Indices of each client's samples.
     loss : callable
@@ -39,7 +39,7 @@ class TorchClients:
     server : ServerData, optional
         Needed by algorithms that ask for the server's gradient.
     seed : int
-        Of the batches.
+        Seed of the batches.
     way : {"auto", "closed form", "vmap", "one by one"}
         How the gradients of several models are computed.
     compiled : bool
@@ -53,12 +53,12 @@ class TorchClients:
 
     Notes
     -----
-    On a GPU no round copies to or from the host once `expect` has said how many clients may take
-    part; otherwise each round asks the device who takes part.
+    On a GPU, no round copies to or from the host if `expect` has been called with the largest
+    number of participants; otherwise each round reads from the device who takes part.
 
     Examples
     --------
-    Two clients of three samples each; a round of FedAvg, as everywhere:
+    Two clients with three samples each; a round of FedAvg works as on any backend:
 
     >>> import torch
     >>> from fltheory.algorithms import FedAvg
@@ -115,7 +115,7 @@ class TorchClients:
 
     @property
     def randomness(self) -> Tensor:
-        """The state of the generator that draws batches, to resume from."""
+        """The state of the generator that draws batches, for resuming."""
         return self._generator.get_state()
 
     @randomness.setter
@@ -125,7 +125,7 @@ class TorchClients:
     def expect(self, most: int | None) -> None:
         """Announce the largest number of clients that may take part in a coming round, per replica.
 
-        They are then found without asking the device. With None, they are counted.
+        They are then found without reading from the device. With None, they are counted.
         """
         self._most = most
 
@@ -156,7 +156,8 @@ class TorchClients:
     def loss(self, x: Tensor, who: Tensor) -> Tensor:
         """Return each client's loss at its replica's model, zero where absent.
 
-        On all of its samples, or on a batch if `LocalTraining` says so; including the penalty.
+        The loss is on all of the client's samples, or on a batch if `LocalTraining` says so, and
+        includes the penalty.
         """
         rows, clients, present = self._participants(who)
         losses = torch.zeros(who.shape, dtype=x.dtype, device=x.device)
@@ -259,7 +260,7 @@ class TorchClients:
         return losses
 
     def _stretches(self, clients: Tensor) -> Iterator[Batches]:
-        """Yield all samples of clients, some at a time, to keep memory small."""
+        """Yield batches that cover all samples of clients, to keep memory small."""
         most = max(self.pools.host_sizes)
         for first in range(0, most, _CHUNK):
             yield self.pools.whole(clients, first, min(first + _CHUNK, most))

@@ -1,4 +1,4 @@
-"""Image data sets, read from the user's own copies; nothing is downloaded, torch is not needed."""
+"""Image data sets, read from the user's own copies without downloads and without torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READERS: dict[str, Callable[..., ImageData]] = {
     "cifar10": cifar10,
 }
 NAMES = ("digits", *_READERS)
-"""The data sets that `load` knows."""
+"""The names of the data sets that `load` can read."""
 
 DATA_FOLDER = "FLTHEORY_DATA"
 """The environment variable that names the folder of all data sets."""
@@ -30,17 +30,17 @@ def load(name: str, folder: str | Path | None = None, *, verify: bool = True) ->
     Parameters
     ----------
     name : str
-        One of `NAMES`.
+        A name in `NAMES`.
     folder : path, optional
-        Where its files are; by default the folder NAME inside the folder that the environment
-        variable FLTHEORY_DATA names, or inside ``data``. The digits need none.
+        Folder of its files; by default the folder NAME inside the folder that the environment
+        variable FLTHEORY_DATA names, or inside ``data``. The digits need no folder.
     verify : bool
         Whether to refuse files without the published checksums.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or its reader does not accept the files.
+        If the name is unknown, or the files are not accepted.
     ImportError
         For the digits, if scikit-learn is not installed.
 

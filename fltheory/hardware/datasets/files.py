@@ -1,8 +1,8 @@
-"""Read data files whole, and compare them with their published checksums.
+"""Reading data files and comparing them with their published checksums.
 
-MNIST and Fashion-MNIST, from their IDX files.
+The module reads MNIST and Fashion-MNIST from IDX files, and CIFAR-10 from its binary version.
 
-An IDX file opens with two zero bytes, a byte for the type of number (8: unsigned bytes), a byte
+An IDX file begins with two zero bytes, a byte for the type of number (8: unsigned bytes), a byte
 for the number of dimensions and each dimension as a big-endian 32-bit number.
 """
 
@@ -27,7 +27,7 @@ _NOT_PUBLISHED = "not the published files"
 
 
 def existing_folder(folder: str | Path) -> Path:
-    """Return ``folder`` as a path; ValueError if it is none."""
+    """Return ``folder`` as a path; ValueError if it is not a folder."""
     path = validation.path("folder", folder)
     if not path.is_dir():
         raise ValueError(f"folder must be an existing folder of data files, got {str(folder)!r}")
@@ -40,7 +40,7 @@ def read_file(folder: Path, name: str) -> bytes:
     Raises
     ------
     ValueError
-        If neither is there, or what is there cannot be read or unzipped.
+        If neither exists, or the file cannot be read or unzipped.
     """
     plain, zipped = folder / name, folder / f"{name}.gz"
     if not plain.is_file() and not zipped.is_file():
@@ -54,12 +54,12 @@ def read_file(folder: Path, name: str) -> bytes:
 
 
 def is_published(name: str, content: bytes, md5: str, *, verify: bool) -> bool:
-    """Compare a file's content with its published checksum.
+    """Return whether a file's content has its published checksum.
 
     Raises
     ------
     ValueError
-        If they differ and ``verify`` is asked for.
+        If it does not, and ``verify`` is true.
     """
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if found != md5 and verify:
@@ -73,7 +73,7 @@ def is_published(name: str, content: bytes, md5: str, *, verify: bool) -> bool:
 def image_data(
     name: str, train: Labelled, test: Labelled, n_classes: int, *, published: bool
 ) -> ImageData:
-    """Return a data set under a name that says whether its files are the published ones."""
+    """Return a data set with a name that says whether its files are the published ones."""
     shown = name if published else f"{name} ({_NOT_PUBLISHED})"
     return ImageData(train, test, n_classes, shown, published)
 
@@ -89,7 +89,7 @@ MNIST_MD5 = {
     "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
     "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
 }
-"""Checksums of the unzipped files, so that it does not matter who zipped them."""
+"""Checksums of the unzipped files, which do not depend on how these were zipped."""
 
 FASHION_MNIST_MD5 = {
     "train-images-idx3-ubyte": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
@@ -106,7 +106,7 @@ def mnist(folder: str | Path, *, verify: bool = True) -> ImageData:
     Parameters
     ----------
     folder : path
-        Where they lie.
+        Folder of the files.
     verify : bool
         Whether to refuse files without the published checksums.
 
@@ -114,13 +114,13 @@ def mnist(folder: str | Path, *, verify: bool = True) -> ImageData:
     ------
     ValueError
         For a missing, truncated or corrupt file, a wrong magic number, labels that are not
-        0 .. 9, or another checksum.
+        0 .. 9, or a wrong checksum.
     """
     return _read("MNIST", existing_folder(folder), MNIST_MD5, verify)
 
 
 def fashion_mnist(folder: str | Path, *, verify: bool = True) -> ImageData:
-    """Read Fashion-MNIST (Xiao, Rasul, Vollgraf 2017); all else is as for `mnist`."""
+    """Read Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), with the parameters of `mnist`."""
     return _read("Fashion-MNIST", existing_folder(folder), FASHION_MNIST_MD5, verify)
 
 
@@ -130,7 +130,7 @@ def parse_idx(name: str, content: bytes, n_dims: int) -> NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        For another magic number, or more or fewer bytes than the header promises.
+        For a wrong magic number, or a number of bytes that does not match the header.
     """
     magic, wanted = content[:4], bytes([0, 0, _UNSIGNED_BYTES, n_dims])
     if magic != wanted:
@@ -180,29 +180,28 @@ CIFAR10_MD5 = {
     "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
     "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
 }
-"""Checksums of the files in cifar-10-binary.tar.gz, whose own is published."""
+"""Checksums of the files in cifar-10-binary.tar.gz; only the archive's checksum is published."""
 
 
 def cifar10(folder: str | Path, *, verify: bool = True) -> ImageData:
     """Read CIFAR-10 (Krizhevsky 2009) from its binary version.
 
-    A record is a label and 1024 red, green and blue values each, row by row.
+    A record is a label followed by 1024 red, 1024 green and 1024 blue values, row by row.
 
     Parameters
     ----------
     folder : path
-        Of the files ``data_batch_1.bin`` to ``data_batch_5.bin`` and ``test_batch.bin``, or
-        the one above, which holds ``cifar-10-batches-bin``.
+        Folder of the files ``data_batch_1.bin`` to ``data_batch_5.bin`` and ``test_batch.bin``, or
+        its parent, which contains ``cifar-10-batches-bin``.
     verify : bool
-        Whether to refuse files without the published checksums. If not, other images, say
-        re-encoded ones, are taken, and training batches may be missing; the data set's name
-        then says so.
+        Whether to refuse files without the published checksums. Otherwise, other images are
+        accepted, such as re-encoded ones, and training batches may be missing; the name of the data
+        set then says so.
 
     Raises
     ------
     ValueError
-        For a missing, truncated or corrupt file, labels that are not 0 .. 9, or another
-        checksum.
+        For a missing, truncated or corrupt file, labels that are not 0 .. 9, or a wrong checksum.
     """
     above = existing_folder(folder)
     here = above / _SUBFOLDER if (above / _SUBFOLDER).is_dir() else above

@@ -1,4 +1,4 @@
-"""Labelled images, split into a training and a test set; scikit-learn's digits are at hand."""
+"""Labelled images, split into a training and a test set, and scikit-learn's digits."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _BRIGHTEST = 255
 
 @dataclass(frozen=True, eq=False)
 class Labelled(ReadOnlyArrays):
-    """Images and what each shows.
+    """Images with their class labels.
 
     Attributes
     ----------
     images : array, (n, channels, height, width), float32
-        Between 0 and 1.
+        Values between 0 and 1.
     labels : array, (n,), int64
         Classes, counted from 0.
 
     Raises
     ------
     ValueError
-        If shapes or types are others.
+        For other shapes or types.
     """
 
     images: Images
@@ -63,14 +63,14 @@ class ImageData:
     train, test : Labelled
     n_classes : int
     name : str
-        As it should stand beside figures; says so where the files are not the published ones.
+        The name to print beside results; it says so if the files are not the published ones.
     published : bool
         Whether every file has the published checksum.
 
     Raises
     ------
     ValueError
-        If a label is no class, training and test images differ in shape, or there are none.
+        If a label is not a class, training and test images differ in shape, or there are no images.
     """
 
     train: Labelled
@@ -114,7 +114,7 @@ class ImageData:
 
 
 def check_labels(name: str, labels: Labels, n_classes: int) -> None:
-    """Raise ValueError unless all labels are classes; ``name`` says of what."""
+    """Raise ValueError, with ``name`` in the message, unless all labels are classes."""
     wrong = labels[(labels < 0) | (labels >= n_classes)]
     if wrong.size:
         raise ValueError(
@@ -136,12 +136,12 @@ _EVERY = 5
 def digits() -> ImageData:
     """Return scikit-learn's 1,797 digits of 8 x 8 pixels.
 
-    Of each class every fifth image is a test image; nothing is random.
+    Every fifth image of each class is a test image; nothing is random.
 
     Raises
     ------
     ImportError
-        Where scikit-learn is not installed.
+        If scikit-learn is not installed.
     """
     try:
         from sklearn.datasets import load_digits

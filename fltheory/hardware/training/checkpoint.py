@@ -1,4 +1,4 @@
-"""A run's state, kept to resume after a break, in files that are complete or absent."""
+"""Checkpoints of a run, for resuming it, written atomically."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A run between two rounds.
+    """The state of a run between two rounds.
 
     Attributes
     ----------
     settings : str
-        The run's identity: a checkpoint of another is never gone on from.
+        The run's identity; a run never resumes from the checkpoint of another.
     done : int
-        Rounds that have been run.
+        Number of rounds run.
     state : mapping of str to Tensor
-        The algorithm's, on the CPU.
+        The algorithm's state, on the CPU.
     randomness : Tensor
         The state of the generator of batches.
     curve : Tensor, (n, 3), float64
         Rows of (round, accuracy, loss) so far.
     about : mapping of str to str
-        Data and versions, for the record.
+        Data and versions, for information.
     """
 
     settings: str
@@ -50,20 +50,21 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint in one go, so that a kill leaves the one before.
+    """Write a checkpoint atomically, so that a kill leaves the previous one.
 
     Raises
     ------
     ValueError
-        If it cannot be written; then, too, the one before is left.
+        If it cannot be written; the previous one is then left as well.
     """
     fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
     state = {name: array.cpu() for name, array in checkpoint.state.items()}
     try:
-        # Of a name torch would write a part into the file, and this one is never the same.
+        # torch would write part of a file name into the file, and this temporary name always
+        # differs.
         with whole_file(path) as unfinished, unfinished.open("wb") as file:
             torch.save({"format": _FORMAT, **fields, "state": state}, file)
-    except (OSError, RuntimeError) as error:  # torch has its own for a file that it cannot write
+    except (OSError, RuntimeError) as error:  # torch's own error for a file that it cannot write
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"{path} must be a file that can be written, with room for it, got {reason}"
@@ -76,7 +77,7 @@ def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
     Raises
     ------
     ValueError
-        If the file is damaged, of another run, or of other code.
+        If the file is damaged, or belongs to another run or to other code.
     """
     if not path.exists():
         return None
@@ -85,7 +86,7 @@ def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
         if fields.pop("format") != _FORMAT:
             raise KeyError("format")
         checkpoint = Checkpoint(**fields)
-    except Exception as error:  # whatever unpickling a damaged file may raise
+    except Exception as error:  # unpickling a damaged file may raise anything
         raise ValueError(
             f"{path} must be a checkpoint that train wrote, got a damaged or foreign file: "
             "remove it to start that run anew"
@@ -117,7 +118,7 @@ _COMPUTING = (
 
 
 def computing_files(root: Path = _ROOT) -> tuple[Path, ...]:
-    """Return the source files that a run goes through, in an order that is always the same."""
+    """Return the source files that a run uses, in a fixed order."""
     found: list[Path] = []
     for name in _COMPUTING:
         path = root / name
@@ -128,12 +129,12 @@ def computing_files(root: Path = _ROOT) -> tuple[Path, ...]:
 def fingerprint_of(root: Path, files: Iterable[Path], versions: Mapping[str, str]) -> str:
     """Return a short name that changes with any code in ``files``, or any of ``versions``.
 
-    Comments, layout and docstrings do not count.
+    Comments, layout and docstrings do not matter.
 
     Parameters
     ----------
     root : path
-        What the files are named from.
+        The folder that file names are relative to.
     files : iterable of path
         Python sources.
     versions : mapping of str to str
@@ -154,7 +155,7 @@ def fingerprint() -> str:
 
 
 def _code(source: str) -> str:
-    """Return what a source means, without docstrings."""
+    """Return a source in a normal form, without comments, layout and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -19,17 +19,17 @@ _OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")
 
 @dataclass(frozen=True)
 class ExperimentCell:
-    """The entry at one place of the table.
+    """One cell of the table.
 
     Attributes
     ----------
     settings : RunSettings
     baseline : RunSettings or None
-        If given, the cell holds the figure less the baseline's, seed by seed.
+        If given, the cell holds the figure minus the baseline's, seed by seed.
     figure : str
-        Which figure of a run, of `FIGURES`.
+        The figure of a run that the cell shows, one of `FIGURES`.
     rounds : tuple of int or None
-        The rounds after which measurements are used, 0 being before training; None for all.
+        The rounds after which measurements are used, where 0 is before training; None for all.
     paper : str
         The paper's figure; empty if it has none.
     """
@@ -43,16 +43,16 @@ class ExperimentCell:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table of a paper to be run again.
+    """A table of a paper, to be reproduced.
 
     Attributes
     ----------
     title, source : str
     seeds : tuple of int
     figure : str
-        The figure of a run that is compared, unless a column has its own.
+        The figure of a run that is compared, unless a column sets its own.
     notes : tuple of str
-        Points that the paper leaves open, and the choices made here.
+        Details that the paper leaves open, and the choices made here.
     columns : tuple of str
         Headings.
     rows : tuple of (str, tuple of ExperimentCell)
@@ -145,8 +145,8 @@ def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment
     ----------
     path : path
     changes : sequence of str
-        ``key=value`` with a dotted key and a value in TOML, e.g. ``training.rounds=10``; they
-        change values for the whole table.
+        Entries ``key=value`` with a dotted key and a value in TOML, e.g. ``training.rounds=10``,
+        which change values for the whole table.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment
 
 
 def experiment(document: Table) -> Experiment:
-    """Return the experiment that a document describes; ValueError says what is wrong with it."""
+    """Return the experiment that a document describes; ValueError if the document is invalid."""
     own = {key: value for key, value in document.items() if key in _OWN_KEYS}
     base = {key: value for key, value in document.items() if key not in _OWN_KEYS}
     heading = made(_Heading, own, "")

@@ -1,4 +1,4 @@
-"""All runs of an experiment, and the figures in its cells."""
+"""Running all runs of an experiment, and computing the figures in its cells."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Measured:
     ----------
     experiment : Experiment
     runs : dict of (str, int) to Finished
-        By `RunSettings.key` without and with the seed.
+        Finished runs by `RunSettings.key` and seed.
     """
 
     experiment: Experiment
     runs: dict[str, Finished]
 
     def values(self, cell: ExperimentCell, figure: str | None = None) -> FloatArray:
-        """Return a cell's figure for every seed, (seeds,), less the baseline's where it has one."""
+        """Return a cell's figure for every seed, (seeds,), minus the baseline's if it has one."""
         wanted = FIGURES[figure or cell.figure]
 
         def of(settings: RunSettings) -> FloatArray:
@@ -57,7 +57,7 @@ def measure(
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> list[Measured]:
-    """Run what experiments need, or read it from ``out`` if it is already there.
+    """Run the runs that experiments need, or read them from ``out`` if they exist.
 
     Every run has its own file in ``out``, named after everything that determines it, so experiments
     share runs and an interrupted run resumes. Files made by other code, by another version of torch
@@ -72,20 +72,20 @@ def measure(
         Where the data set's files lie.
     device : str
     checkpoint_every : int
-        Rounds.
+        Number of rounds between checkpoints.
     progress : callable, optional
-        Called with (rounds done, rounds in all, what is being run).
+        Called with (rounds done, rounds in all, description of the run).
     notice : callable, optional
-        Called with a line of text if such files are ignored.
+        Called with a line of text if such unusable files are ignored.
 
     Raises
     ------
     ValueError
-        If the folder cannot be written to, or `train` refuses a run.
+        If ``out`` cannot be written to, or `train` refuses a run.
 
     Examples
     --------
-    A round of every column of a table, from one seed:
+    One round of every column of a table, with one seed:
 
     >>> import tempfile
     >>> from fltheory.hardware.training import read_experiment
@@ -120,7 +120,7 @@ def measure(
         )
     for key, (settings, seed) in wanted.items():
         if not files[key].exists():
-            # What does not fit its data is refused before any run takes hours.
+            # Settings that do not fit their data are refused before any run takes hours.
             prepared(settings, seed, folder=folder, device=device)
     total = sum(run.training.rounds for run, _ in wanted.values())
     behind, runs = 0, {}
@@ -151,7 +151,7 @@ def _check_folders(out: Path, data: Path | None) -> None:
         place for place in (out, *out.absolute().parents) if os.path.lexists(place)
     ).is_dir():
         raise ValueError(f"out must be a folder, or a name where one can be made, got {str(out)!r}")
-    # The first file makes the folder: what is refused until then leaves none.
+    # The folder is made with the first file, so a refused experiment leaves no folder.
     writable("out", out / "run.pt")
 
 
@@ -160,7 +160,7 @@ def _ending(device: str) -> str:
 
 
 def _left_aside(out: Path, files: Iterable[tuple[str, Path]], device: str) -> int:
-    """Return how many runs have files of other code, versions or images only."""
+    """Return the number of runs that only have files made by other code, versions or images."""
     return sum(
         not file.exists() and any(out.glob(f"{key}-*{_ending(device)}")) for key, file in files
     )

@@ -1,4 +1,4 @@
-"""The parts that an experiment may name: algorithms, partitions of images, participation."""
+"""The parts that an experiment names: algorithms, partitions of images, participation."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ def circumstances(
     rounds: int,
     participation: Participation,
 ) -> dict[str, Any]:
-    """Return what methods are told, by name: steps, ``rounds``, and what is known about clients.
+    """Return the facts that methods may use, by name: steps, ``rounds``, facts about clients.
 
-    Oracles are told who is how available, under Markov's participation, or a log, also each
-    client's second eigenvalue; all clients weigh alike. ``assist_lr`` is None where there is no
-    server.
+    Oracles know each client's availability and, under Markov participation or a log, also its
+    second eigenvalue. All clients have equal weight. ``assist_lr`` is None without a server.
     """
     n_clients = participation.n_clients
     alike = np.full(n_clients, 1.0 / n_clients)
@@ -68,11 +67,12 @@ def circumstances(
 
 @dataclass(frozen=True)
 class NamedMethod:
-    """An algorithm by name with options of its own; step sizes and steps come from outside.
+    """An algorithm by name, with its options; step sizes and steps come from the experiment.
 
     The names are those of `fltheory.algorithms.table`; ``average all`` is FedAvg with weights 1/N
-    whoever is present. Those that may know the availability know it here (CA-Fed the correlation
-    too), and all clients weigh alike. F3AST's ``smoothing`` is 1/rounds unless it is given.
+    for any participants. Algorithms that take the availability get it (CA-Fed also the
+    correlation), and all clients have equal weight. F3AST's ``smoothing`` is 1/rounds unless it is
+    given.
     """
 
     name: str
@@ -86,7 +86,7 @@ class NamedMethod:
 
     @property
     def listed(self) -> Listed:
-        """Its line in the table of algorithms."""
+        """The algorithm's entry in the table of algorithms."""
         return listed(self.name)
 
     @property
@@ -95,14 +95,14 @@ class NamedMethod:
         return "assist_lr" in self.listed.told
 
     def algorithm(self, given: Mapping[str, Any]) -> Algorithm | Schedule:
-        """Return the algorithm in `circumstances`; ValueError names an option it does not take."""
+        """Return the algorithm in given `circumstances`; ValueError names an unknown option."""
         entry = self.listed
         for name in entry.told:
             if name not in given:
                 raise ValueError(f"algorithm.name must not be {entry.title} {_MISSING[name]}")
         options = dict(self.options)
         if entry.algorithm is F3ast:
-            # As in CA-Fed's code: Ribero et al.'s 0.01 is made for thousands of rounds.
+            # As in CA-Fed's code; the value 0.01 of Ribero et al. is meant for thousands of rounds.
             options.setdefault("smoothing", 1 / given["rounds"])
         told = {name: given[name] for name in entry.told}
         return made(entry, options, "algorithm", told=told)
@@ -110,12 +110,12 @@ class NamedMethod:
 
 @dataclass(frozen=True, eq=False)
 class Dealt(ReadOnlyArrays):
-    """Who has which images, and the labels that hold for them.
+    """A partition of the images, with the labels to use.
 
     Attributes
     ----------
     parts : tuple of index arrays
-        Places of each client's images among the training images.
+        Indices of each client's images among the training images.
     train_labels, test_labels : array of int
     """
 
@@ -129,7 +129,7 @@ Split: TypeAlias = Callable[[Labels, int, np.random.Generator], Partition]
 
 @dataclass(frozen=True)
 class Dealing(ReadOnlyArrays):
-    """A way to deal training images to clients: their number, and who gets which places."""
+    """A way to deal training images to a number of clients."""
 
     n_clients: int
     split: Split
@@ -148,8 +148,8 @@ def _evenly(n_clients: int) -> Dealing:
 
 
 def _classes(n_clients: int, classes_per_client: int, equal: bool = False) -> Dealing:
-    """Deal every client as many classes: SA-FL's p."""
-    # Checked here, where the file is read: partitions has another name for it.
+    """Deal every client the same number of classes, SA-FL's p."""
+    # Checked when the file is read, because `partitions` uses another name for it.
     p = validation.whole_number("classes_per_client", classes_per_client, at_least=1)
     checked_flag("equal", equal)
 
@@ -163,19 +163,19 @@ def _classes(n_clients: int, classes_per_client: int, equal: bool = False) -> De
 
 
 def _two_classes(n_clients: int) -> Dealing:
-    """Deal every client two classes, equal sizes: FedAR's."""
+    """Deal every client two classes and equally many images, as FedAR."""
     return Dealing(n_clients, partitions.two_classes)
 
 
 def _dirichlet(n_clients: int, concentration: float) -> Dealing:
-    """Deal random shares of the classes: FedAU's."""
+    """Deal random shares of the classes, as FedAU."""
     validation.positive("concentration", concentration)
     return Dealing(n_clients, partial(partitions.dirichlet, concentration=concentration))
 
 
 @dataclass(frozen=True)
 class _LabelSwap(Dealing):
-    """Images at random; the second half of the clients has pairs of labels swapped: CA-Fed's.
+    """Random images, with pairs of labels swapped for the second half of the clients (CA-Fed).
 
     Test images are dealt in the same way and swapped with their clients, so that the accuracy
     is the mean over clients.
@@ -215,28 +215,28 @@ class Presence(ABC):
 
     @abstractmethod
     def process(self, class_shares: FloatArray, rng: np.random.Generator) -> Participation:
-        """Return the process for clients with these shares of the classes, (N, classes)."""
+        """Return the process for clients with the given shares of the classes, (N, classes)."""
 
     def check_rounds(self, rounds: int) -> None:  # noqa: B027  a process lasts for ever
-        """Raise ValueError where there are fewer rounds than these."""
+        """Raise ValueError if a record has fewer rounds than ``rounds``."""
 
     def identity(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what tells it from others, made from its table of the file: by default, that."""
+        """Return what identifies it, given its table in the file: by default, the table itself."""
         return table
 
 
 @dataclass(frozen=True)
 class Uniform(Presence):
-    """``size`` clients per round; the first ``excluded`` never: SA-FL's m and s.
+    """``size`` uniform clients per round, never the first ``excluded`` (SA-FL's m and s).
 
-    Clients are dealt their images at random, so the first are as good as any.
+    Clients are dealt their images at random, so excluding the first ones is no restriction.
     """
 
     size: int
     excluded: int = 0
 
     def __post_init__(self) -> None:
-        # Of a negative number there is no range, and nobody would be excluded.
+        # A negative number would give an empty range, and nobody would be excluded.
         validation.whole_number("excluded", self.excluded, at_least=0)
 
     def process(self, class_shares: FloatArray, rng: np.random.Generator) -> Participation:
@@ -247,9 +247,10 @@ class Uniform(Presence):
 
 @dataclass(frozen=True)
 class UniformAvailability(Presence):
-    """Independent clients, each available with a probability uniform in [least, 1]: FedAR's.
+    """Independent clients with availabilities uniform in [least, 1], as in FedAR.
 
-    With ``most``, that number of the available clients is drawn: its FedAvg (S = 50).
+    With ``most``, at most that many of the available clients are drawn, as in FedAR's FedAvg (S =
+    50).
     """
 
     least: float
@@ -273,11 +274,11 @@ class UniformAvailability(Presence):
 
 @dataclass(frozen=True)
 class ByClassShares(Presence):
-    """Availability that goes with the data: FedAU's, in one of its three patterns.
+    """Availability correlated with the data, in one of FedAU's three patterns.
 
-    ``pattern`` is ``"bernoulli"``, ``"markov"`` or ``"cyclic"``. A Markov client that is away
-    comes with probability ``transition`` (0.05 in the authors' code), where its availability
-    allows that; a cycle has ``period`` rounds (100).
+    ``pattern`` is ``"bernoulli"``, ``"markov"`` or ``"cyclic"``. An absent Markov client comes back
+    with probability ``transition`` (0.05 in the authors' code), if its availability allows that. A
+    cycle has ``period`` rounds (100 in the paper).
     """
 
     pattern: str
@@ -302,18 +303,19 @@ class ByClassShares(Presence):
             return Bernoulli(p)
         if self.pattern == "cyclic":
             return fedau_cycles(p, self.period, rng)
-        # Its second eigenvalue is 1 - P(comes) - P(goes), P(goes) = P(comes) (1 - p) / p <= 1.
+        # The second eigenvalue is 1 - P(comes) - P(goes), where P(goes) = P(comes) (1 - p) / p <=
+        # 1.
         comes = np.minimum(self.transition, np.divide(p, 1 - p, where=p < 1, out=np.ones_like(p)))
         return MarkovOnOff(p, np.where(p < 1, 1 - comes / p, 0.0))
 
 
 @dataclass(frozen=True)
 class FourClasses(Presence):
-    """CA-Fed's clients (Section V-A): more or less available, correlated or weakly so.
+    """CA-Fed's four classes of clients (Section V-A): high or low availability and correlation.
 
-    In each half of the clients, a random half is available with probability 1/2 + g, the rest
-    with 1/2 - g; of each such class a random half has lambda = nu, the rest normal lambda with
-    standard deviation epsilon. The number of clients must be a multiple of 8.
+    In each half of the clients, a random half is available with probability 1/2 + g, and the others
+    with 1/2 - g. In each such class, a random half has lambda = nu; for the others lambda is normal
+    with standard deviation epsilon. The number of clients must be a multiple of 8.
     """
 
     g: float
@@ -340,14 +342,15 @@ class FourClasses(Presence):
 
 @dataclass(frozen=True)
 class Recorded(Presence):
-    """The rounds of a log of who was online, one after another.
+    """Participation replayed from a log of who was online.
 
-    Client k is the k-th of the log, in the order in which its names first come; there must be as
-    many. Training begins with the log's round ``first_round``. A log that is over sooner than
-    training is refused, unless ``repeat`` lets its first round come after its last. Oracles are
-    told what the whole log says: shares of rounds, and the chains fitted to clients.
+    Client k is the k-th client of the log, in order of first appearance; the log must have as many
+    clients as the experiment. Training begins with the log's round ``first_round``. A log that is
+    shorter than the training is refused, unless ``repeat`` makes it start again after its last
+    round. Oracles use the whole log: shares of rounds, and chains fitted to clients.
 
-    A run is known by what the log says, not by the file's name, its form or the clients' names.
+    A run is identified by the content of the log, not by the file's name or format or the clients'
+    names.
     """
 
     file: str
@@ -378,7 +381,7 @@ class Recorded(Presence):
         return self.played
 
     def check_rounds(self, rounds: int) -> None:
-        """Raise ValueError where the log is over before."""
+        """Raise ValueError if the log has too few rounds."""
         if rounds > self.played.rounds_left:
             raise ValueError(
                 f"file must be a log of at least the {rounds} rounds of training from round "
@@ -387,7 +390,7 @@ class Recorded(Presence):
             )
 
     def identity(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the log says in the place of its file."""
+        """Return the table with the content of the log instead of its file name."""
         log = self.played.log
         digest = hashlib.sha256(f"{log.n_clients} {log.n_rounds} ".encode())
         for stays in (log.who, log.first, log.stop):
@@ -402,7 +405,7 @@ class Recorded(Presence):
 
 @lru_cache(maxsize=2)
 def _log(path: Path, round_length: float | None, modified: int, size: int) -> AvailabilityLog:
-    """Return a log, read once for all cells of a table as long as its file stays as it is."""
+    """Return a log, cached for all cells of a table as long as the file does not change."""
     return read_log(path, round_length=round_length)
 
 

@@ -1,6 +1,6 @@
-"""A run made ready: images on the device, clients, the algorithm, who takes part, the start.
+"""Preparing a run: images on the device, clients, algorithm, participation, initial model.
 
-The device is checked before anything is put there.
+The device is checked before anything is moved to it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fltheory.read_only import ReadOnlyArrays
 
 
 def checked_device(name: str) -> torch.device:
-    """Return the device of that name.
+    """Return the device with a given name.
 
     Raises
     ------
@@ -96,7 +96,7 @@ class Prepared(ReadOnlyArrays):
     test_inputs, test_labels : Tensor
     participants_rng, branches_rng : numpy.random.Generator
     data_name : str
-        As it should stand beside figures.
+        The name of the data set to print beside results.
     """
 
     algorithm: Algorithm | Schedule
@@ -114,7 +114,7 @@ class Prepared(ReadOnlyArrays):
 
 @lru_cache(maxsize=2)
 def images(settings: DataSettings, folder: Path | None, device: str) -> Images:
-    """Return the images of a data set on the device; kept for the runs that follow."""
+    """Return the images of a data set on the device, cached for later runs."""
     on = checked_device(device)
     data = load(settings.name, folder, verify=settings.published)
     train, test = (torch.tensor(part.images) for part in (data.train, data.test))
@@ -128,11 +128,11 @@ def images(settings: DataSettings, folder: Path | None, device: str) -> Images:
 def prepared(
     settings: RunSettings, seed: int, *, folder: Path | None = None, device: str = "cpu"
 ) -> Prepared:
-    """Make a run ready.
+    """Prepare a run.
 
-    A seed draws in turn the images used, who has them, who is how available, the server's
-    images, the initial model, the participants, the branches and the batches, each from a
-    stream of its own, so that runs of one seed share what their settings share.
+    The seed determines the images used, their partition, the availabilities, the server's images,
+    the initial model, the participants, the branches and the batches. Each is drawn from its own
+    random stream, so that runs with one seed share everything that their settings have in common.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def prepared(
     Raises
     ------
     ValueError
-        For a device that is not there, data that cannot be read, or settings that do not fit
-        them.
+        For a device that does not exist, data that cannot be read, or settings that do not fit the
+        data.
     """
     children = np.random.SeedSequence(seed).spawn(len(_STREAMS))
     rng = {
@@ -190,7 +190,7 @@ def prepared(
 def _server_places(
     settings: RunSettings, data: ImageData, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Draw the server's images; none without a server."""
+    """Draw the server's images; there are none without a server."""
     wanted = settings.server.samples if settings.server else 0
     if wanted > len(data.train):
         raise ValueError(
@@ -202,7 +202,7 @@ def _server_places(
 def _used(
     settings: RunSettings, data: ImageData, server: NDArray[np.intp], rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Return which training images clients may use."""
+    """Return a mask of the training images that clients may use."""
     count = round(settings.data.training_fraction * len(data.train))
     used = np.zeros(len(data.train), dtype=bool)
     used[rng.permutation(len(data.train))[:count]] = True

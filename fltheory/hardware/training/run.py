@@ -1,4 +1,4 @@
-"""One run from its first round to its last, with checkpoints on the way, and what papers report."""
+"""A complete run with checkpoints, and the figures that papers report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DEFAULT_EVERY = 25
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """A run that is done.
+    """A finished run.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Finished:
     model : Tensor, (dim,)
         The final parameters.
     about : dict of str to str
-        Data set, device and versions it ran with.
+        Data set, device and versions of the run.
     """
 
     curve: Curve
@@ -52,10 +52,10 @@ class Finished:
 
 
 def identity(settings: RunSettings, seed: int, folder: Path | None = None) -> str:
-    """Return the name of all that determines a run: settings, seed, code, libraries, images.
+    """Return a name for all that determines a run: settings, seed, code, libraries, images.
 
-    Images count by what they are where their files need not be the published ones; files in
-    ``folder`` are then read.
+    If the files need not be the published ones, the images are identified by their content, so the
+    files in ``folder`` are read.
     """
     name = f"{settings.key(seed)}-{fingerprint()}"
     if settings.data.published:
@@ -73,28 +73,28 @@ def train(
     checkpoint_every: int = _DEFAULT_EVERY,
     round_done: RoundDone | None = None,
 ) -> Finished:
-    """Run an experiment's cell with one seed, or go on with it from its checkpoint.
+    """Run an experiment's cell with one seed, or resume it from its checkpoint.
 
     Parameters
     ----------
     settings : RunSettings
     seed : int
     file : path, optional
-        Of the checkpoint, which also keeps the result; nothing is kept by default.
+        File of the checkpoint, which also stores the result; by default, nothing is stored.
     folder : path, optional
         Where the data set's files lie.
     device : str
     checkpoint_every : int
         Rounds between checkpoints; one is also written when something interrupts the run.
     round_done : callable, optional
-        Called with the number of rounds done, first with those of the checkpoint.
+        Called with the number of rounds done, at first those of the checkpoint.
 
     Raises
     ------
     ValueError
-        For what `prepared` refuses, a checkpoint that is damaged, of another run or of other
-        code, or a model or loss that becomes NaN or infinite: then the checkpoint is of the
-        last round in which it was not.
+        For settings that `prepared` refuses; for a checkpoint that is damaged, or belongs to
+        another run or to other code; or if a model or loss becomes NaN or infinite. In the last
+        case, the checkpoint is that of the last finite round.
     """
     key = identity(settings, seed, folder) if file is not None else "kept nowhere"
     before = read_checkpoint(file, key) if file is not None else None
@@ -121,11 +121,11 @@ def train(
 
 
 def _rounds(settings: RunSettings, ready: Prepared, begun: Checkpoint) -> Iterator[Checkpoint]:
-    """Yield what there is to keep after each round."""
+    """Yield the checkpoint after each round."""
     rounds, every = settings.training.rounds, settings.training.evaluate_every
     device = ready.start.device
     drawn = list(islice(ready.participation.masks(ready.participants_rng, 1), rounds))
-    # All at once, so that no round waits for a copy.
+    # All are copied at once, so that no round waits for a copy.
     on_device = torch.from_numpy(np.stack(drawn)).to(device)
     to_come = iter(on_device[begun.done :])
 
@@ -162,21 +162,21 @@ def _rounds(settings: RunSettings, ready: Prepared, begun: Checkpoint) -> Iterat
 
 
 class _DrawnParticipation:
-    """Participants that have been drawn before."""
+    """Participation that replays participants drawn beforehand."""
 
     def __init__(self, masks: list[Masks]) -> None:
         self._masks = masks
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         yield from self._masks
-        # The round after the last is asked for, and not run.
+        # The loop asks for one round after the last, which is not run.
         yield self._masks[-1]
 
 
 def _checked(
     after: Checkpoint, before: Checkpoint, seed: int, settings: RunSettings, file: Path | None
 ) -> Checkpoint:
-    """Return ``after`` if model and loss are finite; else say so, and where ``before`` is."""
+    """Return ``after`` if model and loss are finite; else raise an error that names ``before``."""
     x = after.state["x"]
     model = bool(torch.isfinite(x).all())
     loss = float(after.curve[-1, 2])
@@ -220,12 +220,12 @@ _CHUNK = 1000
 
 @dataclass(frozen=True, eq=False)
 class Curve(ReadOnlyArrays):
-    """The measurements on the test images.
+    """Measurements on the test images.
 
     Attributes
     ----------
     rounds : array of int, (n,)
-        After how many rounds; the first, 0, is the model before training.
+        Number of rounds before each measurement; the first, 0, is before training.
     accuracy : array, (n,)
         In percent.
     loss : array, (n,)
@@ -237,12 +237,12 @@ class Curve(ReadOnlyArrays):
     loss: FloatArray
 
     def at(self, rounds: Sequence[int] | None) -> Curve:
-        """Return what was measured after these rounds; None for all but before training.
+        """Return the measurements after the given rounds; None for all except before training.
 
         Raises
         ------
         ValueError
-            If one of them was not measured.
+            If there is no measurement after one of the rounds.
         """
         if rounds is None:
             chosen = np.flatnonzero(self.rounds > 0)

@@ -38,13 +38,14 @@ SAMPLINGS = ("shuffle", "replacement")
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Which images.
+    """The images to use.
 
     Parameters
     ----------
     name : str
     pixels : {"unit", "standard"}
-        Between 0 and 1; or with the training images' mean 0 and deviation 1 in each channel.
+        Pixels between 0 and 1, or standardised to mean 0 and deviation 1 over the training images
+        in each channel.
     published : bool
         Whether files without the published checksums are refused.
     training_fraction : float
@@ -67,7 +68,7 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Which model, by its name in `fltheory.hardware.models`, and where it starts.
+    """The model, by its name in `fltheory.hardware.models`, and its initial parameters.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ class ModelSettings:
     start : {"torch", "zero"}
         torch's random initial parameters, or zero.
     compiled : bool
-        Whether the gradients of all participants are compiled, by `torch.compile`: minutes at
-        first, less at every step of a model that has no closed form.
+        Whether to compile the gradients of all participants with `torch.compile`. This takes
+        minutes at first, and saves time at every step for models without a closed form.
     """
 
     name: str
@@ -91,7 +92,7 @@ class ModelSettings:
 
 
 def _check_one_of(settings: object, *names: str) -> None:
-    """Raise ValueError unless one of two numbers is given, and whole."""
+    """Raise ValueError unless exactly one of two numbers is given, and is whole."""
     given = {name: getattr(settings, name) for name in names}
     counts = {name: value for name, value in given.items() if value is not None}
     if len(counts) != 1:
@@ -102,7 +103,7 @@ def _check_one_of(settings: object, *names: str) -> None:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Local SGD and the rounds.
+    """Settings of local SGD and of the rounds.
 
     Parameters
     ----------
@@ -110,17 +111,17 @@ class TrainingSettings:
         R.
     client_lr : float
     local_steps, local_epochs : int, optional
-        One of them: SGD steps in a round, or passes over a client's own samples.
+        Exactly one of them: SGD steps in a round, or passes over a client's own samples.
     batch_size : int
     sampling : {"shuffle", "replacement"}
-        Batches from passes in random order, or every sample drawn anew.
+        Batches from passes in random order, or from independent draws.
     weight_decay : float
     step_sizes : {"constant", "harmonic"}
         ``client_lr`` in every round, or ``client_lr / t`` in round t.
     momentum : float
-        Of the server, on top of any algorithm.
+        Server momentum, on top of any algorithm.
     loss_batch_size : int, optional
-        Samples on which a client reports its loss, where asked; by default all of its own.
+        Number of samples on which a client reports its loss, if asked; by default all of its own.
     evaluate_every : int
         Rounds between evaluations on the test images; the last round is always evaluated.
     """
@@ -158,19 +159,19 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """The server's own images, and a round of its own.
+    """The server's own images, and its training rounds.
 
     Parameters
     ----------
     samples : int
-        Drawn by the seed from the training images, all alike.
+        Number of images, drawn uniformly from the training images.
     lr : float
     batch_size : int
     steps, epochs : int, optional
-        One of them: SGD steps in a round of the server (1 is Algorithm 1 of SA-FL), or passes
-        over its samples.
+        Exactly one of them: SGD steps in a round of the server (1 is Algorithm 1 of SA-FL), or
+        passes over its samples.
     held_out : bool
-        Whether its images are kept from the clients.
+        Whether the server's images are withheld from the clients.
     """
 
     samples: int
@@ -213,7 +214,7 @@ class RunSettings:
     training : TrainingSettings
     server : ServerSettings or None
     table : mapping
-        As it stands in the file.
+        The table as in the file.
     """
 
     data: DataSettings
@@ -226,17 +227,17 @@ class RunSettings:
     table: Mapping[str, Any] = field(repr=False)
 
     def key(self, seed: int) -> str:
-        """Return a name that tells a run from all that differ from it in any setting."""
+        """Return a name that differs between runs with any different setting."""
         presence = self.participation.identity(self.table["participation"])
         text = json.dumps([{**self.table, "participation": presence}, seed], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def run_settings(table: Table) -> RunSettings:
-    """Check and return what the tables of an experiment file say.
+    """Check and return the settings in the tables of an experiment file.
 
-    A table [server] is left out for an algorithm that does not use it, unless its images are
-    held out.
+    A table [server] is ignored for an algorithm that does not use it, unless its images are held
+    out.
 
     Raises
     ------
@@ -267,7 +268,7 @@ def run_settings(table: Table) -> RunSettings:
 
 
 def _check_together(settings: RunSettings) -> None:
-    """Try participation and algorithm on clients that are alike, to find errors early."""
+    """Try participation and algorithm on identical clients, to find errors early."""
     n_clients = settings.partition.n_clients
     rng = np.random.default_rng(0)
     try:

@@ -1,1 +1,1 @@
-"""Clients present together: sets of clients, pairs, and the moments of weighted shares."""
+"""Joint presence of clients: sets, pairs, and moments of weighted shares."""

@@ -1,13 +1,13 @@
-"""How participants are correlated, in numbers that do not grow with the square of the clients.
+"""Correlations of participants, in storage that does not grow with the square of the clients.
 
-For ``phi_i = 1{i takes part} weight[|S|]``: where clients come in groups within which they are
+Let ``phi_i = 1{i takes part} weight[|S|]``. If clients form groups within which they are
 exchangeable, a group's sum ``tau_g`` and each client's deviation from its group's mean are
 uncorrelated (swap two clients), so that
 
 ``Cov(phi_i, phi_j) = within_g (1{i=j} - 1/n_g) 1{same group} + totals_gh / (n_g n_h)``
 
 with ``within_g = E phi_i (phi_i - phi_j)`` for two clients of the group. Both parts are sums of
-squares: nothing cancels in a sum over clients whose group mean has been taken off.
+squares, so nothing cancels in a sum over clients after subtracting the group mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
 
 class TooManyGroupsError(ValueError):
-    """Clients differ in too many ways for the numbers of each kind to be averaged over."""
+    """There are too many groups of clients to average over the numbers present in each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,19 +41,19 @@ class Inclusions(ReadOnlyArrays):
     group : array, (N,)
         Each client's group, from 0.
     sizes : array, (G,)
-        n_g, how many clients are in each.
+        n_g, the number of clients in each group.
     means, squares : arrays, (G,)
         ``E phi_i`` and ``E phi_i^2``.
     within : array, (G,)
         ``E phi_i (phi_i - phi_j)`` for two clients of a group; zero for a group of one.
     totals : array, (G, G) or (G,)
-        Covariance of the groups' sums of phi; their variances where they are uncorrelated, as
-        groups may then be as many as clients.
+        Covariance of the groups' sums of phi; only their variances if they are uncorrelated, as
+        there may then be as many groups as clients.
     totals_size : array, of the same shape
-        The absolute values of the terms whose difference is ``totals``; its rounding error is in
-        proportion to this.
+        Sum of the absolute values of the terms whose difference is ``totals``; the rounding error
+        of ``totals`` is proportional to this.
     relative_error : float
-        Bound, to first order, on the relative rounding errors of all of these.
+        Bound, to first order, on the relative rounding errors of all these arrays.
     """
 
     group: ClientIndices
@@ -88,7 +88,7 @@ class Inclusions(ReadOnlyArrays):
 
 
 class GroupedInclusions(Participation, Protocol):
-    """Participation by groups of exchangeable clients."""
+    """Participation that provides inclusions by groups of exchangeable clients."""
 
     def inclusions(self, weight: FloatArray) -> Inclusions:
         """Return the moments of ``1{i takes part} weight[|S|]``, for ``weight`` (N + 1,).
@@ -96,18 +96,18 @@ class GroupedInclusions(Participation, Protocol):
         Raises
         ------
         TooManyGroupsError
-            If too many groups differ for such a weight.
+            If there are too many groups for this weight.
         """
         ...
 
 
 def in_groups(participation: Participation) -> TypeGuard[GroupedInclusions]:
-    """Say whether it has inclusions by groups, without working any of its numbers out."""
+    """Return whether a process has inclusions by groups, without computing any."""
     return hasattr(type(participation), "inclusions")
 
 
 def check_paired(n_clients: int) -> None:
-    """Raise ValueError where a number for each pair of clients is too many."""
+    """Raise ValueError if there are too many clients for a number per pair."""
     if n_clients > MOST_PAIRED_CLIENTS:
         raise ValueError(
             f"n_clients must be at most {MOST_PAIRED_CLIENTS} for a value per pair of clients, got "
@@ -116,10 +116,10 @@ def check_paired(n_clients: int) -> None:
 
 
 def of_uniform_subset(eligible: ClientIndices, n_clients: int, size: int, h: float) -> Inclusions:
-    """Return the inclusions of ``size`` of the ``eligible``, drawn uniformly; weight[size] = h.
+    """Return the inclusions of a uniform subset of ``eligible``, with weight[size] = h.
 
-    Their number is fixed, so the group's sum does not vary, and of two clients the first is in
-    and the second is not with chance ``m (P - m) / (P (P - 1))``.
+    Their number is fixed, so the group's sum does not vary. Of two clients, the first is drawn and
+    the second is not with probability ``m (P - m) / (P (P - 1))``.
     """
     pool = eligible.size
     group = np.ones(n_clients, dtype=np.intp)
@@ -150,9 +150,10 @@ def of_available(
     availability : array, (N,)
         Each client's probability of being present.
     weight : array, (N + 1,)
-        By the number who take part.
+        Weight by the number of participants.
     most : int, optional
-        If more are present, this number of them takes part, drawn uniformly; by default all do.
+        If more clients are present, this many of them, drawn uniformly, take part; by default all
+        do.
     """
     if most is None and (weight[1:] == weight[-1]).all():
         return _uncorrelated(LikeClients.of(availability), float(weight[-1]))
@@ -183,10 +184,11 @@ def _uncorrelated(like: LikeClients, h: float) -> Inclusions:
 
 
 def _by_number(like: LikeClients, weight: FloatArray, most: int) -> Inclusions:
-    """Average over the numbers there; by group, all terms positive.
+    """Return the inclusions by averaging over the number present; all terms are positive.
 
-    With k present, d = min(k, S) of them take part: a client who is present does with chance d/k,
-    two with ``d (d - 1) / (k (k - 1))``, one without the other with ``d (k - d) / (k (k - 1))``.
+    With k present, d = min(k, S) of them take part: one given present client with probability d/k,
+    two with ``d (d - 1) / (k (k - 1))``, and one without the other with ``d (k - d) / (k (k -
+    1))``.
     """
     p, sizes, n_clients = like.availability, like.sizes, like.group.size
     there = np.arange(n_clients + 1)
@@ -196,7 +198,7 @@ def _by_number(like: LikeClients, weight: FloatArray, most: int) -> Inclusions:
     squares = p * like.without_one((share * h * h)[1:])
     means = p * like.without_one((share * h)[1:])
     together = np.outer(p, p) * like.without_two((share * h * h * (drawn - 1) / others)[2:])
-    # One is in and the other is not: not there, or there and not drawn.
+    # One takes part and the other does not: absent, or present and not drawn.
     away = p * complement(p) * like.without_two_alike((share * h * h)[1:-1])
     drawn_alone = share * h * h * (there - drawn) / others
     not_drawn = p * p * like.without_two_alike(drawn_alone[2:])
@@ -205,7 +207,8 @@ def _by_number(like: LikeClients, weight: FloatArray, most: int) -> Inclusions:
     first = sizes * means
     totals, totals_size = second - np.outer(first, first), second + np.outer(first, first)
     if sizes.size == 1:
-        # The sum over a single group is known from the number alone: nothing need cancel.
+        # The sum over a single group depends only on the number of participants, so nothing
+        # cancels.
         numbers, chances = like.number
         total = drawn[numbers] * h[numbers]
         deviation = total - chances @ total

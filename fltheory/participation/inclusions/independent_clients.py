@@ -1,4 +1,4 @@
-"""Clients present independently of one another: who, which pairs, how many, whose share."""
+"""Clients present independently of one another: sets, pairs, and mean shares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fltheory.validation import ClientIndices, FloatArray
 
 
 class IndependentClients(Process):
-    """The common part of processes in which clients are present independently in every round.
+    """Base of processes in which clients are present independently of each other in every round.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class IndependentClients(Process):
 
     @property
     def client_chains(self) -> ClientChains:
-        """The chains of single clients: they do not depend on the past."""
+        """The chains of single clients, whose rounds are independent."""
         p, away = self.availability, complement(self.availability)
         return ClientChains(p, p, p, 0 * p, away, away, away)
 
@@ -60,16 +60,16 @@ class IndependentClients(Process):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of participants if no client ever changes, else None."""
+        """The number of participants if no client ever changes, otherwise None."""
         return None if self._varies.size else int(np.count_nonzero(self.availability))
 
     @property
     def n_outcomes(self) -> int:
-        """How many sets have positive probability: 2 to the clients that vary."""
+        """Number of sets with positive probability: 2 to the number of clients that vary."""
         return 2 ** int(self._varies.size)
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every set of positive probability, in the long run."""
+        """Yield every set of positive long-run probability."""
         yield from sets_present(self.availability)
 
     def inclusions(self, weight: FloatArray) -> Inclusions:
@@ -95,9 +95,9 @@ def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:
 
 
 def chances_of_sets(chances: Sequence[Fraction]) -> list[tuple[int, Fraction]]:
-    """Return every set that is possible, by its number in the order of `between`, and how probable.
+    """Return every possible set, as its index in the order of `between`, with its probability.
 
-    For clients who are present independently, each with its chance.
+    Clients are present independently, each with its own probability.
     """
     found = [(0, Fraction(1))]
     for p in chances:
@@ -120,9 +120,9 @@ def pairs_present(availability: FloatArray) -> FloatArray:
 def weighted_pairs(
     availability: FloatArray, of_pairs: FloatArray, of_ones: FloatArray
 ) -> FloatArray:
-    """Return ``E[1{i and j there} of_pairs[how many]]``, (N, N).
+    """Return ``E[1{i and j present} of_pairs[|S|]]``, (N, N).
 
-    Both weights are (N + 1,); the diagonal holds ``E[1{i there} of_ones[how many]]``. Time grows
+    Both weights are (N + 1,); the diagonal holds ``E[1{i present} of_ones[|S|]]``. The time grows
     with the square of the number of distinct availabilities, and with N for each pair of them.
     """
     n_clients = availability.size
@@ -135,19 +135,19 @@ def weighted_pairs(
     return together
 
 
-# Gauss's rule is exact up to degree 47; exp(-60) = 9e-27 of the integrand is left after the last
-# panel.
+# Gauss's rule is exact up to degree 47; after the last panel, exp(-60) = 9e-27 of the integrand
+# remains.
 _NODES = 24
 _FIRST_PANEL = 2.0**-6
 _NOTHING_LEFT = 60.0
 
 
 def mean_shares(availability: ArrayLike, weights: ArrayLike = 1.0) -> FloatArray:
-    """Return ``E[w_k 1{k there} / sum_h w_h 1{h there}]``, (N,), for clients present independently.
+    """Return ``E[w_k 1{k in S} / sum_{h in S} w_h]``, (N,), for clients present independently.
 
-    As ``1/x`` is the integral of ``exp(-t x)``, the share is an integral over t of a product of
-    one factor a client, all of them positive. It takes time in proportion to N. The shares add up
-    to the probability that anybody is present.
+    As ``1/x`` is the integral of ``exp(-t x)``, the share is an integral over t of a product with
+    one positive factor per client. The time is proportional to N. The shares sum to the probability
+    that anybody is present.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ def mean_shares(availability: ArrayLike, weights: ArrayLike = 1.0) -> FloatArray
 
 
 def _shares(pi: FloatArray, w: FloatArray) -> FloatArray:
-    # Beyond the first panels the integrand falls like exp(-t sum w pi); where all may be away,
-    # a tail is left that falls like exp(-t min w). Panels that double follow both.
+    # After the first panels the integrand falls like exp(-t sum w pi); if all clients may be
+    # absent, its tail falls like exp(-t min w). Panels of doubling width follow both.
     nodes, node_weights = np.polynomial.legendre.leggauss(_NODES)
     first, last = _FIRST_PANEL / float(w @ pi), _NOTHING_LEFT / float(w.min())
     panels = max(1, math.ceil(math.log2(last / first)))
@@ -190,7 +190,7 @@ def _shares(pi: FloatArray, w: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
             # 1 - pi (1 - exp(-w t)) may be 0 in floats where a client is always present.
             logs = np.where(pi == 1, -np.outer(t, w), np.log1p(pi * np.expm1(-np.outer(t, w))))
-        # All factors but the client's own.
+        # The product of all factors except the client's own.
         others = np.exp(logs.sum(axis=1, keepdims=True) - logs)
         total += (high - low) / 2 * (node_weights @ (decay * others))
     return np.asarray(w * pi * total)

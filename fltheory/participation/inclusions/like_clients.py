@@ -1,8 +1,8 @@
-"""Clients that are present independently, those of equal availability taken together.
+"""Clients that are present independently, grouped by equal availability.
 
-Clients of one group are exchangeable: what a number of clients implies for one of them, or for
-two, it implies for any of their groups. So expectations over the number of the *other* clients
-there are worked out once for each group, or pair of groups, whatever the number of clients.
+Clients of one group are exchangeable, so expectations over the number of *other* clients present
+are the same for all clients of a group, and for all pairs from two groups. They are computed once
+for each group, or pair of groups, whatever the number of clients.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 
 _UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
-# What is left out of the law of how many are there is less than 1e-54 for a million clients.
+# For a million clients, the probability dropped from the law of the number present is below 1e-54.
 _NEGLIGIBLE = 1e-60
 
 
 @dataclass(frozen=True, eq=False)
 class _CountLaw:
-    """Chances of the numbers ``first``, ``first + 1``, ..."""
+    """Probabilities of the numbers ``first``, ``first + 1``, ..."""
 
     first: int
     chances: FloatArray
@@ -45,21 +45,21 @@ class _Means:
     values: FloatArray
 
     def mean(self, law: _CountLaw) -> float:
-        """Return its mean, for a number within reach."""
+        """Return the function's mean under a law, whose numbers must be covered."""
         place = law.first - self.first
         return float(law.chances @ self.values[place : place + law.chances.size])
 
 
 def _binomial(trials: int, p: float) -> _CountLaw:
-    """Return the binomial law, less chances below 1e-60 of the largest.
+    """Return the binomial law without probabilities below 1e-60 of the largest.
 
-    Ratios of neighbours are multiplied up from the mode: every chance is then as accurate
-    as so many products are, where logarithms of factorials would lose digits with N.
+    Ratios of neighbours are multiplied starting from the mode, so every probability is as accurate
+    as a product of that many factors. Logarithms of factorials would lose digits as N grows.
     """
     if p in (0.0, 1.0) or trials == 0:
         return _CountLaw(trials if p == 1.0 else 0, np.ones(1))
     mode = min(int((trials + 1) * p), trials)
-    # Chernoff: beyond 40 standard deviations and 400 more, chances are below 1e-60.
+    # Chernoff: beyond 40 standard deviations plus 400, probabilities are below 1e-60.
     reach = int(40 * math.sqrt(trials * p * (1 - p))) + 400
     odds = p / (1 - p)
     above = np.arange(mode, min(trials, mode + reach))
@@ -81,7 +81,7 @@ class LikeClients(ReadOnlyArrays):
     availability : array, (G,)
         Probabilities, distinct and ascending.
     sizes : array, (G,)
-        How many clients have each.
+        Number of clients in each group.
     group : array, (N,)
         Each client's group.
     """
@@ -98,10 +98,10 @@ class LikeClients(ReadOnlyArrays):
 
     @property
     def relative_error(self) -> float:
-        """Bound, to first order, on the relative rounding error of a chance of a number.
+        """Bound, to first order, on the relative rounding error of the probability of a number.
 
-        A chance of a group is some hundred ratios multiplied, and divided by a sum; every sum
-        of groups adds as many terms as the narrower law has. All terms are positive.
+        A group's probability is a product of a few hundred ratios, divided by a sum; adding a group
+        sums as many terms as the narrower law has. All terms are positive.
         """
         widths = sum(law.chances.size for law in self._laws)
         return 8 * _UNIT_ROUNDOFF * (widths + 8 * len(self._laws))
@@ -112,10 +112,10 @@ class LikeClients(ReadOnlyArrays):
 
     @cached_property
     def _left_out(self) -> list[tuple[_CountLaw, _CountLaw, _CountLaw]]:
-        """Laws of each group's number there: of all, less one, and less two of its clients.
+        """Laws of the number present in each group: of all, all but one, and all but two clients.
 
-        Each is made from the next, so that the numbers they cover lie within each other. With
-        a single client "less two" is nobody.
+        Each law is made from the next, so that the ranges of numbers are nested. For a single
+        client, "all but two" is nobody.
         """
         return [
             _grown(int(size), float(p))
@@ -131,16 +131,16 @@ class LikeClients(ReadOnlyArrays):
         return np.arange(law.first, law.first + law.chances.size), law.chances
 
     def without_one(self, values: FloatArray) -> FloatArray:
-        """Return ``E values[number of others there]`` (G,) for a client of each group.
+        """Return ``E values[number of others present]`` (G,) for a client of each group.
 
         ``values`` is (N,), one for each number of others.
         """
         return self._without(values, 1)
 
     def without_two_alike(self, values: FloatArray) -> FloatArray:
-        """Return ``E values[number of others there]`` (G,) for two clients of the same group.
+        """Return ``E values[number of others present]`` (G,) for two clients of the same group.
 
-        ``values`` is (N - 1,). For a group of one, the entry means nothing.
+        ``values`` is (N - 1,). For a group of one client, the entry is meaningless.
         """
         return self._without(values, 2)
 
@@ -152,9 +152,9 @@ class LikeClients(ReadOnlyArrays):
         return np.array(found)
 
     def without_two(self, values: FloatArray) -> FloatArray:
-        """Return the same (G, G) for two clients of each pair of groups.
+        """Return ``E values[number of others present]`` (G, G) for clients of two groups.
 
-        Time grows with the pairs of groups, and at most linearly with the clients for each.
+        The time grows with the number of pairs of groups, and for each at most linearly in N.
         """
         table = np.diag(self.without_two_alike(values))
         after, before = self._after(values), _NOBODY
@@ -172,13 +172,13 @@ class LikeClients(ReadOnlyArrays):
         return _CountLaw(0, np.array([complement(p), p]))
 
     def _after(self, values: FloatArray) -> list[_Means]:
-        """Return, for each group, ``n -> E values[n + number there of the groups after it]``.
+        """Return, for each group, ``n -> E values[n + number present in later groups]``.
 
-        Each is made from the one before by averaging over one more group, for the numbers n
-        that groups up to it can reach.
+        They are computed from the last group backwards, each by averaging over one more group, for
+        the numbers n that the groups up to it can reach.
         """
         numbers, _ = self.number
-        # With nobody left out a number may be larger than any that counts.
+        # If no client is left out, a number may exceed the range of ``values``.
         means = _Means(int(numbers[0]), np.append(values, 0.0)[np.minimum(numbers, values.size)])
         found = [means]
         for law in reversed(self._laws[1:]):

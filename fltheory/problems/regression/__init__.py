@@ -1,1 +1,1 @@
-"""Clients on samples of their own: logistic regression with two classes, or with many."""
+"""Clients with their own samples: logistic regression with two classes or more."""

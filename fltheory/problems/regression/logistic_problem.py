@@ -1,4 +1,4 @@
-"""Binary logistic regression with a ridge penalty, every client on data of its own."""
+"""Binary logistic regression with a ridge penalty, each client with its own data."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class LogisticProblem(SampleProblem):
     def mu(self) -> float:
         """The smallest curvature of any client over all points: the ridge, whatever the data.
 
-        Far out along a direction that is orthogonal to no sample the sigmoids' slopes vanish, so no
-        larger number is valid; if the samples span the space, the infimum is not attained.
+        Far out in a direction that is orthogonal to no sample, the sigmoids' slopes vanish, so no
+        larger number is valid. If the samples span the space, the infimum is not attained.
         """
         return self.ridge
 
@@ -156,7 +156,7 @@ class LogisticProblem(SampleProblem):
     def accuracy(self, x: FloatArray) -> FloatArray:
         """Share of correct signs of ``<x, a>`` at points (..., d), clients weighted by alpha.
 
-        A product of zero counts as label 0.
+        A product of exactly zero counts as label 0.
         """
         right = (x @ self.samples.T > 0) == (self.signs > 0)
         shares = np.add.reduceat(right, self.starts[:-1], axis=-1, dtype=np.int64) / self.sizes
@@ -169,8 +169,8 @@ class LogisticProblem(SampleProblem):
     def _minimiser(self, samples: FloatArray, signs: FloatArray, weights: FloatArray) -> FloatArray:
         """Minimise ``sum_j weights_j log(1 + exp(-s_j <x, a_j>)) + ridge/2 ||x||^2``.
 
-        Newton's steps, halved until the gradient's norm falls: the direction lowers it for
-        any convex loss, and it can be told apart to the last digits where losses cannot.
+        Newton steps are halved until the norm of the gradient falls. The direction lowers this norm
+        for any convex loss, and norms can be compared to the last digits where losses cannot.
         """
         from scipy.special import expit
 

@@ -1,8 +1,8 @@
-"""Multinomial logistic regression with a ridge penalty, every client on data of its own.
+"""Losses of multinomial logistic regression with a ridge penalty, each client with its own data.
 
 A sample ``a`` of class y costs ``log(sum_c exp(z_c)) - z_y`` with logits ``z = W a + b``. Its
-gradient in (W, b) is ``(p - e_y) (a, 1)'`` with p the softmax of z, its Hessian the Kronecker
-product of ``diag(p) - p p'`` and ``(a, 1) (a, 1)'``.
+gradient in (W, b) is ``(p - e_y) (a, 1)'`` with p the softmax of z, and its Hessian is the
+Kronecker product of ``diag(p) - p p'`` and ``(a, 1) (a, 1)'``.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ class MultinomialLosses(SampleProblem):
     def smoothness(self) -> FloatArray:
         """(N,) ``lambda_max(sum_j (a_j, 1) (a_j, 1)' / n_i) / 2 + ridge`` of every client.
 
-        The largest eigenvalue of ``diag(p) - p p'`` is at most 1/2, which is p = (1/2, 1/2, 0,
-        ...); intercepts (t, t, -t, ...) bring every sample there as t grows, so that nothing
-        smaller holds.
+        The largest eigenvalue of ``diag(p) - p p'`` is at most 1/2, attained at p = (1/2, 1/2, 0,
+        ...). Intercepts (t, t, -t, ...) bring every sample there as t grows, so no smaller constant
+        is valid.
         """
         from scipy.linalg import eigvalsh
 
@@ -169,7 +169,7 @@ class MultinomialLosses(SampleProblem):
         )
 
     def accuracy(self, x: FloatArray) -> FloatArray:
-        """Share of samples, by client weighted by alpha, whose largest logit is their class's."""
+        """Share of samples classified correctly, averaged over clients with weights alpha."""
         points = np.asarray(x, dtype=np.float64).reshape(-1, self.dim)
         right = np.zeros((len(points), self.n_clients))
         for client, rows in self.blocks():
@@ -189,7 +189,7 @@ class MultinomialLosses(SampleProblem):
         return numbers and all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
     def of_client(self, client: int) -> Self:
-        """Return the problem with one client alone."""
+        """Return the problem of a single client."""
         rows = self.rows_of(client)
         return type(self)(
             [self.samples[rows]], [self.labels[rows]], n_classes=self.n_classes, ridge=self.ridge
@@ -204,13 +204,13 @@ class MultinomialLosses(SampleProblem):
         return total / self.sizes[client]
 
     def blocks(self) -> Iterator[tuple[int, slice]]:
-        """Yield clients with slices of their samples, few enough to be held in float64."""
+        """Yield clients with slices of their samples, small enough to hold in float64."""
         for client in range(self.n_clients):
             for rows in _blocks(self.rows_of(client)):
                 yield client, rows
 
     def logits(self, points: FloatArray, rows: slice) -> FloatArray:
-        """Return z at points (k, dim) of a slice of samples, (samples, k, C)."""
+        """Return the logits z of a slice of samples at points (k, dim), (samples, k, C)."""
         weights, intercepts = self.split(points)
         samples = self.samples[rows].astype(points.dtype)
         products = samples @ weights.reshape(-1, self.n_features).T
@@ -238,7 +238,7 @@ def probabilities(logits: FloatArray) -> FloatArray:
 
 
 def _flat(gradients: FloatArray) -> FloatArray:
-    """Turn gradients (..., C, d + 1) in (W, b) into points (..., dim)."""
+    """Flatten gradients in (W, b), (..., C, d + 1), into points (..., dim)."""
     weights = gradients[..., :-1].reshape(*gradients.shape[:-2], -1)
     return np.concatenate([weights, gradients[..., -1]], axis=-1)
 

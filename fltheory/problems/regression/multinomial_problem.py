@@ -1,15 +1,16 @@
-"""Multinomial logistic regression with a ridge penalty, every client on data of its own.
+"""Multinomial logistic regression with a ridge penalty, each client with its own data.
 
 The minimiser of a `MultinomialProblem`, by Newton's method with conjugate gradients.
 
 The Hessian is never formed: it has (C (d + 1))^2 entries. Conjugate gradients are preconditioned
-by the matrix with one block for each class, ``mean(p_c (1 - p_c)) G + ridge``, G the data's second
-moments.
+by the matrix with one block for each class, ``mean(p_c (1 - p_c)) G + ridge``, where G holds the
+data's second moments.
 
-Nothing of this is trusted: F is strongly convex with the ridge, so ``||x - x*|| <= ||grad F(x)||
-/ ridge``, and that gradient is computed once more in extended precision, its rounding bounded.
+The result is certified independently: F is strongly convex with the ridge as constant, so ``||x -
+x*|| <= ||grad F(x)|| / ridge``, and this gradient is computed again in extended precision with a
+bound on its rounding.
 
-How curved the clients of a `MultinomialProblem` are on a ball, not everywhere.
+The module also bounds the curvature of the clients of a `MultinomialProblem` on a ball.
 
 Along a change u of the logits, ``v' (diag(p) - p p') v`` is a variance under p whose derivative is
 at most ``max u - min u <= sqrt(2) ||u||`` times itself. So on a ball of radius rho a sample's
@@ -45,7 +46,7 @@ Operator = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Optimum(ReadOnlyArrays):
-    """A point near the minimiser, and how near it certainly is.
+    """A point near the minimiser, with a proved bound on its distance.
 
     Attributes
     ----------
@@ -65,12 +66,12 @@ class Optimum(ReadOnlyArrays):
 
 
 def minimise(problem: MultinomialLosses) -> Optimum:
-    """Return the minimiser, certainly within 1e-8 of the true one.
+    """Return the minimiser, proved to be within 1e-8 of the true one.
 
     Raises
     ------
     ArithmeticError
-        If the certificate stays above that: the ridge is too small for the data.
+        If the proved bound exceeds 1e-8, because the ridge is too small for the data.
     """
     x = _newton(problem, goal=_TOLERANCE * problem.ridge)
     found = certify(problem, x)
@@ -83,11 +84,12 @@ def minimise(problem: MultinomialLosses) -> Optimum:
 
 
 def certify(problem: MultinomialLosses, x: FloatArray) -> Optimum:
-    """Bound how far a point is from the minimiser, rounding errors included.
+    """Bound the distance of a point from the minimiser, including rounding errors.
 
-    The gradient is summed in NumPy's extended precision, of unit u. To first order, a logit is
-    wrong by at most ``(d + 2) u (|W| |a| + |b|)``, a probability vector by as much in norm, and
-    a sum of n terms by n u times the sum of their sizes. Its norm is taken in float64.
+    The gradient is summed in NumPy's extended precision, with unit roundoff u. To first order, a
+    logit is off by at most ``(d + 2) u (|W| |a| + |b|)``, a probability vector by as much in norm,
+    and a sum of n terms by n u times the sum of their absolute values. The norm of the gradient is
+    taken in float64.
     """
     unit = float(np.finfo(_EXTENDED).eps)
     point: NDArray[Any] = x.astype(_EXTENDED)[None]
@@ -115,15 +117,15 @@ def _rounding(problem: MultinomialLosses, x: FloatArray, samples: FloatArray) ->
     both = np.concatenate([weights[0], intercepts[0][:, None]], axis=1)
     logit_errors = (problem.n_features + 2) * np.linalg.norm(abs(samples) @ both.T, axis=1)
     summed = len(problem.samples) + 4 * problem.n_classes
-    # A pull has norm at most sqrt(2); its own error is that of the logits at most.
+    # A pull has norm at most sqrt(2), and its error is at most that of the logits.
     return float(np.linalg.norm(samples, axis=1) @ (logit_errors + 1.5 * summed))
 
 
 def _newton(problem: MultinomialLosses, goal: float) -> FloatArray:
-    """Take Newton steps, halved until the gradient's norm falls, to a gradient below goal.
+    """Take Newton steps until the norm of the gradient is below ``goal``.
 
-    The direction lowers the norm of the gradient for any convex loss, and norms can be told
-    apart to the last digits where losses cannot.
+    Steps are halved until the norm falls. The direction lowers it for any convex loss, and norms
+    can be compared to the last digits where losses cannot.
     """
     spectrum = _Spectrum(problem)
     x = np.zeros(problem.dim)
@@ -207,7 +209,7 @@ class _Spectrum:
 
 
 def _solve(matrix: Operator, inverse: Operator, right: FloatArray, goal: float) -> FloatArray:
-    """Solve ``matrix x = right`` by preconditioned conjugate gradients to a residual of goal."""
+    """Solve ``matrix x = right`` by preconditioned conjugate gradients to residual ``goal``."""
     x, residual = np.zeros_like(right), right.copy()
     improved = inverse(residual)
     direction, slope = improved.copy(), float(residual @ improved)
@@ -234,7 +236,7 @@ class MultinomialProblem(MultinomialLosses):
     Parameters
     ----------
     features : sequence of arrays (n_i, d)
-        a, client by client; float32 is stored as it is, and computations are in float64.
+        a, client by client; float32 is kept in storage, and computations are in float64.
     labels : sequence of arrays of int (n_i,)
         y, between 0 and ``n_classes - 1``.
     n_classes : int
@@ -302,9 +304,9 @@ def curvature_bound(problem: MultinomialLosses, centre: FloatArray, radius: floa
 
 
 def curvature_at(problem: MultinomialLosses, x: FloatArray) -> float:
-    """Return the largest curvature of any client at a point, from below, to a millionth.
+    """Return a lower bound on the largest curvature of any client at a point, tight to 1e-6.
 
-    By Lanczos' method on products with the Hessians, whose values never exceed the true one.
+    Lanczos' method on products with the Hessians never exceeds the true value.
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -320,7 +322,7 @@ def curvature_at(problem: MultinomialLosses, x: FloatArray) -> float:
 
 
 def _largest_eigenvalues(p: FloatArray) -> FloatArray:
-    """Return those of ``diag(p) - p p'`` for probabilities (n, C)."""
+    """Return the largest eigenvalues of ``diag(p) - p p'`` for probabilities (n, C)."""
     matrices = -p[:, :, None] * p[:, None, :]
     places = np.arange(p.shape[1])
     matrices[:, places, places] += p

@@ -1,6 +1,6 @@
-"""Clients on samples of their own, with a ridge penalty: what their losses have in common.
+"""The common part of losses on clients' own samples with a ridge penalty.
 
-And the checks of samples and labels.
+The module also checks samples and labels.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class SampleProblem(ReadOnlyArrays, ABC):
     """``F_i(x) = mean_j f_ij(x) + ridge/2 ||x||^2`` over client i's samples.
 
     Such losses have no noise level or dissimilarity in closed form, so this is not a `Problem` for
-    the exact engine; what it shares with one has the same name.
+    the exact engine; attributes that both have bear the same names.
 
     Attributes
     ----------
     samples : array, (n, d)
         The samples of all clients, one client after another.
     starts : array of int, (N + 1,)
-        Index of each client's first sample, and at the end the number of samples.
+        Index of each client's first sample, followed by the total number of samples.
     ridge : float
         Coefficient of the penalty, above 0.
     alpha : array, (N,)
@@ -49,7 +49,7 @@ class SampleProblem(ReadOnlyArrays, ABC):
         target_weights: ArrayLike | None,
         **further: Any,
     ) -> None:
-        """Set the fields from each client's checked samples, and further ones as they are."""
+        """Set the fields from each client's checked samples; set ``further`` fields as they are."""
         weights = checked_target_weights(target_weights, len(data))
         fields = {
             "samples": read_only(np.concatenate(data)),
@@ -77,7 +77,7 @@ class SampleProblem(ReadOnlyArrays, ABC):
         return np.repeat(self.alpha / self.sizes, self.sizes)
 
     def rows_of(self, client: int) -> slice:
-        """Return which of the samples are a client's."""
+        """Return the slice of a client's samples."""
         return slice(int(self.starts[client]), int(self.starts[client + 1]))
 
     @property
@@ -100,7 +100,7 @@ class SampleProblem(ReadOnlyArrays, ABC):
 
 
 def check_shapes(data: Sequence[NDArray[np.generic]]) -> None:
-    """Raise ValueError unless there is a client and all have samples (n_i, d) of one size d."""
+    """Raise ValueError unless there is a client and all samples are (n_i, d) with the same d."""
     if not data:
         raise ValueError("features must hold the data of at least one client, got none")
     for client, part in enumerate(data):
@@ -112,7 +112,7 @@ def check_shapes(data: Sequence[NDArray[np.generic]]) -> None:
 
 
 def check_label_shapes(marks: Sequence[NDArray[np.generic]], sizes: Sequence[int]) -> None:
-    """Raise ValueError unless each client has one label a sample."""
+    """Raise ValueError unless each client has one label per sample."""
     shapes, wanted = [part.shape for part in marks], [(size,) for size in sizes]
     if shapes != wanted:
         raise ValueError(f"labels must be one per sample, of shapes {wanted}, got {shapes}")

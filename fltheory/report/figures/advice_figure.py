@@ -1,4 +1,4 @@
-"""What a log says about the algorithms, drawn: biases, and errors round by round."""
+"""A figure of the algorithms' biases and round-by-round errors along a log."""
 
 from __future__ import annotations
 

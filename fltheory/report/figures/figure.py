@@ -1,4 +1,4 @@
-"""A bound beside its truth; several on one axis, as algorithms or readings; or in panels."""
+"""Figures of a bound and its truth: one, several on the same axes, or in panels."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def figure(
 ) -> Figure:
     """Draw truth, sample and bound of a statement over one variable, or a map over two.
 
-    The title has the verdicts. Of one curve, where the theorem does not apply the axis is hatched;
-    where it is refuted, it is grey. Of several, each has a colour and a marker: its truth is a
-    solid line, its samples are filled markers with intervals, its bound is dashed with hollow
-    markers. Of a map, cells are coloured by verdict, with its letter and log10(bound/truth).
+    The title has the verdicts. With one curve, the axis is hatched where the theorem does not apply
+    and grey where it is refuted. With several curves, each has a colour and a marker: its truth is
+    a solid line, its samples are filled markers with intervals, and its bound is dashed with hollow
+    markers. In a map, cells are coloured by verdict, and show its letter and log10(bound/truth).
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def figure(
     Raises
     ------
     ValueError
-        For no curves.
+        If there are no curves.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _fill(
     points: Mapping[str, tuple[float, float]],
     levels: Mapping[str, float],
 ) -> None:
-    """Draw all but title and legend."""
+    """Draw everything except title and legend."""
     styles = cycled(CURVE_STYLES, len(curves))
     for curve, (marker, colour) in zip(curves.values(), styles, strict=True):
         _draw(axes, curve, marker, colour)
@@ -187,7 +187,7 @@ def _draw(axes: Axes, curve: BoundCurve, marker: str, colour: str) -> None:
 
 
 def _heading(curves: Mapping[str, BoundCurve]) -> str:
-    """Return the statement once if it is one for all, and every curve's verdict."""
+    """Return every curve's verdict, with the statement once if all curves share it."""
     judged = {name: curve for name, curve in curves.items() if curve.outcomes}
     if not judged:
         return "no claim"
@@ -220,7 +220,7 @@ def _names(curves: Mapping[str, BoundCurve]) -> Iterator[Any]:
 
 
 def _kinds(drawn: Collection[BoundCurve]) -> Iterator[Any]:
-    """Yield what the three kinds of marks mean."""
+    """Yield legend entries for the three kinds of marks."""
     from matplotlib.lines import Line2D
 
     if any(curve.truth is not None for curve in drawn):
@@ -306,7 +306,7 @@ def draw_curve(axes: Axes, curve: BoundCurve) -> None:
 
 
 def heights(curve: BoundCurve) -> FloatArray:
-    """Return all that decides on the vertical scale; small parts of a bound do not."""
+    """Return the numbers that determine the vertical scale; small parts of a bound do not."""
     drawn = (curve.truth, curve.sampled, curve.bound)
     shown = np.concatenate([array for array in drawn if array is not None])
     least = np.nanmin(shown)
@@ -327,12 +327,12 @@ def sampled_label(curve: BoundCurve) -> str:
 
 
 def kind_of_intervals(curve: BoundCurve) -> str:
-    """Return what the intervals are: Student's beside a computed truth, on which verdicts rest."""
+    """Return the kind of intervals: Student's if the truth, which is judged, is computed."""
     return "Student's intervals" if curve.is_computed else "intervals"
 
 
 def _without_width(curve: BoundCurve) -> str:
-    """Return what a mark without a bar does not mean."""
+    """Return an explanation of marks without a bar, if there are any."""
     assert curve.sampled is not None
     assert curve.interval is not None
     drawn = np.isfinite(curve.sampled)
@@ -344,7 +344,7 @@ def _without_width(curve: BoundCurve) -> str:
 
 
 def _line(axes: Axes, curve: BoundCurve, values: FloatArray, *, label: str, **look: Any) -> None:
-    """Draw a line over numbers, and a dash over each of several cases."""
+    """Draw a line over numbers, or a dash over each case."""
     if not curve.labels:
         axes.plot(curve.values, values, label=label, **look)
         return

@@ -53,7 +53,7 @@ _SIZE = (6.8, 5.0)
 _MARGIN = 1.6
 _TITLE_WIDTH = 84
 _MOST_EMPTY_DECADES = 3.0
-_CUT = 0.5  # what is left of a stretch that is cut, in decades
+_CUT = 0.5  # remaining size of a stretch that is cut, in decades
 _CUT_LOOK: Mapping[str, Any] = {
     "facecolor": "#F4F4F4",
     "edgecolor": "#999999",
@@ -76,18 +76,18 @@ def blank() -> tuple[Figure, Axes]:
 
 
 def set_title(axes: Axes, *lines: str, width: int = _TITLE_WIDTH) -> None:
-    """Write what there is of some lines above the axes, broken where they are too long."""
+    """Write the nonempty lines above the axes, wrapped where they are too long."""
     axes.set_title("\n".join(_wrapped(line, width) for line in lines if line), fontsize=9.5)
 
 
 def _wrapped(line: str, width: int) -> str:
-    """Break a line where it is too long, but not within mathematics."""
+    """Wrap a line that is too long, but not within mathematics."""
     whole = re.sub(r"\$[^$]*\$", lambda found: found[0].replace(" ", _NO_BREAK), line)
     return textwrap.fill(whole, width).replace(_NO_BREAK, " ")
 
 
 def label(text: str) -> str:
-    """Return LaTeX as matplotlib's own mathematics reads it: arguments of a letter in braces."""
+    """Return LaTeX that matplotlib's mathtext reads: single-letter arguments get braces."""
     text = re.sub(r"\\(mathbb|mathrm|bar)\s*([A-Za-z])(?![A-Za-z])", r"\\\1{\2}", text)
     text = re.sub(r"\\frac\s*(\w)", r"\\frac{\1}", text)
     return re.sub(r"(\\frac\{[^{}]*\})(\w)", r"\1{\2}", text)
@@ -99,7 +99,7 @@ def cycled(styles: Sequence[Any], count: int) -> list[Any]:
 
 
 def set_scales(axes: Axes, x: FloatArray, y: FloatArray, *, log_x: bool) -> None:
-    """Use logarithms where all that is drawn has one; intervals may end below the axis."""
+    """Use logarithmic scales if all values are positive; intervals may end below the axis."""
     if log_x and x.min() > 0 and np.unique(x).size > 1:
         axes.set_xscale("log")
         _name_few(axes, np.unique(x))
@@ -169,7 +169,7 @@ def _drawn_decades(axes: Axes, low: float, high: float) -> list[tuple[float, flo
 
 
 def _widest_gap(stretches: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the widest stretch between those."""
+    """Return the widest gap between these stretches."""
     widest = (0.0, 0.0)
     reached = math.inf
     for start, end in stretches:
@@ -180,7 +180,7 @@ def _widest_gap(stretches: Sequence[tuple[float, float]]) -> tuple[float, float]
 
 
 def _name_few(axes: Axes, values: FloatArray) -> None:
-    """Put ticks at the values themselves where powers of ten would be too far apart."""
+    """Put ticks at the values themselves if powers of ten would be too far apart."""
     if values.size <= _MOST_NAMED_TICKS and values[-1] < _SHORT_RANGE * values[0]:
         axes.set_xticks(values, [f"{value:.3g}" for value in values])
         axes.set_xticks([], minor=True)
@@ -194,7 +194,7 @@ def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
 
 
 def draw_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """Draw named points, each with a mark of its own."""
+    """Draw named points, each with its own mark."""
     for (name, (x, y)), mark in zip(points.items(), cycled(MARKS, len(points)), strict=True):
         axes.plot(
             x,
@@ -222,7 +222,7 @@ _SUFFIXES = (".png", ".svg")
 def default_style() -> Iterator[None]:
     """Draw as matplotlib does by default, whatever the user's own settings say.
 
-    Those may need LaTeX, or fonts that are not there; and a figure should be the same anywhere.
+    Those may need LaTeX, or missing fonts; and a figure should look the same everywhere.
     """
     from matplotlib import rc_context, rcdefaults, rcParams
 
@@ -238,13 +238,13 @@ def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> Non
     Parameters
     ----------
     figure : Figure, or callable
-        One that is drawn, or what draws it.
+        A figure, or a function that draws it.
     path : Path or str
 
     Raises
     ------
     ValueError
-        For another suffix, when nothing is drawn, or for what is no figure.
+        If the suffix is another one, before anything is drawn, or the argument is not a figure.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> Non
 
 
 def drawn(figure: Figure | Callable[[], Figure], suffix: str) -> bytes:
-    """Return what a figure's file holds."""
+    """Return the bytes of a figure's file."""
     from matplotlib.figure import Figure
 
     metadata = {"Date": None} if suffix == ".svg" else {"Software": "fltheory"}

@@ -1,4 +1,4 @@
-"""A log of who was online, drawn: who was present when, how often, and for how long."""
+"""A figure of a log of who was online: who was present when, how often, and for how long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_COLUMNS = 600
 
 
 def log_figure(found: LogDescription) -> Figure:
-    """Draw what `write_log_figure` writes."""
+    """Draw the log's raster, the clients' shares of rounds and the lengths of stays."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 7), layout="constrained")
@@ -86,5 +86,5 @@ def _stays(axes: Axes, found: LogDescription) -> None:
 
 
 def _some(count: int, most: int) -> NDArray[np.int64]:
-    """Return at most a number of 0 .. count - 1, at equal distances."""
+    """Return at most ``most`` equidistant numbers from 0 .. count - 1."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))

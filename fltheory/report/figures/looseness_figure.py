@@ -1,4 +1,4 @@
-"""How loose the bounds are of several statements on one setting, as a figure."""
+"""Figures of how loose the bounds of several statements are on one setting."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def looseness_figure(found: SideBySide) -> Figure:
 
 
 def own_steps_figure(found: OwnSteps) -> Figure:
-    """Draw how many times the truth each theorem's bound is at its own steps, over the rounds.
+    """Draw each theorem's bound over its truth, at its own steps, over the rounds.
 
-    What is proved for every client loss is dashed: in a theorem's colour for its own run, in black
+    Bounds proved for every client loss are dashed: in a theorem's colour for its own run, in black
     for the run of the setting.
 
     Raises

@@ -14,7 +14,7 @@ from fltheory.verify.region_map import RegionMap
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TITLE_BASE, _TITLE_COLUMN = 18, 9  # characters: without cells, and by each column of them
+_TITLE_BASE, _TITLE_COLUMN = 18, 9  # width in characters: without cells, and per column of cells
 _LETTERS = {
     Outcome.HOLDS: "H",
     Outcome.REFUTED: "R",
@@ -24,7 +24,7 @@ _LETTERS = {
 
 
 def region_heading(region: RegionMap) -> str:
-    """Return what the map shows, and what its letters and numbers mean, in two lines."""
+    """Return two lines: the map's summary, and the meaning of its letters and numbers."""
     legend = ", ".join(f"{letter} {outcome.name}" for outcome, letter in _LETTERS.items())
     return (
         f"{region.theorem} ({region.reading}): {region.summary}\n"

@@ -1,1 +1,1 @@
-"""The report: one HTML page that needs nothing else."""
+"""The report: a self-contained HTML page."""

@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs nothing else, no network either."""
+"""The report: a self-contained HTML page that needs no network."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def kept_in(folder: Path, statements: Sequence[Statement]) -> tuple[KeptView, ..
     Raises
     ------
     ValueError
-        If one of them refutes its statement no more, or is no setting.
+        If a witness no longer refutes its statement, or is not a setting.
     """
     names = {(statement.id, statement.reading) for statement in statements}
     about = ((path, _kept_about(path)) for path in sorted(folder.glob("*.toml")))
@@ -169,7 +169,7 @@ def _kept(path: Path) -> KeptView:
 
 
 def _kept_about(path: Path) -> tuple[str, str] | None:
-    """Return what a setting says that it refutes; nothing for any other file."""
+    """Return the statement that a setting file says it refutes; None for any other file."""
     try:
         refutes = refutes_in(toml_of("witnesses must be files", path))
     except ValueError:
@@ -188,7 +188,7 @@ def _certified(path: Path, text: str) -> CertificateView:
 
 
 def _about(text: str) -> tuple[Any, Any] | None:
-    """Return what a certificate says that it refutes; nothing if it is none."""
+    """Return the statement that a certificate says it refutes; None for any other text."""
     try:
         document = parsed(text)
         return document["theorem"], document["reading"]
@@ -246,7 +246,7 @@ def proved(path: Path) -> BesideView:
 
 
 def headline(theorems: Sequence[TheoremView], beside: Sequence[BesideView] = ()) -> str:
-    """Return what was found, in a sentence or two."""
+    """Return the findings in a sentence or two."""
     readings = [reading for theorem in theorems for reading in theorem.readings]
     refuted = {(r.statement.id, r.name) for r in readings if r.is_refuted}
     refuted |= {(view.theorem, view.reading) for view in beside if view.refutes}
@@ -269,7 +269,7 @@ def _rows(theorems: Sequence[TheoremView]) -> list[RegimeView]:
 
 
 def _used(theorems: Sequence[TheoremView]) -> dict[str, list[str]]:
-    """Return the readings and grades that occur, in order: what one can filter by."""
+    """Return the readings and grades that occur, in order, as filters."""
     readings = [reading.name for theorem in theorems for reading in theorem.readings]
     grades = {row.grade for row in _rows(theorems)}
     return {
@@ -284,7 +284,7 @@ def _hash(script: str) -> str:
 
 
 def _with_code(text: str) -> Markup:
-    """Set what stands in backticks as code."""
+    """Mark text in backticks as code."""
     return Markup(re.sub("`(.*?)`", r"<code>\1</code>", str(escape(text))))
 
 

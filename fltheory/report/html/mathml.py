@@ -1,6 +1,6 @@
-"""Formulas as MathML, which browsers typeset without any help.
+"""Formulas as MathML, which browsers typeset without scripts.
 
-A long formula comes as pieces, one a summand, between which a line may break.
+A long formula is split into pieces, one per summand, between which a line may break.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def typeset_assertion(assertion: Assertion) -> tuple[Markup, ...]:
 def related_latex(assertion: Assertion) -> tuple[str, ...]:
     """Return an assertion's relation and right side in LaTeX, in pieces.
 
-    A claimed order, or direction, is one piece, and a bound one a summand.
+    A claimed order or direction is one piece; a bound has one piece per summand.
     """
     if assertion.variable is None:
         first, *rest = _pieces(assertion.right)
@@ -83,19 +83,19 @@ def in_words(text: str) -> Markup:
 
 @lru_cache(maxsize=4096)
 def mathml(latex: str, text: str) -> Markup:
-    """Return one formula as a MathML element; as text where it cannot be typeset.
+    """Return one formula as a MathML element, or as text if it cannot be typeset.
 
     Parameters
     ----------
     latex : str
     text : str
-        Shown instead where the LaTeX is beyond the converter.
+        Shown instead if the converter cannot handle the LaTeX.
     """
     from latex2mathml.converter import convert
 
     try:
         root = ElementTree.fromstring(convert(latex))
-    except Exception:  # The converter has no errors of its own, and text is always right.
+    except Exception:  # The converter has no error type of its own, and text is always correct.
         return _as_text(text)
     if not _is_plain(root):
         return _as_text(text)
@@ -112,7 +112,7 @@ def _as_text(text: str) -> Markup:
 
 
 def _is_plain(root: ElementTree.Element) -> bool:
-    """Whether this is presentation MathML and nothing else, no LaTeX left in it either."""
+    """Return whether an element is pure presentation MathML without leftover LaTeX."""
     return all(
         node.tag.removeprefix(_NAMESPACE) in _ELEMENTS
         and _ATTRIBUTES.issuperset(node.attrib)
@@ -123,7 +123,7 @@ def _is_plain(root: ElementTree.Element) -> bool:
 
 
 def _tidy(root: ElementTree.Element) -> None:
-    """Keep brackets around what is flat from growing; write letters of other alphabets as such."""
+    """Keep brackets around flat content from growing, and use the letters of other alphabets."""
     for node in root.iter():
         variant = _ALPHABETS.get(node.attrib.get("mathvariant", ""))
         if variant is not None and node.text:
@@ -163,7 +163,7 @@ def _pieces(expression: sp.Basic) -> Iterator[str]:
 
 
 def _summands(expression: sp.Basic, order: str | None) -> list[str]:
-    """Return the LaTeX of each summand, all but the first with their sign in front."""
+    """Return the LaTeX of each summand, with a leading sign except for the first."""
     if order is None:
         first, *rest = map(printed_latex, ordered_terms(expression))
     else:

@@ -1,7 +1,7 @@
 """The content of the report, computed from statements, cells and certificates alone.
 
-Any kind of statement can be shown: what it has (quantity, bound, hypotheses, axes, symbols) is
-shown, and what it lacks is left out.
+Any kind of statement can be shown; parts that it does not have (quantity, bound, hypotheses, axes,
+symbols) are left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _GRADES = tuple(Grade)
 
 @dataclass(frozen=True)
 class Line:
-    """A formula with a name in front and a source behind, either of which may be empty."""
+    """A formula with a name before and a source after it, either of which may be empty."""
 
     name: str
     pieces: tuple[Markup, ...]
@@ -66,12 +66,12 @@ class RegimeView:
 
     @property
     def mark(self) -> str:
-        """A sign that stands for the verdict."""
+        """The verdict's sign."""
         return MARKS[self.cell.verdict.outcome]
 
     @property
     def severity(self) -> int:
-        """Place of the verdict, refuted first."""
+        """The rank of the verdict, refuted first."""
         return list(MARKS).index(self.cell.verdict.outcome)
 
     @property
@@ -81,7 +81,7 @@ class RegimeView:
 
     @property
     def strength(self) -> int:
-        """Place of the grade, the strongest first."""
+        """The rank of the grade, the strongest first."""
         return _GRADES.index(self.cell.verdict.evidence.grade)
 
     @property
@@ -104,7 +104,7 @@ class RegimeView:
 
     @property
     def evidence(self) -> str:
-        """How sure the truth is, in a line."""
+        """The evidence for the truth, in a line."""
         evidence = self.cell.verdict.evidence
         parts = [evidence.grade.value, f"truth within ±{evidence.error:.2g}"]
         if evidence.replicas is not None:
@@ -129,13 +129,13 @@ class RegimeView:
 
     @cached_property
     def spark(self) -> Markup:
-        """Truth against bound as a picture; empty where there is no run."""
+        """A picture of truth and bound; empty if there is no run."""
         return sparkline(self.cell.curve) if self.cell.curve is not None else Markup("")
 
 
 @dataclass(frozen=True)
 class Check:
-    """A hypothesis on a setting: a sign and a word for how it fares, its name, both sides."""
+    """A hypothesis on a setting: sign and word for its state, its name, both sides."""
 
     mark: str
     state: str
@@ -152,7 +152,7 @@ _SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "inf": "∞"}
 
 
 def checks_of(hypotheses: Sequence[HypothesisCheck]) -> tuple[Check, ...]:
-    """Return hypotheses as they are shown."""
+    """Return the displayed form of hypotheses."""
     return tuple(Check(*_STATES[one.holds], one.name, _typeset(one.sides)) for one in hypotheses)
 
 
@@ -164,7 +164,7 @@ def _typeset(sides: str) -> str:
 
 @dataclass(frozen=True)
 class Count:
-    """How many rows have a verdict."""
+    """The number of rows with a verdict."""
 
     mark: str
     verdict: str
@@ -173,7 +173,7 @@ class Count:
 
 
 def counts(rows: Sequence[RegimeView]) -> tuple[Count, ...]:
-    """Count rows by verdict, refuted first; verdicts that no row has are counted too."""
+    """Count rows by verdict, refuted first; verdicts without rows are included."""
     found = Counter(row.cell.verdict.outcome for row in rows)
     return tuple(Count(mark, o.name, o.value, found[o]) for o, mark in MARKS.items())
 
@@ -199,7 +199,7 @@ class ReadingView:
 
     @property
     def anchor(self) -> str:
-        """Where it is on the page."""
+        """The HTML id on the page."""
         return anchor(f"{self.statement.id}-{self.statement.reading}")
 
     @cached_property
@@ -212,13 +212,13 @@ class ReadingView:
 
     @property
     def left_in_words(self) -> str:
-        """The left side of a claim without a run, where its formula does not say it all."""
+        """The left side, in words, of a claim without a run, if its formula is not enough."""
         quantity = self.statement.basis.quantity
         return quantity.text if quantity.latex and not hasattr(quantity, "rounds") else ""
 
     @property
     def from_bound(self) -> tuple[Markup, ...]:
-        """For a claimed order: the bound of the theorem that it rests on."""
+        """For a claimed order, the bound of the theorem on which it rests."""
         basis = self.statement.basis
         if basis is self.statement:
             return ()
@@ -240,7 +240,7 @@ class ReadingView:
 
     @cached_property
     def symbols(self) -> tuple[tuple[Markup, str], ...]:
-        """Symbols and what they stand for."""
+        """Symbols and their meanings."""
         basis = self.statement.basis
         of_rounds = ((symbol(item.symbol), _of_rounds(item)) for item in basis.round_symbols)
         meanings = basis.meanings.items()
@@ -253,7 +253,7 @@ class ReadingView:
 
     @property
     def refuted(self) -> tuple[RegimeView, ...]:
-        """The regimes that refute it."""
+        """The regimes that refute the reading."""
         return tuple(row for row in self.rows if row.cell.verdict.outcome is Outcome.REFUTED)
 
     @property
@@ -263,7 +263,7 @@ class ReadingView:
 
     @property
     def faults(self) -> tuple[Refutation, ...]:
-        """Why it is refuted: the faults that its rows or its certificates show."""
+        """The reasons for a refutation: the faults that rows or certificates show."""
         regimes = {row.cell.regime for row in self.refuted}
         return tuple(
             fault
@@ -273,26 +273,26 @@ class ReadingView:
 
     @property
     def witnesses(self) -> tuple[tuple[RegimeView, Mapping[str, str]], ...]:
-        """The regimes that refute it, each with its setting."""
+        """The refuting regimes, each with its setting."""
         regimes = self.statement.regimes
         return tuple((row, setting_lines(regimes[row.cell.regime].setting)) for row in self.refuted)
 
     @property
     def is_order(self) -> bool:
-        """Whether an order is claimed, which no finite certificate decides."""
+        """Whether an order is claimed, which no finite certificate can decide."""
         return any(one.variable is not None for one in self.statement.assertions)
 
     @cached_property
     def over_provable(self) -> float | None:
-        """How many times the best provable bound its bound is; None where none is proved."""
-        # Not imported above: the solver takes longer to load than most reports to make.
+        """The bound over the best provable bound; None if nothing is proved."""
+        # Imported here because loading the solver takes longer than making most reports.
         from fltheory.worst_case.audits.run_audit import times_best_provable
 
         return times_best_provable(self.statement.id, self.statement.reading)
 
     @property
     def has_curves(self) -> bool:
-        """Whether any of its rows has a picture."""
+        """Whether any row has a picture."""
         return any(row.spark for row in self.rows)
 
     @property
@@ -323,7 +323,8 @@ class CertificateView:
     lines : tuple of str
         The witness.
     left, right : Fraction
-        ``left > right``: the one at most the left-hand side, the other at least the bound.
+        Two numbers with ``left > right``: the left-hand side is at least ``left``, the bound at
+        most ``right``.
     file, text : str
         Where it is, and all of it.
     hypotheses : tuple of HypothesisCheck
@@ -346,12 +347,12 @@ class CertificateView:
 
     @property
     def truth(self) -> str:
-        """The left side as a fraction, or about."""
+        """The left side as a fraction, or approximately."""
         return _grouped(self.left)
 
     @property
     def bound(self) -> str:
-        """The right side as a fraction, or about."""
+        """The right side as a fraction, or approximately."""
         return _grouped(self.right)
 
 
@@ -366,7 +367,7 @@ class KeptView:
     lines : tuple of str
         The setting.
     checks : tuple of Check
-        Every hypothesis, both sides.
+        Every hypothesis, with both sides.
     grade : str
         The grade of the evidence.
     truth, bound : str
@@ -395,15 +396,15 @@ class BesideView:
     heading : str
     lines : tuple of str
     theorem, reading : str
-        Its statement; empty for a proof, which is about a class of clients.
+        The statement's id and reading; empty for a proof, which is about a class of clients.
     refutes : bool
         Whether a search has found a refutation.
     tried : int
-        Settings of a search that found none.
+        Number of settings tried by a search that found no refutation.
     picture : bytes
         A figure as SVG.
     file, text : str
-        Where the proof is, and its whole text.
+        The proof's file and its full text.
     """
 
     heading: str
@@ -430,17 +431,17 @@ class TheoremView:
 
     @property
     def anchor(self) -> str:
-        """Where it is on the page."""
+        """The HTML id on the page."""
         return anchor(self.id)
 
     @property
     def title(self) -> str:
-        """Its summary in one line."""
+        """The statement's one-line summary."""
         return self.readings[0].statement.title
 
     @property
     def source(self) -> str:
-        """Where it stands."""
+        """The statement's source."""
         return self.readings[0].statement.source
 
 
@@ -455,7 +456,7 @@ def theorems_of(
     certificates: Sequence[CertificateView],
     kept: Sequence[KeptView] = (),
 ) -> tuple[TheoremView, ...]:
-    """Put readings of one id together, each with its cells and witnesses, in order."""
+    """Group readings by id, each with its cells and witnesses, in order."""
     readings = [_reading(statement, cells, certificates, kept) for statement in statements]
     ids = dict.fromkeys(statement.id for statement in statements)
     return tuple(

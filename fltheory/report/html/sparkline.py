@@ -1,4 +1,4 @@
-"""Truth against bound in the space of a word: an inline SVG."""
+"""Word-sized pictures of truth and bound, as inline SVG."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LEAST_SPAN = math.log(2.0)
 def sparkline(curve: BoundCurve) -> Markup:
     """Return a curve as an SVG element, both axes logarithmic; empty with fewer than 2 points.
 
-    The truth is a solid line with its interval as a band, the bound a dashed one; a cross
-    marks the first point at which the truth is above the bound. What is not positive lies on
-    the lower edge, what is infinite on the upper one. Colours are left to the style sheet.
+    The truth is a solid line with its interval as a band, the bound a dashed one; a cross marks the
+    first point at which the truth is above the bound. Values that are not positive are on the lower
+    edge, infinite ones on the upper edge. The style sheet sets colours.
     """
     if len(curve.values) < 2:
         return Markup("")
@@ -44,7 +44,7 @@ def sparkline(curve: BoundCurve) -> Markup:
 
 
 def description(curve: BoundCurve) -> str:
-    """Return in words what the sparkline shows."""
+    """Return a description of the sparkline in words."""
     broken = _first_broken(curve)
     place = "" if broken is None else f"{curve.variable} {curve.values[broken]:.0f}"
     where = place and f"; truth above bound at {place}"
@@ -68,7 +68,7 @@ def _is_wide(curve: BoundCurve) -> Iterator[bool]:
 
 
 class _PictureScale:
-    """Where values lie in the picture."""
+    """The positions of values in the picture."""
 
     def __init__(self, curve: BoundCurve) -> None:
         # A variable that may be zero (e.g. a growth) has no logarithm.

@@ -1,4 +1,4 @@
-"""What a log says about the algorithms: cautions, three sentences and a table."""
+"""Advice from a log on a terminal: cautions, three sentences and a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMES = (0.1, 1.0, 10.0)
 
 
 def cautions(found: LogDescription) -> list[str]:
-    """Return what the log's own tests say against advice from it; it comes first."""
+    """Return the doubts about advice that the log's own tests raise; they are printed first."""
     return doubts(
         found,
         drift="Everything below is about its last quarter, and holds as long as clients behave as "
@@ -35,7 +35,7 @@ def cautions(found: LogDescription) -> list[str]:
 
 
 def unfollowed(advice: Advice) -> list[str]:
-    """Return that rounds of a long log are not followed, if so."""
+    """Return a note if some rounds of a long log are not followed."""
     followed, rounds = len(advice.population.recorded), advice.population.log.n_rounds
     if followed == rounds:
         return []
@@ -46,7 +46,7 @@ def unfollowed(advice: Advice) -> list[str]:
 
 
 def sentences(advice: Advice) -> tuple[str, str, str]:
-    """Return which algorithm to use, where plain FedAvg ends, and who never appears."""
+    """Return sentences on the algorithm to use, FedAvg's limit, and clients never seen."""
     return _use(advice), _fedavg(advice), _never(advice)
 
 
@@ -113,13 +113,13 @@ def _range(bias: Bias) -> str:
 
 
 def _interval(found: AlgorithmAdvice) -> str:
-    """Return an error's interval, nothing if its ends are the error to four digits."""
+    """Return an error's interval; empty if its ends equal the error to four digits."""
     error, low, high = (f"{value:.{_digits(found)}g}" for value in (found.error, *found.interval))
     return "" if low == error == high else f"{low} to {high}"
 
 
 def _digits(found: AlgorithmAdvice) -> int:
-    """Return with how many digits an error is told from the ends of its interval, 2 to 4."""
+    """Return the number of digits, 2 to 4, that separates an error from its interval's ends."""
     for digits in (2, 3):
         error, low, high = (f"{value:.{digits}g}" for value in (found.error, *found.interval))
         if low != error != high:
@@ -128,7 +128,7 @@ def _digits(found: AlgorithmAdvice) -> int:
 
 
 def advice_table(advice: Advice) -> Table:
-    """Return a line for each algorithm."""
+    """Return a table with a line for each algorithm."""
     table = Table()
     for name in ("algorithm", "needs"):
         table.add_column(name)
@@ -170,7 +170,7 @@ def _number(value: float) -> str:
 
 
 def check_table(trained: Sequence[Trained]) -> Table:
-    """Return what was predicted beside late accuracies on the digits, a line per algorithm."""
+    """Return predictions and late accuracies on the digits, a line per algorithm."""
     table = Table(
         title="digits under this log, each client with as few classes as possible; three seeds"
     )
@@ -197,7 +197,7 @@ def check_table(trained: Sequence[Trained]) -> Table:
 
 
 def assumptions(advice: Advice, total_size: float | None) -> str:
-    """Return what the figures rest on, a line each."""
+    """Return the assumptions behind the figures, one per line."""
     population, training = advice.population, advice.population.training
     targets = (
         "equal, as no --sizes are given"
@@ -238,7 +238,7 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
 
 
 def next_steps(advice: Advice) -> list[str]:
-    """Return where the advised algorithm is defined, and what checks an implementation of it."""
+    """Return where the advised algorithm is defined and how to check an implementation."""
     best = advice.best
     if not math.isfinite(best.error):
         return []
@@ -249,7 +249,7 @@ def next_steps(advice: Advice) -> list[str]:
 
 
 def _measurement(measured: MeasuredClients) -> str:
-    """Say what gradients gave, with 95% intervals."""
+    """Return the results of measured gradients, with 95% intervals."""
     smoothness = measured.smoothness
     curved = (
         "no curvature, which needs models at two points"
@@ -268,7 +268,7 @@ def _measurement(measured: MeasuredClients) -> str:
 
 
 def _sensitivity(advice: Advice) -> str:
-    """Say what would be advised for other clients: errors are sums of known multiples."""
+    """Return the advice for other clients, as errors are sums of known multiples."""
     training = advice.population.training
     other: dict[str, list[str]] = {}
     for far in _times(advice, "dissimilarity"):
@@ -291,7 +291,7 @@ def _sensitivity(advice: Advice) -> str:
 
 
 def _if_steeper(advice: Advice) -> str:
-    """Say what would be advised if curvatures differed more."""
+    """Return the advice if curvatures differed more."""
     steeper, best = advice.steeper, advice.best
     if steeper is None:
         return ""
@@ -307,7 +307,7 @@ def _if_steeper(advice: Advice) -> str:
 
 
 def _times(advice: Advice, name: str) -> tuple[float, ...]:
-    """Return by how much an assumption may be off: its interval, if it is as measured."""
+    """Return the factors by which an assumption may be off; its interval if it was measured."""
     assumed = getattr(advice.population.training, name)
     found = None if advice.measured is None else getattr(advice.measured, name)
     if found is None or found.value != assumed:

@@ -42,7 +42,7 @@ def _row(answer: Answer) -> list[Text]:
 
 
 def comparison_notes(found: SideBySide) -> Iterator[str]:
-    """Yield what can be proved for every client loss, and why others do not apply."""
+    """Yield notes on the bound provable for every client loss and on other theorems."""
     if not found.answers:
         count = len(found.silent)
         nobody = f"none of the {count} statements is" if count > 1 else "the statement is not"
@@ -63,7 +63,7 @@ def _silent(found: SideBySide | OwnSteps) -> Iterator[str]:
 
 
 def own_steps_table(found: OwnSteps) -> Table:
-    """Lay out one row a theorem that applies at its own steps, the tightest bound first."""
+    """Lay out one row per theorem that applies at its own steps, the tightest bound first."""
     measured = MEASURED[found.measure]
     title = f"Each theorem at its own step sizes: {measured} after the last round"
     table = Table(title=title, title_justify="left", expand=False)

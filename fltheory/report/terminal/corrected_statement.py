@@ -1,4 +1,4 @@
-"""A corrected statement in full, as text, its changes marked."""
+"""A corrected statement in full, as text, with its changes marked."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _symbols(correction: Correction) -> Iterator[str]:
 
 
 def further_note(correction: Correction) -> str:
-    """Return what the reading's note adds; that of a repair lists the changes themselves."""
+    """Return the reading's note, or "" for a repair, whose note only lists the changes."""
     return "" if correction.corrected.repair is not None else correction.corrected.note
 
 
@@ -71,7 +71,7 @@ def _note_heading(correction: Correction) -> str:
 
 
 def has_other_parts(correction: Correction) -> bool:
-    """Tell whether parts of the statement are marked with a star, which no change brought in."""
+    """Return whether any part is marked with a star, as not introduced by a known change."""
     return any("*" in correction.marks(part) for part in parts_of(correction.corrected))
 
 
@@ -103,7 +103,7 @@ def _summands(assertion: Assertion) -> Sequence[sp.Expr]:
 
 
 def written_summands(assertion: Assertion) -> Sequence[tuple[sp.Expr, sp.Expr | None]]:
-    """Return each summand and its printed form, in the order of the paper where that is known."""
+    """Return each summand and its printed form, in the paper's order if that is known."""
     terms = _summands(assertion)
     form = printed_form(assertion.right)
     written: list[Any] = (

@@ -30,7 +30,7 @@ _MOST_DRAWN, _FEWEST_DRAWN = 10**9, 30
 
 
 def cutoff_table(found: BestCutoff) -> Table:
-    """Lay out a choice a row: its cut-off, its error, and how many times the best it is."""
+    """Lay out one row per choice: its cut-off, its error, and the error over the best one."""
     table = Table()
     for heading in ("choice", "K", "weight error", "times the best"):
         table.add_column(heading, justify="left" if heading == "choice" else "right")
@@ -50,7 +50,7 @@ def cutoff_table(found: BestCutoff) -> Table:
 def client_cutoff_table(
     log: AvailabilityLog, found: Mapping[str, BestCutoff], common: float
 ) -> Table:
-    """Lay out a client per row: the cut-off best for it alone; of many the first and last.
+    """Lay out one row per client (or only the first and last): the best cut-off for it alone.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def client_cutoff_table(
     found : mapping of str to BestCutoff
         The best cutoff of each client that was seen at least once.
     common : float
-        The cut-off that is best for all together.
+        The best common cut-off.
     """
     table = Table()
     for heading in ("client", "p", "best K", "weight error", f"expected gap / {common:g}"):
@@ -115,8 +115,8 @@ def cutoff_figure(
         T.
     found : BestCutoff
     replicas : int
-        Runs of the algorithm itself at each cut-off. Where they would take more than about a minute
-        there are fewer, and none below 30.
+        Runs of the algorithm itself at each cut-off; fewer if they would take more than about a
+        minute, and none if that leaves fewer than 30.
     progress : callable, optional
         Called with (cut-offs done, cut-offs, the next one).
     """

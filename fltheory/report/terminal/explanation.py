@@ -28,13 +28,14 @@ Fits: TypeAlias = Callable[[Sequence[str]], bool]
 
 
 def explanation(statement: Statement, fits: Fits = lambda lines: True) -> str:
-    """Return what a statement says in one reading: sides, hypotheses, symbols, source.
+    """Return a statement in one reading as text: sides, hypotheses, symbols, source.
 
     Parameters
     ----------
     statement : Statement
     fits : callable
-        Whether a formula that is drawn over these lines can be shown; it is one line of text else.
+        Returns whether a formula drawn over these lines can be shown; otherwise it becomes one line
+        of text.
     """
     return "\n".join(_lines(statement, fits))
 
@@ -83,15 +84,15 @@ def _lines(statement: Statement, fits: Fits) -> Iterator[str]:
 def meanings_in_use(
     statement: Statement, *, as_stated: bool = False
 ) -> Iterator[tuple[sp.Symbol, str]]:
-    """Yield what stands in a statement and what it means, without what its formulas define.
+    """Yield a statement's symbols and their meanings, without those its formulas define.
 
-    A paper's symbols are listed once for all of its statements; few of them use all.
+    A paper's symbols are listed once for all its statements, most of which use only some.
 
     Parameters
     ----------
     statement : Statement
     as_stated : bool
-        Leave out the numbers by which conditions are evaluated that a paper states in words.
+        Whether to leave out numbers that only evaluate conditions the paper states in words.
     """
     basis, conditions = statement.basis, statement.conditions
     assertions = (*statement.assertions, *basis.assertions)
@@ -104,7 +105,7 @@ def meanings_in_use(
     texts = (statement.note, *(h.stated for h in conditions), *(a.left for a in assertions))
     words = _names_in(" ".join(texts)) | {str(symbol) for symbol in used}
     if as_stated:
-        # What stands in a meaning has to be told, too.
+        # Symbols that occur in a meaning must be explained, too.
         for _ in basis.meanings:
             words |= {
                 name
@@ -120,7 +121,7 @@ def meanings_in_use(
 
 
 def _names_in(text: str) -> set[str]:
-    """Return the names in a text, those with a client's index without it as well."""
+    """Return the names in a text; names with a client's index also without it."""
     names = set(re.findall(r"\w+", text))
     return names | {re.sub(r"_[hijk]$", "", name) for name in names}
 
@@ -150,7 +151,7 @@ def where_it_applies(outcomes: Mapping[str, str], how: str = "computed now") -> 
     outcomes : mapping of str to str
         The name of the outcome in each regime.
     how : str
-        Where the outcomes are from.
+        The origin of the outcomes.
     """
     lines = [f"Where it applies ({how}, over its regimes)"]
     for outcome in Outcome:
@@ -168,7 +169,7 @@ _NAME_OF_DIFFERENCE: Mapping[type, str] = {
 
 
 def derivation_text(statement: Statement, *, progress: Progress | None = None) -> str:
-    """Check the recorded steps of a statement's proof and its units; return what came out.
+    """Check the recorded steps of a statement's proof and its units, and return the results.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ _ROWS_AT_EITHER_END = 20
 
 
 def log_summary(found: LogDescription) -> str:
-    """Return a line for each thing that is described."""
+    """Return the description, one fact per line."""
     log = found.log
     rare = int(np.count_nonzero((found.marginals[:, 0] > 0) & (found.marginals[:, 0] < 0.01)))
     low, middle, high = np.quantile(found.marginals[:, 0], (0.1, 0.5, 0.9))
@@ -49,7 +49,7 @@ def log_summary(found: LogDescription) -> str:
 
 
 def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
-    """Return what the log's own tests say against an answer, a sentence for each.
+    """Return the doubts about an answer that the log's own tests raise, a sentence each.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
 
 
 def first_and_last(count: int) -> Iterator[int | None]:
-    """Yield the places of clients in a table; of many, the first and last, with None between."""
+    """Yield client indices for a table; for many clients, the first and last, None between."""
     skipped = range(_ROWS_AT_EITHER_END, count - _ROWS_AT_EITHER_END)
     for place in range(count):
         if place not in skipped:
@@ -101,7 +101,7 @@ def fits_table(found: LogDescription) -> Table:
 
 
 def _of_named(found: LogDescription) -> str:
-    """Say of whom nobody is missing: a list of stays has none for a client that never came."""
+    """Return a qualification for logs that cannot list clients that were never present."""
     return "" if found.never_there else " of those that the log names"
 
 
@@ -110,7 +110,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def first_names(names: Sequence[str], most: int = 3) -> str:
-    """Return the first of some names, with dots where there are more."""
+    """Return the first of some names, with dots if there are more."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
@@ -165,7 +165,7 @@ def _halves(found: LogDescription) -> str:
 
 
 def next_steps(found: LogDescription, log: str) -> str:
-    """Return what to do with the log next, as its tests allow; ``log``: the words that read it."""
+    """Return possible next steps with the log, given its tests; ``log`` is its argument."""
     recent = " once you have cut it to recent rounds: availability changes" if found.drifts else ""
     drawn = "draws more logs like it"
     if found.rejects("on-off Markov"):

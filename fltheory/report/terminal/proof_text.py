@@ -1,4 +1,4 @@
-"""Text for a proof for every client loss, and for an audit of a theorem, in a few lines."""
+"""Short texts on a proof for every client loss and on an audit of a theorem."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fltheory.worst_case.rounds.measure import AnyClass
 
 
 def proof_text(proof: ProofFile[Any]) -> str:
-    """Return what a proof shows. It is to be verified before: this only reads it."""
+    """Return a proof's content as text. Verify the proof first: this only reads it."""
     proved = ClassOutcome.PROVED
     lines = (f"scope: {proved.scope.value}", *proof.lines)
     heading = f"{proved.name} for every client loss, checked in fractions"
@@ -28,7 +28,7 @@ def proof_text(proof: ProofFile[Any]) -> str:
 
 
 def audit_text(audit: Audit) -> str:
-    """Return an audit: the verdicts, and how far the printed bound is from the best provable."""
+    """Return an audit as text: verdicts, and the printed bound over the best provable one."""
     return "\n".join(_audit_lines(audit))
 
 
@@ -100,7 +100,7 @@ def _noise_text(clients: AnyClass) -> str:
 
 
 def _verdict(audit: Audit) -> str:
-    """Return the verdict on the theorem itself: a refutation must meet all its hypotheses."""
+    """Return the verdict on the theorem itself; a refutation must meet all its hypotheses."""
     outcome = audit.all_rounds.outcome
     if outcome is ClassOutcome.PROVED:
         assert audit.all_rounds.certificate is not None
@@ -143,7 +143,7 @@ def _comparison(audit: Audit) -> Iterator[str]:
 
 
 def _near_one(rate: float) -> str:
-    """Return a rate; what six digits would round to 1 by its distance from 1."""
+    """Return a rate as text; by its distance from 1 if six digits would round it to 1."""
     return f"1 - {1 - rate:.4g}" if 0.99999 < rate < 1 else f"{rate:.6g}"
 
 

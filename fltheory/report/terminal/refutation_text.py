@@ -1,4 +1,4 @@
-"""Text for a certificate, for a kept witness, and for what a repair survived."""
+"""Texts on a certificate, a kept witness, and the survival of a repair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_LETTERS = 200
 def setting_lines(setting: Setting | LearningSetting) -> Mapping[str, str]:
     """Return algorithm, problem, participation, rounds and start, each in a line.
 
-    Of a setting of learning, return its fields.
+    For a learning problem, return its fields.
     """
     if not isinstance(setting, Setting):
         return {item.name: brief(getattr(setting, item.name)) for item in fields(setting)}
@@ -36,7 +36,7 @@ def setting_lines(setting: Setting | LearningSetting) -> Mapping[str, str]:
 
 
 def brief(value: Any) -> str:
-    """Return an object in a line, arrays beyond six numbers as their shape and range.
+    """Return an object in a line; arrays of more than six numbers as shape and range.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def certified_text(certified: Certified) -> str:
 
 
 def kept_witness_text(witness: KeptWitness) -> str:
-    """Return what a kept setting is worth now: verdict and evidence, both sides, hypotheses."""
+    """Return a kept setting's present verdict with evidence, both sides and hypotheses."""
     verdict = witness.verdict
     grade = verdict.evidence.grade.name.lower()
     still = "" if witness.refutes else ": no longer refuted by this setting"
@@ -119,7 +119,7 @@ def kept_witness_lines(witness: KeptWitness) -> tuple[str, ...]:
 
 
 def survival_text(survival: Survival) -> str:
-    """Return the search of the repaired statement, and whether each mend is needed."""
+    """Return the search results on the repaired statement, and whether each repair is needed."""
     return "\n".join(_survival_lines(survival))
 
 

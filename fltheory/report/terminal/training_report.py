@@ -1,4 +1,4 @@
-"""Trained experiments beside the paper's tables, on a terminal and as a page."""
+"""Trained experiments compared with the paper's tables, on a terminal and as a page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHOWN_BESIDE = ("last", "best", "late")
 def training_table(measured: Measured) -> Table:
     """Return the table: mean and standard deviation over seeds, the paper's in brackets."""
     experiment = measured.experiment
-    # What somebody wrote is text, whatever brackets are in it.
+    # The title is a user's text, so its brackets must not be markup.
     table = Table(title=escape(f"{experiment.source}: {experiment.title}"))
     for heading in ("", *experiment.columns):
         table.add_column(escape(heading))
@@ -49,7 +49,7 @@ def _meaning(cell: ExperimentCell) -> str:
 
 
 def training_summary(measured: Measured) -> str:
-    """Return in a line what the figures are, and how far from the paper's."""
+    """Return a line on the meaning of the figures and their distance from the paper's."""
     experiment = measured.experiment
     meanings = dict.fromkeys(_meaning(cell) for _, row in experiment.rows for cell in row)
     what = f"the {'; the '.join(meanings)}"
@@ -71,7 +71,7 @@ def training_summary(measured: Measured) -> str:
 
 
 def training_page(measured: Sequence[Measured], command: str) -> str:
-    """Return a page of experiments with what they ran on, in Markdown."""
+    """Return a page of experiments and the machines that ran them, in Markdown."""
     about = [run.about for results in measured for run in results.runs.values()]
     lines = ["# Experiments run again", "", f"Made by `{command}`; do not edit.", ""]
     lines += ["Ran with " + "; ".join(_versions(about)) + "."]
@@ -121,7 +121,7 @@ def _text(measured: Measured, cell: ExperimentCell, figure: str | None = None) -
 
 
 def _gaps(measured: Measured) -> FloatArray:
-    """Return ours less the paper's where the paper has a number."""
+    """Return our figures minus the paper's, where the paper has a number."""
     pairs = []
     for _, row in measured.experiment.rows:
         for cell in row:
@@ -139,7 +139,7 @@ def _versions(about: Sequence[dict[str, str]]) -> Iterator[str]:
 
 
 def run_text(label: str, run: TheoryRun) -> str:
-    """Return what was run and measured, in a few lines."""
+    """Return a few lines on the run and its measurements."""
     measured, problem = run.measured, run.problem
     optimum = problem.optimum
     lines = [
@@ -158,7 +158,7 @@ def run_text(label: str, run: TheoryRun) -> str:
 
 
 def hardware_verdict_text(verdict: HardwareVerdict) -> str:
-    """Return the bound beside the measured error, and which hypotheses held."""
+    """Return the bound and the measured error, and which hypotheses held."""
     lines = [
         f"  {verdict.theorem} {verdict.reading}: {verdict.outcome.name}",
         f"    measured {verdict.truth:.4g} +- {verdict.error:.2g}, "
@@ -174,7 +174,7 @@ def hardware_verdict_text(verdict: HardwareVerdict) -> str:
 
 
 def hardware_text(cell: MeasuredCell) -> str:
-    """Return what was run, and what each statement is worth on it."""
+    """Return the run and the verdict on each statement."""
     return "\n".join([run_text(cell.label, cell.run), *map(hardware_verdict_text, cell.verdicts)])
 
 

@@ -24,7 +24,7 @@ OUTCOME_STYLES = {
 
 def verdict_table(cells: Sequence[Cell]) -> Table:
     """Lay out one row per cell; a section ends with each statement."""
-    # One line says it for the whole table, where a column would say the same in every row.
+    # The scope is in the title, as a column would say the same in every row.
     scopes = " or ".join(dict.fromkeys(cell.verdict.scope.value for cell in cells))
     title = f"Verdicts, scope: {scopes}" if cells else "Verdicts"
     table = Table(title=title, title_justify="left", expand=False)
@@ -67,7 +67,7 @@ def dearest(cells: Sequence[Cell], count: int) -> Table:
 
 
 def remark(verdict: Verdict) -> str:
-    """Return the failed hypotheses, or what an order shows, or both sides where refuted."""
+    """Return the failed hypotheses, or an order's detail, or both sides if refuted."""
     if verdict.failed:
         return "; ".join(check.failure for check in verdict.failed)
     if verdict.outcome is Outcome.REFUTED and not verdict.is_rate:
@@ -105,7 +105,7 @@ def summary(cells: Sequence[Cell]) -> str:
 
 
 def why_not_exact(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return what kept evidence in float64, once for each statement and reason."""
+    """Return the reasons for float64 evidence, once for each statement and reason."""
     found = {
         f"{cell.verdict.theorem} ({cell.verdict.reading}) is float64, not exact: {why}"
         for cell in cells
@@ -115,7 +115,7 @@ def why_not_exact(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def why_no_bound(statements: Sequence[Statement], cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield which constants leave a statement without a bound, a line for each of its regimes."""
+    """Yield, for each regime, the constants that leave a statement without a bound."""
     by_name = {(one.id, one.reading): one for one in statements}
     for cell in cells:
         verdict = cell.verdict
@@ -131,11 +131,12 @@ def what_is_refuted(
     cells: Sequence[Cell],
     searched: Sequence[int] = (),
 ) -> tuple[str, ...]:
-    """Return what was found of the printed statements, in a line or two.
+    """Return the findings on the printed statements, in a line or two.
 
-    Of a single one that nothing refutes: where it holds, and how loose it is. Results of a paper
-    are counted by the weight of their heaviest fault, if its ``refutations`` record one, and apart
-    from its other sentences: a refuted remark is no refuted theorem.
+    For a single statement without a refutation, say where it holds and how loose it is. Several
+    statements are counted by the weight of their heaviest fault, if ``refutations`` record one. A
+    paper's results are counted separately from its other sentences: a refuted remark is not a
+    refuted theorem.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def what_is_refuted(
         The readings that some regime, certificate or search refutes.
     cells : sequence of Cell
     searched : sequence of int
-        Settings tried by searches of the one printed statement that found nothing.
+        Numbers of settings tried by unsuccessful searches on the only printed statement.
     """
     printed = [one for one in statements if one.reading == "printed"]
     if len(printed) == 1 and (name := (printed[0].id, "printed")) not in refuted:
@@ -185,7 +186,7 @@ def _how_it_fares(cells: Sequence[Cell], searched: Sequence[int]) -> str:
 
 
 def _by_weight(statements: Sequence[Statement]) -> str:
-    """Return how many have which weight, the heaviest first."""
+    """Return the number of statements per weight, the heaviest first."""
     found = [Weight.heaviest(fault.weight for fault in one.refutations) for one in statements]
     parts = [
         f"{found.count(weight)} for a {weight.label}"
@@ -198,7 +199,7 @@ def _by_weight(statements: Sequence[Statement]) -> str:
 
 
 def reasons(statements: Sequence[Statement], cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield why each refuted statement is refuted, one line a fault that its regimes show."""
+    """Yield why each refuted statement is refuted, one line per fault that its regimes show."""
     for statement in statements:
         regimes = {
             cell.regime

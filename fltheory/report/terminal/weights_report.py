@@ -37,7 +37,8 @@ _MOST_NAMED_BARS = 30
 _ALPHA = r"$\alpha_k$"
 _MOST_BARS = 200
 _TITLE_WIDTH = 60
-# Prices of bias on the curve, as multiples of the problem's own, and what is no bias any more.
+# Prices of bias on the curve, as multiples of the problem's own, and the limit below which a bias
+# counts as zero.
 _PRICES = np.geomspace(1e-4, 1e4, 33)
 _LEAST_DIVERGENCE = 1e-9
 
@@ -45,7 +46,7 @@ _LEAST_DIVERGENCE = 1e-9
 def weights_assumptions(
     found: ClientWeights, described: LogDescription, training: Training, sizes: FloatArray | None
 ) -> str:
-    """Return what a log says against the weights, and what their problem was made of."""
+    """Return the log's doubts about the weights, and the data behind their problem."""
     said = doubts(
         described,
         drift="The shares below are means over the whole log; for the coming rounds use a log of "
@@ -79,7 +80,7 @@ def weights_assumptions(
 
 
 def weights_table(found: ClientWeights) -> Table:
-    """Lay out a client per row; of many clients the first and the last."""
+    """Lay out one row per client; for many clients, only the first and the last."""
     table = Table()
     for heading in (
         "client",
@@ -100,7 +101,7 @@ def weights_table(found: ClientWeights) -> Table:
 
 
 def weights_summary(found: OptimalWeights) -> str:
-    """Return which weights to use, the errors, and how well the optimality conditions hold."""
+    """Return how to use the weights, the errors, and the optimality conditions' residuals."""
     excluded = int((found.q == 0).sum())
     return (
         "Multiply each online client's update by its weight q; clients without weight: "
@@ -121,20 +122,20 @@ def weights_figure(
     *,
     beside: bool = False,
 ) -> Figure:
-    """Draw a client's target beside its importance, below them its availability and weight.
+    """Draw each client's target and importance, and below them its availability and weight.
 
-    Bars of a few clients, else dots from the most to the least available client.
+    Few clients are bars; many are dots, from the most to the least available.
 
     Parameters
     ----------
     problem : TradeOff
     found : OptimalWeights
     curve : BoundCurve, optional
-        What a statement about the error says about these weights and others, its bound, truth and
-        sample: from `fltheory.verify.curve`. It is drawn beside the weights, and
-        the title names its verdict.
+        A curve from `fltheory.verify.curve`: a statement's bound, truth and sample of the error,
+        for these weights and others. It is drawn next to the weights, and the title names its
+        verdict.
     beside : bool
-        Whether to leave empty axes, the figure's last, in the place of that curve.
+        Whether to leave the figure's last axes empty, in the place of that curve.
 
     Examples
     --------
@@ -191,7 +192,7 @@ def _draw_errors(figure: Figure, axes: Axes, curve: BoundCurve) -> None:
 
 
 def trade_off_curve(problem: TradeOff) -> tuple[FloatArray, FloatArray]:
-    """Return what can be had: divergences chi2(alpha || p), and the least optimisation errors.
+    """Return the trade-off curve: divergences chi2(alpha || p) and least optimisation errors.
 
     Each point is the optimum for another price of bias, from a ten-thousandth of the problem's to
     ten thousand times it.
@@ -199,7 +200,7 @@ def trade_off_curve(problem: TradeOff) -> tuple[FloatArray, FloatArray]:
     Raises
     ------
     ValueError
-        For a problem without bias, of which no other price is a multiple.
+        If the problem has a bias of zero, which has no other multiples.
     """
     if problem.bias == 0:
         raise ValueError("bias must be above 0 for a curve of trade-offs, got 0")
@@ -220,7 +221,7 @@ def _priced(problem: TradeOff, price: float) -> TradeOff:
 
 
 def trade_off_figure(problem: TradeOff, found: OptimalWeights) -> Figure:
-    """Draw the weights, and beside them optimisation against bias error with the chosen point."""
+    """Draw the weights, and optimisation error over bias error with the chosen point."""
     figure = weights_figure(problem, found, beside=True)
     axes = figure.axes[-1]
     divergence, optimization = trade_off_curve(problem)

@@ -1,1 +1,1 @@
-"""Does an implementation compute what its paper says? Law by law, on quadratic clients."""
+"""Check, law by law on quadratic clients, that an implementation computes what its paper says."""

@@ -1,4 +1,4 @@
-"""Where models are compared: an implementation beside what a law expects of it."""
+"""Comparison of an implementation's models with those that a law expects."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _SINGLE = 3e-6
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison:
-    """Expected and actual models, one row per round, and how far they may differ.
+    """Expected and actual models, one row per round, and the tolerance.
 
     Attributes
     ----------
     expected, actual : array, (rows, d)
     tolerance : float or array, (rows, d)
     label : str
-        What a row is.
+        A description of a row.
     """
 
     expected: FloatArray
@@ -50,23 +50,23 @@ class ModelComparison:
 
     @property
     def nearly(self) -> bool:
-        """Whether all models agree to the digits that single precision keeps."""
+        """Whether all models agree to single precision."""
         size = np.abs(self.expected).max(initial=0.0)
         return bool(np.abs(self.expected - self.actual).max(initial=0.0) <= _SINGLE * size)
 
 
 @dataclass(eq=False)
 class Bench:
-    """An implementation beside the reference.
+    """An implementation and the reference with which it is compared.
 
     Attributes
     ----------
     specification : Specification
     guarded : GuardedRun
     rtol : float
-        How far models may differ, relative to the largest number in a case.
+        Tolerance on models, relative to the largest number in a case.
     narrowed : dict
-        Which of the slips that explain a failure explain all other cases, once it is known.
+        A cache: of the slips that explain a failure, those that explain all other cases.
     """
 
     specification: Specification
@@ -76,11 +76,11 @@ class Bench:
     _ours: dict[tuple[object, ...], FloatArray] = field(default_factory=dict)
 
     def actual(self, case: Case) -> FloatArray:
-        """Return what the implementation makes of a case."""
+        """Return the implementation's models for a case."""
         return self.guarded.models(case)
 
     def ours(self, case: Case) -> FloatArray:
-        """Return what the package's algorithm makes of a case."""
+        """Return the models of the package's algorithm for a case."""
         if case.key not in self._ours:
             models = played(self.specification.name, case)
             if not np.isfinite(models).all():
@@ -93,11 +93,11 @@ class Bench:
         return self._ours[case.key]
 
     def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> ModelComparison:
-        """Return a comparison to `rtol`, of the largest number so far in the case."""
+        """Return a comparison with tolerance `rtol`, relative to the largest number so far."""
         return ModelComparison(expected, actual, self.allowed(case, expected)[:, None])
 
     def allowed(self, case: Case, expected: FloatArray) -> FloatArray:
-        """Return by how much each of the models expected may be missed, (rows,)."""
+        """Return the tolerance for each expected model, (rows,)."""
         size = np.maximum.accumulate(np.abs(expected).max(axis=1))
         return np.asarray(self.rtol * (case.scale + size))
 
@@ -117,11 +117,11 @@ class LawTrial:
     ----------
     case : Case
     compare : callable
-        What the law compares there, given the bench and the case, or a smaller one.
+        Makes the law's comparison, given the bench and this case or a smaller one.
     shrinks : bool
-        Whether smaller cases are as good.
+        Whether the case may be replaced by smaller ones.
     words : tuple of str
-        How the expected models come about, round by round.
+        How the expected models are derived, round by round.
     """
 
     case: Case
@@ -135,18 +135,18 @@ Trials: TypeAlias = Callable[[CaseMaker], Iterator[LawTrial]]
 
 
 def on(compare: Compare, *cases: Mapping[str, Any]) -> Trials:
-    """Return trials of a comparison on cases, each told as `CaseMaker.case` has it."""
+    """Return trials of a comparison on cases with these arguments of `CaseMaker.case`."""
     return lambda make: (LawTrial(make.case(**wanted), compare) for wanted in cases)
 
 
 def of_sizes(kind: Kind, *sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
-    """Return cases of one kind, of (N, d, rounds)."""
+    """Return arguments for cases of one kind with sizes (N, d, rounds)."""
     return [{"kind": kind, "n": n, "dim": dim, "rounds": rounds} for n, dim, rounds in sizes]
 
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """A law that fails: the case, and both models or what the call did wrong."""
+    """A failed law: the case, and both models or the fault of the call."""
 
     trial: LawTrial
     comparison: ModelComparison | None
@@ -154,22 +154,22 @@ class Failure:
 
     @property
     def case(self) -> Case:
-        """Where it fails."""
+        """The case on which the law fails."""
         return self.trial.case
 
     @property
     def kind(self) -> str:
-        """The fault of the call, in a word or two; empty where models differ."""
+        """The fault of the call, in a word or two; empty if the models differ."""
         return "" if self.misconduct is None else self.misconduct.kind
 
 
 def failure_of(bench: Bench, trial: LawTrial) -> Failure | None:
-    """Return how a trial fails, None where the law holds.
+    """Return the failure of a trial; None if the law holds.
 
     Raises
     ------
     ValueError
-        If the package's own models overflow, too: what is fixed is at fault.
+        If the package's own models overflow, too, because of fixed values.
     """
     try:
         comparison = trial.compare(bench, trial.case)
@@ -181,12 +181,13 @@ def failure_of(bench: Bench, trial: LawTrial) -> Failure | None:
 
 
 def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed: bool) -> Failure:
-    """Return the failure on the smallest case that can be found in a second or so.
+    """Return the failure on the smallest case found within about a second.
 
-    What is ``fixed`` is not changed.
+    Options in ``fixed`` are not changed.
 
-    Rounds after the first wrong one go first; then rounds, clients, dimensions, local steps and
-    participants one by one, as long as the law fails alike; then the numbers are made simple.
+    Rounds after the first wrong one are dropped first; then rounds, clients, dimensions, local
+    steps and participants one by one, as long as the law fails in the same way; then the numbers
+    are made simple.
     """
     deadline, tried = time.perf_counter() + _LONGEST_SEARCH, 0
     if not failure.trial.shrinks:
@@ -222,12 +223,12 @@ def _cut(bench: Bench, failure: Failure) -> Failure:
 
 def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
     if not np.array_equal(bench.specification.prepared(case).trace, case.trace):
-        # A choice would be a tie there.
+        # A choice would then be a tie.
         return None
     try:
         found = failure_of(bench, replace(failure.trial, case=case))
     except (ValueError, ArithmeticError, IndexError):
-        # The reference refuses the smaller case, so that it shows nothing.
+        # The reference refuses the smaller case, so it shows nothing.
         return None
     if found is None or found.kind != failure.kind:
         return None
@@ -235,7 +236,7 @@ def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
 
 
 def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:
-    """Return the case with plain numbers, as far as they can be plain."""
+    """Return the case with simple numbers, as far as possible."""
     if case.dim > 1:
         return []
     lr = case.client_lr if {"client_lr", "proximal"} & set(fixed) else 0.5

@@ -1,4 +1,4 @@
-"""The clients that an implementation under test is given."""
+"""The clients and other arguments that an implementation under test is given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class QuadraticClient(ReadOnlyArrays):
-    """``F(x) = 1/2 (x - c)' H (x - c) + slope'x``, told exactly.
+    """A client with ``F(x) = 1/2 (x - c)' H (x - c) + slope'x`` and exact gradients.
 
     With H = 0 the gradient is the same everywhere, and a round shows each client's weight.
 
@@ -49,14 +49,14 @@ class QuadraticClient(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class CountedClient:
-    """A client that keeps count of what it was asked, as information; the answers are its own."""
+    """A client that records the gradients requested from it."""
 
     client: LossClient
     gradients: list[FloatArray] = field(default_factory=list)
 
     @property
     def n_samples(self) -> int:
-        """How much data the client has."""
+        """The number of samples of the client."""
         return self.client.n_samples
 
     def gradient(self, x: FloatArray) -> FloatArray:
@@ -85,13 +85,13 @@ class Case(ReadOnlyArrays):
     trace : array of bool, (rounds, N)
     client_lr : float
     server_lr : float or None
-        None where the algorithm has none.
+        None if the algorithm has no such step size.
     local_steps : int or tuple of int
-        For FedNova a number for each client.
+        For FedNova, a number for each client.
     options : mapping
-        By the names of the package's class; those that are about each client are tuples.
+        Options by their names in the package's class; options with a value per client are tuples.
     kinds : mapping
-        What each option is.
+        The kind of each option.
     """
 
     clients: tuple[QuadraticClient, ...]
@@ -105,17 +105,17 @@ class Case(ReadOnlyArrays):
 
     @property
     def n_clients(self) -> int:
-        """N."""
+        """The number of clients, N."""
         return len(self.clients)
 
     @property
     def dim(self) -> int:
-        """Return d."""
+        """The dimension d."""
         return int(self.x0.size)
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
         return int(self.trace.shape[0])
 
     @property
@@ -126,7 +126,7 @@ class Case(ReadOnlyArrays):
 
     @property
     def rate(self) -> float:
-        """The server's step size, 1 where there is none."""
+        """The server's step size; 1 if there is none."""
         return 1.0 if self.server_lr is None else self.server_lr
 
     @property
@@ -141,12 +141,12 @@ class Case(ReadOnlyArrays):
 
     @property
     def scale(self) -> float:
-        """The largest number that models are made of, to which errors are compared."""
+        """The largest number in the start and the optima, to which errors are relative."""
         return max(1e-300, float(abs(self.x0).max()), *(abs(c.optimum).max() for c in self.clients))
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The key that tells cases apart."""
+        """A key that is unique to the case."""
         clients = tuple(
             (c.hessian.tobytes(), c.optimum.tobytes(), c.n_samples, np.asarray(c.slope).tobytes())
             for c in self.clients
@@ -154,11 +154,11 @@ class Case(ReadOnlyArrays):
         return clients, self.x0.tobytes(), self.trace.tobytes(), repr(self.keywords)
 
     def first_rounds(self, rounds: int) -> Case:
-        """Return the case that ends earlier."""
+        """Return the case with only its first rounds."""
         return replace(self, trace=self.trace[:rounds])
 
     def ordered(self, order: Sequence[int]) -> Case:
-        """Return the case with only the clients named, in this order."""
+        """Return the case with only the given clients, in this order."""
         picked = list(order)
         options = {
             name: self.kinds[name].ordered(value, picked) for name, value in self.options.items()
@@ -173,7 +173,7 @@ class Case(ReadOnlyArrays):
         )
 
     def in_dimension(self, dim: int) -> Case:
-        """Return the case on the first coordinates alone."""
+        """Return the case with only the first coordinates."""
         return self.with_clients(
             lambda k, client: {
                 "hessian": client.hessian[:dim, :dim],
@@ -188,16 +188,16 @@ class Case(ReadOnlyArrays):
     def with_clients(
         self, change: Callable[[int, QuadraticClient], Mapping[str, Any]], **besides: Any
     ) -> Case:
-        """Return the case with some numbers of each client changed, and what is named besides."""
+        """Return the case with fields of each client changed, and its own fields in ``besides``."""
         clients = tuple(replace(one, **change(k, one)) for k, one in enumerate(self.clients))
         return replace(self, clients=clients, **besides)
 
     def with_trace(self, trace: Trace) -> Case:
-        """Return the case with others present."""
+        """Return the case with another trace."""
         return replace(self, trace=trace)
 
     def smaller(self, *, fewer_clients: bool, fewer_steps: bool) -> Iterator[Case]:
-        """Yield cases with a little less: rounds, clients, dimensions, steps, those present."""
+        """Yield slightly smaller cases: one round, client, dimension, step or participant less."""
         for index in range(self.rounds):
             if self.rounds > 1:
                 yield self.with_trace(np.delete(self.trace, index, axis=0))
@@ -214,7 +214,7 @@ class Case(ReadOnlyArrays):
             yield self.with_trace(trace)
 
     def described(self) -> str:
-        """Say what the case is, its trace round by round."""
+        """Describe the case in text, with its trace round by round."""
         given = ", ".join(f"{name}={_short(value)}" for name, value in self.keywords.items())
         sizes = tuple(client.n_samples for client in self.clients)
         lines = [

@@ -1,4 +1,4 @@
-"""Cases drawn from a seed: clients that differ, traces of every kind, hyper-parameters."""
+"""Cases drawn from a seed: different clients, traces of every kind, hyper-parameters."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def full(rng: np.random.Generator, rounds: int, n: int) -> Trace:
 
 
 def uniform(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return as many clients in every round, any of them alike."""
+    """Return a trace with equally many clients per round, drawn uniformly."""
     size = max(1, n // 2)
     return np.array([rng.permutation(n) < size for _ in range(rounds)])
 
 
 def uneven(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return independent clients, some of them rarely there."""
+    """Return a trace of independent clients, some of them rarely present."""
     return np.asarray(rng.random((rounds, n)) < np.linspace(0.85, 0.3, n))
 
 
 def bursty(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return clients that come and go by chains of their own, and stay for long."""
+    """Return a trace of clients that come and go in bursts, by independent chains."""
     here, trace = rng.random(n) < 0.5, []
     for _ in range(rounds):
         trace.append(here)
@@ -46,7 +46,7 @@ def bursty(rng: np.random.Generator, rounds: int, n: int) -> Trace:
 
 
 def with_empty(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return rounds in some of which nobody is present, the first and the last among them."""
+    """Return a trace with empty rounds, including the first and the last."""
     trace = uneven(rng, rounds, n)
     trace[0] = trace[-1] = trace[rounds // 2] = False
     return trace
@@ -61,14 +61,14 @@ def late(rng: np.random.Generator, rounds: int, n: int) -> Trace:
 
 
 def long_absence(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return a trace in which the first client goes away for most of the run, and returns."""
+    """Return a trace in which the first client is absent for most of the run and returns."""
     trace = uneven(rng, rounds, n)
     trace[0, 0], trace[1 : rounds - 2, 0], trace[rounds - 2 :, 0] = True, False, True
     return trace
 
 
 def never(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return a trace in which the last client never comes."""
+    """Return a trace in which the last client is never present."""
     trace = uneven(rng, rounds, n)
     trace[:, n - 1] = n == 1
     return trace
@@ -76,16 +76,16 @@ def never(rng: np.random.Generator, rounds: int, n: int) -> Trace:
 
 @dataclass(frozen=True, eq=False)
 class CaseMaker:
-    """Draws cases for an algorithm with what the user fixed.
+    """Draws cases for an algorithm, with the values that the user fixed.
 
     Attributes
     ----------
     specification : Specification
     hyper : mapping
-        Options and step sizes that are given, and not varied.
+        Options and step sizes that are fixed, not varied.
     rng : numpy.random.Generator
     rtol : float
-        How far models may differ by rounding.
+        Relative tolerance on models.
     """
 
     specification: Specification
@@ -95,19 +95,19 @@ class CaseMaker:
 
     @property
     def n_fixed(self) -> int | None:
-        """How many clients there must be, where options that are given say so."""
+        """The number of clients that fixed options require, if they do."""
         return self.specification.n_clients(self.hyper)
 
     def number_of_clients(self, n: int) -> int:
-        """Return n, or how many there must be for what the user fixed."""
+        """Return n, or the number of clients that the fixed options require."""
         return self.n_fixed or max(n, self.specification.fewest(self.hyper))
 
     def case(
         self, kind: Kind = uneven, *, told: Callable[[Case], Case] | None = None, **wanted: Any
     ) -> Case:
-        """Return a case as `drawn` does, told in another way, in which nothing turns a choice.
+        """Return a case from `drawn`, optionally transformed, in which no choice is nearly a tie.
 
-        Whether one is a tie, or nearly so, is seen in the case as it is told.
+        Ties are checked in the transformed case.
         """
         for _ in range(_MOST_DRAWS):
             drawn = self.drawn(kind, **wanted)
@@ -130,7 +130,7 @@ class CaseMaker:
         hessians: FloatArray | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Case:
-        """Return a case; what is left out is drawn.
+        """Return a case; arguments that are left out are drawn.
 
         ``hessians`` are in units of 1 / client_lr.
         """
@@ -142,7 +142,7 @@ class CaseMaker:
         rate = validation.positive("server_lr", rate) if self.specification.server_lr else None
         trace = kind(rng, rounds, n)
         if self.specification.server:
-            # The server's own rounds come by chance, whoever else is there.
+            # Server rounds are random, independently of the clients.
             trace = np.column_stack([trace, rng.random(rounds) < _SERVER_ROUNDS])
             n += 1
         curvatures = [self._curvature(dim) for _ in range(n)] if hessians is None else hessians
@@ -166,7 +166,7 @@ class CaseMaker:
         )
 
     def options(self, n: int, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options for n clients: those given, those wanted, and others as drawn."""
+        """Return options for n clients: fixed ones, wanted ones, and random others."""
         kinds = self.specification.options
         drawn = self.specification.draw(self.rng, n, self.hyper)
         chosen = {**drawn, **{k: v for k, v in wanted.items() if k in kinds}}
@@ -174,12 +174,12 @@ class CaseMaker:
         found = {k: v for k, v in {**chosen, **given}.items() if v is not None}
         both = {"availability", "correlation"}
         if both <= set(kinds) and not both <= set(found):
-            # CA-Fed knows both or estimates both.
+            # CA-Fed either knows both or estimates both.
             found = {k: v for k, v in found.items() if k not in both}
         return {name: kinds[name].for_clients(value, n) for name, value in found.items()}
 
     def allows(self, **wanted: Any) -> bool:
-        """Whether what the user fixed leaves these values open, or has them."""
+        """Return whether the fixed values are compatible with these."""
         return all(self.hyper.get(name, value) == value for name, value in wanted.items())
 
     def _steps(self, n: int, steps: int | None) -> int | tuple[int, ...]:
@@ -197,20 +197,20 @@ class CaseMaker:
 
 
 _LEAST = 1e-8
-# A change of the numbers by a part may change models by this many times that part.
+# A relative change of the numbers may change models by this many times as much.
 _AMPLIFIED = 1e3
 _ORDERS = 2
 
 
 def steady(one: Specification, case: Case, rtol: float = 1e-9) -> bool:
-    """Return whether numbers that differ a little lead to models that do.
+    """Return whether slightly different numbers lead to slightly different models.
 
-    If not, a choice is a tie or nearly one there, which rounding turns, or an order that the
-    paper leaves open. In single precision, for which ``rtol`` is 1e-4 or so, numbers differ more.
+    If not, a choice in the case is nearly a tie, so rounding or an order that the paper leaves open
+    decides it. In single precision, for which ``rtol`` is about 1e-4, the differences are larger.
     """
     if not one.chooses:
         return True
-    # Rounding to rtol/100 is what an implementation may do at most in a step.
+    # In one step, an implementation may round to rtol/100 at most.
     small = max(_LEAST, rtol / 100)
     nudges = _nudges(case.n_clients, small)
     x0 = case.x0 * (1 + np.concatenate([[0.0], np.sign(nudges[:, 0, 0])]) * small)[:, None]
@@ -223,9 +223,9 @@ def steady(one: Specification, case: Case, rtol: float = 1e-9) -> bool:
 
 
 def _nudges(n: int, small: float) -> FloatArray:
-    """Return by what clients' two numbers differ, (replicas, 2, N).
+    """Return the perturbations of the clients' two numbers, (replicas, 2, N).
 
-    Clients that tie come in one order, in the opposite one, and in some others.
+    Tied clients are perturbed into one order, the opposite one, and some others.
     """
     rng, ascending = np.random.default_rng(n), np.arange(n)
     orders = [(ascending, ascending), (ascending, -ascending)]
@@ -234,7 +234,7 @@ def _nudges(n: int, small: float) -> FloatArray:
 
 
 def _nudged(nudges: FloatArray) -> Slip:
-    """Return an algorithm of which the first replica has the numbers given, and others nearly."""
+    """Return an algorithm whose first replica has the given numbers, and others perturbed ones."""
     first, second = np.concatenate([np.zeros((1, *nudges.shape[1:])), nudges]).swapaxes(0, 1)
     sign = np.sign(first[:, :1]) * np.abs(first).min(axis=1, keepdims=True)
 
@@ -256,7 +256,7 @@ def _nudged(nudges: FloatArray) -> Slip:
         algorithm={
             "target_weights": lambda play, alpha: alpha * (1 + first),
             "availability": lambda play, pi: pi if pi is None else pi * (1 + first),
-            # Where all that is compared is exactly 0, nothing else tells a tie.
+            # If all compared numbers are exactly 0, only this shows a tie.
             "threshold": lambda play, threshold: threshold + sign,
             "prior": lambda play, prior: (prior[0] * (1 + sign), prior[1]),
             "_availability": estimates,

@@ -1,8 +1,8 @@
-"""Laws whose expected models are formulas, without any implementation of an algorithm.
+"""Laws whose expected models come from formulas, not from an implementation.
 
-K steps on ``1/2 (x - c)' H (x - c)`` change the model by ``-P (x - c)`` with
-``P = I - (I - lr H)^K``; with a proximal strength mu, H + mu takes the place of H in the power,
-and ``P = H (H + mu)^-1 (I - (I - lr (H + mu))^K)``.
+K steps on ``1/2 (x - c)' H (x - c)`` change the model by ``-P (x - c)`` with ``P = I - (I - lr
+H)^K``; with a proximal strength mu, H in the power is replaced by H + mu, and ``P = H (H + mu)^-1
+(I - (I - lr (H + mu))^K)``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fltheory.validation import FloatArray
 
 
 def pull(case: Case, k: int, steps: int) -> FloatArray:
-    """Return P of a client's steps, (d, d)."""
+    """Return the matrix P of a client's local steps, (d, d)."""
     hessian, identity = case.clients[k].hessian, np.eye(case.dim)
     held = hessian + float(case.options.get("proximal", 0.0)) * identity
     power = np.linalg.matrix_power(identity - case.client_lr * held, steps)
@@ -29,7 +29,7 @@ def pull(case: Case, k: int, steps: int) -> FloatArray:
 
 
 def weights(one: Specification, case: Case) -> FloatArray:
-    """Return how clients count where everybody is always present, (N,)."""
+    """Return the clients' weights if everybody is always present, (N,)."""
     options, n = case.options, case.n_clients
     sizes = np.array([client.n_samples for client in case.clients], dtype=np.float64)
     if one.by_size and options.get("weighting", "n_samples") == "n_samples":
@@ -42,7 +42,7 @@ def weights(one: Specification, case: Case) -> FloatArray:
 
 
 def everybody(make: CaseMaker, n: int) -> dict[str, Any] | None:
-    """Return options for a world in which everybody is always present, None if others are fixed."""
+    """Return options for everybody always present; None if the fixed ones differ."""
     ones = (1.0,) * n
     wanted: dict[str, Any] = {"availability": ones, "size": n, "kappa_bar": 1e6}
     if make.specification.name == "ca-fed":
@@ -52,7 +52,7 @@ def everybody(make: CaseMaker, n: int) -> dict[str, Any] | None:
 
 
 def _descent(bench: Bench, case: Case) -> ModelComparison:
-    """Expect ``x <- x - server_lr sum_k w_k P (x - c_k)``, P shared."""
+    """Expect ``x <- x - server_lr sum_k w_k P (x - c_k)``, with a shared P."""
     one, models = bench.specification, [case.x0]
     shares = weights(one, case)
     pulls = [pull(case, k, 1 if one.step_a_round else steps) for k, steps in enumerate(case.steps)]
@@ -65,7 +65,7 @@ def _descent(bench: Bench, case: Case) -> ModelComparison:
 
 
 def one_client(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases with a single client, always present: every algorithm is gradient descent."""
+    """Yield cases with a single, always present client: every algorithm is gradient descent."""
     if make.number_of_clients(1) != 1 or (options := everybody(make, 1)) is None:
         return
     for dim, rounds in ((1, 2), (3, 5)):
@@ -74,7 +74,7 @@ def one_client(make: CaseMaker) -> Iterator[LawTrial]:
 
 
 def alike_curvatures(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases with everybody present and one Hessian: controls and memories cancel."""
+    """Yield cases with everybody present and one Hessian, where controls and memories cancel."""
     for n, dim, rounds in ((2, 1, 3), (4, 2, 6)):
         n = make.number_of_clients(n)
         options = everybody(make, n)
@@ -95,7 +95,7 @@ def alike_curvatures(make: CaseMaker) -> Iterator[LawTrial]:
 
 
 def _flat(case: Case) -> Case:
-    """Return the case with gradients that are the same everywhere, a coordinate for each client."""
+    """Return the case with constant gradients, one coordinate per client."""
     n = case.n_clients
     flat = {"hessian": np.zeros((n, n)), "optimum": np.zeros(n)}
     return case.with_clients(
@@ -106,8 +106,9 @@ def _flat(case: Case) -> Case:
 def _by_formula(bench: Bench, case: Case) -> ModelComparison:
     """Expect each round to move coordinate k by -K times the weight of client k.
 
-    A proximal term makes it ``-sum_j (1 - lr mu)^j``. Who weighs what by more than who is present
-    and by numbers given has no formula here: then the package's own models are expected.
+    With a proximal term, K is replaced by ``sum_j (1 - lr mu)^j``. Algorithms whose weights depend
+    on more than presence and given numbers have no formula here; for them the package's own models
+    are expected.
     """
     one, options = bench.specification, case.options
     if not one.divisor or one.memory or one.chooses or one.server or "cutoff" in options:
@@ -139,11 +140,11 @@ def shown_weights(make: CaseMaker) -> Iterator[LawTrial]:
 
 
 def _as_if_all(bench: Bench, case: Case) -> ModelComparison:
-    """Expect that once all have appeared each round moves as if all were present.
+    """Expect that, once all clients have appeared, each round moves as if all were present.
 
-    Gradients g_k are constant. SCAFFOLD: the mean of the c_i is c, so that y - x is -K lr c,
-    whoever is present. FedVARP: the surprise is 0, the memory's mean is left. MIFA: the table's
-    mean, in an empty round, too.
+    Gradients g_k are constant. SCAFFOLD: the mean of the c_i is c, so y - x is -K lr c, whoever is
+    present. FedVARP: the surprise is 0, which leaves the memory's mean. MIFA: the move is the
+    table's mean, even in an empty round.
     """
     models, n = bench.actual(case), case.n_clients
     slopes = np.array([client.slope for client in case.clients])
@@ -158,7 +159,7 @@ def _as_if_all(bench: Bench, case: Case) -> ModelComparison:
 
 
 def adds_up(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases in which all appear one by one, and then come and go."""
+    """Yield cases in which all clients appear one by one, and then come and go."""
     for n, rounds in ((2, 5), (4, 12)):
         case = make.case(case_maker.with_empty, n=n, dim=1, rounds=rounds, told=_flat)
         trace = case.trace.copy()
@@ -170,14 +171,14 @@ _ROUNDS = 150
 
 
 def _fixed_point(bench: Bench, case: Case) -> ModelComparison:
-    """Expect the root of ``sum_k w_k P_k (x - c_k)``, of SCAFFOLD the minimum of the mean loss."""
+    """Expect the root of ``sum_k w_k P_k (x - c_k)``; for SCAFFOLD, the mean loss's minimiser."""
     one = bench.specification
     matrices = [w * pull(case, k, case.steps[k]) for k, w in enumerate(weights(one, case))]
     if one.name == "scaffold":
         matrices = [client.hessian / case.n_clients for client in case.clients]
     right = sum(m @ c.optimum for m, c in zip(matrices, case.clients, strict=True))
     expected = np.linalg.solve(np.sum(matrices, axis=0), np.asarray(right))
-    # Where a round is a step, models are averaged after the last step of several.
+    # If a round is a step, models are averaged after the last of several steps.
     rounds = case.rounds - (case.rounds % case.steps[0] if one.step_a_round else 0)
     left_over = float(np.abs(bench.ours(case)[rounds] - expected).max())
     tolerance = max(1e-8, bench.rtol) * case.scale + 10 * left_over
@@ -186,7 +187,7 @@ def _fixed_point(bench: Bench, case: Case) -> ModelComparison:
 
 
 def fixed_point(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases with everybody present for long, of equal and of unequal sizes."""
+    """Yield long cases with everybody present, with equal and unequal data sizes."""
     for sizes in ((4, 4, 4), (1, 2, 9)):
         n = make.number_of_clients(3)
         options = everybody(make, n)

@@ -1,7 +1,7 @@
-"""The likely fault: the usual slip that gives the very models returned, or else hints.
+"""The likely fault: a common slip that gives exactly the returned models, or otherwise hints.
 
-A hint is never guessed from a law that fails. It is a sentence on what ``run`` did on cases made
-for the purpose, and on what usually does that.
+A hint is never guessed from a failing law. It is a sentence on the behaviour of ``run`` on cases
+made for this purpose, and on its usual cause.
 """
 
 from __future__ import annotations
@@ -39,20 +39,21 @@ _KINDS = (
     case_maker.with_empty,
 )
 _MOST_DRAWN = 160
-# Slips that differed from what is right on this many cases, and never from each other, are one.
+# Slips that differed from the correct algorithm on this many cases, and never from each other,
+# count as one.
 _TWINS = 10
 
 
 def causes_of(bench: Bench, failure: Failure, maker: Callable[[str], CaseMaker]) -> tuple[str, ...]:
-    """Return sentences on what is likely wrong, the likeliest first; none if nothing fits.
+    """Return sentences on likely causes, the likeliest first; empty if nothing fits.
 
-    A slip is a cause only if it gives the models of the failing case and of all the others that
-    are to tell slips apart, and shows on one of those. One that explains the failing case alone
-    is not named: of those that were, on faults of known causes, most were wrong. Some slips are
-    the same by algebra.
+    A slip is a cause only if it gives the models of the failing case and of all other cases that
+    distinguish slips, and makes a difference on one of those. A slip that explains only the failing
+    case is not named: in tests on known faults, most such causes were wrong. Some slips are
+    algebraically equivalent.
 
-    Codes with the same fault may differ in what they do where nobody is present or has data.
-    Where no slip fits everywhere, those that fit on all other cases are named with that said.
+    Implementations with the same fault may differ in rounds where nobody is present or has data. If
+    no slip fits everywhere, slips that fit on all other cases are named, with this qualification.
     """
     case, actual = failure.case, bench.actual(failure.case)
     slips = slips_of(bench.specification.name)
@@ -68,7 +69,7 @@ def causes_of(bench: Bench, failure: Failure, maker: Callable[[str], CaseMaker])
 def _narrowed(
     bench: Bench, slips: tuple[Slip, ...], maker: Callable[[str], CaseMaker], *, plain: bool
 ) -> tuple[Slip, ...]:
-    """Return the slips that give the models that came on all further cases, once for all laws."""
+    """Return the slips that give the actual models on all further cases, cached for all laws."""
     key = (tuple(map(id, slips)), plain)
     if key not in bench.narrowed:
         bench.narrowed[key] = _left(bench, slips, maker("evidence"), plain=plain)
@@ -76,7 +77,7 @@ def _narrowed(
 
 
 def _left(bench: Bench, slips: Sequence[Slip], make: CaseMaker, *, plain: bool) -> tuple[Slip, ...]:
-    """Return the slips that fit a few cases of each kind, and all on which those left part."""
+    """Return slips that fit some cases of each kind, and all cases on which they differ."""
     left, wanted = list(slips), 3 if plain else 1
     shown, seen = Counter[int](), Counter[int]()
     for draw in range(_MOST_DRAWN):
@@ -88,7 +89,7 @@ def _left(bench: Bench, slips: Sequence[Slip], make: CaseMaker, *, plain: bool) 
         if not left or (settled and not among_all):
             break
         case = _evidence(make, draw, plain=plain)
-        # Most slips part from what came in the first rounds, and are played no longer.
+        # Most slips differ from the actual models in the first rounds, and are not run any further.
         fitting = _fitting(bench, case, left) if among_all and case else left
         if case is None or fitting is None:
             continue
@@ -110,8 +111,8 @@ def _part(bench: Bench, case: Case, slips: Sequence[Slip]) -> bool:
 
 
 def _fitting(bench: Bench, case: Case, slips: list[Slip]) -> list[Slip] | None:
-    """Return the slips that give the models that came; None where nothing can be told."""
-    # Where a choice is a tie, codes without a fault differ, too.
+    """Return the slips that give the actual models; None if the case cannot tell."""
+    # If a choice is a tie, correct implementations differ, too.
     if not steady(bench.specification, case, bench.rtol):
         return None
     try:
@@ -122,9 +123,9 @@ def _fitting(bench: Bench, case: Case, slips: list[Slip]) -> list[Slip] | None:
 
 
 def _evidence(make: CaseMaker, draw: int, *, plain: bool) -> Case | None:
-    """Return a case that may tell slips apart; if plain, somebody with data is in each round."""
+    """Return a case that may distinguish slips; if ``plain``, no round is without data."""
     one, kind = make.specification, _KINDS[draw % len(_KINDS)]
-    # Choices among clients show with many of them; weights of no data with one that has none.
+    # Choices among clients need many of them; weights of empty clients need a client without data.
     n = 6 if one.chooses else 3 + draw % 3
     sizes = (3, 0, 5, 0) if one.by_size and draw % 3 == 2 and not plain else None
     rounds = 20 if one.chooses else 14
@@ -159,13 +160,13 @@ _AWAY = 100
 
 
 def hints_of(bench: Bench, make: CaseMaker) -> tuple[str, ...]:
-    """Return what is seen of an implementation that does not conform, in sentences."""
+    """Return sentences on the behaviour of an implementation that does not conform."""
     if _rounds(bench, make):
         return ("models agree to single precision only: see rtol=",)
     seen: defaultdict[Callable[..., Iterator[str]], list[str]] = defaultdict(list)
     for look in (_recorded, _ignored, _without_gradients, _gradient_size, _steps, _right_where):
-        # What ignores an option, or moves without gradients, makes ratios of moves mean nothing,
-        # and so does what is not proportional to gradients.
+        # Ratios of moves are meaningless if an option is ignored, the model moves without
+        # gradients, or moves are not proportional to gradients.
         told = seen[_recorded] or (look is _steps and seen[_gradient_size])
         moves = look in (_gradient_size, _steps)
         if told or (moves and (seen[_ignored] or seen[_without_gradients])):
@@ -173,7 +174,7 @@ def hints_of(bench: Bench, make: CaseMaker) -> tuple[str, ...]:
         try:
             seen[look] = list(look(bench, make))
         except (Misconduct, ValueError, ArithmeticError, IndexError):
-            # What cannot be run there says nothing.
+            # A failed call there shows nothing.
             continue
     return tuple(hint for hints in seen.values() for hint in hints)
 
@@ -183,7 +184,7 @@ def _right(bench: Bench, case: Case) -> bool:
 
 
 def _rounds(bench: Bench, make: CaseMaker) -> bool:
-    """Return whether all that is wrong is as small as what float32 loses."""
+    """Return whether all differences are as small as float32 rounding."""
     cases = [_plain(make, n=3, dim=2, rounds=_ROUNDS) for _ in range(_TRIED)]
     try:
         compared = [bench.against_ours(case) for case in cases]
@@ -194,7 +195,7 @@ def _rounds(bench: Bench, make: CaseMaker) -> bool:
 
 
 def _plain(make: CaseMaker, **wanted: Any) -> Case:
-    """Return a case, of SAFARI without rounds of the server."""
+    """Return a case; for SAFARI, one without server rounds."""
     case = make.case(**wanted)
     if not make.specification.server:
         return case
@@ -202,7 +203,7 @@ def _plain(make: CaseMaker, **wanted: Any) -> Case:
 
 
 def _recorded(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield how rows are not the models after each round, if they are others in any way seen."""
+    """Yield how the returned rows differ from the models after each round, if known."""
     case = _plain(make, kind=case_maker.full, n=2, dim=2, rounds=_ROUNDS)
     models, ours = bench.actual(case), bench.ours(case)
     if bench.compared(case, ours[1:], models[:-1]).first_wrong is None:
@@ -219,7 +220,7 @@ def _recorded(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _ignored(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield what makes no difference to the implementation, and does to the paper's algorithm."""
+    """Yield options that the implementation ignores although the paper's algorithm does not."""
     one = make.specification
     names = [*one.options, "client_lr", "local_steps", *(["server_lr"] if one.server_lr else [])]
     same = {name: 0 for name in names if name not in make.hyper}
@@ -241,7 +242,7 @@ def _otherwise(make: CaseMaker, case: Case, name: str) -> Case:
     if name in ("client_lr", "server_lr"):
         return replace(case, **{name: 0.5 * getattr(case, name)})
     if name == "local_steps":
-        # A single step, as two large numbers of them may be cut to the same.
+        # A single step, as two large numbers may be capped at the same value.
         single: Any = (1,) * case.n_clients if isinstance(case.local_steps, tuple) else 1
         return replace(case, local_steps=single)
     other = make.options(case.n_clients, {}).get(name)
@@ -251,7 +252,7 @@ def _otherwise(make: CaseMaker, case: Case, name: str) -> Case:
 
 
 def _constant(case: Case, slope: float) -> Case:
-    """Return the case with gradients that are the same everywhere and for all clients."""
+    """Return the case with one constant gradient for all clients."""
     still = np.zeros((case.dim, case.dim))
     return case.with_clients(
         lambda k, client: {"hessian": still, "slope": np.full(case.dim, slope)}
@@ -275,8 +276,8 @@ def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
-    """Return a client that is always present, alone, with a constant gradient."""
-    # All of them have the same options, so that nothing else differs between them.
+    """Return a case with a single, always present client with a constant gradient."""
+    # All such cases have the same options, so that nothing else differs between them.
     make = replace(make, rng=np.random.default_rng(0))
     n = make.number_of_clients(1)
     options = everybody(make, n)
@@ -301,7 +302,7 @@ def _ratios(bench: Bench, make: CaseMaker, slope: float = 1.0, steps: int = 1) -
 
 
 def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield what a client's steps do where the gradient never changes."""
+    """Yield observations on a client's steps with a constant gradient."""
     single, several = _ratios(bench, make, steps=1), _ratios(bench, make, steps=4)
     if single is None or several is None:
         return
@@ -331,7 +332,7 @@ def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _over_steps(one: float, four: float, slack: float) -> str:
-    """Return what usually makes one local step and four move a model by such shares."""
+    """Return the usual cause of these moves by one and by four local steps."""
     if abs(four - 4 * one) <= slack * abs(four):
         return "the change is multiplied by the number of local steps, or not divided by it"
     if four > one:
@@ -340,7 +341,7 @@ def _over_steps(one: float, four: float, slack: float) -> str:
 
 
 def _over_rounds(ratios: FloatArray, slack: float) -> str:
-    """Return what usually makes moves differ from round to round as these do, if anything."""
+    """Return the usual cause of such a change of moves over the rounds, if there is one."""
     grows = (np.diff(ratios[:3]) > slack).all()
     if (np.diff(ratios) < -slack).all() and (ratios > 0).all():
         return ": the step falls from round to round"
@@ -352,10 +353,10 @@ def _over_rounds(ratios: FloatArray, slack: float) -> str:
 
 
 def _gradient_size(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield how moves depend on the size of a gradient, if not in proportion to it."""
+    """Yield how moves depend on the size of a gradient if they are not proportional to it."""
     found = [_ratios(bench, make, slope) for slope in _SLOPES]
     small, usual, large, larger = (one[0] if one is not None else np.nan for one in found)
-    # Where a model does not move, or has overflowed, nothing is seen.
+    # If a model does not move, or has overflowed, nothing can be concluded.
     if not usual * large * larger or not np.isfinite(small + usual + large + larger):
         return
 
@@ -397,7 +398,7 @@ _CONDITIONS: Mapping[str, dict[str, Any]] = {
 
 
 def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield in which circumstances models are right."""
+    """Yield the circumstances in which models are right."""
 
     def wrong(**wanted: Any) -> Iterator[bool]:
         base = {"kind": case_maker.with_empty, "n": 5, "dim": 3, "rounds": 8, **wanted}
@@ -405,10 +406,11 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
     for look in (_too_many, _too_long, _too_far):
         if found := list(look(bench, make)):
-            # Code that stops after some number of rounds is wrong after long absences, too.
+            # Code that stops after some number of rounds is also wrong after long absences.
             yield from found
             break
-    # What shows in less than one case of four is missed by so many in one condition of 300.
+    # A fault that shows in a quarter of the cases is missed by this many in one condition out of
+    # 300.
     if 4 * sum(wrong()) < 5 * _TRIED:
         return
     right = [
@@ -423,19 +425,19 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _border(right: Callable[[int], bool], few: int, many: int) -> tuple[int, int] | None:
-    """Return two neighbours, always right with the first and always wrong with the second."""
+    """Return two adjacent numbers, right with the first and wrong with the second."""
     if not right(few) or right(many):
         return None
     while many - few > 1:
         middle = (few + many) // 2
         few, many = (middle, many) if right(middle) else (few, middle)
-    # A fault that shows by chance has no border.
+    # A fault that shows at random has no threshold.
     sharp = all(right(few) for _ in range(_WANTED)) and not any(right(many) for _ in range(_WANTED))
     return (few, many) if sharp else None
 
 
 def _too_many(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield up to how many clients models are right."""
+    """Yield the largest number of clients for which models are right."""
 
     def right(n: int) -> bool:
         options = {"size": n}
@@ -449,7 +451,7 @@ def _too_many(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _too_far(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield after how long an absence models begin to be wrong."""
+    """Yield the length of absence after which models are wrong."""
 
     def right(away: int) -> bool:
         def comes_twice(rng: np.random.Generator, rounds: int, n: int) -> np.ndarray:
@@ -469,9 +471,9 @@ def _too_far(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _too_long(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield after how many rounds models begin to be wrong."""
+    """Yield the number of rounds after which models are wrong."""
     wanted: dict[str, Any] = {"n": 2, "dim": 1, "rounds": _LONG, "server_lr": 1.0}
-    # Gradients that never change, as models that have converged may stop unseen.
+    # Gradients are constant, since a stop would go unnoticed in models that have converged.
     cases = [_constant(make.case(case_maker.full, **wanted), 1.0) for _ in range(_TRIED)]
     rows = {bench.against_ours(case).first_wrong for case in cases}
     if len(rows) == 1 and (row := rows.pop() or 0) > _ROUNDS:

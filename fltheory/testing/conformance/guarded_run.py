@@ -1,4 +1,4 @@
-"""The guarded call of an implementation: what it did wrong besides its numbers, told exactly."""
+"""Guarded calls of an implementation, which report any fault other than wrong numbers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NOT_FINITE = "not finite"
 
 
 class Misconduct(Exception):  # noqa: N818
-    """A call that gave no models to compare; says what it did.
+    """A call that returned no models to compare; the message says what it did.
 
     Parameters
     ----------
     kind : str
-        What happened, in a word or two: the same for cases that fail alike.
+        The kind of fault, in a word or two; the same for cases that fail in the same way.
     message : str
     case : Case
     """
@@ -37,20 +37,20 @@ class Misconduct(Exception):  # noqa: N818
 
 @dataclass(eq=False)
 class GuardedRun:
-    """An implementation, called with read-only inputs and looked after.
+    """An implementation, called with read-only inputs and monitored.
 
     Attributes
     ----------
     run : callable
     seconds : float
-        How long was spent inside it.
+        Time spent inside the implementation.
     calls : int
     known : dict
-        Cases and their models, by `Case.key`: a case is run once.
+        Cases and their models, by `Case.key`; each case is run only once.
     asked_absent : int
-        Gradients requested from clients while they were never present: information.
+        Number of gradients requested from clients that were never present, for information.
     coarse : str
-        The kind of numbers that models are, where it is less than double precision.
+        The number type of the models, if it is below double precision.
     """
 
     run: Run
@@ -66,7 +66,7 @@ class GuardedRun:
         Raises
         ------
         Misconduct
-            If the call gives anything else.
+            If the call returns anything else.
         """
         if case.key not in self.known:
             self.known[case.key] = case, self.fresh(case)
@@ -101,10 +101,10 @@ class GuardedRun:
 
 
 def check_signature(run: Run, case: Case) -> None:
-    """Raise ValueError if ``run`` cannot be called as it will be: each law would fail by that."""
+    """Raise ValueError if ``run`` does not accept the arguments that every law will use."""
     try:
         taken = signature(run)
-    except (TypeError, ValueError):  # some of what is compiled does not tell
+    except (TypeError, ValueError):  # compiled functions may have no signature
         return
     try:
         taken.bind(case.x0, case.clients, case.trace, **case.keywords)

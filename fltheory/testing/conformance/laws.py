@@ -1,7 +1,7 @@
-"""The laws, in one table: what an implementation must do, and on which cases that is tried.
+"""The table of laws: what an implementation must do, and the cases on which that is tried.
 
-Rounds worked out by hand, in ``by_hand.toml``, owe nothing to any code. Options at the ends of
-their ranges are clipped, or taken for left out.
+Rounds computed by hand, in ``by_hand.toml``, do not depend on any code. Options at the ends of
+their ranges are tried because implementations clip them or take them for missing.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def _one_matters(n: int) -> dict[str, Any]:
     return {"target_weights": tuple((weights / weights.sum()).tolist())}
 
 
-# A zero is where `value or default` goes wrong, a large number where a cap of one's own is.
+# Zeros reveal `value or default`, large numbers reveal caps that the paper does not have.
 ENDS: tuple[Ends, ...] = (
     _rare,
-    # The order in which clients are tried makes a difference in four cases of ten.
+    # The order in which clients are tried matters in four out of ten cases.
     *(_negative,) * 4,
     _one_matters,
     lambda n: {"proximal": 0.0},
@@ -131,7 +131,7 @@ ENDS: tuple[Ends, ...] = (
     lambda n: {"size": n},
     lambda n: {"smoothing": 0.003},
     lambda n: {"smoothing": 0.95},
-    # The first report stays, so that nobody is excluded but by minima that are known.
+    # The first report stays, so that clients are excluded only by known minima.
     lambda n: {
         "loss_smoothing": 0.0,
         "known_minima": _spread(-3.0, 0.0, n),
@@ -150,7 +150,7 @@ ENDS: tuple[Ends, ...] = (
 
 
 def ends_of(options: Collection[str], n: int = 2) -> list[dict[str, Any]]:
-    """Return what of the ends is about these options, for n clients."""
+    """Return extreme values of these options, for n clients."""
     found = ({k: v for k, v in ends(n).items() if k in options} for ends in ENDS)
     return [one for one in found if one]
 
@@ -160,10 +160,11 @@ def at_the_ends(make: CaseMaker) -> Iterator[LawTrial]:
     chooses, left_open = make.specification.chooses, set(make.specification.options)
     n = make.number_of_clients(8 if chooses else 4)
     for wanted in ends_of(left_open - set(make.hyper), n):
-        # Rounds are few: weights of hundreds make models grow by as much in each.
+        # Few rounds, since weights in the hundreds make models grow as much in each round.
         rounds = 10 if chooses else 6
         case = make.case(case_maker.uneven, n=n, dim=1, rounds=rounds, options=wanted)
-        # With kappa_bar and threshold 0, clients that are at their minima go or stay by rounding.
+        # With kappa_bar and threshold 0, rounding decides whether clients at their minima are
+        # excluded.
         if steady(make.specification, case, make.rtol):
             yield LawTrial(case, _ours)
 
@@ -175,7 +176,7 @@ LONGEST = 2000
 
 @dataclass(frozen=True, eq=False)
 class ConformanceLaw:
-    """Something that an implementation must do.
+    """A requirement on an implementation.
 
     Attributes
     ----------
@@ -183,9 +184,9 @@ class ConformanceLaw:
     says : str
         The law in a sentence.
     trials : callable
-        Cases to try, the smallest first; none where the law does not apply.
+        Yields the cases to try, the smallest first; none if the law does not apply.
     applies : callable
-        Whether the law is about an algorithm.
+        Returns whether the law is about an algorithm.
     """
 
     name: str
@@ -206,7 +207,7 @@ def _first_row(bench: Bench, case: Case) -> ModelComparison:
 
 def _again(bench: Bench, case: Case) -> ModelComparison:
     first = bench.actual(case)
-    # Another run in between finds out what is kept from call to call.
+    # Another run in between reveals state kept between calls.
     bench.guarded.fresh(replace(case, x0=case.x0 + 1))
     again = bench.guarded.fresh(case)
     return bench.compared(case, first, again)
@@ -216,7 +217,7 @@ def _moves_with_trace(bench: Bench, case: Case) -> ModelComparison:
     traces = (np.ones_like(case.trace), ~case.trace, case.trace[::-1], case.trace[:, ::-1])
     models = bench.actual(case)
     same = all(np.array_equal(models, bench.actual(case.with_trace(trace))) for trace in traces)
-    # What never moves at all is another fault.
+    # A model that never moves has a different fault.
     if same and (models != models[0]).any():
         raise Misconduct(
             IGNORES_TRACE,
@@ -254,7 +255,7 @@ def _ours(bench: Bench, case: Case) -> ModelComparison:
 
 
 def _on(kind: Kind, *sizes: tuple[int, int, int]) -> Trials:
-    """Return trials against the package's algorithm, of (N, d, rounds)."""
+    """Return trials against the package's algorithm, with sizes (N, d, rounds)."""
     return on(_ours, *of_sizes(kind, *(sizes or ((2, 1, 4), (3, 2, 8), (5, 3, 16)))))
 
 
@@ -262,19 +263,19 @@ def _long_absences(make: CaseMaker) -> Iterator[LawTrial]:
     yield from _on(case_maker.long_absence, (2, 1, 6), (3, 2, 12), (4, 2, 24))(make)
     lasts = make.specification.lasts(make.hyper)
     if 20 < lasts <= LONGEST:
-        # A cut-off that is fixed is passed, whatever it is.
+        # The absence exceeds a fixed cut-off of any length.
         yield LawTrial(make.case(case_maker.long_absence, n=2, dim=1, rounds=int(lasts) + 8), _ours)
 
 
 def _long_run(make: CaseMaker) -> Iterator[LawTrial]:
-    # Where clients are chosen, some round of so many is nearly a tie.
+    # If clients are chosen, one of this many rounds is nearly a tie.
     rounds = 60 if make.specification.chooses else 400
     for kind in (case_maker.uneven, case_maker.bursty):
         yield LawTrial(make.case(kind, n=3, rounds=rounds, steps=2, server_lr=1.0), _ours)
 
 
 _FULL, _UNEVEN = case_maker.full, case_maker.uneven
-# Ten clients a round is a default of many libraries.
+# Ten clients per round is a default of many libraries.
 _MANY = ((_FULL, 14), (_UNEVEN, 45), (_FULL, 40))
 
 _local_steps = on(
@@ -293,7 +294,7 @@ _unequal_sizes = on(
         for sizes in ((1, 9), (7, 1, 30))
     ),
 )
-# Beyond all others in dimension, steps, step sizes and data.
+# Larger than all others in dimension, steps, step sizes and data.
 _large = on(
     _ours,
     *(
@@ -316,7 +317,7 @@ _many_clients = on(
         for rounds, size in ((3, (n + 1) // 2), (2, n))
     ),
 )
-# Nothing is cut off or capped, and a rate falls so slowly that it is small on return.
+# Nothing is cut off or capped, and a rate decreases slowly enough to be small on return.
 UNCAPPED: Mapping[str, Any] = {
     "cutoff": 1000,
     "growth": 0.3,
@@ -326,7 +327,7 @@ UNCAPPED: Mapping[str, Any] = {
 }
 
 
-# A client that is away, or first comes, after a hundred rounds or more.
+# A client that returns, or first appears, after a hundred rounds or more.
 _far = on(
     _ours,
     *(
@@ -338,9 +339,9 @@ _far = on(
 
 
 def _telling(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases until each of the algorithm's usual slips would show in one of them."""
+    """Yield cases until each of the algorithm's common slips would show in one of them."""
     name, shown = make.specification.name, set[int]()
-    # What shows in digits alone is for all laws to see.
+    # Slips that only lose digits are left to the other laws.
     slips = [slip for slip in slips_of(name) if slip.says != ROUNDED.says]
     chooses = make.specification.chooses
     for draw in range(_MOST_TELLING):
@@ -348,7 +349,8 @@ def _telling(make: CaseMaker) -> Iterator[LawTrial]:
         if not unseen:
             return
         kind = _KINDS[draw % len(_KINDS)]
-        # Choices among clients show with many of them; weights of no data with one that has none.
+        # Choices among clients need many of them; weights of empty clients need a client without
+        # data.
         n, rounds = (6, 16) if chooses else (3 + draw % 3, 8 + 2 * (draw % 4))
         n, rounds = (14, 3) if draw == 4 else (n, rounds)
         options = TELLING_OPTIONS[draw % 4] if chooses else {}
@@ -358,7 +360,7 @@ def _telling(make: CaseMaker) -> Iterator[LawTrial]:
         size = 1e-6 * (case.scale + float(np.abs(models).max()))
         allowed = np.full(len(models), size)
         telling = {id(slip) for slip in unseen if apart(name, case, slip, models, allowed)}
-        # Where a choice is a tie, implementations without a slip differ, too.
+        # If a choice is a tie, correct implementations differ, too.
         if telling and steady(make.specification, case, make.rtol):
             shown |= telling
             yield LawTrial(case, _ours)

@@ -1,4 +1,4 @@
-"""Options of algorithms by name: what each is, how it is drawn, what it says about the clients."""
+"""Options of algorithms by name: kinds, random values, and what they imply for the clients."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from fltheory import validation
 
 @dataclass(frozen=True)
 class Option:
-    """A word, the same for all clients; ranges are the algorithms' own to check.
+    """A word, the same for all clients; algorithms check ranges themselves.
 
     Attributes
     ----------
     says : str
-        Its meaning, in a few words.
+        The option's meaning, in a few words.
     draw : callable
-        A value for a generator and a number of clients.
+        Returns a random value, given a generator and a number of clients.
     """
 
     says: str = ""
     draw: Callable[[np.random.Generator, int], Any] = lambda rng, n: None
 
     def checked(self, name: str, value: Any, *, optional: bool = False) -> Any:
-        """Return what was given as ``run`` is to have it: NumPy's scalars and lists as Python's.
+        """Return a value in the form for ``run``, with NumPy scalars and lists as Python's.
 
         Raises
         ------
         ValueError
-            If it is nothing of the kind, or None where it is not ``optional``.
+            If the value is of the wrong kind, or is None although not ``optional``.
         """
         if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
             value = value.item()
@@ -46,23 +46,23 @@ class Option:
         return value
 
     def n_clients(self, value: Any) -> int | None:
-        """Return how many clients it is about; None for any number."""
+        """Return the number of clients that the value implies; None for any number."""
         return None
 
     def fewest(self, value: Any) -> int:
-        """Return how many clients there must be at least."""
+        """Return the smallest possible number of clients."""
         return 1
 
     def lasts(self, value: Any) -> float:
-        """Return how many rounds of absence it takes until it makes a difference."""
+        """Return the number of rounds of absence before the option makes a difference."""
         return 0
 
     def for_clients(self, value: Any, n: int) -> Any:
-        """Return the option where there are n clients."""
+        """Return the option's value for n clients."""
         return value
 
     def ordered(self, value: Any, order: Sequence[int]) -> Any:
-        """Return the option for only the clients named, in this order."""
+        """Return the option for only the given clients, in this order."""
         return value
 
 
@@ -74,7 +74,7 @@ class Number(Option):
 
 
 class Cutoff(Number):
-    """A number of rounds after which something is forgotten; infinite for never."""
+    """A number of rounds after which something is forgotten; infinity means never."""
 
     def _of_kind(self, name: str, value: Any) -> float:
         return value if value == math.inf else validation.whole_number(name, value, at_least=1)
@@ -92,14 +92,14 @@ class Whole(Option):
 
 
 class Size(Whole):
-    """How many clients there may be of something."""
+    """A maximal number of clients."""
 
     def fewest(self, value: int) -> int:
-        """Return the size: there are as many clients at least."""
+        """Return the size, as there must be at least that many clients."""
         return value
 
     def ordered(self, value: int, order: Sequence[int]) -> int:
-        """Return the size, or how many clients are left."""
+        """Return the size, or the number of clients left if that is smaller."""
         return min(value, len(order))
 
 
@@ -114,7 +114,7 @@ class Pair(Option):
 
 
 class PerClient(Option):
-    """A number for each client; one number is everybody's."""
+    """A number for each client; a single number is for all of them."""
 
     def _of_kind(self, name: str, value: Any) -> Any:
         array = validation.real_array(name, value, shape="(N,)")
@@ -123,7 +123,7 @@ class PerClient(Option):
         return tuple(array.tolist()) if array.ndim else float(array)
 
     def n_clients(self, value: Any) -> int | None:
-        """Return how many numbers there are."""
+        """Return the number of values, if there is one per client."""
         return len(value) if isinstance(value, tuple) else None
 
     def for_clients(self, value: Any, n: int) -> Any:
@@ -136,10 +136,10 @@ class PerClient(Option):
 
 
 class Shares(PerClient):
-    """A number for each client, with sum 1."""
+    """A number for each client; they sum to 1."""
 
     def ordered(self, value: tuple[float, ...], order: Sequence[int]) -> tuple[float, ...]:
-        """Return the shares of those clients among themselves."""
+        """Return the shares of those clients, rescaled to sum to 1."""
         those = tuple(value[k] for k in order)
         if len(those) == len(value):
             return those
@@ -165,13 +165,13 @@ class Groups(StepsPerClient):
         return tuple(validation.whole_number(name, one, at_least=0) for one in value)
 
     def ordered(self, value: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...]:
-        """Return the groups of those clients, numbered anew."""
+        """Return the groups of those clients, renumbered."""
         those = [value[k] for k in order]
         return tuple(sorted(set(those)).index(group) for group in those)
 
 
 def _shares(rng: np.random.Generator, n: int) -> tuple[float, ...]:
-    """Return shares that no two clients have alike."""
+    """Return shares that are different for all clients."""
     raw = rng.uniform(0.5, 1.5, n) + np.arange(n) / n
     return tuple((raw / raw.sum()).tolist())
 
@@ -219,7 +219,7 @@ OPTIONS: Mapping[str, Option] = {
     "correlation": PerClient(
         "lambda, one per client; omit it if availability is omitted", _each(-0.3, 0.9)
     ),
-    # An oracle's minima need not be the clients' own, which are all 0.
+    # Minima from an oracle need not be the clients' own, which are all 0.
     "known_minima": PerClient("F_k^*, one per client", _each(-1.0, 0.0)),
     "clusters": Groups(
         "the cluster of each client, 0, 1, ...",

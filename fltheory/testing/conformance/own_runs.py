@@ -1,4 +1,4 @@
-"""The package's own algorithms as what the suite checks, whole or with one part of them changed."""
+"""The package's own algorithms in the form that the suite checks, unchanged or with one slip."""
 
 from __future__ import annotations
 
@@ -25,41 +25,43 @@ Change: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Slip:
-    """One part of an algorithm done wrongly. What is None is left as it is.
+    """One part of an algorithm done wrongly. Parts that are None are unchanged.
 
-    Every change gets the `Play` first: what is known about the run so far.
+    The first argument of every change is the `Play`, which has the run so far.
 
     Attributes
     ----------
     says : str
-        What is wrong, for whoever made the slip.
+        The fault in words, for the author of the implementation.
     options : callable
-        What hyper-parameters are taken to be, of those given.
+        Returns changed hyper-parameters, given the actual ones.
     trace : callable
-        Who counts as present, (rounds, N), of the trace.
+        Returns who counts as present, (rounds, N), given the trace.
     sizes : callable
-        How much data clients are taken to have.
+        Returns changed data sizes of the clients.
     algorithm : mapping of str to callable
-        Attributes of the algorithm, methods among them: what is there instead, given the play and
-        what was there; those that it does not have are left out.
+        Replacements of the algorithm's attributes, including methods, given the play and the
+        original; attributes that it does not have are ignored.
     names : mapping of str to callable
-        Functions that the algorithm's methods call, likewise.
+        Replacements of functions that the algorithm's methods call, likewise.
     first : callable
-        The state before the first round.
+        Returns changes of the state before the first round.
     before, after : callable
-        The state as a round gets it; and as it is kept, given the old and the new one.
+        Return changes of the state passed to a round, and of the state kept after it, given the old
+        and the new one.
     local : callable
-        What a client's local steps change: given the client's number, the model, and `Steps`.
+        Returns the change by a client's local steps, given its number, the model and `Steps`.
     loss : callable
-        What a client reports, given its number and the model.
+        Returns the loss that a client reports, given its number and the model.
     weights : callable
-        The weights of those present, (N,), given those of the paper.
+        Returns the weights of present clients, (N,), given those of the paper.
     mean : callable
-        The mean over all clients of what is kept of them, given (N, d) and that mean (d,).
+        Returns the mean over all clients of their stored vectors, given these (N, d) and the
+        correct mean (d,).
     move : callable
-        The new model, given the old one and the round's change of it.
+        Returns the new model, given the old one and the round's change.
     record : callable
-        What is noted of a round, given the models before and after.
+        Returns the recorded model of a round, given the models before and after.
     """
 
     says: str
@@ -83,18 +85,18 @@ NOTHING = Slip("")
 
 
 def slips(part: str, changes: Mapping[str, Change], says: str = "{}", **besides: Any) -> list[Slip]:
-    """Return a slip for each change of one part, by what it is told as.
+    """Return a slip for each change of one part, keyed by its description.
 
     Parameters
     ----------
     part : str
-        A part of `Slip`; of a function that the algorithm calls ``"names.f"``, of an attribute
-        ``"algorithm.f"``, and of a method, which then gets its arguments at once, ``"method.f"``.
+        A part of `Slip`; ``"names.f"`` for a function that the algorithm calls, ``"algorithm.f"``
+        for an attribute, and ``"method.f"`` for a method, whose change gets all arguments at once.
     changes : mapping of str to callable
     says : str
-        Where that text stands in the slip's.
+        A format for the slip's text, in which the key is inserted.
     **besides
-        Other parts that all of them change.
+        Other parts that all these slips change.
     """
     kind, _, name = part.partition(".")
 
@@ -116,7 +118,7 @@ def _method(change: Change, play: Play, plain: Change) -> Change:
 
 @dataclass(frozen=True)
 class Steps:
-    """The local steps that the paper wants of a client; called, where they end.
+    """A client's local steps as in the paper; calling the object returns the last local model.
 
     Attributes
     ----------
@@ -124,7 +126,7 @@ class Steps:
     number : int
     lr : float
     push : array, (d,), or 0
-        What is added to every gradient.
+        A vector added to every gradient.
     proximal : float
     """
 
@@ -143,7 +145,7 @@ class Steps:
         added: Callable[[int, FloatArray], FloatArray] | None = None,
         gradient: Callable[[int, FloatArray], FloatArray] | None = None,
     ) -> FloatArray:
-        """Return where steps lead from ``start``, with another number, size or gradients."""
+        """Return the result of steps from ``start``, with another number, size or gradients."""
         y = np.array(start)
         for step in range(self.number if number is None else number):
             plain = self.client.gradient(y) if gradient is None else gradient(step, y)
@@ -153,7 +155,7 @@ class Steps:
 
 
 class Play(Clients):
-    """A run of an algorithm on exact clients, with at most one slip in it: its clients, too.
+    """A run of an algorithm on exact clients with at most one slip; it also is their backend.
 
     Parameters
     ----------
@@ -202,17 +204,17 @@ class Play(Clients):
 
     @property
     def who(self) -> list[int]:
-        """Those present in the round."""
+        """The clients present in the round."""
         return np.flatnonzero(self.here).tolist()
 
     @property
     def seen(self) -> np.ndarray:
-        """Who has appeared by now, (N,)."""
+        """Whether each client has appeared by now, (N,)."""
         return np.asarray(self.times > 0)
 
     @property
     def seen_before(self) -> np.ndarray:
-        """Who had appeared before the round, (N,)."""
+        """Whether each client had appeared before the round, (N,)."""
         return np.asarray(self.times > self.here)
 
     @property
@@ -221,7 +223,7 @@ class Play(Clients):
         return float(self.given.get("server_lr", 1.0))
 
     def before(self, name: Any, now: Any, first: Any = None) -> Any:
-        """Return what something was in the round before, or ``first``; keep what it is now."""
+        """Return a value from the previous round, or ``first``; store the current one."""
         then = self.kept.get(name, now if first is None else first)
         self.kept[name] = now
         return then
@@ -231,7 +233,7 @@ class Play(Clients):
         return np.array(list(self.rows()))
 
     def rows(self) -> Iterator[FloatArray]:
-        """Yield the models after every round, (replicas, d), each as it comes, x0 first."""
+        """Yield the models after every round, (replicas, d), x0 first."""
         slip, given = self.slip, self.given
         if slip.options is not None:
             given = {**given, **slip.options(self, given)}
@@ -239,7 +241,7 @@ class Play(Clients):
         algorithm = self._with_parts(algorithm_of(self.one, sizes.tolist(), **given))
         trace = self.trace if slip.trace is None else slip.trace(self, self.trace)
         if self.one.by_size and given.get("weighting", "n_samples") == "n_samples":
-            # Where nobody who is present has data, nothing is learned.
+            # If nobody present has data, nothing is learned.
             trace = trace & (trace @ (sizes > 0))[:, None]
         state = dict(in_round(algorithm, 1).init(self.x0, self.n))
         if slip.first is not None:
@@ -269,12 +271,12 @@ class Play(Clients):
         return new
 
     def _with_parts(self, algorithm: Algorithm | Schedule) -> Any:
-        """Return the algorithm with parts of it changed."""
+        """Return the algorithm with the slip's changes."""
         slip, names = self.slip, dict(self.slip.names)
         if slip.mean is not None:
             names["array_namespace"] = lambda play, plain, array: _Namespace(play)
         if slip.weights is not None and self.one.memory:
-            # Elsewhere weights go on to a sum of changes, and are changed there.
+            # In other algorithms weights are passed to a sum of changes, and are changed there.
             names["participant_average"] = lambda play, plain, *given: play._weighed(plain(*given))
         if not names and not slip.algorithm:
             return algorithm
@@ -294,7 +296,8 @@ class Play(Clients):
 
     def _weighed(self, weights: FloatArray) -> FloatArray:
         assert self.slip.weights is not None
-        # FedNova's clients train in groups of as many steps, with the weights of one round.
+        # FedNova's clients train in groups with equal numbers of steps, with the weights of one
+        # round.
         if ("weights", self.t) not in self.kept:
             changed = self.slip.weights(self, np.where(self.here, weights[0], 0.0))
             self.kept["weights", self.t] = np.where(self.here, changed, 0.0)[None]
@@ -313,7 +316,7 @@ class Play(Clients):
     ) -> FloatArray:
         """Return each client's change, (replicas, N, d), zero where absent."""
         changes = np.zeros((*who.shape, x.shape[1]))
-        # SCAFFOLD's further gradient is no local step.
+        # SCAFFOLD's additional gradient is not a local step.
         local = None if self.corrected and correction is None else self.slip.local
         self.corrected = self.corrected or correction is not None
         for r, k in zip(*np.nonzero(who), strict=True):
@@ -353,7 +356,7 @@ class Play(Clients):
 
 
 class _Namespace:
-    """NumPy's functions, but for the mean over clients."""
+    """NumPy's functions, except for the mean over clients."""
 
     def __init__(self, play: Play) -> None:
         self._play = play
@@ -362,7 +365,7 @@ class _Namespace:
         return getattr(array_api_compat.numpy, name)
 
     def mean(self, array: FloatArray, axis: int, keepdims: bool = False) -> FloatArray:
-        """Return the mean over clients as the slip has it, (1, d) or (1, 1, d)."""
+        """Return the slip's mean over clients, (1, d) or (1, 1, d)."""
         change = self._play.slip.mean
         assert change is not None
         found = np.asarray(change(self._play, array[0], array[0].mean(axis=0)))
@@ -370,7 +373,7 @@ class _Namespace:
 
 
 def _rebound(method: FunctionType, play: Play, names: Mapping[str, Change]) -> FunctionType:
-    """Return a method that finds other functions under the same names."""
+    """Return a method whose global names refer to changed functions."""
     known = method.__globals__
     instead = {name: partial(names[name], play, known[name]) for name in names if name in known}
     code, defaults, closure = method.__code__, method.__defaults__, method.__closure__
@@ -380,9 +383,9 @@ def _rebound(method: FunctionType, play: Play, names: Mapping[str, Change]) -> F
 
 
 def algorithm_of(one: Specification, sizes: Sequence[float], **given: Any) -> Algorithm | Schedule:
-    """Return the package's algorithm for what ``run`` is given, data sizes among it."""
+    """Return the package's algorithm for the arguments of ``run``, including data sizes."""
     if one.server:
-        # The trace says which branch a round takes.
+        # The trace determines which branch a round takes.
         given["q"] = 0.5
     if not one.by_size:
         return one.listed(**given)
@@ -391,7 +394,7 @@ def algorithm_of(one: Specification, sizes: Sequence[float], **given: Any) -> Al
     weighs = weighting == "n_samples" and any(sizes)
     given["client_weights"] = tuple(map(float, sizes)) if weighs else None
     if one.name == "fedavg":
-        # FedAvg that weighs by data size is FedProx without its pull.
+        # FedAvg weighted by data size is FedProx without its proximal term.
         return listed("fedprox")(proximal=0.0, **given)
     return one.listed(**given)
 
@@ -403,7 +406,7 @@ def run_of(name: str) -> Run:
     Parameters
     ----------
     name : str
-        As in ``fltheory conformance --list``.
+        A name from ``fltheory conformance --list``.
 
     Returns
     -------
@@ -413,7 +416,7 @@ def run_of(name: str) -> Run:
     Raises
     ------
     ValueError
-        For an unknown name.
+        If the name is unknown.
 
     Examples
     --------

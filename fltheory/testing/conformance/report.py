@@ -1,4 +1,4 @@
-"""The suite's findings, one for each law, and the report of them all."""
+"""The suite's findings, one for each law, and the report of all of them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class LawFinding:
         The law in a sentence.
     outcome : LawOutcome
     message : str
-        Of a failure: the smallest trace that shows it, expected and actual models.
+        For a failure, the smallest trace that shows it, and the expected and actual models.
     causes : tuple of str
-        Likely causes, the likeliest first: each gives the very models that came.
+        Likely causes, the likeliest first; each gives exactly the actual models.
     reason : str
         Why the failure was declared.
     round : int or None
@@ -61,7 +61,7 @@ class LawFinding:
 
     @property
     def text(self) -> str:
-        """The finding for a reader."""
+        """The finding as text."""
         lines = [f"{self.outcome.value}: {self.law}: {self.says}"]
         if self.reason:
             lines.append(f"  declared: {self.reason}")
@@ -82,11 +82,11 @@ class ConformanceReport:
     seed : int
     rtol : float
     calls : int
-        How often the implementation was called.
+        Number of calls of the implementation.
     seconds_inside, seconds : float
-        Time spent inside it, and in all.
+        Time spent inside the implementation, and in total.
     notes : tuple of str
-        Observations that are worth knowing but no fault.
+        Observations that are worth knowing but are not faults.
     hints : tuple of str
         Observations about the implementation, if no cause is named.
     """
@@ -103,12 +103,12 @@ class ConformanceReport:
 
     @property
     def conforms(self) -> bool:
-        """Whether every law holds, or fails where that was declared, and any law applies."""
+        """Whether at least one law applies, and every law holds or fails as declared."""
         return self.checked and all(finding.outcome.good for finding in self.findings)
 
     @property
     def checked(self) -> bool:
-        """Whether anything was: not so where no law applies to what is fixed."""
+        """Whether at least one law applies to the fixed options."""
         return any(one.outcome is not LawOutcome.NOT_APPLICABLE for one in self.findings)
 
     @property
@@ -118,7 +118,7 @@ class ConformanceReport:
 
     @property
     def text(self) -> str:
-        """The report for a reader: failures in full, then a line for the rest."""
+        """The report as text: failures in full, then a line for the rest."""
         counts = {
             outcome: [one.law for one in self.findings if one.outcome is outcome]
             for outcome in LawOutcome
@@ -164,7 +164,7 @@ class ConformanceError(AssertionError):
     Parameters
     ----------
     report : ConformanceReport
-        What was found; the message is its text.
+        The findings; the message is their text.
     """
 
     def __init__(self, report: ConformanceReport) -> None:
@@ -175,7 +175,7 @@ class ConformanceError(AssertionError):
 def differences(
     case: Case, expected: FloatArray, actual: FloatArray, label: str, tolerance: float
 ) -> str:
-    """Return a case and its models where they first differ, as text."""
+    """Return, as text, a case and its models at the first difference."""
     gap = float(np.abs(expected - actual).max())
     return "\n".join(
         [

@@ -1,7 +1,7 @@
-"""The algorithms that the suite checks: what the table of algorithms says, and how cases are drawn.
+"""The algorithms that the suite checks: their lines of the table, and how cases are drawn.
 
-A new line of `fltheory.algorithms.table` is checked by all general laws as it stands, if its
-hyper-parameters are among `OPTIONS`.
+A new line of `fltheory.algorithms.table` is checked by all general laws without further work, if
+its hyper-parameters are among `OPTIONS`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fltheory.testing.conformance.options import (
 Options: TypeAlias = Mapping[str, Any]
 STEP_SIZES = ("client_lr", "local_steps", "server_lr")
 
-# A proximal term pulls without overshooting up to this product of its strength and a step.
+# A proximal term does not overshoot up to this product of its strength and the step.
 _STIFFEST = 1.3
 
 
@@ -48,24 +48,25 @@ class Specification:
     ----------
     name : str
     listed : Listed
-        Its line of the table.
+        The algorithm's line in the table.
     divisor : str
         The divisor of the present clients' weights in the paper: "present" for their sum,
         "all" for N, "one" for nothing; empty where there are no such weights.
     memory : str
-        The entry of the state that keeps something of each client.
+        The entry of the state with the memory of each client.
     remembers_all : bool
-        Whether that stands for all clients once they have appeared.
+        Whether the memory represents all clients once they have appeared.
     chooses : bool
-        Whether rounds depend on comparisons, which rounding could turn.
+        Whether rounds depend on comparisons, whose result rounding could change.
     weighting : bool
-        Whether ``run`` is told how data sizes weigh.
+        Whether ``run`` has an option for weights by data size.
     server : bool
-        Whether the last of the clients is the server's own data, whose step is a round of its own.
+        Whether the last client stands for the server's own data, whose step is a round by itself.
     step_a_round : bool
-        Whether a round is a single step, and ``local_steps`` says how often models are averaged.
+        Whether a round is a single step and ``local_steps`` is the number of steps between
+        averages.
     kinds : mapping
-        The kinds of options that differ from what their name means elsewhere.
+        Kinds of options whose name means something different elsewhere.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Specification:
 
     @cached_property
     def by_size(self) -> bool:
-        """Whether data sizes weigh (by default)."""
+        """Whether weights depend on data sizes by default."""
         return self.weighting or "client_weights" in self._parameters
 
     @cached_property
@@ -90,14 +91,14 @@ class Specification:
 
     @cached_property
     def options(self) -> dict[str, Option]:
-        """The arguments that ``run`` is given besides step sizes, by name.
+        """The arguments of ``run`` besides step sizes, by name.
 
         Raises
         ------
         ValueError
-            For a hyper-parameter without a default of which `OPTIONS` knows nothing.
+            If a hyper-parameter without a default is not in `OPTIONS`.
         """
-        # The trace says which branch a round takes, and clients how much data they have.
+        # The trace determines which branch a round takes, and clients carry their data sizes.
         besides = (*STEP_SIZES, "client_weights", "q")
         found = {"weighting": OPTIONS["weighting"]} if self.weighting else {}
         for name, parameter in self._parameters.items():
@@ -117,7 +118,7 @@ class Specification:
 
     @cached_property
     def server_lr(self) -> bool:
-        """Whether it has a step size of the server."""
+        """Whether the algorithm has a server step size."""
         return "server_lr" in self._parameters
 
     @cached_property
@@ -127,7 +128,7 @@ class Specification:
 
     @property
     def steps(self) -> Option:
-        """The kinds of ``local_steps`` that are allowed."""
+        """The kind of ``local_steps``."""
         return StepsPerClient() if self.sized_steps else Whole()
 
     def optional(self, name: str) -> bool:
@@ -136,7 +137,7 @@ class Specification:
 
     def draw(self, rng: np.random.Generator, n: int, fixed: Options) -> dict[str, Any]:
         """Return options for n clients."""
-        # An oracle knows both of them or neither: what is fixed for one holds for the other.
+        # An oracle knows both or neither, so fixing one decides the other.
         both = [fixed[name] for name in ("availability", "correlation") if name in fixed]
         oracle = rng.random() < 0.5 if not both else both[-1] is not None
         found = {}
@@ -149,11 +150,11 @@ class Specification:
         return found
 
     def largest_lr(self, fixed: Options) -> float:
-        """Return the largest local step size at which steps are stable, given what is fixed."""
+        """Return the largest local step size at which steps are stable, given fixed options."""
         return _STIFFEST / fixed["proximal"] if fixed.get("proximal", 0) > 0 else math.inf
 
     def prepared(self, case: Case) -> Case:
-        """Return a case in which no choice among clients is a tie, which papers leave open."""
+        """Return a case in which no choice among clients is a tie, as papers leave ties open."""
         return without_ties(case) if "size" in self.options else case
 
     def _kinds(self, fixed: Options) -> list[tuple[str, Option]]:
@@ -161,13 +162,13 @@ class Specification:
         return [(name, known[name]) for name in fixed]
 
     def checked(self, fixed: Options) -> dict[str, Any]:
-        """Return what a user fixes, as ``run`` is to have it.
+        """Return a user's fixed options in the form for ``run``.
 
         Raises
         ------
         ValueError
-            For an unknown option, what is nothing of its kind, or options that are about
-            different numbers of clients.
+            If an option is unknown, has a value of the wrong kind, or implies another number of
+            clients than the others.
         """
         known = [*self.options, *STEP_SIZES[: 2 + self.server_lr]]
         for name in fixed:
@@ -193,27 +194,27 @@ class Specification:
         return found
 
     def n_clients(self, fixed: Options) -> int | None:
-        """Return how many clients there must be, None where what is fixed says nothing of it."""
+        """Return the number of clients that fixed options require; None if they require none."""
         for name, kind in self._kinds(fixed):
             if (count := kind.n_clients(fixed[name])) is not None:
                 return count
         return None
 
     def fewest(self, fixed: Options) -> int:
-        """Return how many clients there must be at least."""
+        """Return the smallest possible number of clients."""
         return max((kind.fewest(fixed[name]) for name, kind in self._kinds(fixed)), default=1)
 
     def lasts(self, fixed: Options) -> float:
-        """Return how long an absence must be for what is fixed to make a difference."""
+        """Return the length of absence from which fixed options make a difference."""
         return max((kind.lasts(fixed[name]) for name, kind in self._kinds(fixed)), default=0)
 
 
 def without_ties(case: Case) -> Case:
-    """Leave out of rounds those whom F3AST might choose or not, as others are as urgent.
+    """Leave out of rounds the clients whose choice by F3AST would be a tie.
 
-    Rates begin at the target weights and decay alike until a client is chosen, so that among
-    those never chosen all are as urgent, and so are all where nothing is smoothed; which goes
-    first is nowhere said.
+    Rates start at the target weights and decay equally until a client is chosen, so clients that
+    were never chosen are equally urgent, and so are all clients without smoothing. The paper does
+    not say which goes first.
     """
     given, trace = case.options, case.trace.copy()
     alpha, size, beta = np.array(given["target_weights"]), given["size"], given["smoothing"]
@@ -239,7 +240,7 @@ def _tie(one: float, other: float) -> bool:
     return one == other or abs(one - other) <= 1e-6 * abs(other)
 
 
-# What the table of algorithms does not say; nothing of an algorithm that is as most are.
+# Facts that the table of algorithms does not contain; algorithms with default values have no entry.
 _FACTS: Mapping[str, Mapping[str, Any]] = {
     "fedavg": {"weighting": True},
     "fedprox": {"weighting": True},
@@ -251,7 +252,7 @@ _FACTS: Mapping[str, Mapping[str, Any]] = {
     "cluster-fedvarp": {"memory": "y"},
     "mifa": {"divisor": "", "memory": "updates", "remembers_all": True},
     "fedar": {"divisor": "", "memory": "updates"},
-    # Own models and weights by age; what is kept begins at x0, so that no slip of a memory is its.
+    # Own models and weights by age; stored models start at x0, so no slip of a memory applies.
     "fedawe": {"divisor": ""},
     "fedau": {"divisor": "all"},
     "f3ast": {"divisor": "one", "chooses": True},
@@ -279,12 +280,12 @@ SPECIFICATIONS: dict[str, Specification] = {
 
 
 def specification(name: str) -> Specification:
-    """Return an algorithm's specification by its name, in capital letters or not.
+    """Return an algorithm's specification by its name, ignoring case.
 
     Raises
     ------
     ValueError
-        For an unknown name; the message lists those that exist.
+        If the name is unknown; the message lists those that exist.
     """
     known = name.lower() if isinstance(name, str) else name
     if not isinstance(known, str) or known not in SPECIFICATIONS:
@@ -293,7 +294,7 @@ def specification(name: str) -> Specification:
 
 
 def conformance_algorithms() -> dict[str, dict[str, str]]:
-    """Return the algorithms that can be checked, and what each option of theirs is.
+    """Return the algorithms that can be checked, and the meaning of their options.
 
     Examples
     --------

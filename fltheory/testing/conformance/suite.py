@@ -1,4 +1,4 @@
-"""The suite: an implementation through all laws, and what came of them."""
+"""The suite: checks an implementation against all laws and reports the findings."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def check_algorithm(
     seed : int
         Determines the cases.
     rtol : float
-        How far models may differ, relative to the largest number in a case; 1e-4 or so for an
+        Tolerance on models, relative to the largest number in a case; about 1e-4 for an
         implementation in single precision.
     expected : mapping of str to str, optional
-        Laws that are known to fail, and why. If one of them passes after all, this is reported.
+        Laws that are known to fail, with reasons. A law that passes unexpectedly is reported.
     laws : collection of str, optional
         The laws to check; all by default.
     stop_at_first : bool
@@ -79,7 +79,7 @@ def check_algorithm(
     raises : bool
         Whether to raise an error if it does not conform; otherwise the report says so.
     progress : callable, optional
-        Called with how many laws are done, how many there are, and the next one's name.
+        Called with (laws done, laws, name of the next).
     **hyper
         Options and step sizes to fix, e.g. ``option=1`` if only this is implemented; all others are
         varied.
@@ -91,10 +91,10 @@ def check_algorithm(
     Raises
     ------
     ConformanceError
-        An AssertionError whose message says which law fails, on the smallest trace that shows it,
-        what was expected, what was returned, and likely causes.
+        An AssertionError. Its message says which law fails, with the smallest trace that shows it,
+        the expected and the returned models, and likely causes.
     ValueError
-        For an unknown algorithm, law or option, and if ``run`` does not take these arguments.
+        If the algorithm, a law or an option is unknown, or ``run`` does not accept the arguments.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def check_algorithm(
     for index, law in enumerate(checked):
         if progress is not None:
             progress(index, len(checked), law.name)
-        # Whoever calls may have told NumPy to raise: right code would be told wrong.
+        # The caller may have set NumPy to raise, which would make correct code fail.
         with np.errstate(all="warn", under="ignore"):
             finding = declared(inspection.finding(law), (expected or {}).get(law.name))
         findings.append(finding)
@@ -149,7 +149,7 @@ def checked_request(
     expected: Mapping[str, str] | None,
     hyper: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return what is fixed, as ``run`` is to have it, after a look at all that was asked for."""
+    """Return the fixed options in the form for ``run``, after validating all arguments."""
     one = specification(name)
     validation.seed_number("seed", seed)
     validation.real_number("rtol", rtol, _TOLERANCES, lambda number: _FINEST <= number <= 0.01)
@@ -159,7 +159,7 @@ def checked_request(
         for law, reason in expected.items():
             validation.text(f"expected[{law!r}]", reason)
     fixed = one.checked(hyper)
-    # The package's own algorithm says what is out of range, before anything is run.
+    # The package's own algorithm checks ranges before anything is run.
     case = _smallest(one, fixed)
     n = case.n_clients
     given = {
@@ -176,12 +176,12 @@ def _smallest(one: Specification, fixed: Mapping[str, Any]) -> Case:
 
 
 def laws_of(name: str, named: Collection[str] | None = None) -> list[ConformanceLaw]:
-    """Return the laws of an algorithm, all or those named.
+    """Return an algorithm's laws, all of them or the named ones.
 
     Raises
     ------
     ValueError
-        For a law that does not exist, or is not about the algorithm.
+        If a law does not exist or is not about the algorithm.
     """
     one = specification(name)
     if isinstance(named, str):
@@ -197,7 +197,7 @@ def laws_of(name: str, named: Collection[str] | None = None) -> list[Conformance
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """Laws checked on one implementation.
+    """The check of laws on one implementation.
 
     Attributes
     ----------
@@ -211,12 +211,12 @@ class Inspection:
     seed: int
 
     def maker(self, words: str) -> CaseMaker:
-        """Return what draws cases for a law: a generator of its own, so that laws stand alone."""
+        """Return a law's case maker, with its own generator, so that laws are independent."""
         rng = np.random.default_rng([self.seed, crc32(words.encode())])
         return CaseMaker(self.bench.specification, self.hyper, rng, self.bench.rtol)
 
     def finding(self, law: ConformanceLaw) -> LawFinding:
-        """Return what comes of a law."""
+        """Return the finding on a law."""
         found, tried = None, False
         for trial in law.trials(self.maker(law.name)):
             tried = True
@@ -255,7 +255,7 @@ class Inspection:
 
 
 def declared(finding: LawFinding, reason: str | None) -> LawFinding:
-    """Return a finding with its failure declared, if it was: one that passes is reported."""
+    """Return a finding marked as an expected failure, or as an unexpected pass."""
     if reason is None:
         return finding
     failed = finding.outcome is LawOutcome.FAILED
@@ -282,7 +282,7 @@ def _notes(guarded: GuardedRun, lasts: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class LawCheck:
-    """One law of an algorithm; called with an implementation it raises where the law fails.
+    """One law of an algorithm; calling it with an implementation raises if the law fails.
 
     Attributes
     ----------
@@ -305,9 +305,9 @@ class LawCheck:
         Raises
         ------
         ConformanceError
-            An AssertionError with the whole finding.
+            An AssertionError with the full finding.
         """
-        import pytest  # which the command does without
+        import pytest  # the command does not need pytest
 
         report = check_algorithm(
             run,
@@ -342,14 +342,15 @@ def conformance_laws(
     name, seed, rtol
         As in `check_algorithm`.
     expected : mapping of str to str, optional
-        Laws that fail, and why: their tests are expected to fail, strictly.
+        Laws that are known to fail, with reasons; their tests are marked as strict expected
+        failures.
     **hyper
         As in `check_algorithm`.
 
     Raises
     ------
     ValueError
-        For an unknown algorithm or law, and what `check_algorithm` refuses.
+        If the algorithm or a law is unknown, or `check_algorithm` refuses an argument.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Laws that compare an implementation with itself, on a case told in another way."""
+"""Laws that compare an implementation with itself on a transformed case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fltheory.validation import FloatArray
 
 _SIZES = ((2, 2, 4), (4, 3, 10))
 _CASES = of_sizes(case_maker.uneven, *_SIZES)
-# What losses four times as large make of options.
+# Factors on options when losses are four times as large.
 _UNITS = {"proximal": 4.0, "assist_lr": 0.25}
 
 
@@ -33,7 +33,7 @@ def moved(case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> Case
 
 
 def with_losses(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Return options whose losses are multiplied: thresholds and minima grow with them."""
+    """Return options for multiplied losses: thresholds and minima are multiplied, too."""
     scaled = dict(options)
     if "threshold" in scaled:
         scaled["threshold"] = factor * scaled["threshold"]
@@ -67,7 +67,7 @@ def _scaled(bench: Bench, case: Case) -> ModelComparison:
 
 
 def _in_other_units(bench: Bench, case: Case) -> ModelComparison:
-    """Compare with curvatures four times as large and steps a quarter: the same rounds."""
+    """Compare with curvatures four times as large and steps a quarter as long."""
     options = with_losses(case.options, 4.0)
     for name, factor in _UNITS.items():
         if name in options:
@@ -78,7 +78,7 @@ def _in_other_units(bench: Bench, case: Case) -> ModelComparison:
 
 
 def _renamed(bench: Bench, case: Case) -> ModelComparison:
-    # Where the last one is the server, it stays.
+    # If the last client is the server, it stays last.
     last = case.n_clients - bench.specification.server
     order = [*range(last - 1)[::-1], last - 1, *range(last, case.n_clients)]
     return bench.compared(case, bench.actual(case.ordered(order)), bench.actual(case))
@@ -91,7 +91,7 @@ def _sooner_ended(bench: Bench, case: Case) -> ModelComparison:
 
 
 def _others_away(bench: Bench, case: Case) -> ModelComparison:
-    """Compare with other losses of the clients who never come."""
+    """Compare with other losses of clients that are never present."""
     away = np.asarray(~case.trace.any(axis=0))
     other = case.with_clients(
         lambda k, client: (
@@ -107,7 +107,7 @@ others_away = on(_others_away, *of_sizes(case_maker.never, *_SIZES))
 
 
 def scaled(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases in other units of the model and, where step sizes are free, of the loss."""
+    """Yield cases in other units of the model and, if step sizes are not fixed, of the loss."""
     if not {"threshold", "known_minima"} & set(make.hyper):
         yield from on(_scaled, *_CASES)(make)
         if not {"client_lr", *_UNITS} & set(make.hyper):
@@ -115,6 +115,6 @@ def scaled(make: CaseMaker) -> Iterator[LawTrial]:
 
 
 def renamed(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases in which no two clients are alike, their order changed."""
+    """Yield cases whose clients, all different, are reordered."""
     if make.n_fixed is None:
         yield from on(_renamed, *_CASES)(make)

@@ -1,4 +1,4 @@
-"""Theorems that everybody cites, beside the five papers: a file per paper and a line here."""
+"""Widely cited theorems of other papers than the five main ones: one file per paper."""
 
 from fltheory.theorems.atlas import (
     fedavg_li,

@@ -1,10 +1,10 @@
 """Second moments of the clients' own models in local SGD, step by step.
 
-The papers bound what single clients do (their gradients along the run, how far their models are
-apart), which no trajectory of the server's model has. With ``z_k = w_k - x*`` and
-``H_k (z_k - o_k)`` the gradient of client k, a step is affine in ``z = (z_1, .., z_N, 1)``, and so
-is an average over drawn clients: ``E z z'`` follows from itself. This is a plain recursion of its
-own, apart from the engines; numbers are floats, or exact where the setting's are.
+The papers bound quantities of single clients (their gradients along the run, the distances between
+their models), which cannot be read off the server's model. With ``z_k = w_k - x*`` and ``H_k (z_k -
+o_k)`` the gradient of client k, a step is affine in ``z = (z_1, .., z_N, 1)``, and so is an average
+over drawn clients. So ``E z z'`` obeys a recursion, which is computed here independently of the
+engines. Numbers are floats, or exact if the setting's are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import Work
 from fltheory.engines.enclosure.exact_setting import exact_numbers, widened
 from fltheory.evidence.enclosed_check import AFFORDABLE
-from fltheory.exact_or_float import is_exact, largest, number, root
+from fltheory.exact_or_float import ROUNDINGS, is_exact, largest, number, root
 from fltheory.participation import Bernoulli, VaryingBernoulli
 from fltheory.participation.process import process_of
 from fltheory.problems import QuadraticProblem
@@ -35,13 +35,13 @@ from fltheory.validation import FloatArray
 
 
 def local_sgd(setting: Setting) -> LocalSgd:
-    """Return the local SGD of a setting, averaged over its models or not.
+    """Return the local SGD of a setting, whose output may be an average over iterates.
 
     Raises
     ------
     ValueError
-        For another algorithm, other clients than quadratic ones, target weights that are not its
-        aggregation weights, or clients that are absent from steps.
+        If the algorithm is not local SGD, clients are not quadratic, target weights differ from
+        aggregation weights, or clients are absent from steps.
     """
     algorithm, problem = setting.algorithm, setting.problem
     method = algorithm.algorithm if isinstance(algorithm, AveragedIterate) else algorithm
@@ -67,7 +67,7 @@ def local_sgd(setting: Setting) -> LocalSgd:
 
 
 def first_average(setting: Setting) -> int:
-    """Return the steps before the first average."""
+    """Return the number of steps before the first average."""
     method = local_sgd(setting)
     return method.local_steps if method.first_average is None else method.first_average
 
@@ -75,7 +75,7 @@ def first_average(setting: Setting) -> int:
 def clients_in_the_plane(
     condition: float, spread: float, sigma: float, *, p: Any = None
 ) -> QuadraticProblem:
-    """Return four clients in the plane, each flat along another axis, with optima all around."""
+    """Return four clients in the plane, flat along alternating axes, with optima all around."""
     curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * 2
     optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]])
     return QuadraticProblem(
@@ -87,14 +87,14 @@ def clients_in_the_plane(
 
 
 def check_affordable(start: Any, steps: int, n_clients: int) -> None:
-    """Raise NotEnclosedError if the steps of all models in balls would cost too much."""
+    """Raise NotEnclosedError if computing all steps of all models in balls would cost too much."""
     if is_exact(start):
         Work(AFFORDABLE).foresee(steps * (n_clients * len(start)) ** 3)
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticModels(ReadOnlyArrays):
-    """Models of quadratic clients, one after the other in ``z``, which ends with 1.
+    """Models of quadratic clients, stacked in ``z``, whose last entry is 1.
 
     Attributes
     ----------
@@ -105,42 +105,42 @@ class QuadraticModels(ReadOnlyArrays):
 
     @cached_property
     def _hessians(self) -> Any:
-        """(N, d, d)."""
+        """The clients' Hessians, (N, d, d)."""
         problem: Any = self.setting.problem
         return problem.client_hessians
 
     @cached_property
     def _pulls(self) -> Any:
-        """(N, d) ``H_k o_k``: minus the gradients at x*."""
+        """``H_k o_k``, (N, d): minus the gradients at x*."""
         problem: Any = self.setting.problem
         offsets = problem.optima - problem.x_star
         return np.matmul(self._hessians, offsets[:, :, None])[:, :, 0]
 
     @cached_property
     def _start(self) -> Any:
-        """``z z'`` where all models are x_0, (N d + 1, N d + 1)."""
+        """``z z'`` with all models at x_0, (N d + 1, N d + 1)."""
         start = self.setting.x0 - self.setting.problem.x_star
         z = np.concatenate([*[start] * len(self._hessians), start[:1] * 0 + 1])
         return np.outer(z, z)
 
 
 class ClientModels(QuadraticModels):
-    """The second moments of a setting's clients, ``E z z'``, after t steps, t = 0 .. R."""
+    """The second moments ``E z z'`` of a setting's clients after t = 0 .. R steps."""
 
     @property
     def squared_sigmas(self) -> Any:
-        """(N,) ``sigma_k^2``."""
+        """``sigma_k^2``, (N,)."""
         problem: Any = self.setting.problem
         return problem.client_sigmas**2
 
     @cached_property
     def weights(self) -> Any:
-        """(N,) p."""
+        """The weights p, (N,)."""
         return self.setting.problem.alpha
 
     @cached_property
     def _moments(self) -> list[Any]:
-        """Those after 0, 1, .. steps, as far as they have been asked for."""
+        """The moments after 0, 1, .. steps that have been computed so far."""
         check_affordable(self.setting.x0, self.setting.rounds, len(self._hessians))
         return [self._start]
 
@@ -182,7 +182,7 @@ class ClientModels(QuadraticModels):
         return total
 
     def _draws(self) -> Iterator[tuple[Any, Any]]:
-        """Return what models are averaged with, and how probably."""
+        """Yield the weights with which models are averaged, with their probabilities."""
         if local_sgd(self.setting).sampled == "steps":
             yield 1, self.weights
             return
@@ -193,8 +193,15 @@ class ClientModels(QuadraticModels):
             shares = [(zero + int(count)) / drawn for count in counts] if drawn else self.weights
             yield exact_numbers(chance).item() if exact else float(chance), np.array(shares)
 
+    def rounding(self, steps: int) -> float:
+        """Return how far off sums of second moments after up to so many steps may be."""
+        if is_exact(self._start):
+            return 0.0
+        squares = (float(np.trace(self.moment(t)[:-1, :-1])) for t in range(steps + 1))
+        return ROUNDINGS * (steps + 1) * len(self._start) * max(squares)
+
     def squared_gradients(self, t: int) -> Any:
-        """(N,) ``E||grad F_k(w_k, xi)||^2`` of the stochastic gradients after t steps."""
+        """``E||grad F_k(w_k, xi)||^2`` of the stochastic gradients after t steps, (N,)."""
         return self._squares(t) + self.squared_sigmas
 
     def _squares(self, t: int) -> Any:
@@ -204,22 +211,22 @@ class ClientModels(QuadraticModels):
             here = slice(k * size, (k + 1) * size)
             second = hessian @ moment[here, here] @ hessian
             cross = (hessian @ moment[here, -1]) @ pull
-            found.append(np.trace(second) - 2 * cross + pull @ pull)
+            found.append(_not_negative(np.trace(second) - 2 * cross + pull @ pull))
         return np.array(found)
 
     def largest_gradient(self, first: int) -> Any:
-        """Root of the largest of those after ``first`` .. R - 1 steps: G; 0 if there are none."""
+        """Return G, the root of the largest of these after ``first`` .. R - 1 steps, or 0."""
         sizes = [self.squared_gradients(t) for t in range(first, self.setting.rounds)]
         return root(number(largest(np.concatenate(sizes)))) if sizes else 0
 
     def squared_distance(self, t: int) -> Any:
         """``E||sum_k p_k w_k - x*||^2`` after t steps."""
-        return number(np.trace(self._of_means(t)))
+        return _not_negative(np.trace(self._of_means(t)))
 
     def excess_loss(self, t: int) -> Any:
         """``E F(sum_k p_k w_k) - F*`` after t steps."""
         problem: Any = self.setting.problem
-        return number(np.trace(problem.mean_hessian @ self._of_means(t)) / 2)
+        return _not_negative(np.trace(problem.mean_hessian @ self._of_means(t)) / 2)
 
     def _of_means(self, t: int) -> Any:
         size, p = self.setting.problem.dim, self.weights
@@ -230,12 +237,17 @@ class ClientModels(QuadraticModels):
     def spread(self, t: int) -> Any:
         """``sum_k p_k E||w_k - sum_j p_j w_j||^2`` after t steps."""
         squares = np.diagonal(self.moment(t))[:-1].reshape(self.weights.size, -1).sum(axis=1)
-        return number(self.weights @ squares - self.squared_distance(t))
+        return _not_negative(self.weights @ squares - self.squared_distance(t))
+
+
+def _not_negative(value: Any) -> Any:
+    """Return a mean square, which floats may round to below zero."""
+    return number(value) if is_exact(value) else max(float(value), 0.0)
 
 
 @cached_by_content(16)
 def client_models(setting: Setting) -> ClientModels:
-    """Return a setting's moments; the last ones are kept, as symbols share them."""
+    """Return a setting's moments; the last ones are cached, as several symbols use them."""
     return ClientModels(setting)
 
 
@@ -246,20 +258,20 @@ def weighted_noise(setting: Setting) -> Any:
 
 
 def gap_of_minima(setting: Setting) -> Any:
-    """``F* - sum_k p_k F_k*``: Gamma of Li et al.; quadratic clients have ``F_k* = 0``."""
+    """Li et al.'s Gamma, ``F* - sum_k p_k F_k*``."""
     problem: Any = setting.problem
     return number(problem.F_star - problem.alpha @ problem.client_minima)
 
 
 # ------------------------------------------------------------ clients that wait
-# Clients keep models of their own, and wait: ``a_i = t - tau_i(t)`` counts from a client's last
+# Clients keep their own models while they wait: ``a_i = t - tau_i(t)`` counts from a client's last
 # round. Given all the a_i, a round is affine in ``z = (x_1 - x*, .., x_m - x*, 1)``, and so is the
 # auxiliary ``z_i = x_i - eta_l eta_g s (a_i - 1) grad F_i(x_i)`` of Definition 1. So the second
-# moments, kept apart by ``a = (a_1, .., a_m)``, follow from themselves. This is a plain recursion
-# of its own, apart from the engines; numbers are floats, or exact where the setting's are.
+# moments, separately for each ``a = (a_1, .., a_m)``, obey a recursion, which is computed here
+# independently of the engines. Numbers are floats, or exact if the setting's are.
 #
-# Long runs in floats are the powers of one matrix, where every client has a round in which it is
-# surely there: then there are few a.
+# Long runs in floats use powers of one matrix, if every client has a round in which it is present
+# with certainty, so that there are few values of a.
 
 Absences = tuple[int, ...]
 """The rounds since each client's last, which are at least one."""
@@ -272,12 +284,12 @@ _STEP_BY_STEP = 64
 
 
 def availability_rows(setting: Setting) -> list[list[Fraction]]:
-    """Return the clients' probabilities in each round, which repeat.
+    """Return the clients' probabilities in each round of a period.
 
     Raises
     ------
     ValueError
-        For a process of another kind.
+        If rounds or clients are not independent.
     """
     who = setting.participation
     if not isinstance(who, Bernoulli | VaryingBernoulli):
@@ -288,7 +300,7 @@ def availability_rows(setting: Setting) -> list[list[Fraction]]:
 
 
 def number_for(setting: Setting, value: Fraction) -> Any:
-    """Return a fraction in the kind of numbers of a setting."""
+    """Return a fraction in a setting's type of numbers."""
     return exact_numbers(value).item() if is_exact(setting.x0) else float(value)
 
 
@@ -298,7 +310,7 @@ def fedawe_of(setting: Setting) -> FedAWE:
     Raises
     ------
     ValueError
-        For another algorithm, other clients than quadratic ones, or unequal target weights.
+        If the algorithm is not FedAWE, clients are not quadratic, or target weights are unequal.
     """
     if not isinstance(setting.algorithm, FedAWE):
         raise ValueError(f"algorithm must be FedAWE, got {setting.algorithm!r}")
@@ -323,9 +335,11 @@ class DescentTerms:
     squared_gradient : float or exact number
         ``||grad F(z-_t)||^2``.
     squared_waits, waited_gradients : float or exact number
-        Sums of ``(t - tau_i)^2``, and of that times ``||grad F_i(x_i)||^2``.
+        Sums of ``(t - tau_i)^2``, and of ``(t - tau_i)^2 ||grad F_i(x_i)||^2``.
     apart, spread : float or exact number
         Sums of ``||x_i - z_i||^2`` and of ``||z_i - z-||^2``.
+    rounding : float
+        How far off the losses may be.
     """
 
     excess_after: Any
@@ -335,6 +349,7 @@ class DescentTerms:
     waited_gradients: Any
     apart: Any
     spread: Any
+    rounding: float
 
 
 class WaitingModels(QuadraticModels):
@@ -362,7 +377,7 @@ class WaitingModels(QuadraticModels):
 
     @cached_property
     def _local(self) -> list[tuple[Any, Any, Any]]:
-        """For each client how s local steps move its model: ``x - x_s = D x - c``, and its noise.
+        """For each client, D and c with ``x - x_s = D x - c`` after s local steps, and the noise.
 
         The noise is the covariance of x_s.
         """
@@ -387,7 +402,7 @@ class WaitingModels(QuadraticModels):
         return {}
 
     def _round(self, absences: Absences, here: tuple[bool, ...]) -> tuple[Any, Any]:
-        """Return what a round does to z, (n, n), and the covariance that it adds."""
+        """Return a round's linear map of z, (n, n), and the covariance that it adds."""
         found = self._rounds.get((absences, here))
         if found is None:
             found = self._rounds[absences, here] = self._read_round(absences, here)
@@ -418,7 +433,7 @@ class WaitingModels(QuadraticModels):
     def _following(
         self, absences: Absences, phase: int
     ) -> Iterator[tuple[Absences, Any, tuple[bool, ...]]]:
-        """Yield what may come next, how probably, and who then is there."""
+        """Yield the possible next absences, with their probabilities and the clients present."""
         for here, chance in self._chances[phase].items():
             pairs = zip(absences, here, strict=True)
             yield tuple(1 if there else away + 1 for away, there in pairs), chance, here
@@ -428,7 +443,7 @@ class WaitingModels(QuadraticModels):
         return [{(1,) * len(self._hessians): self._start}]
 
     def moments(self, t: int) -> Mapping[Absences, Any]:
-        """``E z z' 1{a}`` before round t, by a."""
+        """Return ``E z z' 1{a}`` before round t, by a."""
         exact, size = is_exact(self._start), len(self._start)
         work = Work(AFFORDABLE)
         while len(self._moments) <= t:
@@ -449,7 +464,7 @@ class WaitingModels(QuadraticModels):
             self._moments.append(after)
         return self._moments[t]
 
-    # ------------------------------------------------------------ what is asked of them
+    # ------------------------------------------------------------ quantities of the moments
 
     def _selected(self, client: int, *, hessian: bool = False) -> Any:
         size = self.setting.problem.dim
@@ -463,7 +478,7 @@ class WaitingModels(QuadraticModels):
         return found
 
     def _auxiliary_maps(self, absences: Absences) -> list[Any]:
-        """(d, n) for each client: its z_i, less x*."""
+        """Return the maps (d, n) from z to each client's ``z_i - x*``."""
         method = fedawe_of(self.setting)
         reach = method.client_lr * method.server_lr * int(method.local_steps)
         return [
@@ -472,7 +487,7 @@ class WaitingModels(QuadraticModels):
         ]
 
     def _own_maps(self, absences: Absences) -> list[Any]:
-        """(d, n) for each client: its model, less x*."""
+        """Return the maps (d, n) from z to each client's model minus x*."""
         return [self._selected(i) for i in range(len(absences))]
 
     def _mean(self, maps: list[Any]) -> Any:
@@ -480,7 +495,7 @@ class WaitingModels(QuadraticModels):
         return number_for(self.setting, Fraction(1, len(maps))) * sum(maps)
 
     def one_round(self, t: int, absences: Absences) -> DescentTerms:
-        """Return what Lemma 3 says about round t, given its start in expectation over all but a."""
+        """Return Lemma 3's terms for round t, given a, in expectation over everything else."""
         moment = self.moments(t)[absences]
         moment = moment / moment[-1, -1]
         hessian = self._mean_hessian
@@ -500,6 +515,8 @@ class WaitingModels(QuadraticModels):
         mean = self._mean(auxiliary)
         slopes = [self._selected(i, hessian=True) for i in range(len(absences))]
         pairs = list(zip(absences, slopes, strict=True))
+        size = number(sum(square(one) for one in (*auxiliary, *own)) * self.setting.problem.L)
+        lost = 0.0 if is_exact(self._start) else ROUNDINGS * (t + 1) * len(moment) * (size + after)
         return DescentTerms(
             excess_after=after,
             excess=excess(absences, moment),
@@ -508,10 +525,11 @@ class WaitingModels(QuadraticModels):
             waited_gradients=number(sum(away**2 * square(one) for away, one in pairs)),
             apart=number(sum(square(x - z) for x, z in zip(own, auxiliary, strict=True))),
             spread=number(sum(square(z - mean) for z in auxiliary)),
+            rounding=lost,
         )
 
     def mean_squared_gradient(self, *, auxiliary: bool) -> tuple[Any, float]:
-        """``1/T sum_t E||grad F||^2`` at the mean of the z_i, or of the x_i; and its rounding."""
+        """Return ``1/T sum_t E||grad F||^2`` at the mean of the z_i or x_i, and its rounding."""
         rounds = self.setting.rounds
         form = self._auxiliary_maps if auxiliary else self._own_maps
 
@@ -533,7 +551,7 @@ class WaitingModels(QuadraticModels):
         return mean, (_ROUNDING + 1e-15 * rounds) * mean
 
     def _by_powers(self, weight: Any) -> float:
-        """Return the sum over the rounds of ``E z' weight(a) z``, by a power of a period's map."""
+        """Return the sum over rounds of ``E z' weight(a) z``, by powers of a period's map."""
         period, rounds = len(self._chances), self.setting.rounds
         first = (1,) * len(self._hessians)
         keys = self._closed(first)
@@ -553,12 +571,12 @@ class WaitingModels(QuadraticModels):
         return float((rest @ after)[-1])
 
     def _closed(self, first: Absences) -> list[list[Absences]]:
-        """Return the absences that there can be in each round of a period, in the long run too.
+        """Return all absences that are possible in each round of a period.
 
         Raises
         ------
         ValueError
-            Unless every client is surely there in one of them.
+            Unless every client has a round of the period in which it is present with certainty.
         """
         period = len(self._chances)
         rows = availability_rows(self.setting)
@@ -598,7 +616,7 @@ class WaitingModels(QuadraticModels):
 def _summing(
     matrices: list[FloatArray], weights: list[FloatArray], size: int | None = None
 ) -> FloatArray:
-    """Return the map of moments, and of a sum of what weights make of them, over some rounds."""
+    """Return the map of some rounds on moments and on the running sum of weighted moments."""
     width = len(weights[0]) if size is None else size
     whole = np.eye(width + 1)
     for matrix, weight in zip(matrices, weights, strict=True):
@@ -612,5 +630,5 @@ def _summing(
 
 @cached_by_content(16)
 def waiting_models(setting: Setting) -> WaitingModels:
-    """Return a setting's moments; the last ones are kept, as symbols share them."""
+    """Return a setting's moments; the last ones are cached, as several symbols use them."""
     return WaitingModels(setting)

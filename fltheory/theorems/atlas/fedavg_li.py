@@ -2,11 +2,10 @@
 
 Conventions
 -----------
-A round is one step of SGD of every client, so that T is `Setting.rounds` and a step's size is
-``eta_t`` with t = 0 in the first. All clients step and those drawn are averaged after every E-th
-step, which is what the paper's devices do as far as any model shows. ``w_t`` is the mean
-``sum_k p_k w_t^k`` between averages. The text at hand has no appendix: the lemmas of the proof are
-not here.
+A round is one SGD step of every client, so that T is `Setting.rounds`; the step size is ``eta_t``,
+with t = 0 in the first round. All clients make steps, and drawn ones are averaged after every E-th
+step, which is equivalent to the paper's algorithm. ``w_t`` is the mean ``sum_k p_k w_t^k`` between
+averages. The text at hand has no appendix, so the lemmas of the proof are not here.
 """
 
 from __future__ import annotations
@@ -30,7 +29,17 @@ from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import Derivation, Implied, Step
 from fltheory.engines import Setting
-from fltheory.exact_or_float import is_exact, largest, norm, number, root, solve
+from fltheory.exact_or_float import (
+    ROUNDINGS,
+    is_exact,
+    largest,
+    largest_norm,
+    norm,
+    number,
+    root,
+    solve,
+    with_rounding,
+)
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -55,7 +64,7 @@ PAPER = "Li et al. (ICLR 2020)"
 
 
 def _is_mean_of_all(setting: Setting) -> int:
-    """Tell whether an average is ``sum_k p_k w_k``: drawing everybody makes it the plain mean."""
+    """Return 1 if an average is ``sum_k p_k w_k``, else 0, as when it is the plain mean."""
     everybody = setting.participation.fixed_size == setting.problem.n_clients
     by_p = local_sgd(setting).sampled == "steps" or _unevenness(setting) == 0
     return int(everybody and by_p and not isinstance(setting.participation, WithReplacement))
@@ -113,7 +122,7 @@ def _step_scale(setting: Setting) -> Any:
 
 
 def _step_offset(setting: Setting) -> Any:
-    """Return gamma_0 of ``eta_t``, t = 0 in the first step; `Harmonic` counts from 1."""
+    """Return gamma in ``eta_t`` with t = 0 in the first step; `Harmonic` counts from 1."""
     return _harmonic(setting).offset + 1
 
 
@@ -251,7 +260,7 @@ _evenly = partial(_setting, lambda draws: UniformSubset(4, draws))
 
 
 def _alone() -> Setting:
-    """One client, one step, along the largest curvature: nothing but the first step's distance."""
+    """Return one client that makes one step along the largest curvature."""
     problem = QuadraticProblem([[1.0]], [[0.0]])
     method = LocalSgd(Harmonic(2.0, offset=7.0), 1, (1.0,), sampled="average")
     return Setting(method, problem, UniformSubset(1, 1), 1, [1.0])
@@ -385,13 +394,22 @@ def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) ->
     )
 
 
+def _distance_of_start(setting: Setting) -> tuple[Any, float]:
+    """Return ``||w_0 - w*||^2``; in floats w* is off by kappa times the rounding of the optima."""
+    problem: Any = setting.problem
+    distance = value_in("squared_distance", setting)
+    if is_exact(distance):
+        return distance, 0.0
+    places = norm(setting.x0) + largest_norm(problem.optima)
+    off = ROUNDINGS * problem.L / problem.mu * places
+    return distance, off * (2 * math.sqrt(distance) + off)
+
+
 DISTANCE = PointClaim(
     id="fedavg-li/distance",
     title="The initial distance is at most 2G/mu",
     source=f"{PAPER}, Section 3.4, above (7)",
-    quantity=PointQuantity(
-        lambda setting: (value_in("squared_distance", setting), 0.0), "||w_0 - w*||^2", LENGTH**2
-    ),
+    quantity=PointQuantity(_distance_of_start, "||w_0 - w*||^2", LENGTH**2),
     bound=as_printed(lambda: 4 / mu**2 * Q),
     hypotheses=(_STEPS[1],),
     regimes=_regimes(_everybody),
@@ -405,7 +423,7 @@ def _largest_scaled_gradient(setting: Setting) -> tuple[Any, float]:
     problem: Any = setting.problem
     scales = problem.alpha * problem.n_clients
     squares = client_models(setting).squared_gradients(0)
-    return number(largest(scales * scales * squares)), 0.0
+    return with_rounding(number(largest(scales * scales * squares)), 1)
 
 
 SCALED_GRADIENTS = PointClaim(
@@ -456,11 +474,11 @@ SCALED_GRADIENTS_DERIVED = replace(
 
 
 # ------------------------------------------------------------ Theorem 4: constant steps
-# The theorem is about a ridge regression that is built in the paper's appendix, which is not in the
-# text at hand, and hides the constants that depend on it. Here any quadratic clients stand for it
-# whose first-order pull ``v = sum_k p_k H_k grad F_k(w*)`` is not zero: without it they may end at
-# w* for every step size. With exact gradients and everybody present the limit w~* solves ``sum_k
-# p_k P_k H_k (w - o_k) = 0``, ``P_k = sum_{j<E} (I - eta H_k)^j``.
+# The theorem is about a ridge regression constructed in the paper's appendix, which is not in the
+# text at hand, and hides the constants that depend on it. Here it is replaced by any quadratic
+# clients whose first-order pull ``v = sum_k p_k H_k grad F_k(w*)`` is not zero; if it is zero, runs
+# may converge to w* for every step size. With exact gradients and everybody present, the limit w~*
+# solves ``sum_k p_k P_k H_k (w - o_k) = 0``, ``P_k = sum_{j<E} (I - eta H_k)^j``.
 
 _DIVISORS = (1, 10, 100, 1000)
 _ROUNDING = 1e-14
@@ -476,7 +494,7 @@ def _step(setting: Setting) -> Any:
 
 
 def _pulls(setting: Setting, power: int) -> Any:
-    """(N, d) ``p_k H_k^power grad F_k(w*)``."""
+    """Return ``p_k H_k^power grad F_k(w*)``, (N, d)."""
     problem: Any = setting.problem
     pulls = problem.gradients_at_optimum[:, :, None]
     for _ in range(power):
@@ -485,7 +503,7 @@ def _pulls(setting: Setting, power: int) -> Any:
 
 
 def _first_order(setting: Setting) -> Any:
-    """Return v; zero where it is but the rounding of what cancels."""
+    """Return v; zero if it is only the rounding error of a sum that cancels."""
     v = norm(_pulls(setting, 1).sum(axis=0))
     return v if is_exact(v) or v > _LEAST * _apart(setting, 1) else 0.0
 
@@ -500,7 +518,7 @@ def _second_order(setting: Setting) -> Any:
 
 
 def _with_rounding(setting: Setting, value: Any) -> tuple[Any, float]:
-    """Return a multiple of v or of 1/D with its rounding, in floats: both are sums that cancel."""
+    """Return a multiple of v or of 1/D with its rounding error, as both are sums that cancel."""
     if is_exact(value):
         return value, 0.0
     lost = _apart(setting, 1) / max(_first_order(setting), sys.float_info.min)
@@ -508,7 +526,7 @@ def _with_rounding(setting: Setting, value: Any) -> tuple[Any, float]:
 
 
 def _limit_distance(setting: Setting) -> Any:
-    """Return ``||w~* - w*||``; P_k - E I is summed, as ``sum_k p_k grad F_k(w*)`` is zero."""
+    """Return ``||w~* - w*||``; P_k - E I is summed, since ``sum_k p_k grad F_k(w*)`` is zero."""
     problem: Any = setting.problem
     lr, one = _step(setting), np.eye(problem.dim, dtype=int)
     hessians = problem.client_hessians
@@ -525,7 +543,7 @@ def _limit_distance(setting: Setting) -> Any:
 
 
 def _relative(setting: Setting) -> tuple[Any, float]:
-    """Return ``(E-1) eta ||w*|| / ||w~* - w*||``; NaN where FedAvg ends at w*."""
+    """Return ``(E-1) eta ||w*|| / ||w~* - w*||``; NaN if FedAvg converges to w*."""
     distance = _limit_distance(setting)
     if not float(distance):
         return math.nan, 0.0
@@ -578,7 +596,7 @@ def setting_at(
     first_weight: float = 0.25,
     sigma: float = 0.0,
 ) -> Setting:
-    """Return four clients in the plane, L = 1, where w* is not zero; ``step`` is eta L."""
+    """Return four clients in the plane with L = 1 and nonzero w*; ``step`` is eta L."""
     p = (first_weight, *[(1 - first_weight) / 3] * 3)
     problem = clients_in_the_plane(condition, spread, sigma, p=p)
     method = LocalSgd(Constant(step), int(local_steps), p)
@@ -586,7 +604,7 @@ def setting_at(
 
 
 def _safe(*, share: float, **numbers: float) -> Setting:
-    """Return one whose step is a share of the longest that the explicit bound allows."""
+    """Return a setting whose step is a share of the longest that the explicit bound allows."""
     setting = setting_at(**numbers)
     second = (local_sgd(setting).local_steps - 2) * _second_order(setting)
     longest = 1.5 * _first_order(setting) / max(second, _first_order(setting))

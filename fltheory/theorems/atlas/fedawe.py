@@ -1,7 +1,7 @@
-"""Xiang, Ioannidis, Yeh, Joe-Wong and Su, FedAWE (NeurIPS 2024): on availability and along a run.
+"""Xiang, Ioannidis, Yeh, Joe-Wong and Su, FedAWE (NeurIPS 2024).
 
-Clients are available independently, with probabilities of at least delta that may change from
-round to round (Assumption 1).
+Clients are available independently, with probabilities of at least delta that may change from round
+to round (Assumption 1). Some statements are about availability alone, others about a run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
-from fltheory.exact_or_float import largest, number, root
+from fltheory.exact_or_float import is_exact, largest, number, root, with_rounding
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -52,8 +52,8 @@ _EIGENVALUE_ERROR = 1e-13
 def _largest_absence(setting: Setting, power: int) -> Any:
     """Return the largest ``E (t - tau_i(t))^power`` over clients and t = 0 .. R.
 
-    tau_i(t) is the last round before t in which i was available, -1 if there is none. With
-    ``a = t - tau_i(t)`` the next is 1 with probability p_i^t, and a + 1 without.
+    tau_i(t) is the last round before t in which i was available, -1 if there is none. After ``a = t
+    - tau_i(t)``, the next value is 1 with probability p_i^t, and a + 1 otherwise.
     """
     rows = availability_rows(setting)
     means = squares = largest = [Fraction(1)] * len(rows[0])
@@ -67,15 +67,22 @@ def _largest_absence(setting: Setting, power: int) -> Any:
 
 
 def second_eigenvalue(setting: Setting) -> tuple[Any, float]:
-    """Return ``max_t lambda_2(E W(t)^2)`` over the rounds, and its rounding.
+    """Return ``max_t lambda_2(E W(t)^2)`` over the rounds, and its rounding error.
 
-    W is a projection, so that ``W^2 = W``. Rows sum to one: with two clients, or probabilities that
-    are all alike, every other eigenvalue is ``M_11 - M_12``, a fraction.
+    W is a projection, so ``W^2 = W``. Rows sum to one; with two clients, or equal probabilities,
+    every eigenvalue other than 1 is ``M_11 - M_12``, a fraction.
+
+    Raises
+    ------
+    ValueError
+        For a single client.
     """
+    count = setting.problem.n_clients
+    if count == 1:
+        raise ValueError("problem must have at least two clients for the second eigenvalue, got 1")
     found: list[Any] = []
-    error = 0.0
+    error = 0.0 if is_exact(setting.x0) else _EIGENVALUE_ERROR
     for row in availability_rows(setting):
-        count = len(row)
         mixing = np.full((count, count), Fraction(0))
         for here in product((False, True), repeat=count):
             chance = math.prod((p if there else 1 - p for p, there in zip(row, here, strict=True)))
@@ -111,7 +118,7 @@ def _of_lemmas(availability: Any, rounds: int = 40) -> Setting:
 
 
 def _two_phases(*, least: float, other: float, rounds: float) -> Setting:
-    """Three clients that are rarely online in turn."""
+    """Return three clients that take turns at being rarely online."""
     return _of_lemmas([[least, other, other], [other, least, other]], int(rounds))
 
 
@@ -142,7 +149,7 @@ LEMMA_2 = PointClaim(
     title="The mean length of absences",
     source=f"{PAPER}, Lemma 2",
     quantity=PointQuantity(
-        lambda setting: (_largest_absence(setting, 1), 0.0),
+        lambda setting: with_rounding(_largest_absence(setting, 1), 1),
         "largest E[t - tau_i(t)] over clients and rounds",
         PURE,
     ),
@@ -159,7 +166,7 @@ LEMMA_2_SQUARES = replace(
     id="fedawe/lemma-2-squares",
     title="The mean squared length of absences",
     quantity=PointQuantity(
-        lambda setting: (_largest_absence(setting, 2), 0.0),
+        lambda setting: with_rounding(_largest_absence(setting, 2), 1),
         "largest E[(t - tau_i(t))^2] over clients and rounds",
         PURE,
     ),
@@ -180,10 +187,9 @@ LEMMA_4 = PointClaim(
 )
 
 
-# ------------------------------------------------------------ what its models do along a run
-# Conventions:
-# T is `Setting.rounds`, and the step condition (11) is of two hypotheses. Clients are quadratic,
-# with equal weights. With one Hessian for all, Assumption 4 holds with beta = 0 and ``zeta^2 = 1/m
+# ------------------------------------------------------------ models along a run Conventions: T is
+# `Setting.rounds`, and the step condition (11) is split into two hypotheses. Clients are quadratic,
+# with equal weights. If they share one Hessian, Assumption 4 holds with beta = 0 and ``zeta^2 = 1/m
 # sum_i ||grad F_i(x*)||^2``, and no zeta can be smaller; in one dimension it holds with ``beta^2 =
 # 2/m sum_i (h_i - h)^2/h^2`` and twice that zeta^2.
 
@@ -193,12 +199,12 @@ def _most(setting: Setting) -> Any:
 
 
 def _curvatures(setting: Setting) -> Any:
-    """Return the clients' curvatures in one dimension, or None where all have one Hessian.
+    """Return the clients' curvatures in one dimension; None if they share one Hessian.
 
     Raises
     ------
     ValueError
-        For unlike Hessians in more dimensions.
+        If Hessians differ in more than one dimension.
     """
     fedawe_of(setting)
     problem: Any = setting.problem
@@ -226,7 +232,7 @@ def _zeta(setting: Setting) -> Any:
 
 @cached_by_content(64)
 def _worst_round(setting: Setting) -> DescentTerms:
-    """Return the round, and who has been away how long, where Lemma 3 is nearest to failing."""
+    """Return Lemma 3's terms for the round and absences where it is closest to failing."""
     models = waiting_models(setting)
     rounds = [models.one_round(t, key) for t in range(setting.rounds) for key in models.moments(t)]
     return max(rounds, key=lambda one: _share(setting, one))
@@ -342,7 +348,7 @@ _ALIKE = Hypothesis(
 def _small_steps(
     size: sp.Expr, unlike: Callable[[], sp.Expr], source: str
 ) -> tuple[Hypothesis, Hypothesis]:
-    """Return both halves of (11): ``size`` is its L + 1, ``unlike`` what is under its root."""
+    """Return both conditions of (11); ``size`` is its L + 1, ``unlike`` the term under its root."""
     mixing = sp.sqrt(rho)
     product = as_printed(
         lambda: sp.Le(
@@ -380,9 +386,9 @@ def _setting(
     local: float = 1.0,
     limits: Callable[[Setting], tuple[float, float]] | None = None,
 ) -> Setting:
-    """Clients in one dimension, ``spread`` apart, the model ``start`` from the optimum.
+    """Return clients in one dimension, ``spread`` apart, starting ``start`` from the optimum.
 
-    ``product`` and ``local`` are eta_l eta_g and eta_l over what limits them.
+    ``product`` and ``local`` are eta_l eta_g and eta_l divided by their limits.
     """
     count = len(rows[0])
     places = spread * np.linspace(1.0, -1.0, count)[:, None]
@@ -454,7 +460,7 @@ _LEMMA_3_PARAMETERS = (
 def _swapping(
     *, least: float, other: float, make: Callable[..., Setting] = _setting, **changes: Any
 ) -> Setting:
-    """Two clients that are rarely online in turn."""
+    """Return two clients that take turns at being rarely online."""
     return make(rows=((least, other), (other, least)), **changes)
 
 
@@ -463,7 +469,7 @@ LEMMA_3 = PointClaim(
     title="FedAWE's descent: one round of the auxiliary sequence, from every state",
     source=f"{PAPER}, Lemma 3",
     quantity=PointQuantity(
-        lambda setting: (_of_worst_round("excess_after")(setting), 0.0),
+        lambda setting: (_worst_round(setting).excess_after, _worst_round(setting).rounding),
         "E F(z_t) - F* a round later",
         LOSS,
         r"\mathbb E F(\bar z_{t+1})-F^*",
@@ -558,21 +564,21 @@ def _with_steps(setting: Setting, rounds: int, lr: float, server_lr: float) -> S
 
 
 def _falling_local_steps(setting: Setting, rounds: int) -> Setting:
-    """Change T, with eta_l in proportion to 1/sqrt(T)."""
+    """Change T, with eta_l proportional to 1/sqrt(T)."""
     method = fedawe_of(setting)
     lr = method.client_lr * math.sqrt(setting.rounds / rounds)
     return _with_steps(setting, rounds, lr, method.server_lr)
 
 
 def _falling_server_steps(setting: Setting, rounds: int) -> Setting:
-    """Change T, with eta_g in proportion to 1/sqrt(T), and eta_l what it is in the first decade."""
+    """Change T, with eta_g proportional to 1/sqrt(T) and eta_l as at the first decade."""
     first = _falling_local_steps(setting, three_decades(setting)[0])
     method, share = fedawe_of(first), math.sqrt(first.rounds / rounds)
     return _with_steps(setting, rounds, method.client_lr, method.server_lr * share)
 
 
 def _of_corollary(setting: Setting, rounds: int) -> Setting:
-    """Change T, and both steps as Corollary 1 has them."""
+    """Change T, and set both steps as in Corollary 1."""
     steps, problem = fedawe_of(setting).local_steps, setting.problem
     lr = 1 / (math.sqrt(rounds) * steps * float(problem.L))
     server_lr = math.sqrt(steps * float(_least(setting)) * problem.n_clients)
@@ -693,7 +699,7 @@ THEOREM_1_DERIVED = PointClaim(
 
 
 def _printed(derived: PointClaim, order: sp.Expr, hypotheses: tuple[Hypothesis, ...]) -> PointClaim:
-    """Return what a printed order is of: the derived bound's quantity, without its constants."""
+    """Return the printed order: the derived claim with an order in place of its bound."""
     return replace(
         derived,
         reading="printed",
@@ -754,7 +760,7 @@ def _at_corollarys_steps(**changes: Any) -> Setting:
 
 
 def _every_second_round(*, least: float, **changes: Any) -> Setting:
-    """Two clients that are surely there in every second round."""
+    """Return two clients that are present with certainty in every second round."""
     return _at_corollarys_steps(rows=((least, 1.0), (1.0, 1.0)), **changes)
 
 

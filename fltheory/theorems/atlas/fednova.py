@@ -1,8 +1,8 @@
 """Wang, Liu, Liang, Joshi and Poor, "Tackling the Objective Inconsistency Problem" (FedNova, 2020).
 
-Theorem 1 is an order with hidden constants, and the text at hand is garbled in two of its four
-terms, those in 1/T. The other two, which "dominate when T is sufficiently large" (Section 4.2), are
-the order in T that is here, for plain local SGD, where a_i is of tau_i ones.
+Theorem 1 is an order with hidden constants, and in the text at hand two of its four terms, those in
+1/T, are garbled. The other two, which "dominate when T is sufficiently large" (Section 4.2), give
+the order in T that is stated here, for plain local SGD, where a_i consists of tau_i ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fltheory.claims.order import RateClaim
 from fltheory.claims.rate_axis import RateAxis, three_decades
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.exact_or_float import number, root
+from fltheory.exact_or_float import largest, number, root, with_rounding
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -36,12 +36,12 @@ from fltheory.problems.base import gradients_at
 
 
 def _weights(setting: Setting) -> Any:
-    """Return w, the weights of what is optimised in place of F, which must sum to one.
+    """Return w, the weights of the objective optimised in place of F, which must sum to one.
 
     Raises
     ------
     ValueError
-        For another algorithm than WeightedFedAvg, or clients of unequal Hessians.
+        If the algorithm is not WeightedFedAvg, or clients have unequal Hessians.
     """
     if not isinstance(setting.algorithm, WeightedFedAvg):
         raise ValueError(
@@ -77,8 +77,12 @@ def _total(setting: Setting) -> Any:
 
 
 def _true(setting: Setting) -> tuple[Any, float]:
-    gradient = setting.problem.alpha @ gradients_at(setting.problem, setting.x0)
-    return number((gradient * gradient).sum()), 0.0
+    gradients = gradients_at(setting.problem, setting.x0)
+    gradient = setting.problem.alpha @ gradients
+    squares = largest((gradients * gradients).sum(axis=1))
+    # Both sides are sums that cancel; the other one counts chi^2 as often again.
+    size = squares * (3 + 2 * _chi(setting) ** 2)
+    return with_rounding(number((gradient * gradient).sum()), gradients.size, number(size))
 
 
 chi = symbol("chi", "root of sum_i (p_i - w_i)^2/w_i", PURE, _chi, nonnegative=True)
@@ -102,7 +106,7 @@ def _setting(
     start: float = 1.0,
     turn: float = 0.0,
 ) -> Setting:
-    """Four clients in the plane with one Hessian; the model is ``start`` away from x*."""
+    """Return four clients in the plane with one Hessian, starting ``start`` away from x*."""
     problem = QuadraticProblem(
         np.diag([1.0, 0.25]),
         spread * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]]),
@@ -113,7 +117,7 @@ def _setting(
 
 
 def _weighted(*, tilt: float, spread: float, start: float, turn: float) -> Setting:
-    """Weights w from equal ones to nearly all on one client."""
+    """Return a setting with weights w between equal ones and nearly all on one client."""
     rest = (1 - 0.25) * (1 - tilt) / 3
     return _setting(w=(1 - 3 * rest, rest, rest, rest), spread=spread, start=start, turn=turn)
 
@@ -162,13 +166,13 @@ THEOREM_2 = PointClaim(
 
 
 def _fednova(setting: Setting) -> tuple[Any, Any]:
-    """Return w and tau, one each per client.
+    """Return w and tau, with one entry per client.
 
     Raises
     ------
     ValueError
-        For another algorithm than FedNova with a server step of 1, weights that are not the target
-        weights, or clients who are absent.
+        If the algorithm is not FedNova with a server step of 1, weights are not the target weights,
+        or clients are absent.
     """
     method, problem = setting.algorithm, setting.problem
     if not isinstance(method, FedNova) or method.server_lr != 1:
@@ -207,7 +211,7 @@ def _noise_share(setting: Setting) -> Any:
 
 
 def _at_rounds(setting: Setting, rounds: int) -> Setting:
-    """Change T, and the step size with it."""
+    """Change T and the step size."""
     count, steps = setting.problem.n_clients, float(_mean_steps(setting))
     method: Any = setting.algorithm
     longer = replace(method, client_lr=math.sqrt(count / (steps * rounds)))
@@ -224,7 +228,7 @@ def _nova(
     start: float = 1.0,
     rounds: int = 100_000,
 ) -> Setting:
-    """Return clients in the plane, of two kinds of curvature in turn."""
+    """Return clients in the plane with two alternating kinds of curvature."""
     count = len(p)
     angles = np.arange(count) * 2.0
     hessians = [np.diag([curvatures[k % 2], curvatures[1 - k % 2]]) for k in range(count)]
@@ -242,7 +246,7 @@ def _nova(
 def _drawn(
     *, steep: float, condition: float, most: float, first_weight: float, **numbers: Any
 ) -> Setting:
-    """Four clients, the first and the third of which make one local step."""
+    """Return four clients, of which the first and the third make one local step."""
     p = (first_weight, *[(1 - first_weight) / 3] * 3)
     steps = (1, int(most), 1, int(most))
     return _nova(steps=steps, p=p, curvatures=(steep, steep / condition), **numbers)

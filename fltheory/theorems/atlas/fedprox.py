@@ -2,10 +2,11 @@
 
 Conventions
 -----------
-``mu`` is the proximal strength. A device's inexact solution is what K local steps of gradient
-descent reach, and gamma the least for which all devices' are gamma-inexact; B is B(w^t). Devices
-are equally important and drawn uniformly, none twice: "the set of K devices". Convex clients meet
-the Hessian's bound with every L_- > 0, and with L_- = 0 in the limit, where rho is largest.
+``mu`` is the proximal strength. A device's inexact solution is the result of K local steps of
+gradient descent, and gamma is the smallest number for which all devices' solutions are
+gamma-inexact; B is B(w^t). Devices are equally important and drawn uniformly without replacement:
+"the set of K devices". Convex clients satisfy the bound on the Hessian for every L_- > 0, and, in
+the limit, for L_- = 0, where rho is largest.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from fltheory.problems.base import gradients_at
 
 
 def _of_fedprox(setting: Setting) -> Setting:
-    """Return the setting; ValueError for one that the theorem is not about."""
+    """Return the setting; ValueError if the theorem is not about it."""
     method, alpha = setting.algorithm, setting.problem.alpha
     if not isinstance(method, FedProx):
         raise ValueError(f"algorithm must be FedProx for its theorem, got {method!r}")
@@ -52,13 +53,13 @@ def _of_fedprox(setting: Setting) -> Setting:
 
 @cached_by_content(16)
 def _gradients(setting: Setting) -> Any:
-    """(N, d) at the initial model."""
+    """Return the clients' gradients at the initial model, (N, d)."""
     return gradients_at(setting.problem, setting.x0)
 
 
 @cached_by_content(16)
 def _inexactness(setting: Setting) -> Any:
-    """``max_k ||grad h_k(w_k; w_0)|| / ||grad F_k(w_0)||`` after the local steps."""
+    """Return ``max_k ||grad h_k(w_k; w_0)|| / ||grad F_k(w_0)||`` after the local steps."""
     problem: Any = setting.problem
     method: Any = setting.algorithm
     count = problem.n_clients
@@ -129,7 +130,7 @@ def _setting(
     sigma: float = 0.0,
     rounds: int = 1,
 ) -> Setting:
-    """Twelve clients in the plane, L = 1; local steps of 1/(mu + L)."""
+    """Return twelve clients in the plane with L = 1, and local steps of 1/(mu + L)."""
     curvatures = [[1.0, 1 / condition], [1.0, 1.0]] * 6
     turns = 2 * np.pi * np.arange(12) / 12
     problem = QuadraticProblem(

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-A round is one step of every client's gradient descent, T is `Setting.rounds`, and M the clients.
-Algorithm 1 averages in the step *from* t = t_p, p = 1, 2, .., so that the models are equal at
-t_p + 1; the analysis begins each epoch at t_p with equal models. The printed readings run Algorithm
-1 as it stands, the derived ones average one step earlier. ``t_p = p H``.
+A round is one gradient step of every client, T is `Setting.rounds`, and M is the number of clients.
+Algorithm 1 averages in the step *from* t = t_p, p = 1, 2, .., so that the models are equal at t_p +
+1; the analysis starts each epoch at t_p with equal models. The printed readings run Algorithm 1 as
+printed, the derived ones average one step earlier. ``t_p = p H``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.exact_or_float import largest, number, root
+from fltheory.exact_or_float import largest, number, root, with_rounding
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -58,7 +58,7 @@ def _is_plain(setting: Setting) -> int:
 
 @dataclass(frozen=True)
 class _Worst:
-    """The step or epoch at which an inequality is nearest to failing; ties go to the first."""
+    """The step or epoch at which an inequality is closest to failing; ties go to the first."""
 
     margins: Callable[[ClientModels], list[float]]
 
@@ -67,7 +67,7 @@ class _Worst:
 
 
 def _lemma_1_margins(models: ClientModels) -> list[float]:
-    """Left less right of (4) for t = 0 .. T-1."""
+    """Return left-hand side minus right-hand side of (4) for t = 0 .. T-1."""
     lr, size = float(_step(models.setting)), float(models.setting.problem.L)
     return [
         float(models.squared_distance(t + 1) - models.squared_distance(t))
@@ -78,13 +78,13 @@ def _lemma_1_margins(models: ClientModels) -> list[float]:
 
 
 def _epochs(models: ClientModels) -> list[range]:
-    """t_p .. t_{p+1} - 1 for every whole epoch."""
+    """Return the range t_p .. t_{p+1} - 1 of every whole epoch."""
     steps = local_sgd(models.setting).local_steps
     return [range(t, t + steps) for t in range(0, models.setting.rounds - steps + 1, steps)]
 
 
 def _lemma_2_margins(models: ClientModels) -> list[float]:
-    """Left less right of Lemma 2's first inequality, for every epoch."""
+    """Return left-hand side minus right-hand side of Lemma 2's first inequality, by epoch."""
     setting = models.setting
     reach = float(_step(setting)) * local_sgd(setting).local_steps
     smoothness, spread = float(setting.problem.L), float(value_in("control_gap", setting))
@@ -97,6 +97,23 @@ def _lemma_2_margins(models: ClientModels) -> list[float]:
 
 
 _worst_step, _worst_epoch = _Worst(_lemma_1_margins), _Worst(_lemma_2_margins)
+
+
+def _lost(setting: Setting, steps: int) -> float:
+    """Return how far off both sides together may be, from moments after up to so many steps."""
+    reach = float(_step(setting) * local_sgd(setting).local_steps * setting.problem.L)
+    return 4 * (1 + reach) ** 2 * client_models(setting).rounding(steps)
+
+
+def _distance_after(setting: Setting) -> tuple[Any, float]:
+    after = _worst_step(setting) + 1
+    return client_models(setting).squared_distance(after), _lost(setting, after)
+
+
+def _spread_over(setting: Setting) -> tuple[Any, float]:
+    epoch = _epochs(client_models(setting))[_worst_epoch(setting)]
+    lost = len(epoch) * _lost(setting, epoch[-1])
+    return _over_worst_epoch(ClientModels.spread)(setting), lost
 
 
 def _at_worst_step(take: Callable[[ClientModels, int], Any]) -> Callable[[Setting], Any]:
@@ -182,7 +199,7 @@ def _setting(
     late: bool = True,
     averaged: bool = True,
 ) -> Setting:
-    """Four clients in the plane; ``step`` is gamma over 1/(4 L H)."""
+    """Return four clients in the plane; ``step`` is gamma over 1/(4 L H)."""
     problem = clients_in_the_plane(condition, spread, sigma)
     steps = int(local_steps)
     method: Any = LocalSgd(
@@ -199,7 +216,7 @@ def _setting(
 
 
 def _corollary_setting(*, local_steps: int = 4, epochs: int = 16, **changes: Any) -> Setting:
-    """Return gamma = sqrt(M)/(4L sqrt(T)), which with four clients is H/sqrt(T/4) of 1/(4LH)."""
+    """Return the setting with gamma = sqrt(M)/(4L sqrt(T)), the corollary's step."""
     step = 2 * local_steps / (local_steps * epochs) ** 0.5
     return _setting(local_steps=local_steps, epochs=epochs, step=step, **changes)
 
@@ -207,7 +224,7 @@ def _corollary_setting(*, local_steps: int = 4, epochs: int = 16, **changes: Any
 def _own(
     setting: Setting, step_of: Callable[[Setting, int], float], *, late: bool = True
 ) -> Setting:
-    """Return local gradient descent over whole epochs, at the step that ``step_of`` gives."""
+    """Return local gradient descent over whole epochs, with the step from ``step_of``."""
     steps = value_in("local_steps", setting)
     weights = tuple(setting.problem.alpha.tolist())
     method = LocalSgd(Constant(step_of(setting, steps)), steps, weights, first_average=steps + late)
@@ -255,7 +272,7 @@ def _family(make: Callable[..., Setting], *, step: bool = True) -> Family:
 
 
 def _derived(printed: Any, make: Callable[..., Setting], *, step: bool = True) -> Any:
-    """Return the reading in which epochs begin with equal models, as the analysis has it."""
+    """Return the reading in which epochs start with equal models, as in the analysis."""
 
     def in_time(regime: Regime) -> Regime:
         made: Any = regime.make
@@ -280,10 +297,7 @@ LEMMA_1 = PointClaim(
     title="One step of local gradient descent, for all t and any step size",
     source=f"{_PAPER}, Lemma 1, (4)",
     quantity=PointQuantity(
-        lambda setting: (
-            _at_worst_step(lambda models, t: models.squared_distance(t + 1))(setting),
-            0.0,
-        ),
+        _distance_after,
         "||x^_{t+1} - x*||^2, at the t at which (4) is closest to failing",
         LENGTH**2,
     ),
@@ -317,7 +331,7 @@ LEMMA_2 = PointClaim(
     title="How far apart local models are over an epoch, for every epoch",
     source=f"{_PAPER}, Lemma 2, first inequality",
     quantity=PointQuantity(
-        lambda setting: (_over_worst_epoch(ClientModels.spread)(setting), 0.0),
+        _spread_over,
         "sum of V_t over t = t_p .. t_{p+1} - 1, in the epoch in which the claim is closest to "
         "failing",
         LENGTH**2,
@@ -393,7 +407,7 @@ COROLLARY_1 = replace(
 
 
 def _least_accuracy(setting: Setting) -> Any:
-    """Return the least epsilon with 2 D^2/(gamma T) and 24 gamma^2 sigma^2 H^2 L at most half."""
+    """Return the smallest epsilon whose half is at least both terms of the bound."""
     lr = _step(setting)
     of_start = 4 * value_in("squared_distance", setting) / (lr * setting.rounds)
     of_clients = value_in("48 * local_steps**2 * control_gap * L", setting) * lr * lr
@@ -404,7 +418,7 @@ def _averages_needed(setting: Setting) -> tuple[Any, float]:
     accuracy, smoothness = _least_accuracy(setting), setting.problem.L
     distance, spread = (value_in(name, setting) for name in ("squared_distance", "control_gap"))
     of_clients = root(3 * smoothness * spread / accuracy)
-    return 16 * distance / accuracy * largest([smoothness, of_clients]), 0.0
+    return with_rounding(16 * distance / accuracy * largest([smoothness, of_clients]), 1)
 
 
 COMMUNICATION = PointClaim(

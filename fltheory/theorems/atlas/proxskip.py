@@ -1,14 +1,14 @@
-"""ProxSkip and ProxSkip-VR: local steps that skip most averages.
+"""ProxSkip and ProxSkip-VR: gradient steps that skip most averages.
 
 Malinovsky, Yi and Richtarik, "Variance Reduced ProxSkip" (NeurIPS 2022), Theorems 5 and 6; the
-latter is that of Mishchenko et al. (ICML 2022).
+latter is due to Mishchenko et al. (ICML 2022).
 
 Conventions
 -----------
-In the consensus form, ``x = (x_1, .., x_M)``, f(x) is the sum of the clients' losses and r says
+In the consensus form, ``x = (x_1, .., x_M)``, f(x) is the sum of the clients' losses and r requires
 that all x_m are equal, so that ``h* = (grad f_1(x*), .., grad f_M(x*))``. A round is one step. The
-Lyapunov function is one of models and controls, which no trajectory of the server's model has: its
-mean is followed by a recursion of its own. ``c > 0`` before Assumption 4 is read as C >= 0.
+Lyapunov function depends on models and controls, so it cannot be read off the server's model: its
+mean has its own recursion here. ``c > 0`` before Assumption 4 is read as C >= 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fltheory.claims.statement import Statement
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.exact_setting import product, widened
-from fltheory.exact_or_float import number
+from fltheory.exact_or_float import ROUNDINGS, is_exact, number
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -44,7 +44,7 @@ _PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
 
 
 def _of_proxskip(setting: Setting) -> Setting:
-    """Return the setting; ValueError for one that the theorems are not about."""
+    """Return the setting; ValueError if the theorems are not about it."""
     if not isinstance(setting.algorithm, ProxSkip):
         raise ValueError(f"algorithm must be ProxSkip for its theorems, got {setting.algorithm!r}")
     problem, alpha = setting.problem, setting.problem.alpha
@@ -64,18 +64,18 @@ def _of_proxskip(setting: Setting) -> Setting:
 
 
 @cached_by_content(16)
-def lyapunov(setting: Setting) -> tuple[Any, Any]:
-    """Return Psi_0 and E Psi_T.
+def lyapunov(setting: Setting) -> tuple[Any, Any, float]:
+    """Return Psi_0 and E Psi_T, and how far off the latter may be.
 
     With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*``, a step is linear in (z, u) and the noise n:
-    ``y = z - gamma (H z - u + n)``, and then z is y, or the mean of ``y - gamma/p u``, and u moves
-    by ``p/gamma`` of what z has moved from y. Second moments follow from themselves.
+    ``y = z - gamma (H z - u + n)``, and then z is y, or the mean of ``y - gamma/p u``, and u
+    changes by ``p/gamma`` times the change of z from y. So second moments obey a recursion.
     """
     problem: Any = setting.problem
     method: Any = setting.algorithm
     lr, chance = method.client_lr, method.communication
     size = problem.n_clients * problem.dim
-    one = problem.hessians.flat[0] * 0 + 1  # of the setting's kind: a step may be a whole number
+    one = problem.hessians.flat[0] * 0 + 1  # in the setting's type: a step may be an integer
     hessian = np.zeros((size, size), dtype=int) * one
     for m, block in enumerate(problem.client_hessians):
         here = slice(m * problem.dim, (m + 1) * problem.dim)
@@ -88,20 +88,23 @@ def lyapunov(setting: Setting) -> tuple[Any, Any]:
     averaged = mean @ (stepped - lr / chance * control)
     apart = np.vstack([stepped, control])
     together = np.vstack([averaged, control + chance / lr * (averaged - stepped)])
-    # Models and controls: a step has four products of matrices twice as wide.
+    # With models and controls, a step needs four products of matrices of twice the width.
     check_affordable(setting.x0, 4 * setting.rounds, problem.n_clients)
     start = np.concatenate([setting.x0 - problem.x_star] * problem.n_clients)
     first = np.concatenate([start, -problem.gradients_at_optimum.ravel()])
     moment = np.outer(first, first)
     noise = identity * (np.repeat(problem.client_sigmas**2, problem.dim) / problem.dim)
-    values = [_psi(moment, lr / chance)]
+    exact = is_exact(setting.x0)
+    first = last = _psi(moment, lr / chance)
+    largest_yet = 0.0 if exact else first
     for t in range(setting.rounds):
         whole = np.block([[moment, moment[:, :size] * 0], [moment[:size] * 0, noise]])
         moment = chance * product(together, whole, together.T)
         moment = moment + (1 - chance) * product(apart, whole, apart.T)
         moment = widened(moment, t)
-    values.append(_psi(moment, lr / chance))
-    return values[0], values[1]
+        last = _psi(moment, lr / chance)
+        largest_yet = largest_yet if exact else max(largest_yet, last)
+    return first, last, ROUNDINGS * (setting.rounds + 1) * size * largest_yet
 
 
 def _psi(moment: Any, weight: Any) -> Any:
@@ -138,7 +141,7 @@ def _setting(
     step: float = 1.0,
     sigma: float = 0.0,
 ) -> Setting:
-    """Four clients in the plane, L = 1; ``step`` is gamma L."""
+    """Return four clients in the plane with L = 1; ``step`` is gamma L."""
     problem = clients_in_the_plane(condition, spread, sigma)
     method = ProxSkip(step, communication)
     x0 = problem.x_star + np.array([start, 0.0])
@@ -146,7 +149,7 @@ def _setting(
 
 
 def _own(setting: Setting) -> Setting:
-    """Return steps of 1/L, an average in every K-th in the mean."""
+    """Return the setting with steps of 1/L and an average in every K-th step on average."""
     steps = value_in("local_steps", setting)
     method = ProxSkip(JUST_BELOW / setting.problem.L, 1 / steps)
     rounds = setting.rounds * steps
@@ -206,7 +209,7 @@ THEOREM_6 = PointClaim(
     title="ProxSkip: a Lyapunov function of models and controls after T steps",
     source=f"{_PAPER}, Theorem 6",
     quantity=PointQuantity(
-        lambda setting: (lyapunov(setting)[1], 0.0),
+        lambda setting: lyapunov(setting)[1:],
         "E Psi_T, Psi_t = ||x_t - x*||^2 + gamma^2/p^2 ||h_t - h*||^2",
         LENGTH**2,
     ),

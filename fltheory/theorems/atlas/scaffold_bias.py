@@ -1,10 +1,10 @@
 """Tang and Peng, "Beyond Client Averaging" (preprint, 2026): where stochastic SCAFFOLD settles.
 
-With constant steps SCAFFOLD settles into a stationary law, whose mean is not the minimiser where
-the loss has a third derivative. The theorem is an order: what is left of the mean, once two terms
-are taken away, is at most ``C_H (gamma^2/N + gamma^3)``, uniformly in N. It is read off along two
-ways to smaller steps: with as many clients as before, and with more as the steps get smaller; only
-the latter shows the term that N does not touch.
+With constant steps SCAFFOLD converges to a stationary law, whose mean is not the minimiser if the
+loss has a third derivative. The theorem is an order: the mean minus two displayed terms is at most
+``C_H (gamma^2/N + gamma^3)``, uniformly in N. It is checked along two sequences of smaller steps:
+with a fixed number of clients, and with more clients as steps get smaller. Only the latter shows
+the term that does not depend on N.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ from fltheory.problems.skewed import SkewedProblem
 # (f'(x + g z) + xi + noise)`` from z = 0, g the step size; with ``y = z + H xi`` the round is ``x+
 # = x + g mean(y)`` and ``xi_c+ = (y_c - mean(y))/H``, as controls sum to zero. For every monomial
 # phi in x and the controls of a few clients ``E phi(state+) = E phi(state)``, and clients are
-# independent given the state: these are linear equations for the moments ``E x^i xi_1^j ..``,
-# however many clients there are. They do not close; x is of order sqrt(g), and what is of a higher
-# order than `ORDER` is left out. By how much the last order changes a moment is its error, an
-# estimate and no bound. The equations are solved in balls of hundreds of bits: nothing is rounded.
+# independent given the state: these are linear equations for the moments ``E x^i xi_1^j ..``, for
+# any number of clients. They do not close; as x is of order sqrt(g), terms of higher order than
+# `ORDER` are dropped. The change of a moment by the last order is its error, an estimate rather
+# than a bound. The equations are solved in balls of hundreds of bits, so rounding errors are
+# enclosed.
 
 ORDER = 8
 """In powers of sqrt(g): moments up to x^8."""
@@ -64,7 +65,7 @@ Moment = tuple[int, Exponents]
 
 @dataclass(frozen=True)
 class OneLoss:
-    """A loss about its minimiser, the noise of its gradient, and a round of local steps.
+    """A loss near its minimiser, the noise of its gradient, and the number of local steps.
 
     Attributes
     ----------
@@ -132,7 +133,7 @@ def _after_a_step(loss: OneLoss, most_z: int, order: int) -> list[dict[Exponents
 @lru_cache(maxsize=32)
 def _of_one_client(loss: OneLoss, most: int, order: int) -> tuple[Polynomial, ...]:
     """Return ``E[y^m | x, xi]`` in x, g and xi, for m = 0 .. most."""
-    # A power of z comes with each further power of g.
+    # Each further power of g brings a power of z.
     after = _after_a_step(loss, most + order // 2, order)
     found = []
     for m in range(most + 1):
@@ -150,7 +151,7 @@ def _of_one_client(loss: OneLoss, most: int, order: int) -> tuple[Polynomial, ..
 
 
 def _shares(total: int, largest: int) -> Iterator[Exponents]:
-    """Yield the partitions of a number, parts in falling order."""
+    """Yield the partitions of a number, with parts in decreasing order."""
     if total == 0:
         yield ()
     for first in range(min(total, largest), 0, -1):
@@ -159,9 +160,9 @@ def _shares(total: int, largest: int) -> Iterator[Exponents]:
 
 
 def _tuples(total: int, named: int) -> Iterator[tuple[Exponents, Exponents, int]]:
-    """Yield how often ``total`` draws of clients hit each named one, and others; and how many ways.
+    """Yield how often ``total`` draws hit each named client and others, and in how many ways.
 
-    The ways are per ordered choice of the others.
+    The number of ways is per ordered choice of the other clients.
     """
     for hits in product(range(total + 1), repeat=named):
         left = total - sum(hits)
@@ -193,7 +194,7 @@ def _moments_up_to(order: int) -> list[Moment]:
 def _products(moment: Moment, most: int) -> Iterator[tuple[int, Exponents, int, fmpq]]:
     """Expand ``(x + g Y)^i prod_k (y_k - Y)^j_k``, Y the mean of y.
 
-    Yields powers of g and of each y_k, how many factors Y there are, and the coefficient.
+    It yields the powers of g and of each y_k, the number of factors Y, and the coefficient.
     """
     i, controls = moment
     for n in range(0 if controls else 1, min(i, most - i) + 1):
@@ -205,7 +206,7 @@ def _products(moment: Moment, most: int) -> Iterator[tuple[int, Exponents, int, 
 
 
 def _equation(loss: OneLoss, moment: Moment, order: int) -> Equation:
-    """Return ``E phi(state+) - E phi(state)`` of ``x^i xi_1^j ..``, over g where there is no xi."""
+    """Return ``E phi(state+) - E phi(state)`` for a monomial, over g if it has no xi."""
     i, controls = moment
     named, degree = len(controls), sum(controls)
     most = order - 2 * degree if controls else order + 2
@@ -263,16 +264,16 @@ def _solved(loss: OneLoss, step: Fraction, clients: int, order: int) -> Mapping[
 def stationary_moments(
     loss: OneLoss, step: Fraction, clients: int, wanted: Sequence[Moment]
 ) -> list[tuple[arb, float]]:
-    """Return stationary moments, each with how much the last order changed it.
+    """Return stationary moments, each with its change by the last order.
 
     Raises
     ------
     ZeroDivisionError
-        If the equations have no one solution.
+        If the equations have no unique solution.
 
     Examples
     --------
-    For ``f' = x`` and noise of variance 1, two clients and two local steps of 1/10 the model is
+    For ``f' = x``, noise of variance 1, two clients and two local steps of 1/10, the model is
     autoregressive, ``x+ = 0.81 x + 0.1 noise``, whose noise has variance (0.81 + 1)/2:
 
     >>> quadratic = OneLoss((Fraction(1),), tuple(map(Fraction, (0, 1) * 5)), 2)
@@ -300,12 +301,12 @@ _BEYOND = 10**6, 10**7
 
 
 def _of_scaffold(setting: Setting) -> Setting:
-    """Return a setting of SCAFFOLD on a loss whose derivatives are known.
+    """Return the setting, after checking that it is SCAFFOLD on a loss with known derivatives.
 
     Raises
     ------
     ValueError
-        For another algorithm or problem.
+        If the algorithm or the problem is a different one.
     """
     if not isinstance(setting.algorithm, Scaffold):
         raise ValueError(f"algorithm must be Scaffold, got {setting.algorithm!r}")
@@ -322,7 +323,7 @@ def _is_everybody(setting: Setting) -> int:
 
 
 def _is_covered(setting: Setting) -> bool:
-    """Tell whether the moments are those of the setting's own round."""
+    """Return whether the moments are for the setting's own kind of round."""
     of: Any = setting.algorithm
     alike = not np.any(setting.problem.tilts)  # type: ignore[attr-defined]
     return of.option == 2 and of.server_lr == 1 and bool(_is_everybody(setting)) and alike
@@ -336,18 +337,18 @@ class Rest:
     ----------
     moment : Moment
     displayed : callable
-        What it displays, given a, tau, sigma^2, gamma, N and H.
+        The displayed terms, given a, tau, sigma^2, gamma, N and H.
     """
 
     moment: Moment
     displayed: Callable[..., fmpq]
 
     def __call__(self, setting: Setting) -> tuple[float, float]:
-        """Return its size and the error of that; NaN where the moments are of another round."""
+        """Return the rest's size and its error; NaN if the moments are of another kind of round."""
         return self.beyond(setting, 1, 1) if _is_covered(setting) else (math.nan, 0.0)
 
     def beyond(self, setting: Setting, divisor: int, factor: int) -> tuple[float, float]:
-        """Return it for steps that are divided, and clients that are multiplied."""
+        """Return the rest with the step divided and the number of clients multiplied."""
         problem: Any = setting.problem
         method: Any = setting.algorithm
         steps, clients = method.local_steps, problem.n_clients * factor
@@ -360,7 +361,7 @@ class Rest:
         return 0.0 if left.contains(0) else float(abs(left)), error
 
     def known_decay(self, settings: Sequence[Setting], *, more: bool) -> KnownDecay | None:
-        """Return its power of decay, read off far beyond any grid; None where it is lost there."""
+        """Return the rest's power of decay far beyond any grid; None if errors hide it."""
         last = settings[-1]
         if not _is_covered(last):
             return None
@@ -373,7 +374,7 @@ class Rest:
 
 
 def bias(a: fmpq, tau: fmpq, variance: fmpq, gamma: fmpq, N: int, H: int) -> fmpq:
-    """Return what (7) displays of the mean."""
+    """Return the terms of the mean that (7) displays."""
     by_clients = -tau * variance / (4 * a**2) * gamma / N
     return by_clients - tau * variance / (12 * a) * fmpq((H - 1) * (5 * H - 1), H) * gamma**2
 
@@ -392,7 +393,7 @@ def _with_smaller_steps(setting: Setting, divisor: int) -> Setting:
 
 
 def _with_more_clients(setting: Setting, factor: int) -> Setting:
-    """Return steps that are divided, and as many times as many clients."""
+    """Return the setting with the step divided and the number of clients multiplied."""
     problem: Any = setting.problem
     more = replace(problem, tilts=np.tile(problem.tilts, (factor, 1)), target_weights=None)
     present = round(float(setting.participation.marginals.sum())) * factor
@@ -458,7 +459,7 @@ def _setting(
     tilt: float = 0.0,
     option: Literal[1, 2] = 2,
 ) -> Setting:
-    """Return the paper's own loss, (17), and its noise; two clients, two local steps."""
+    """Return the paper's own loss, (17), with its noise, two clients and two local steps."""
     count = int(clients)
     tilts = np.zeros((count, 1))
     tilts[0], tilts[-1] = tilts[0] + tilt, tilts[-1] - tilt
@@ -539,14 +540,14 @@ def claim_on(
     unit: Unit,
     order: sp.Expr,
 ) -> RateClaim:
-    """Return the claim that what a text does not display of a moment is of an order.
+    """Return the claim that a moment's undisplayed rest is of a given order.
 
     Parameters
     ----------
     name, source, title : str
     left : Rest
     text, latex : str
-        How what is left is written.
+        Notation for the rest.
     unit : Unit
     order : sympy expression
     """

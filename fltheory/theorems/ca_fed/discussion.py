@@ -1,4 +1,4 @@
-"""CA-Fed: what Section III says about chains, and Section VI about the choice of clients."""
+"""CA-Fed: statements of Section III about chains and of Section VI about the choice of clients."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ lambda_P = symbol(
 def _slowest_mixing(setting: Setting) -> tuple[float, float]:
     """Return the largest ``|[P^t]_ij - pi_j| / lambda(P)^t`` over t = 0 .. 100 and states.
 
-    Beyond, the quotient only falls: lambda_2/lambda(P) is below one, and at 0.99 it is 0.995.
+    Beyond t = 100 the quotient only decreases: lambda_2/lambda(P) is below one (0.995 for 0.99).
     """
     chain = _chain(setting)
     if is_exact(chain.marginals):
@@ -78,7 +78,8 @@ def _slowest_mixing(setting: Setting) -> tuple[float, float]:
             "participation must be a Markov chain that converges to a stationary distribution, got "
             f"{chain!r}"
         )
-    # P^t - 1 pi' is the t-th power of P - 1 pi': so no small difference is divided by lambda^t.
+    # P^t - 1 pi' is the t-th power of P - 1 pi', so that no small difference is divided by
+    # lambda^t.
     away = states.backward(np.eye(states.limit.size)) - states.limit
     step, power = away / chain.mixing.rate, np.eye(states.limit.size) - states.limit
     most = float(np.abs(power).max())
@@ -89,9 +90,9 @@ def _slowest_mixing(setting: Setting) -> tuple[float, float]:
 
 
 def _rate_of_product(setting: Setting) -> tuple[float, float]:
-    """Return how far lambda(P) of the product and the largest lambda(P_k) are apart, as a quotient.
+    """Return the quotient of lambda(P) of the product chain and the largest lambda(P_k).
 
-    The eigenvalues of a Kronecker product are the products of those of its factors, 1 and
+    The eigenvalues of a Kronecker product are the products of its factors' eigenvalues, 1 and
     lambda_k for each client.
     """
     chains = _chain(setting).client_chains
@@ -168,15 +169,16 @@ PRODUCT = PointClaim(
 
 # ------------------------------------------------------------ the choice of clients
 # The choice is that of Algorithm 1, with tau = 0, at the initial model, and with true losses,
-# availability and eigenvalues in place of estimates; a trial is taken back where it is refused, a
-# client that alone is left stays, and nobody goes where no loss is above its minimum.
+# availability and eigenvalues in place of estimates. A rejected trial is undone, the last remaining
+# client stays, and nobody is excluded if no loss is above its minimum.
 
-# --- VI-A: how many are excluded -----------------------------------------------------------------
+# --- VI-A: how many clients are excluded
+# -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """Who is tried, in both passes, and what a set of clients costs: ``loss + kappa^2 bias``."""
+    """The order in which clients are tried, and the costs ``loss + kappa^2 bias`` of sets."""
 
     alpha: Sequence[Any]
     gaps: Sequence[Any]
@@ -184,7 +186,7 @@ class _Choice:
 
     @classmethod
     def of(cls, of: ProjectedAveraging) -> _Choice:
-        """Return that of a setting: by eigenvalue, the largest first, then by availability."""
+        """Return a setting's choice: first by decreasing eigenvalue, then by availability."""
         alone = clients_alone(of.participation)
         clients = range(of.problem.n_clients)
         by_rate = sorted(clients, key=lambda k: -float(alone[k][1]))
@@ -199,7 +201,7 @@ class _Choice:
         return loss, (1 - share) ** 2 * largest(self.gaps)
 
     def excluded(self, squared_kappa: Any) -> int:
-        """Return how many clients Algorithm 1 excludes."""
+        """Return the number of clients that Algorithm 1 excludes."""
         kept = frozenset(range(len(self.alpha)))
         loss, bias = self.costs(kept)
         for k in self.tried:
@@ -211,7 +213,7 @@ class _Choice:
         return len(self.alpha) - len(kept)
 
     def limits(self, kept: Sequence[int]) -> Iterator[Any]:
-        """Yield the kappa^2 up to which each client of a set would go from it, if positive."""
+        """Yield the kappa^2 up to which each client of a set would be excluded, if positive."""
         if len(kept) > 1 and largest(self.gaps) > 0:
             loss, bias = self.costs(frozenset(kept))
             for k in kept:
@@ -221,10 +223,10 @@ class _Choice:
                     yield limit
 
     def counts(self, from_the_last_first: bool = False) -> list[int]:
-        """Return how many are excluded for kappa^2 that rises through all cases.
+        """Return the numbers of excluded clients, for kappa^2 increasing through all cases.
 
-        It changes at limits alone: those are tried, and a number between each two of them and
-        beyond the last. ``from_the_last_first`` begins beyond every first exclusion's limit.
+        The number changes only at limits, so these are tried, and a value between each two and one
+        beyond the last. ``from_the_last_first`` starts beyond the limits of all first exclusions.
         """
         everybody = range(len(self.alpha))
         sets = [s for n in range(2, len(self.alpha) + 1) for s in combinations(everybody, n)]
@@ -262,7 +264,7 @@ def clients_alone(participation: Process) -> list[tuple[Any, Any]]:
 
 
 def _rise(setting: Setting) -> tuple[float, float]:
-    """Return the largest number kept for a smaller kappa^2, over that for a larger one."""
+    """Return the largest ratio of numbers kept at a smaller and at a larger kappa^2."""
     kept = _kept(setting)
     worst = max(Fraction(max(kept[: n + 1]), later) for n, later in enumerate(kept))
     return _in_numbers_of(process_of(setting.participation), worst), 0.0
@@ -361,7 +363,7 @@ UNBIASED_IN_THE_LIMIT = replace(
 
 
 def _clusters(chain: Process) -> list[list[int]]:
-    """Return clients in groups that are always present together."""
+    """Return groups of clients that are always present together."""
     states = chain.law()
     masks = np.array([m for s in range(chain.n_states or 0) for _, m in states.who(s)])
     groups: dict[bytes, list[int]] = {}
@@ -385,9 +387,9 @@ def _slowest_cluster(chain: Process) -> list[int]:
 
 
 def _gain_of_a_part(setting: Setting) -> tuple[float, float]:
-    """Return the largest lambda_2(P)/lambda_2(P') without all but one of the slowest cluster.
+    """Return the largest lambda_2(P)/lambda_2(P') with one of the slowest cluster still kept.
 
-    The clusters are independent, so that lambda_2 is the largest of theirs: ca-fed/product-chain.
+    Clusters are independent, so lambda_2 is the largest of theirs: see ca-fed/product-chain.
     """
     chain = process_of(setting.participation)
     rates = [abs(rate) for _, rate in clients_alone(chain)]
@@ -407,7 +409,7 @@ def _in_numbers_of(chain: Process, fraction: Fraction) -> Any:
 
 
 def _tried_before(setting: Setting) -> tuple[float, float]:
-    """Return how many clients of other clusters are tried before the slowest one's last."""
+    """Return how many clients of other clusters are tried before the last one of the slowest."""
     chain = process_of(setting.participation)
     alone, slowest = clients_alone(chain), _slowest_cluster(chain)
     tried = sorted(range(chain.n_clients), key=lambda k: -abs(alone[k][1]))

@@ -1,7 +1,8 @@
-"""CA-Fed: Lemmas 1 to 3 of the proof of Theorem 2, and what the proof takes from Lemma 1.
+"""CA-Fed: Lemmas 1 to 3 of the proof of Theorem 2, and consequences of Lemma 1 used there.
 
-They are about the iterates w_t, not about their average. Sums over t run over the rounds t = 1 .. T
-of a run, w_1 = w_{0,0}; those of Lemma 2's right side over all t >= 1, as in Theorem 2.
+They are about the iterates w_t, not about their average. Sums over t are over the rounds t = 1 .. T
+of a run, with w_1 = w_{0,0}; on Lemma 2's right-hand side they are over all t >= 1, as in Theorem
+2.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ _NOT_NATURAL = (
 
 
 def of_iterates(setting: Setting) -> Setting:
-    """Return the setting; ValueError for another kind, or where the model is an average."""
+    """Return the setting; ValueError if it is not CA-Fed's, or its model is an average."""
     if view_of(setting).averaging.averages:
         raise ValueError(
             "algorithm must be the Projected(...) inside AveragedIterate, which CA-Fed's lemmas "
@@ -89,11 +90,11 @@ def of_iterates(setting: Setting) -> Setting:
     return setting
 
 
-# --- what the iterates do ------------------------------------------------------------------------
+# --- the iterates ------------------------------------------------------------------------
 
 
 def _places(of: ProjectedAveraging) -> tuple[Any, Any, Any]:
-    """Return who is present in each state, its first law, and how states follow one another."""
+    """Return the chain: clients present in each state, initial law and transitions."""
     law = of.participation.law()
     numbers = exact_numbers if is_exact(of.x0) else _floats
     states = range(of.participation.n_states or 0)
@@ -147,8 +148,8 @@ def _of_those(each: Any, there: Any) -> Any:
 def _lagged_losses(setting: Setting) -> tuple[Any, float]:
     """Return ``sum_t eta_t E[sum_{A_t} q_k (F_k(w_{t-J_t}) - F_k(w_t))]`` over t = 1 .. T.
 
-    Given the state in round t - J_t, the states of round t follow by J_t transitions alone: the
-    model of then is not asked.
+    Given the state in round t - J_t, the law of the state in round t follows from J_t transitions,
+    whatever the model is.
     """
     of = view_of(setting).averaging
     try:
@@ -231,10 +232,10 @@ def _largest_second_moment(setting: Setting) -> tuple[Any, float]:
 
 
 def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
-    """Return the same at the models of the first round's local steps, from any w in W.
+    """Return that second moment at the first round's local models, from any w in W.
 
-    After j steps of A = I - eta_1 H, the gradient is ``H A^j (w - c)`` and noise, of covariance
-    ``eta_1^2 sigma_k^2/d sum_{i<j} H A^{2i} H``.
+    After j local steps, with A = I - eta_1 H, the gradient is ``H A^j (w - c)`` plus noise of
+    covariance ``eta_1^2 sigma_k^2/d sum_{i<j} H A^{2i} H``.
     """
     of = view_of(setting).averaging
     problem, d, eta = of.problem, of.problem.dim, of.steps.at(1)

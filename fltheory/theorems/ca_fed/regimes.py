@@ -1,8 +1,8 @@
 """The named settings on which CA-Fed's statements are checked.
 
-Four clients in the plane, optima ten apart, are varied in one respect at a time. Steps stay
-below Lemma 2's limit, and W is large enough for local models to stay in it, unless a regime is
-about just that.
+Four clients in the plane, with optima ten apart, are varied in one respect at a time. Steps stay
+below Lemma 2's limit, and W is large enough to contain all local models, unless a regime is about
+exactly this.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _STEPS = Harmonic(2.0, offset=24.0)
 
 @dataclass(frozen=True, eq=False)
 class _Instance:
-    """Everything about a setting; W is centred at the origin.
+    """The parameters of a setting; W is centred at the origin.
 
-    Hessians are diagonal: ``curvatures`` of all clients, or of each.
+    Hessians are diagonal; ``curvatures`` are shared by all clients, or given for each.
     """
 
     participation: MarkovOnOff | FiniteChain
@@ -59,13 +59,13 @@ class _Instance:
 
     @property
     def setting(self) -> Setting:
-        """The average of the iterates, of which the theorems speak."""
+        """The run whose model is the average of the iterates, as in the theorems."""
         run = self.iterates
         return replace(run, algorithm=AveragedIterate(run.algorithm, weights=self.steps))
 
     @property
     def iterates(self) -> Setting:
-        """The iterates themselves, of which the lemmas speak."""
+        """The run whose models are the iterates, as in the lemmas."""
         curvatures = np.asarray(self.curvatures)
         problem = QuadraticProblem(
             curvatures[..., None] * np.eye(curvatures.shape[-1]),
@@ -114,7 +114,7 @@ def _exact_gradients(nu: float) -> _Instance:
 
 
 def _optimal_weights() -> Sequence[float]:
-    """Minimise the printed bound of Theorems 1 and 2, with Q that of unbiased weights."""
+    """Minimise the printed bound of Theorems 1 and 2, with the same Q as unbiased weights."""
     base = _correlated(0.9)
     problem, total, steps = base.setting.problem, sum(base.q), base.steps
     squares = sum(steps.at(t) ** 2 for t in range(1, base.rounds + 1))
@@ -134,13 +134,13 @@ def _optimal_weights() -> Sequence[float]:
 def _clustered(
     availability: Sequence[float], correlation: Sequence[float], sizes: Sequence[int]
 ) -> FiniteChain:
-    """Return clusters of clients that come and go as one, each by a chain of its own."""
+    """Return clusters of clients that come and go together, each with its own chain."""
     clusters = MarkovOnOff(availability, correlation).as_chain()
     return FiniteChain(clusters.transition, np.repeat(clusters.state_masks, sizes, axis=1))
 
 
 def _clusters() -> _Instance:
-    """Pair clients 0, 1 and clients 2, 3: each pair comes and goes as one."""
+    """Pair clients 0 and 1, and clients 2 and 3; each pair comes and goes together."""
     q = (0.25 / 0.8,) * 2 + (0.25 / 0.4,) * 2
     return _Instance(_clustered((0.8, 0.4), (0.9, 0.9), (2, 2)), q)
 
@@ -151,7 +151,7 @@ def _four_in_clusters(correlation: Sequence[float], sizes: Sequence[int]) -> _In
 
 
 def _five_clients() -> _Instance:
-    """Losses in the ratio of 15, 9, 15, 17 and 1 at the start."""
+    """Return five clients whose initial losses are in the ratio 15 : 9 : 15 : 17 : 1."""
     return replace(
         _exact_gradients(0.0),
         participation=MarkovOnOff((0.4, 0.2, 0.5, 0.6, 0.3), (0.5, 0.3, 0.1, 0.9, 0.7)),
@@ -174,7 +174,7 @@ def _different_hessians() -> _Instance:
 
 
 def _noisy() -> _Instance:
-    """Start at w*, so that nothing but noise and the chain's size is in upsilon."""
+    """Start at w*, so that only noise and the size of the chain are left in upsilon."""
     return replace(_correlated(0.0), sigma=40.0, x0=(0.0, 0.0))
 
 
@@ -202,7 +202,7 @@ def _rare_majority() -> _Instance:
 
 
 def _started_at_minimiser() -> _Instance:
-    """Two clients a thousand from w* = 0, the start: w_B* is 800 away."""
+    """Return two clients with optima 1,000 away from w* = 0, the start; w_B* is 800 away."""
     return _Instance(
         MarkovOnOff((0.9, 0.1), 0.0),
         (0.5, 0.5),
@@ -218,7 +218,7 @@ def _started_at_minimiser() -> _Instance:
 
 
 def _nearly_attained() -> _Instance:
-    """Two clients of one curvature; (10) becomes an equality as p nears alpha, at w = 2 w_B*."""
+    """Return two clients of equal curvature; (10) is tight at w = 2 w_B* as p tends to alpha."""
     return replace(
         _started_at_minimiser(),
         participation=MarkovOnOff((0.49, 0.51), 0.0),
@@ -228,7 +228,7 @@ def _nearly_attained() -> _Instance:
 
 
 def _one_client(loss: float, length: float) -> _Instance:
-    """Return a client whose chain is slow, in units that multiply losses and lengths."""
+    """Return a client with a slow chain, with losses and lengths in other units."""
     step = length**2 / loss
     return _Instance(
         MarkovOnOff((0.5,), 0.99),
@@ -257,7 +257,7 @@ def _small_server_step() -> _Instance:
 
 @dataclass(frozen=True)
 class _WarmUp:
-    """Steps that rise with t up to the peak, in round ``rise``, and fall as 1/t from there."""
+    """Steps that increase up to the peak in round ``rise`` and then decrease as 1/t."""
 
     peak: float
     rise: int
@@ -271,7 +271,7 @@ def _warm_up() -> _Instance:
 
 
 def _unequal_noise() -> _Instance:
-    """Start at w*; the rare client's gradients are the quiet ones."""
+    """Start at w*; the rare client's gradients have less noise."""
     return replace(
         _two_clients(),
         participation=MarkovOnOff((0.9, 0.3), 0.0),
@@ -282,7 +282,7 @@ def _unequal_noise() -> _Instance:
 
 
 def _noise_outweighs() -> _Instance:
-    """Optima a tenth apart, in a W not much larger."""
+    """Return clients with optima a tenth apart, in a W that is not much larger."""
     return replace(
         _correlated(0.0),
         optima=tuple((0.01 * x, 0.01 * y) for x, y in _OPTIMA),
@@ -293,7 +293,7 @@ def _noise_outweighs() -> _Instance:
 
 
 def _rare_client_first() -> _Instance:
-    """Start a little beyond w* = w_B*, seen from the client that is there."""
+    """Start slightly beyond w* = w_B*, as seen from the client that is present."""
     return replace(
         _two_clients(),
         participation=MarkovOnOff((0.002, 0.002), 0.0, start=(1.0, 0.0)),

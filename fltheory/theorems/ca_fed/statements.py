@@ -6,10 +6,10 @@ Correlated Client Availability" (INFOCOM 2023, and the longer version at hand).
 Conventions
 -----------
 ``w_t`` is the model before round t = 1 .. T, so that ``w_1`` is the initial model ``w_{0,0}`` and
-the averaged iterate has the weights ``eta_1 .. eta_T``. ``sum_t`` without limits is over all
-t >= 1, as in (11): of the readings the one that makes the bound largest. W is a ball, and D, G
-and H, by Lemma 1 any bounds on W, are the suprema. Theorems 1 and 3 hold for every w if they
-hold where their bound is tightest, which is where they are checked.
+the averaged iterate has the weights ``eta_1 .. eta_T``. ``sum_t`` without limits is over all t >=
+1, as in (11), which is the reading with the largest bound. W is a ball. D, G and H, which by Lemma
+1 may be any bounds over W, are the suprema. Theorems 1 and 3 hold for every w if they hold where
+their bound is tightest, so they are checked there.
 """
 
 from __future__ import annotations
@@ -238,13 +238,13 @@ Y_0_cited = symbol(
 # ------------------------------------------------------------ the theorems
 
 PAPER = "CA-Fed (arXiv 2301.04632, later version)"
-# Some dozens of operations on each of the d + N numbers that enter (`condition` counts them).
+# Some dozens of operations on each of the d + N input numbers (`condition` counts these).
 
 HALF = sp.Rational(1, 2)
 
 
 def of_ca_fed(setting: Setting) -> Setting:
-    """Return the setting; ValueError for one of another kind than CA-Fed's."""
+    """Return the setting; ValueError if it is not one of CA-Fed's."""
     if not view_of(setting).averaging.averages:
         raise ValueError(MUST_BE.format(repr(setting.algorithm)))
     return setting
@@ -255,7 +255,7 @@ def _least_sums(setting: Setting) -> StepSums:
     return of.endless(of.participation.cited_factor.at_least)
 
 
-# C_P below that of [14] for every eigenbasis, and the sums that go with it.
+# A C_P below the one of [14] for every eigenbasis, and the sums that belong to it.
 _LEAST_CITED = {
     C_P: symbol(
         "C_P",
@@ -286,9 +286,10 @@ def _factor(s: ProjectedAveraging, kappas: int) -> float:
 
 
 def _excess_at_tightest_point(setting: Setting, kappas: int = 2) -> tuple[float, float]:
-    """Return ``F(w) - F*``, and about what rounding makes of it.
+    """Return ``F(w) - F*``, and an estimate of its rounding error.
 
-    The rounding of w itself counts where ``w - w*`` is all rounding: where p is alpha.
+    The rounding of w itself matters if ``w - w*`` is only rounding error, which is so if p is
+    alpha.
     """
     s = view_of(setting).averaging
     value = number(s.problem.excess_loss(s.tightest_point(_factor(s, kappas))))
@@ -301,7 +302,7 @@ def _excess_at_tightest_point(setting: Setting, kappas: int = 2) -> tuple[float,
 
 
 def _looseness(bias: Callable[[ProjectedAveraging], float], kappas: int = 2) -> Looseness:
-    """Return the largest truth/bound over W; the bias without its powers of kappa."""
+    """Return a function for the largest truth/bound over W; ``bias`` is without powers of kappa."""
 
     def largest_ratio(setting: Setting) -> float:
         s = view_of(setting).averaging

@@ -1,4 +1,4 @@
-"""CA-Fed: what Section III-D and Appendices D and E say about the aggregation weights."""
+"""CA-Fed: statements of Section III-D and Appendices D and E about the aggregation weights."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _LETTERS = (sigma, theta_star, N, q_least, sigma_least, pi, alpha, q, Q, p, chi,
 
 
 def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float, float]:
-    """Return the largest ``q_i*/q_j*`` over clients with ``pi_i < pi_j``; 0 without such.
+    """Return the largest ``q_i*/q_j*`` over clients with ``pi_i < pi_j``; 0 if there are none.
 
-    ``by_noise`` multiplies the weights by the squares of their clients' noise.
+    ``by_noise`` multiplies each weight by the client's squared noise level.
     """
     s = view_of(setting).averaging
     found = s.fastest
@@ -69,12 +69,13 @@ def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float,
 
 
 def _convergence_bend(setting: Setting) -> tuple[float, float]:
-    """Return a number that is at most 1 exactly where (12) is locally convex in q.
+    """Return a number that is at most 1 if and only if (12) is locally convex in q.
 
     The Hessian of ``(1/2 q'Aq + B)/l``, ``l = pi'q``, times l is ``A^(1/2) M A^(1/2)`` with ``M = I
     - u c' - c u' + (c'c + 2B) u u'``, ``c = A^(1/2) q`` and ``u = A^(-1/2) pi/l``, so that ``u'c``
-    is one. Across u and c M is the identity; on them it has the trace ``(c'c + 2B) u'u`` and the
-    determinant ``2B u'u``. What is returned is one less its least eigenvalue.
+      is one. Orthogonally to u and c, M is the identity; on their span it has the trace ``(c'c +
+      2B) u'u`` and the determinant ``2B u'u``. The returned number is 1 minus the smallest
+      eigenvalue of M.
     """
     s = view_of(setting).averaging
     terms = s.convergence_terms
@@ -83,19 +84,19 @@ def _convergence_bend(setting: Setting) -> tuple[float, float]:
     a, b = terms
     steep = (s.pi**2 / a).sum() / (s.pi @ s.q) ** 2
     trace, determinant = ((a * s.q**2).sum() + 2 * b) * steep, 2 * b * steep
-    # The smaller root without a difference of like numbers; by Cauchy and Schwarz none is complex.
+    # The smaller root, without cancellation; by the Cauchy-Schwarz inequality both are real.
     least = 2 * determinant / (trace + root(trace**2 - 4 * determinant))
     value = number(1 - least)
     return with_rounding(value, s.pi.size, 1 + abs(value))
 
 
 def convexity_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
-    """Return a number that is at most 2 exactly where chi^2 is locally convex in q.
+    """Return a number that is at most 2 if and only if chi^2 is locally convex in q.
 
-    Its second derivative along q + v, ``sum v = 0``, is with ``z_k = v_k/q_k`` a positive number
+    With ``z_k = v_k/q_k``, its second derivative along q + v, ``sum v = 0``, is a positive number
     times ``Var_nu z - (E_p z - E_nu z)(E_nu z - E_q z)``, where nu_k is proportional to
     ``alpha_k^2/p_k`` and q stands for q/Q: ``chi^2 + 1 = (pi'q) sum_k alpha_k^2/(pi_k q_k)``. Over
-    ``Var_nu z = 1`` the product is at most half of what is returned, ``<d, e> + |d| |e|`` with
+    ``Var_nu z = 1`` the product is at most half of the returned number, ``<d, e> + |d| |e|`` with
     ``d = p - nu``, ``e = nu - q``, ``<d, e> = sum d_k e_k/nu_k``.
     """
     p = pi * q / (pi @ q)
@@ -106,7 +107,7 @@ def convexity_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
 
 
 def _all_count(s: ProjectedAveraging) -> bool:
-    """Say whether every client has weight, and comes: the summands are divided by both."""
+    """Return whether all weights and availabilities, which are divisors, are positive."""
     return bool(min(s.q.min(), s.pi.min()) > 0)
 
 
@@ -119,12 +120,13 @@ def _convexity_ratio(setting: Setting) -> tuple[float, float]:
 
 
 def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
-    """Return a number that is at most 1 exactly where each summand of chi^2 is locally convex.
+    """Return a number that is at most 1 if and only if each summand of chi^2 is locally convex.
 
     With ``z = v_k/q_k`` and ``y = pi'v/pi'q`` the second derivative of ``(p_k - alpha_k)^2/p_k``
     along q + v, ``sum v = 0``, is twice ``b z^2 - (b + p_k) z y + p_k y^2``, ``b = alpha_k^2/p_k``.
-    What is returned is the largest ``(b + p_k) z y/(b z^2 + p_k y^2)``. From three clients on z and
-    y are independent of each other, unless all others are equally available; of two one fixes both.
+    The returned number is the largest ``(b + p_k) z y/(b z^2 + p_k y^2)``. With three or more
+    clients, z and y are independent unless all others are equally available; with two, one
+    determines both.
     """
     n_clients = q.size
     p = pi * q / (pi @ q)
@@ -133,7 +135,7 @@ def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) ->
     y = y - y.sum() / n_clients
     ratios = [0 * y[0]]
     for k in range(n_clients):
-        # Along e_k less its mean, and what is left of y across it.
+        # The component along e_k minus its mean, and the component of y orthogonal to it.
         along = y[k] * n_clients / (n_clients - 1)
         across = (y * y).sum() - y[k] * along
         tie = 0 if is_exact(across) else ROUNDINGS * (y * y).sum()
@@ -157,7 +159,7 @@ def _summand_curvature_ratio(setting: Setting) -> tuple[float, float]:
 
 
 def _bend_in_share(setting: Setting) -> tuple[float, float]:
-    """Return a number that is at most 1 exactly where each f_k is locally convex in p_k.
+    """Return a number that is at most 1 if and only if each f_k is locally convex in p_k.
 
     ``f_k(p) = (p - alpha_k)^2/p`` has ``p f_k''(p) = 2 alpha_k^2/p^2``.
     """

@@ -45,7 +45,7 @@ _POSITIVE = _u / 16 + _WITHOUT_ERROR
 
 
 def _bracket(label: str, positive: sp.Expr, most: sp.Rational, share: sp.Rational = _ONE) -> Step:
-    """Return that the bracket, which is ``positive`` less 1/4, is at most ``most``."""
+    """Return the step that the bracket, ``positive - 1/4``, is at most ``most``."""
     shares = [(_u, _ONE, _16TH)] if positive.has(_u) else []
     shares += [(_v, _ONE, _16TH), (_w, share, sp.Rational(1, 8))]
     return Step(
@@ -60,7 +60,7 @@ def _bracket(label: str, positive: sp.Expr, most: sp.Rational, share: sp.Rationa
 
 
 def _free_terms(divergence: sp.Symbol, errors: sp.Expr, spread: sp.Expr) -> sp.Expr:
-    """Return the lemma's terms free of the gradient over gamma eta I, averaged over rounds."""
+    """Return the lemma's terms without the gradient, over gamma eta I, averaged over rounds."""
     return (
         sp.Rational(3, 2)
         * (15 * L**2 * I_steps * gamma**2 * sigma**2 + sp.Rational(27, 8) * divergence**2)
@@ -100,7 +100,7 @@ _LIMIT_OF_LEMMA = 1 / (4 * L * I_steps)
 
 
 def _step_of_lemma(largest: int, variance: int) -> Step:
-    """Return that the limits on gamma eta give what Lemma B.3.3 asks for."""
+    """Return the step that the limits on gamma eta imply Lemma B.3.3's condition."""
     given = (
         sp.Le(gamma * eta, 1 / (largest * L * I_steps)),
         sp.Le(gamma * eta, N / (variance * L * I_steps * Q)),

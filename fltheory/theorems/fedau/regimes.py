@@ -1,8 +1,9 @@
 """The named settings on which FedAU's statements are checked.
 
-Three clients in the plane, there in nine, six and three rounds of ten, are varied in one respect at
-a time: the weights, and how presence follows presence. Steps are a fraction of the smaller of the
-printed and the derived limits, so that all readings are checked on the same settings.
+Three clients in the plane, present in nine, six and three rounds out of ten, are varied in one
+respect at a time, such as the weights or the correlation between rounds. Steps are a fraction of
+the smaller of the printed and the derived limits, so that all readings are checked on the same
+settings.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _quadratic(sigma: float = 0.5, optima: object = _OPTIMA) -> QuadraticProblem
 
 
 def _log_cosh() -> LogCoshProblem:
-    """Two clients whose mean has a gradient below 2."""
+    """Return two clients whose mean loss has a gradient below 2."""
     return LogCoshProblem([[0.5], [-0.5]], curvature=1.0, width=2.0, x_star=[0.0], sigma=0.5)
 
 
@@ -46,8 +47,8 @@ def _log_cosh() -> LogCoshProblem:
 class _Instance:
     """Everything about a setting.
 
-    ``weights`` are constant, or None for FedAU's with its cut-off; ``step`` is a fraction of the
-    largest gamma, and of the largest gamma eta, that all readings allow.
+    ``weights`` are constant, or None for FedAU's own with the cut-off; ``step`` is a fraction of
+    the largest gamma, and of the largest gamma eta, that all readings allow.
     """
 
     problem: Problem
@@ -76,7 +77,7 @@ class _Instance:
 
     @property
     def _steps(self) -> tuple[float, float]:
-        """gamma, and eta: all limits hold with ``gamma eta`` at the fraction of the smallest."""
+        """The steps gamma and eta, with ``gamma eta`` at the fraction of its smallest limit."""
         of = FedAUSetting(self._setting(1.0, 1.0))
         smooth, n = self.problem.L * self.local_steps, self.problem.n_clients
         client_lr = self.step / (4 * math.sqrt(15) * smooth)
@@ -88,7 +89,7 @@ class _Instance:
 
 
 def _own(setting: Setting) -> Setting:
-    """Return Algorithm 1 with the weights of known statistics, omega_n = 1/p_n."""
+    """Return Algorithm 1 with the weights for known statistics, omega_n = 1/p_n."""
     who = setting.participation
     everybody = who.fixed_size == who.n_clients
     there: Any = Bernoulli([1.0] * who.n_clients) if everybody else who
@@ -135,7 +136,7 @@ def _exact_gradients(participation: _Participation = _BERNOULLI) -> _Instance:
 
 
 def _two(participation: _Participation, **changes: object) -> _Instance:
-    """Two clients on a line with exact gradients: few enough paths to take them all."""
+    """Return two clients on a line with exact gradients, with few enough paths to enumerate."""
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
     return replace(_Instance(problem, participation, x0=(3.0,)), **changes)  # type: ignore[arg-type]
 
@@ -335,9 +336,9 @@ _COROLLARY_4 = _regimes(
         ),
     }
 )
-# With 2,000 replicas the truth's slope is known to 0.38 and 0.23, which leaves open whether it is
-# the claimed one; with 4,000 it still does, with 8,000 no longer. The printed reading does not
-# are about the quadratic clients, so that it needs no more of them.
+# With 2,000 replicas the truth's slope is known to 0.38 and 0.23, which is not enough to decide
+# whether it is the claimed one; 4,000 are not enough either, 8,000 are. The printed reading is not
+# about quadratic clients, so it needs no more replicas.
 _SETTLED_BY = 4
 COROLLARY_4 = {
     **_COROLLARY_4,

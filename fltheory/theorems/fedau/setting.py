@@ -1,4 +1,4 @@
-"""The parts of a setting that FedAU's statements need, in the paper's words."""
+"""The parts of a setting that FedAU's statements use, in the paper's terms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fltheory.validation import FloatArray
 
 @cached_by_content(128)
 def _weight_errors(participation: Process, cutoff: float, rounds: int) -> WeightError:
-    """Keep the last ones, as several statements, and readings of them, ask for the same."""
+    """Return weight errors; the last ones are cached, as several statements use them."""
     return weight_error_under(participation, cutoff, rounds)
 
 
@@ -36,13 +36,13 @@ def _weight_errors(participation: Process, cutoff: float, rounds: int) -> Weight
 class FedAUSetting(ReadOnlyArrays):
     """Algorithm 1 with the weights of Algorithm 2, or constant ones.
 
-    `WeightedFedAvg` with aggregation weights q is Algorithm 1 with ``omega_n = N q_n``. Where the
-    weights are random, what the paper asks "for all t" is taken over all that may happen.
+    `WeightedFedAvg` with aggregation weights q is Algorithm 1 with ``omega_n = N q_n``. If weights
+    are random, a requirement "for all t" in the paper must hold for every possible outcome.
 
     Raises
     ------
     ValueError
-        For a setting of another kind.
+        If the setting is of another kind.
     """
 
     setting: Setting
@@ -84,12 +84,12 @@ class FedAUSetting(ReadOnlyArrays):
 
     @property
     def _chains(self) -> ClientChains | None:
-        """The chains of single clients; None where nothing is left to chance."""
+        """The chains of single clients; None if participation is deterministic."""
         return self.participation.client_chains
 
     @property
     def problem(self) -> Problem:
-        """The clients."""
+        """The problem."""
         return self.setting.problem
 
     @property
@@ -99,7 +99,7 @@ class FedAUSetting(ReadOnlyArrays):
 
     @property
     def p(self) -> FloatArray:
-        """(N,) share of rounds in which a client takes part."""
+        """The share of rounds in which each client takes part, (N,)."""
         return self.participation.marginals
 
     @property
@@ -109,7 +109,7 @@ class FedAUSetting(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For constant weights.
+            If weights are constant.
         """
         if not isinstance(self.algorithm, FedAU):
             raise ValueError(f"algorithm must be FedAU to have a cut-off, got {self.algorithm!r}")
@@ -117,12 +117,12 @@ class FedAUSetting(ReadOnlyArrays):
 
     @property
     def constant_weights(self) -> FloatArray:
-        """(N,) omega_n.
+        """The constant weights omega_n, (N,).
 
         Raises
         ------
         ValueError
-            For FedAU's, which are not constant.
+            If the weights are FedAU's, which are not constant.
         """
         if not isinstance(self.algorithm, WeightedFedAvg):
             raise ValueError(
@@ -137,10 +137,11 @@ class FedAUSetting(ReadOnlyArrays):
 
     @cached_property
     def largest_weights(self) -> FloatArray:
-        """(N, T) or (N, 1): weights as large as each may be, in the rounds that matter.
+        """The largest possible weights, (N, T), or (N, 1) if one round decides.
 
-        Under chance all may be absent until ``min(K, T-1)`` rounds have passed, after which
-        their first interval ends and is their weight; none is ever larger.
+        With random participation, all clients may be absent until ``min(K, T-1)`` rounds have
+        passed. Their first interval then ends, and its length is their weight; no weight is ever
+        larger.
         """
         if isinstance(self.algorithm, WeightedFedAvg):
             return self.constant_weights[:, None]
@@ -152,14 +153,15 @@ class FedAUSetting(ReadOnlyArrays):
 
     @cached_property
     def largest_square(self) -> float:
-        """Q."""
+        """Q, for the largest possible weights."""
         return largest((self.p[:, None] * self.largest_weights**2).mean(axis=0))
 
     @cached_property
     def largest_error(self) -> float:
-        """The largest ``1/N sum_n (p_n omega_t^n - 1)^2``.
+        """The largest possible ``1/N sum_n (p_n omega_t^n - 1)^2``.
 
-        Under chance, a client that is always present keeps the weight 1 while others' grow.
+        With random participation, a client that is always present keeps the weight 1 while others'
+        weights grow.
         """
         errors = (self.p[:, None] * self.largest_weights - 1) ** 2
         if isinstance(self.algorithm, FedAU) and self._chains is not None:
@@ -186,11 +188,11 @@ class FedAUSetting(ReadOnlyArrays):
 
     @cached_property
     def largest_gradient_of_run(self) -> float:
-        """A bound on ``||grad f(x_t)||`` over all that may happen in the run.
+        """A bound on ``||grad f(x_t)||`` over all possible outcomes of the run.
 
-        With exact gradients and one Hessian for all, a round takes a coordinate (in the basis of
-        the Hessian's eigenvectors, from x*) to ``(1 - a s) x + a sum_n w_n c_n`` with ``s =
-        sum_n w_n`` at most S, so that its size is convex in s, and largest at 0 or S.
+        With exact gradients and a shared Hessian, a round maps a coordinate (in the Hessian's
+        eigenbasis, relative to x*) to ``(1 - a s) x + a sum_n w_n c_n`` with ``s = sum_n w_n`` at
+        most S, whose absolute value is convex in s, and so largest at s = 0 or S.
         """
         problem = self.problem
         if not isinstance(problem, QuadraticProblem):
@@ -214,12 +216,12 @@ class FedAUSetting(ReadOnlyArrays):
 
     @cached_property
     def weighted_problem(self) -> QuadraticProblem:
-        """The same clients with ``h = 1/P sum_n omega_n p_n F_n`` for their objective.
+        """The same clients with the objective ``h = 1/P sum_n omega_n p_n F_n``.
 
         Raises
         ------
         ValueError
-            For clients that are not quadratic, or a weight of zero.
+            If clients are not quadratic, or a weight is zero.
         """
         problem = quadratic_for("for Theorem 1", self.problem)
         share = self.constant_weights * self.p
@@ -227,9 +229,9 @@ class FedAUSetting(ReadOnlyArrays):
 
     @property
     def participation_with_limit(self) -> Participation:
-        """Participation whose law converges: cycles begin at a round drawn uniformly.
+        """The participation, with cycles started at a uniformly drawn round.
 
-        Averages over that draw are averages over the rounds of the cycle's limit.
+        Its law converges, and averages over the draw are averages over a cycle in the limit.
         """
         masks = self.participation.known_path(self.participation.period or 1)
         return self.participation if self._chains is not None or masks is None else Trace(masks)
@@ -240,7 +242,7 @@ class FedAUSetting(ReadOnlyArrays):
 
 @cached_by_content(16)
 def fedau_of(setting: Setting) -> FedAUSetting:
-    """Return what FedAU's statements need of a setting; ValueError for one of another kind."""
+    """Return a setting's parts for FedAU's statements; ValueError if it is of another kind."""
     return FedAUSetting(setting)
 
 
@@ -249,19 +251,19 @@ def _of(number_of: Callable[[FedAUSetting], Any]) -> Callable[[Setting], Any]:
 
 
 def of_fedau(setting: Setting) -> Setting:
-    """Return the setting; ValueError for one of another kind than FedAU's."""
+    """Return the setting; ValueError if it is not one of FedAU's."""
     fedau_of(setting)
     return setting
 
 
 def with_cutoff(setting: Setting) -> Setting:
-    """Return the setting; ValueError where its weights are constant."""
+    """Return the setting; ValueError if its weights are constant."""
     _ = fedau_of(setting).cutoff
     return setting
 
 
 def with_constant_weights(setting: Setting) -> Setting:
-    """Return the setting; ValueError where its weights are not constant."""
+    """Return the setting; ValueError if its weights are not constant."""
     _ = fedau_of(setting).constant_weights
     return setting
 
@@ -271,7 +273,7 @@ def _unless_nearly_optimal(of: FedAUSetting) -> Any:
 
 
 def _inverse_log_c(of: FedAUSetting) -> Any:
-    """Return ``1/log c`` with ``c = 1/(1 - min p)^2``; zero where all always take part."""
+    """Return ``1/log c`` with ``c = 1/(1 - min p)^2``; zero if all always take part."""
     least = of.p.min()
     return 0 if least >= 1 else -1 / (2 * log(1 - least))
 

@@ -1,16 +1,16 @@
 """FedAU: Theorems 1 and 2 and Corollary 4.
 
 Wang and Ji, "A Lightweight Method for Tackling Unknown Participation Statistics in Federated
-Averaging" (ICLR 2024). The text at hand is that of the author's slides, which state the theorems
-and sketch their proofs; Lemma B.3.3 and the proof of Theorem 3 are taken from restatements.
+Averaging" (ICLR 2024). The text at hand is the author's slides, which state the theorems and sketch
+their proofs; Lemma B.3.3 and the proof of Theorem 3 are taken from restatements.
 
 Conventions
 -----------
 ``x_0`` is the model before the first round and ``omega_t`` the weights of round t = 0 .. T-1.
-What is required of random weights "for all t" (Q, Option 1 of Assumption 5) is required of all that
-may happen. The printed orders leave their constants open; the derived ones follow from the general
-descent lemma, Lemma B.3.3, with phi_n = 1/N for Theorem 2 and phi_n in proportion to omega_n p_n
-for Theorem 1. docs/fedau.md derives each constant.
+Requirements on random weights "for all t" (Q, Option 1 of Assumption 5) are for every possible
+outcome. The printed orders leave their constants open; the derived ones follow from the general
+descent lemma, Lemma B.3.3, with phi_n = 1/N for Theorem 2 and phi_n proportional to omega_n p_n for
+Theorem 1. docs/fedau.md derives each constant.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ from fltheory.validation import FloatArray
 
 
 def _first_weights(setting: Setting) -> FloatArray:
-    """Return omega_0^n: 1 for FedAU's, or the constant ones."""
+    """Return omega_0^n: 1 for FedAU, or the constant weights."""
     of = FedAUSetting(setting)
     return of.p / of.p if isinstance(of.algorithm, FedAU) else of.constant_weights
 
@@ -111,7 +111,7 @@ g_2 = symbol("g_2", "||grad f(x_t)||^2", GRADIENT**2, _squared_gradient, nonnega
 
 
 def _bound_of_descent() -> sp.Expr:
-    """Return the right side, less f*, with phi_n = 1/N."""
+    """Return the right-hand side minus f*, with phi_n = 1/N."""
     weighted = 3 * gamma * eta * I_steps * N / 2 * E_w
     drift = 5 * gamma**3 * eta * L**2 * I_steps**2 / 2
     square = gamma**2 * eta**2 * L * I_steps / N**2 * S_w
@@ -171,7 +171,7 @@ DESCENT = Theorem(
 
 # ------------------------------------------------------------ the theorems
 
-# A product of step sizes that are meant to meet a limit must not exceed it by rounding.
+# A product of step sizes that is meant to equal a limit must not exceed it by rounding.
 _BELOW = 1 - 1e-14
 
 _GRADIENT_SQUARED = LOSS**2 / LENGTH**2
@@ -179,7 +179,7 @@ _LEMMA = "Lemma B.3.3"
 
 
 def _gradient_in_the_limit(setting: Setting) -> tuple[float, float]:
-    """Return the limit of ``E||grad h(x_t)||^2``, the mean over a cycle where there is one."""
+    """Return the limit of ``E||grad h(x_t)||^2``, or of its mean over a cycle if there is one."""
     of = fedau_of(setting)
     if is_exact(setting.x0):
         limits = enclosed_limits(of.algorithm, of.weighted_problem, of.participation_with_limit)
@@ -302,7 +302,7 @@ def _order(psi: sp.Expr) -> sp.Expr:
 
 
 def _terms(psi: sp.Expr) -> Mapping[sp.Symbol, sp.Expr]:
-    """Return the terms of the bound that Lemma B.3.3 gives, with a coefficient of -1/16."""
+    """Return the terms of the bound from Lemma B.3.3, with -1/16 for the gradient's coefficient."""
     return {
         start_term: 16 * F_0 / (gamma * eta * I_steps * T),
         weight_term: (81 * (psi + delta**2) + 360 * gamma**2 * L**2 * I_steps * sigma**2) * W,
@@ -400,7 +400,7 @@ OPTION_2_DERIVED = replace(
 
 
 def _longer(setting: Setting, rounds: int) -> Setting:
-    """Change T, with gamma in proportion to 1/sqrt(T) from a tenth of the setting's own T on."""
+    """Change T, with gamma proportional to 1/sqrt(T) from a tenth of the setting's own T on."""
     of = fedau_of(setting)
     factor = math.sqrt(min(setting.rounds / rounds, 10))
     changed = replace(of.algorithm, client_lr=of.algorithm.client_lr * factor)
@@ -436,7 +436,7 @@ OPTION_2_PRINTED = replace(
 
 def _corollary_4(largest: int) -> Callable[[Setting, int], Setting]:
     def schedule(setting: Setting, rounds: int) -> Setting:
-        """Return the setting with T, and K, gamma and eta as the corollary has them."""
+        """Return the setting with T, and with K, gamma and eta as in the corollary."""
         of = fedau_of(setting)
         problem, steps = of.problem, of.algorithm.local_steps
         smooth, n = problem.L * steps, problem.n_clients

@@ -2,7 +2,7 @@
 
 Wang and Ji, "A Lightweight Method for Tackling Unknown Participation Statistics in Federated
 Averaging" (ICLR 2024), from the author's slides and, for the steps of proofs, from restatements.
-p_n is the share of rounds in which a client takes part, in the long run.
+p_n is the long-run share of rounds in which client n takes part.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def counted(p: FloatArray, cutoff: float, t: NDArray[Any]) -> FloatArray:
 
 
 def _worst_ratio(setting: Setting, line: _Line, *, from_cutoff: bool) -> tuple[float, float]:
-    """Return the largest error over a line of the proof, rounds t >= 1 (or K) and clients."""
+    """Return the largest ratio of a weight's error to a line of the proof, t >= 1 (or K)."""
     s = fedau_of(setting)
     first = int(min(s.cutoff, s.rounds)) if from_cutoff else 1
     t = np.arange(first, s.rounds)

@@ -1,8 +1,8 @@
-"""SA-FL: Theorem 1, that federated learning without a server's data is not PAC-learnable.
+"""SA-FL: Theorem 1, that federated learning without server data is not PAC-learnable.
 
-Each constant of the proof is a statement of its own: 17/20 and 3/20 on how rare the rare point is,
-Eq. (3) and 1/3 on what a learner does with a sample that hides it, 1/20 at the end. The ``tight``
-readings have the best constants for every M, n, m; docs/pac.md proves them.
+Each constant of the proof is a separate statement: 17/20 and 3/20 on the probability of the rare
+point, Eq. (3) and 1/3 on a learner's errors given a sample without it, and 1/20 at the end. The
+``tight`` readings have the best constants for every M, n, m; docs/pac.md proves them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAPER = "SA-FL (ICML 2024)"
 
 
 def about(kind: type) -> Callable[[Any], Any]:
-    """Return the ``domain`` of a statement on one kind of learning problem."""
+    """Return the ``domain`` of statements on one kind of learning problem."""
 
     def domain(setting: Any) -> Any:
         if not isinstance(setting, kind):
@@ -85,7 +85,7 @@ hidden_alike = symbol(
 
 
 def _of(function: Callable[[FederatedSystem], Fraction]) -> Callable[[Any], Fraction]:
-    """Return a figure that is zero where any sample tells the two concepts apart."""
+    """Return ``function``, but 0 for systems whose two concepts differ everywhere."""
     return lambda system: function(system) if system.agree_somewhere else Fraction(0)
 
 
@@ -99,10 +99,10 @@ _LATEX = r"\min_{\mathrm{learners}}\;P[\mathrm{error}>\epsilon]"
 def draw_failures(
     system: FederatedSystem, replicas: int, rng: np.random.Generator, n_server: int = 0
 ) -> FloatArray:
-    """Draw whether the learner that fails least errs by more than epsilon: 1 or 0, (replicas,).
+    """Draw whether the minimax learner errs by more than epsilon: 1 or 0, (replicas,).
 
-    It tosses a coin where neither the selected samples nor the server's are at x_2. Selected are
-    samples one by one, as in the proof.
+    The learner tosses a coin if neither the selected samples nor the server's are at x_2. Samples
+    are selected individually, as in the proof.
     """
     rare = float(impossibility(system.M, system.n, system.m).rare_probability)
     seen = rng.binomial(system.M * system.n, rare, replicas)
@@ -117,15 +117,15 @@ def _by_clients(system: FederatedSystem) -> Fraction:
 
 
 def _by_either(system: FederatedSystem) -> Fraction:
-    """Return how surely every learner fails, clients or samples chosen, whichever is less."""
+    """Return every learner's probability of failure, the smaller of clients or samples chosen."""
     return min(_by_clients(system), _by_samples(system))
 
 
 def _conditional(system: FederatedSystem) -> Fraction:
-    """Return the minimax probability given a sample that the proof counts as hidden.
+    """Return the minimax probability given a sample in which the proof counts x_2 as hidden.
 
-    Given any such sample the learner, randomised or not, is wrong at x_2 with probabilities that
-    add up to one over the two targets.
+    Given any such sample, the learner's error probabilities at x_2, randomised or not, add up to
+    one over the two targets.
     """
     figures = impossibility(system.M, system.n, system.m)
     return figures.minimax_probability / figures.hidden_probability
@@ -142,7 +142,7 @@ def _rare(system: FederatedSystem) -> Fraction:
 
 
 def _printed_sum(system: FederatedSystem) -> Fraction:
-    """Return the largest value of (3) as printed, over what a learner returns and f_2 is."""
+    """Return the largest value of (3) as printed, over a learner's outputs and values of f_2."""
     rare = impossibility(system.M, system.n, system.m).rare_probability
     values = (
         (returned != 1) * rare + (returned != second) * (1 - rare)
@@ -153,7 +153,7 @@ def _printed_sum(system: FederatedSystem) -> Fraction:
 
 
 def _derived_sum(system: FederatedSystem) -> Fraction:
-    """Return the largest value of (3) with x_2 in both places, where f_2(x_2) = -f_1(x_2)."""
+    """Return the largest value of (3) with x_2 in both places and f_2(x_2) = -f_1(x_2)."""
     rare = impossibility(system.M, system.n, system.m).rare_probability
     return max((returned != 1) * rare + (returned != -1) * rare for returned in (1, -1))
 

@@ -2,14 +2,14 @@
 
 Conventions
 -----------
-"With probability at least 1 - delta, for any delta" is read off the expectation: a bound that
-depends on delta through a power of log(1/delta) bounds it in the same order. Among several
-empirical minimisers the one with the largest excess error on P counts. Constants that O(.) hides
-may not grow with n; logarithms may, and an excess of the slope over the claimed one of 0.05 is let
-pass.
+"With probability at least 1 - delta, for any delta" is checked by the expectation, since a bound
+that depends on delta through a power of log(1/delta) bounds the expectation in the same order.
+Among several empirical minimisers, the one with the largest excess error on P counts. Constants
+hidden in O(.) must not grow with n; logarithms may, and a slope up to 0.05 above the claimed one is
+accepted.
 
-Assumption 2 with beta = 0 holds for all P and Q, with alpha = 1 and 0^0 = 1; Theorem 2 then says
-that an error is at most a constant. So beta > 0 is asked for.
+Assumption 2 with beta = 0 holds for all P and Q, with alpha = 1 and 0^0 = 1, and Theorem 2 then
+only says that an error is at most a constant. So beta > 0 is required.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _MIDDLE_MISSING = Marginal((0, Fraction(1, 4), Fraction(3, 4), 1), (_HALF, 0, _H
 def source(
     marginal: Marginal, *, target: Fraction = _HALF, beta: Fraction | int = 1, scale: int = 1
 ) -> Population:
-    """Return a population of one source."""
+    """Return a population with a single source."""
     return as_population(Source(marginal, target, beta=beta, scale=scale))
 
 
@@ -167,7 +167,7 @@ REMARK_2_REGIMES = {
 
 
 def near_target(size: int) -> Population:
-    """Return clients whose target is off by 2/n_T."""
+    """Return clients whose target differs by 2/n_T."""
     return source(uniform(0, 1), target=_HALF + Fraction(2, size))
 
 
@@ -271,7 +271,7 @@ _NO_GROWTH = sp.Rational(1, 20)
 
 
 def _law(population: Population) -> frozenset[tuple[Source, Fraction]]:
-    """Return a mixture's parts with their weights, parts that are alike taken together."""
+    """Return a mixture's parts with their weights, merging equal parts."""
     weights: dict[Source, Fraction] = {}
     for weight, source in population.present:
         weights[source] = weights.get(source, Fraction(0)) + weight
@@ -280,19 +280,19 @@ def _law(population: Population) -> frozenset[tuple[Source, Fraction]]:
 
 @lru_cache
 def _trained(system: ServerAssistedSystem) -> tuple[Population, ...]:
-    """Return what is trained on, at each size."""
+    """Return the training population at each size."""
     return tuple(system.training(value) for value in system.sizes)
 
 
 @lru_cache
 def _relations(system: ServerAssistedSystem) -> tuple[PositiveRelation, ...]:
-    """Return how it is related to the target, at each size."""
+    """Return the training population's relation to the target at each size."""
     return tuple(relate(system.target, training) for training in _trained(system))
 
 
 @lru_cache
 def _needed_alphas(system: ServerAssistedSystem) -> tuple[float, ...]:
-    """Return Assumption 2's alpha for min(1, beta) at each size; none without a relation."""
+    """Return Assumption 2's alpha for min(1, beta) at each size; empty without a relation."""
     trained, relations = _trained(system), _relations(system)
     if not all(found.holds for found in relations):
         return ()
@@ -321,7 +321,7 @@ def _growth_of_alpha(system: ServerAssistedSystem) -> float:
 
 
 def growth_of_offset(complexity: Callable[[int, float], float]) -> Callable[[Any], float]:
-    """Return a number: how ``eps_P(h_Q*)/A(n_T, delta)`` grows with n, with A as given."""
+    """Return a function for the growth of ``eps_P(h_Q*)/A(n_T, delta)`` with n."""
 
     def growth(system: ServerAssistedSystem) -> float:
         offsets = [
@@ -335,13 +335,13 @@ def growth_of_offset(complexity: Callable[[int, float], float]) -> Callable[[Any
 
 
 def _growth_of_disagreement(case: DisagreementCase) -> float:
-    """Return the same without noise, where P(h != h_P*) is eps_P(h)."""
+    """Return that growth without noise, where P(h != h_P*) is eps_P(h)."""
     shares = [case.mass(value) / cited_complexity(value, case.delta) for value in case.sizes]
     return slope(case.sizes, shares)
 
 
 def _one(_: Any) -> int:
-    """Return d_H, beta_Q, beta_P and the least c of thresholds without noise."""
+    """Return 1: d_H, beta_Q, beta_P and the smallest c for thresholds without noise."""
     return 1
 
 
@@ -415,8 +415,8 @@ def _excess(
 ) -> Measurement:
     """Return the expected excess error on P of the worst minimiser over n samples of Q.
 
-    Without noise it is exact, with n_T samples of the server and n_S of the clients. With noise
-    samples are drawn from Q, as the paper has it; where targets differ, from both.
+    Without noise it is exact, with n_T samples of the server and n_S of the clients. With noise,
+    samples are drawn from Q, as in the paper, or from both populations if targets differ.
     """
     n_server, n_clients = system.split(n)
     clients, training = system.clients(n), system.training(n)
@@ -434,14 +434,14 @@ def _excess(
 def _draw_excess(
     system: ServerAssistedSystem, n: int, replicas: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw what `_excess` computes where there is no noise."""
+    """Draw samples of the excess error that `_excess` computes without noise."""
     n_server, n_clients = system.split(n)
     draws = [(system.server, n_server), (system.clients(n), n_clients)]
     return sample_noiseless(system.target, draws, replicas, rng)
 
 
 def _mass_beyond_target(system: ServerAssistedSystem, size: int) -> Fraction:
-    """Return P's mass from the target to where the clients' samples begin on its right."""
+    """Return P's mass between the target and the clients' support on its right."""
     clients, target = system.clients(size), system.target.best
     free = [
         place
@@ -452,11 +452,11 @@ def _mass_beyond_target(system: ServerAssistedSystem, size: int) -> Fraction:
 
 
 def _kept_by_few_server_samples(system: ServerAssistedSystem) -> KnownDecay | None:
-    """Return that the error stays, where clients have no samples around the target.
+    """Return that the error does not decay if clients have no samples around the target.
 
-    Then any threshold between the target and the server's nearest sample, within the gap, is a
-    minimiser. With mass u of P on the gap's right, no server sample is there with probability
-    (1 - u)^n_T, and the worst minimiser then errs by u: the mean is at least u (1 - u)^n_T.
+    Any threshold in the gap between the target and the server's nearest sample is then a minimiser.
+    If P has mass u in the part of the gap on the right, no server sample is there with probability
+    (1 - u)^n_T, and the worst minimiser then errs by u. So the mean is at least u (1 - u)^n_T.
     """
     counts = {system.split(value)[0] for value in system.sizes}
     if len(counts) > 1 or not system.is_noiseless or system.server != system.target:
@@ -554,11 +554,11 @@ REMARK_2 = replace(
 def _excess_if_no_worse(
     system: ServerAssistedSystem, n: int, replicas: int, rng: np.random.Generator
 ) -> Measurement:
-    """Return ``E eps_P(h_Q^) 1{first condition}``, and how often the condition is met.
+    """Return ``E eps_P(h_Q^) 1{first condition}``, and the probability of the condition.
 
-    Without noise, and with one target, no minimiser errs on any sample, so it always is. Where the
-    clients' samples are like the server's, each of the n_T + n_S is tagged as the server's at
-    random.
+    Without noise and with a single target, no minimiser errs on any sample, so the condition is
+    always met. If clients and server have the same distribution, it is decided at random which of
+    the n_T + n_S samples are the server's.
     """
     n_server, n_clients = system.split(n)
     clients, training = system.clients(n), system.training(n)
@@ -654,7 +654,7 @@ _OF_LEMMA_1 = (*_ERRORS, m, d_H, beta_1, delta)
 
 
 def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tuple[float, float]]:
-    """Return P[eps_Q > A] for noiseless thresholds on [0, 1], where 1/(2 - beta_Q) is 1."""
+    """Return a function for P[eps_Q > A], for noiseless thresholds on [0, 1]."""
 
     def value(case: TailCase) -> tuple[float, float]:
         u = level(case.m, float(case.delta))
@@ -726,7 +726,7 @@ LEMMA_1_DERIVED = replace(
 def _tail_quantile(
     family: TailFamily, n: int, replicas: int, rng: np.random.Generator
 ) -> Measurement:
-    """Return the u at which ``2 (1-u)^m - (1-2u)^m``, zero from 1/2 on, is delta; by halving."""
+    """Return the u with ``2 (1-u)^m - (1-2u)^m = delta``, by bisection."""
     del replicas, rng
     wanted, low, high = family.log_delta(n), 0.0, 0.5
     for _ in range(200):
@@ -738,7 +738,7 @@ def _tail_quantile(
 
 
 def _kept_by_exponential_delta(family: TailFamily) -> KnownDecay | None:
-    """Return that the quantile stays: P[eps_Q > u] is at least (1 - u)^m, that of one side."""
+    """Return that the quantile does not decay, as P[eps_Q > u] >= (1 - u)^m from one side."""
     least = -math.expm1(-family.rate)
     if family.delta < 1 or least == 0:
         return None
@@ -835,7 +835,7 @@ def _unseen_quantile(
 
 
 def _left_unseen(family: TailFamily) -> KnownDecay | None:
-    """Return that the quantile stays: no point is in [0, 2s) with probability (1 - 2s)^m."""
+    """Return that the quantile does not decay, as [0, 2s) is empty with chance (1 - 2s)^m."""
     least = -math.expm1(-family.rate) / 2
     if least == 0:
         return None
@@ -843,7 +843,7 @@ def _left_unseen(family: TailFamily) -> KnownDecay | None:
 
 
 def _disagreements_off(case: TailCase) -> tuple[float, float]:
-    """Return the sum of the probabilities that either side of (17) fails, c A as cited."""
+    """Return the sum of the probabilities that the two sides of (17) fail, with the cited c A."""
     level = _FACTOR_17 * cited_complexity(case.m, float(case.delta))
     chance = sum(
         math.exp(of_side(case.m, level))
@@ -914,7 +914,7 @@ def _deviation(
 ) -> Measurement:
     """Return the (1 - delta)-quantile of ``R^(h_Q*) - R^(h_P*) - eps_P(h_Q*)``, exactly.
 
-    Without noise h_P* makes no error and h_Q* a binomial number of them.
+    Without noise, h_P* makes no errors and h_Q* makes a binomial number of them.
     """
     from scipy.stats import binom
 
@@ -924,10 +924,10 @@ def _deviation(
 
 
 def _binomial_deviation(case: DisagreementCase) -> KnownDecay | None:
-    """Return the central limit theorem's order, where the two hypotheses come together slowly.
+    """Return the central limit theorem's order, if the two hypotheses approach each other slowly.
 
-    With ``mass = c/n_T^e``, e < 1, the number of samples on which they differ has a variance that
-    grows without end, so that the share deviates by the order of ``sqrt(mass/n_T)``.
+    With ``mass = c/n_T^e``, e < 1, the variance of the number of samples on which they differ grows
+    without bound, so the share deviates by the order of ``sqrt(mass/n_T)``.
     """
     mass = case.mass
     if not isinstance(mass, PowerOfSize) or not 0 <= mass.exponent < 1:
@@ -1003,7 +1003,7 @@ LEMMA_2_DERIVED = replace(
 
 
 def _needed_everywhere(pair: UniformPair) -> Fraction | tuple[float, float]:
-    """Return the least alpha for beta = 1 over all thresholds; infinite where there is none."""
+    """Return the smallest alpha for beta = 1 over all thresholds; infinite if there is none."""
     on_p, on_q = pair.populations
     if not relate(on_p, on_q).holds:
         return math.inf, 0.0
@@ -1011,7 +1011,7 @@ def _needed_everywhere(pair: UniformPair) -> Fraction | tuple[float, float]:
 
 
 def _needed_inside(pair: UniformPair) -> Fraction:
-    """Return the least alpha for beta = 1 over thresholds in [c, d]."""
+    """Return the smallest alpha for beta = 1 over thresholds in [c, d]."""
     on_p, on_q = pair.populations
     pairs = [(Fraction(on_p.excess(end)), Fraction(on_q.excess(end))) for end in (pair.c, pair.d)]
     return max(abs(first - second) / second for first, second in pairs if second > 0)

@@ -1,4 +1,4 @@
-"""The last steps of the proof of SA-FL's Theorem 4, from one round to bound and condition on q.
+"""The last steps of the proof of SA-FL's Theorem 4, from one round to the bound and condition on q.
 
 Numbers in brackets are the paper's equations (the ICML version's appendix).
 """
@@ -138,7 +138,7 @@ def printed_with_minima(
 def derived(
     bound: sp.Expr, q_condition: Relational, step_limit: Relational, noise: sp.Symbol = sigma_s
 ) -> Derivation:
-    """Return the steps as the proof gives them: G_1, G_2 are means, sums over r = 0 .. R-1."""
+    """Return the steps that the proof supports: G_1, G_2 are means, sums over r = 0 .. R-1."""
     limit = step_limit.rhs
     cleared = q_condition.rhs - q_condition.lhs
     return _derivation(
@@ -166,10 +166,10 @@ def derived(
 
 @deferred
 def repaired(bound: sp.Expr, step_limit: Relational, noise: sp.Symbol = sigma_s) -> Derivation:
-    """Return the steps to the bound without a condition on q: (54) is not needed.
+    """Return the steps to the bound without a condition on q, which do not need (54).
 
-    (51) and (52) have 4 R_c sigma_G^2 on their right, which stays, and two sums whose factors are
-    at most zero, which go.
+    On the right of (51) and (52), 4 R_c sigma_G^2 stays, and two sums with factors of at most zero
+    are dropped.
     """
     limit = step_limit.rhs
     return _derivation(
@@ -409,14 +409,14 @@ def _sum_of_falls() -> Step:
 
 
 def _server_sum(fallen: sp.Expr, gradients: sp.Expr, rounds: sp.Expr, noise: sp.Expr) -> sp.Expr:
-    """Return the right side of (28), for one round or summed over several."""
+    """Return the right-hand side of (28), for one round or summed over several."""
     return 2 / eta_s * fallen + (L * eta_s - 1) * gradients + L * eta_s * rounds * noise**2
 
 
 def _clients_sum(
     factors: tuple[sp.Expr, ...], fallen: sp.Expr, gradients: sp.Expr, rounds: sp.Expr
 ) -> sp.Expr:
-    """Return the right side of (48) or (50), for one round or summed over several."""
+    """Return the right-hand side of (48) or (50), for one round or summed over several."""
     of_fall, of_gradients, of_drift, of_noise = factors
     return (
         of_fall * fallen

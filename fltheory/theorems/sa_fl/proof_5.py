@@ -1,4 +1,4 @@
-"""The last steps of the proof of SA-FL's Theorem 5, from one round to bound and condition on q.
+"""The last steps of the proof of SA-FL's Theorem 5, from one round to the bound and condition on q.
 
 Numbers in brackets are the paper's equations (the ICML version's appendix).
 """
@@ -154,7 +154,7 @@ def printed(bound: sp.Expr, q_condition: Relational, server_step: Relational) ->
 def derived(
     bound: sp.Expr, q_condition: Relational, server_step: Relational, client_step: Relational
 ) -> Derivation:
-    """Return the steps with (81) as it comes out of (80), and the condition that this needs.
+    """Return the steps with (81) as it follows from (80), and the condition that this needs.
 
     In (61) the noise is counted twice, as in the lemma on martingale differences.
     """
@@ -189,8 +189,9 @@ def repaired(bound: sp.Expr, server_step: Relational, client_step: Relational) -
     """Return the steps to the bound without a condition on q.
 
     Two things differ from the paper's argument. In (61) the noise is separated together with the
-    gradients at x_r, which it is orthogonal to, and so counts twice, for noise of any kind. And
-    in place of a condition, G_4 is bounded below by Assumption 5: F_i - F is sigma_G-Lipschitz.
+    gradients at x_r, to which it is orthogonal, so it counts twice, whatever kind of noise it is.
+    And instead of assuming a condition, G_4 is bounded below by Assumption 5, which makes F_i - F
+    sigma_G-Lipschitz.
     """
     return Derivation(
         (

@@ -1,4 +1,4 @@
-"""From SA-FL's bounds to the orders that its corollaries claim, as limits."""
+"""From SA-FL's bounds to the orders claimed in its corollaries, as limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUIET = {sigma_s: sigma / sp.sqrt(m * K)}
 
 @deferred
 def corollary_1_printed(bound: sp.Expr) -> Derivation:
-    """Return the orders at eta_s = 1/sqrt(R), as printed, and at the step size that has them."""
+    """Return the orders at eta_s = 1/sqrt(R), as printed, and at the step that attains them."""
     rare = {q: 1 - 1 / (m * K)}
     return Derivation(
         (
@@ -40,7 +40,7 @@ def corollary_1_printed(bound: sp.Expr) -> Derivation:
 
 @deferred
 def speedup(bound: sp.Expr, *, half: bool = False, plain: bool = False) -> Derivation:
-    """Return the orders in m K R with q = 1 - 1/(mK), and with what else is let through."""
+    """Return the orders in m K R with q = 1 - 1/(mK), and with other permitted choices."""
     rare = {q: 1 - 1 / (m * K)}
     steps = [_with_speedup("eta_s = sqrt(mK/R), q = 1 - 1/(mK)", bound, {**_FASTER, **rare})]
     if half:
@@ -67,7 +67,7 @@ def corollary_1_derived(bound: sp.Expr) -> Derivation:
 
 @deferred
 def corollary_1_repaired(bound: sp.Expr) -> Derivation:
-    """Return the orders where client rounds are so rare that 4 q sigma_G^2 is of the order."""
+    """Return the orders with client rounds so rare that 4 q sigma_G^2 has the claimed order."""
     rare, rarer = {q: 1 / sp.sqrt(R)}, {q: 1 / sp.sqrt(m * K * R)}
     return Derivation(
         (
@@ -98,7 +98,7 @@ def corollary_2_derived(bound: sp.Expr) -> Derivation:
 
 @deferred
 def corollary_2_repaired(bound: sp.Expr) -> Derivation:
-    """Return the order where client rounds are so rare that 4 q sigma_G^2/mu^2 is of it."""
+    """Return the order with client rounds so rare that 4 q sigma_G^2/mu^2 has it, too."""
     rare = {q: sp.log(R) / R}
     steps = tuple(_in_contraction(bound, sp.Integer(size), rare) for size in (1, 2))
     return Derivation(steps, (*_TAKEN, _FALLS))

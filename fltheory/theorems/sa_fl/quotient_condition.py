@@ -1,4 +1,4 @@
-"""Conditions ``q <= 1/(1 + N/D)``, and what they are worth once the fraction is cleared."""
+"""Conditions ``q <= 1/(1 + N/D)``, and their form without the fraction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fltheory.derivations.derivation import Implied, Step
 
 
 def quotient(condition: Relational) -> tuple[sp.Expr, sp.Expr]:
-    """Return N and D of ``q <= 1/(1 + N/D)``, as they are written.
+    """Return N and D of ``q <= 1/(1 + N/D)``, as written.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def quotient(condition: Relational) -> tuple[sp.Expr, sp.Expr]:
 
 
 def clearing_steps(condition: Relational, domain: tuple[Relational, ...]) -> tuple[Step, ...]:
-    """Return the steps between ``q <= 1/(1 + N/D)`` and ``q (N + D) <= D``, both ways."""
+    """Return the steps from ``q <= 1/(1 + N/D)`` to ``q (N + D) <= D`` and back."""
     over, under = quotient(condition)
     cleared = sp.Le(condition.lhs * (over + under), under)
     positive = sp.Gt(under, 0, evaluate=False)

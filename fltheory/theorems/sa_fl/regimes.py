@@ -1,8 +1,8 @@
 """The named settings on which SA-FL's theorems are checked.
 
-One base instance, N = 10 clients of which m = 5 take part, is varied in one respect at a
-time. Step sizes follow each theorem's own coupling, at a fraction of the smaller of the
-printed and the derived limit, so that all readings are checked on the same settings.
+A base instance, N = 10 clients of which m = 5 take part, is varied in one respect at a time. Step
+sizes follow each theorem's own coupling, at a fraction of the smaller of the printed and the
+derived limits, so that all readings are checked on the same settings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DIM = 5
 
 @dataclass(frozen=True, eq=False)
 class _Instance(ReadOnlyArrays):
-    """Everything about a setting but its step sizes."""
+    """All parameters of a setting except its step sizes."""
 
     problem: Problem
     participation: Participation
@@ -138,7 +138,7 @@ def _theorem_5_setting(instance: _Instance) -> Setting:
     smoothness, convexity = instance.problem.L, instance.problem.mu
     total = smoothness + convexity
     limit = min(2 / total, total / (32 * smoothness**2))
-    # A decimal of so few digits that the coupling is an equation of decimals too.
+    # A decimal with so few digits that the coupling holds exactly in decimals, too.
     assist_lr = float(f"{instance.step * limit:.12g}")
     client_lr = 4 * assist_lr * smoothness / (total * instance.local_steps)
     return _setting(instance, client_lr, assist_lr)
@@ -159,7 +159,7 @@ THEOREM_5 = coupled(_INSTANCES, _theorem_5_setting)
 
 
 def _own(couple: Callable[[_Instance], Setting], share: float = 1.0) -> OwnRun:
-    """Return SAFARI at a share of the largest steps; q is that of the setting, or 1/2."""
+    """Return SAFARI at a share of the largest steps, with the setting's q, or 1/2."""
 
     def make(setting: Setting) -> Setting:
         steps = value_in("local_steps", setting)
@@ -285,7 +285,7 @@ def _one_step(
     server_noise: float = 1.0,
     rounds: int = 100_000,
 ) -> _Instance:
-    """Clients of one Hessian and one local step; the first ones never take part, the others do."""
+    """Return clients with one Hessian and one local step; the first ones never take part."""
     problem = quadratic(
         clients,
         2,
@@ -371,7 +371,7 @@ SHARES = coupled(
 
 
 def _short(instance: Callable[[], _Instance], **changes: Any) -> Callable[[], _Instance]:
-    """Return an instance of fewer clients' steps and rounds, which fractions are followed over."""
+    """Return an instance with fewer local steps and rounds, for computation in fractions."""
     return lambda: replace(instance(), local_steps=2, rounds=100, **changes)
 
 

@@ -62,10 +62,10 @@ from fltheory.theorems.sa_fl.symbols import (
 
 # ------------------------------------------------------------ the speed-up
 # The earlier version has ``eta_s = sqrt(mK/R)`` and ``q = Omega(1 - 1/(mK))``; the later one leaves
-# mK out of the step and names that q as an alternative to a quiet server. Appendix A.1, of the
-# later version, has what both must mean, ``R_s = O(R/(mK))``, and the condition under which it says
-# that the corollary holds. As an order is only a lower limit on q, shares of client rounds at
-# both of its ends are tried.
+# mK out of the step and names that q as an alternative to low server noise. Appendix A.1 of the
+# later version states what both must mean, ``R_s = O(R/(mK))``, and a condition under which the
+# corollary is said to hold. As an order is only a lower limit on q, shares of client rounds at both
+# ends are tried.
 
 _GRID = (1, 10, 100, 1000)
 _HALF = sp.Rational(1, 2)
@@ -75,12 +75,12 @@ Schedule = Callable[[Setting, int], Setting]
 
 
 def _tiled(setting: Setting, participants: int) -> Setting:
-    """Return the setting with more participants, and more clients of each kind in proportion.
+    """Return the setting with more participants, and proportionally more clients of each kind.
 
     Raises
     ------
     ValueError
-        For clients that are not quadratic, or participants that are not drawn uniformly.
+        If clients are not quadratic, or participants are not drawn uniformly.
     """
     problem, participation = setting.problem, setting.participation
     if not isinstance(problem, QuadraticProblem) or not isinstance(participation, UniformSubset):
@@ -118,7 +118,7 @@ def _product(setting: Setting) -> int:
 
 
 def _coupled(setting: Setting, assist_lr: float, share: float) -> Setting:
-    """Set eta_s, ``eta_c = 2 eta_s/K`` and q; in so few digits that decimals meet that, too."""
+    """Set eta_s, ``eta_c = 2 eta_s/K`` and q, with few enough digits to hold in decimals."""
     algorithm = safari_of(setting)
     assist_lr = float(f"{assist_lr:.12g}")
     client_lr = float(f"{2 * assist_lr / algorithm.local_steps:.15g}")
@@ -152,13 +152,13 @@ def _half(change: Schedule, *, faster: bool) -> Schedule:
 
 
 def _never_below(settings: Sequence[Setting]) -> KnownDecay | None:
-    """Return that the mean squared gradient stays, where steps stay as m or K grows.
+    """Return that the mean squared gradient does not decay if steps stay fixed as m or K grows.
 
-    The last round is the server's with probability 1 - q, and adds noise that is independent of
-    all else: E||grad F(x_r)||^2 >= (1 - q) (mu eta_s sigma_s)^2 for r >= 1. And where all clients
-    take part and have one Hessian, a round multiplies grad F by a matrix whose least eigenvalue is
-    at least min(1 - eta_s L, (1 - eta_c L)^K): so E||grad F(x_r)||^2 is at least that to the power
-    of 2r times ||grad F(x_0)||^2. As (1 - eta_c L)^K >= 1 - 2 eta_s L neither depends on m or K.
+    The last round is a server round with probability 1 - q, and adds noise that is independent of
+    everything else: E||grad F(x_r)||^2 >= (1 - q) (mu eta_s sigma_s)^2 for r >= 1. And if all
+    clients take part and share one Hessian, a round multiplies grad F by a matrix whose smallest
+    eigenvalue is at least a = min(1 - eta_s L, (1 - eta_c L)^K), so E||grad F(x_r)||^2 >= a^(2r)
+    ||grad F(x_0)||^2. As (1 - eta_c L)^K >= 1 - 2 eta_s L, neither bound depends on m or K.
     """
     first = settings[0]
     step, problem = safari_of(first).assist_lr, first.problem
@@ -191,7 +191,7 @@ def _everybody_alike(setting: Setting) -> bool:
 
 
 def _axes(*, faster: bool, hypotheses: tuple[Hypothesis, ...], tried: bool) -> tuple[RateAxis, ...]:
-    """Return the claimed orders in R, m and K; with schedules of q = 1/2 where ``tried``."""
+    """Return the claimed orders in R, m and K, with schedules at q = 1/2 if ``tried``."""
     in_rounds = RateAxis(
         R,
         R**-_HALF,
@@ -413,10 +413,11 @@ A_1_ORDER = replace(
 
 
 # ------------------------------------------------------------ Remarks 5 and 6
-# Remark 5 has three statements: SAFARI is FedAvg at q = 1 and SGD at q = 0, and there the bounds of
-# Theorems 4 and 5 are SGD's classic ones. Remark 6 says that FedAvg ends in a ball of a size that
-# depends on sigma_G, and that SAFARI can achieve the rates of ideal participation: "can" is read as
-# for some q. Remarks 1 and 2 are on data (see ``pac/remark-2``); 3 and 4 repeat Theorems 4 and 5.
+# Remark 5 has three statements: SAFARI is FedAvg at q = 1 and SGD at q = 0, and the bounds of
+# Theorems 4 and 5 are then SGD's classical ones. Remark 6 says that FedAvg converges to a ball
+# whose size depends on sigma_G, and that SAFARI can achieve the rates of ideal participation; "can"
+# is read as "for some q". Remarks 1 and 2 are about data (see ``pac/remark-2``); 3 and 4 repeat
+# Theorems 4 and 5.
 
 _SOURCE = "SA-FL (ICML 2024), Remark"
 _FIRST_ROUNDS = 2
@@ -424,7 +425,7 @@ _WORK = 2e7
 
 
 def _first_rounds(setting: Setting, algorithm: Any) -> Any:
-    """Return the moments of the first rounds, in fractions: all rounds are alike."""
+    """Return the moments of the first rounds, in fractions, as all rounds are alike."""
     return rational_trajectory(
         _with(setting, algorithm=algorithm, rounds=_FIRST_ROUNDS), (), Work(_WORK)
     )
@@ -439,7 +440,7 @@ def _with(setting: Setting, **fields: Any) -> Setting:
 
 
 def _off_fedavg(setting: Setting) -> tuple[Any, float]:
-    """Return the largest difference of SAFARI's moments and FedAvg's."""
+    """Return the largest difference between SAFARI's and FedAvg's moments."""
     safari = safari_of(setting)
     ours = _first_rounds(setting, safari)
     theirs = _first_rounds(setting, FedAvg(safari.client_lr, safari.local_steps))
@@ -448,7 +449,7 @@ def _off_fedavg(setting: Setting) -> tuple[Any, float]:
 
 
 def _off_sgd(setting: Setting) -> tuple[Any, float]:
-    """Return the largest difference of SAFARI's E||x_r - x*||^2 and that of SGD on F.
+    """Return the largest difference between E||x_r - x*||^2 of SAFARI and of SGD on F.
 
     SGD's errors follow ``C -> (1 - eta H) C (1 - eta H)' + eta^2 sigma_s^2/d``.
     """
@@ -545,9 +546,10 @@ CLASSIC_5 = Theorem(
 
 
 def _gradient_where_fedavg_ends(setting: Setting) -> tuple[Any, float]:
-    """Return ``||grad F||^2`` at the minimiser of the loss that the participants have on average.
+    """Return ``||grad F||^2`` at the minimiser of the participants' mean loss.
 
-    FedAvg ends there as its steps vanish. With one Hessian for all, it is their mean optimum.
+    FedAvg converges to this point as its steps vanish. With a shared Hessian, it is the mean of
+    their optima.
     """
     problem: Any = setting.problem
     presence = process_of(setting.participation).marginals

@@ -5,11 +5,11 @@ Presence of Incomplete Client Participation" (ICML 2024), and its earlier anonym
 
 Conventions
 -----------
-The statements are about random rounds and random gradients: ``G_1 = max over r in T_s`` and
-the like. A coin decides after ``x_r`` is known whether r belongs to the server (T_s) or to
-the clients (T_c), so both are evaluated as all rounds 0 .. R-1, in expectation, which is also
-how the proofs use them. ``i in [m]`` in G_2 is read as the proof's ``i in S_r``, the clients who
-take part. Assumption 4 holds by construction on analytic clients.
+The statements are about random rounds and random gradients, such as ``G_1 = max over r in T_s``. A
+coin decides after ``x_r`` is known whether r belongs to the server (T_s) or to the clients (T_c),
+so both are evaluated over all rounds 0 .. R-1, in expectation, which is also how the proofs use
+them. ``i in [m]`` in G_2 is read as the proof's ``i in S_r``, the clients that take part.
+Assumption 4 holds by construction for analytic clients.
 """
 
 from __future__ import annotations
@@ -91,15 +91,16 @@ _AFTER_EACH_ROUND = RoundRange(1, 0)
 
 
 def as_safari(setting: Setting) -> Setting:
-    """Return a SAFARI setting as it is, one of plain FedAvg as SAFARI at q = 1.
+    """Return a SAFARI setting unchanged, and a plain FedAvg setting as SAFARI at q = 1.
 
-    FedAvg makes no server step; the step size eta_s that the theorems tie to eta_c is then
-    read off eta_c = 2 eta_s / K (Theorem 4).
+    FedAvg makes no server steps; the step size eta_s, which the theorems couple to eta_c, is then
+    taken from eta_c = 2 eta_s / K (Theorem 4).
 
     Raises
     ------
     ValueError
-        For another algorithm, or participants of varying number or with memory.
+        If the algorithm is a different one, or the number of participants varies, or rounds are
+        dependent.
     """
     algorithm, participation = setting.algorithm, setting.participation
     if isinstance(algorithm, FedAvg) and algorithm.server_lr == 1:
@@ -120,7 +121,7 @@ def as_safari(setting: Setting) -> Setting:
             "participation must have a fixed number m of participants for the theorems of "
             f"SA-FL, got {participation!r}"
         )
-    # Not by `replace`, which would check the numbers of an exact twin as if they were floats.
+    # `replace` is not used, as it would check the numbers of an exact twin as if they were floats.
     found = copy(setting)
     object.__setattr__(found, "algorithm", algorithm)
     return found
@@ -327,7 +328,7 @@ _Q_CONDITION_81 = as_printed(
 
 
 def bound_5(noise: int = 2) -> sp.Expr:
-    """Return Theorem 5's bound with this factor of the clients' noise."""
+    """Return Theorem 5's bound with this factor on the clients' noise."""
     return (
         (1 - eta_bar) ** R * D_0**2
         + 8 * q * eta_c * K / mu * sigma_G**2
@@ -460,7 +461,7 @@ def _corollary_1_rounds_with_speedup(setting: Setting, rounds: int) -> Setting:
 
 
 def _with_local_steps(setting: Setting, steps: int) -> Setting:
-    """Change K, and the server's noise along with it: sigma_s^2 = sigma^2 / (2 m K)."""
+    """Change K, and with it the server's noise: sigma_s^2 = sigma^2 / (2 m K)."""
     problem = quadratic_for("for a corollary", setting.problem)
     size = _participants(setting)
     quieter = replace(problem, server_sigma=problem.sigma / math.sqrt(2 * size * steps))
@@ -493,7 +494,7 @@ def _corollary_1_steps_rare(setting: Setting, steps: int) -> Setting:
 
 
 def _step_of_corollary_1(step: sp.Expr, stated: str, source: str) -> Hypothesis:
-    """Return ``eta_s = step``, of which a root is no fraction, to nine digits."""
+    """Return the hypothesis ``eta_s = step`` to nine digits, as roots are not fractions."""
     return Hypothesis(
         "step size of the corollary",
         sp.Le((eta_s / step - 1) ** 2, sp.Rational(1, 10**18)),
@@ -530,7 +531,7 @@ def _slowly_falling_steps(setting: Setting, rounds: int) -> Setting:
 
 
 def _three_decades_of_twice_the_rounds(setting: Setting) -> tuple[int, ...]:
-    """From later on: at R = 100 an etabar of log(R)/R is too large for eta_c <= 1/(16LK)."""
+    """Return twice the usual R: at 100, etabar = log(R)/R is too large for eta_c <= 1/(16LK)."""
     return tuple(2 * rounds for rounds in _three_decades_of_rounds(setting))
 
 
@@ -692,11 +693,11 @@ _UNIT_OF_D = Refutation(
 
 
 # ------------------------------------------------------------ repairs
-# The printed conditions on q are what the paper's argument spends on 4 q sigma_G^2, the price of
-# clients who differ. No condition on a run of many rounds pays for it: gradients on its right
-# vanish (Theorem 4) or stay below it (Theorem 5). A repair leaves the condition out and has the
-# price in the bound, so that it applies wherever step sizes are small. `FAULTS` keeps the printed
-# forms and mends each fault of theirs alone, to tell which one a setting shows.
+# The paper's argument uses the printed conditions on q to absorb 4 q sigma_G^2, the term from the
+# clients' heterogeneity. Over many rounds no such condition can absorb it: the gradients on its
+# right-hand side vanish (Theorem 4) or stay below it (Theorem 5). A repair drops the condition and
+# keeps the term in the bound, so that it applies whenever step sizes are small. `FAULTS` keeps the
+# printed forms and repairs one fault at a time, to find out which fault a setting shows.
 
 STEP_REPAIRED_5 = Hypothesis(
     "small client step",
@@ -714,7 +715,7 @@ def _theorem_4(
     quantity: BoundedQuantity = THEOREM_4.quantity,
     price_in_bound: bool = False,
 ) -> Theorem:
-    """Return Theorem 4 with eta_s to a power in the condition on q, or without that condition."""
+    """Return Theorem 4 with a power of eta_s in the condition on q, or without the condition."""
     smooth, dissimilarity, _, coupling, few = (h for h in printed.hypotheses if not h.is_sign)
     if price_in_bound:
         return replace(
@@ -742,7 +743,7 @@ def _theorem_5(
     price_in_bound: bool = False,
     noise: int = 2,
 ) -> Theorem:
-    """Return Theorem 5 with its condition on q for these gains, or without that condition."""
+    """Return Theorem 5 with these gains in the condition on q, or without the condition."""
     *others, coupling, few = (h for h in THEOREM_5.hypotheses if not h.is_sign)
     steps = () if step is None else (step,)
     bound = as_printed(lambda: bound_5(noise))
@@ -830,7 +831,7 @@ REPAIR_4 = Repair(
     proof_4.repaired(THEOREM_4.bound + 4 * q * sigma_G**2, STEP_DERIVED_4.condition),
 )
 REPAIR_SUBMISSION_4 = Repair(
-    # With the step's limit mended nothing is known against its condition, which asks for minima.
+    # With the limit on the step repaired, no fault is known in its condition, which uses minima.
     (_STEP, _ROUNDS, replace(_PRICE_4, weight=None)),
     _minima_of_submission_4,
     proof_4.repaired(SUBMISSION_4.bound + 4 * q * sigma_G**2, STEP_DERIVED_4.condition, sigma),

@@ -1,1 +1,1 @@
-"""Certificates of refutation: written from a setting, checked by an independent program."""
+"""Certificates of refutation, written from a setting and checked by an independent program."""

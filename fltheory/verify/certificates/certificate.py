@@ -1,9 +1,10 @@
-"""Certificates of refutation: written from a setting, read with suspicion.
+"""Certificates of refutation: writing them from a setting, and reading untrusted ones.
 
-A certificate holds the statement's formulas, what each of their symbols is, the setting, and two
-numbers between the sides of the inequality that the setting breaks, all as fractions in JSON. The
-package's engines find the two numbers; whether they are right, and every hypothesis met, is left to
-the independent checker. Reading one makes sure that its formulas are the registered statement's.
+A certificate holds the statement's formulas, the definition of each of their symbols, the setting,
+and two numbers between the sides of the inequality that the setting breaks, all as fractions in
+JSON. The package's engines find the two numbers; the independent checker decides whether they are
+right and every hypothesis is met. `read_certificate` also checks that the formulas are those of the
+registered statement.
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ _COUNTS = ("int", "tuple[int, ...]", int, tuple[int, ...])
 
 
 def setting_text(setting: Setting) -> Document:
-    """Return a setting as a certificate holds it; a float stands for its shortest decimal.
+    """Return a setting in the format of certificates; a float means its shortest decimal.
 
     Raises
     ------
     ValueError
-        For clients that are not quadratic, and participation that certificates do not know.
+        If clients are not quadratic, or certificates do not support the participation.
     """
     problem = quadratic_for("to be certified", setting.problem)
     shares = problem.noise_shares
@@ -87,7 +88,7 @@ def setting_text(setting: Setting) -> Document:
 
 
 def _text(value: Any) -> Any:
-    """Return numbers as text, lists of them as lists; what is infinite is nothing."""
+    """Return numbers as text and lists of them as lists; infinity becomes None."""
     if isinstance(value, str) or value is None:
         return value
     if isinstance(value, list | tuple | np.ndarray):
@@ -124,21 +125,22 @@ def _algorithm_text(algorithm: Algorithm | Schedule) -> Document:
     if isinstance(algorithm, AveragedIterate):
         found["weights"] = _text(algorithm.used_weights)
     if isinstance(algorithm, LocalSgd):
-        # The checker knows those who take part as those who step, averaging after every E-th step.
+        # For the checker, participants are the clients that make a step; averaging is after every
+        # E-th step.
         sampled, first = found.pop("sampled"), found.pop("first_average")
         if sampled != "steps" or first not in (None, str(algorithm.local_steps)):
             raise ValueError(
                 "algorithm must have sampled = 'steps' and first_average = local_steps to be "
                 f"certified, got sampled {sampled!r} and first_average {first}"
             )
-    # Thirds have no decimals that sum to one.
+    # The decimals of 1/3 do not sum to one.
     for name in _SHARES.get(type(algorithm), ()):
         found[name] = _text(normalised(getattr(algorithm, name)))
     return found
 
 
 def _participation_text(participation: Participation) -> Document:
-    """Return the fields that the checker knows about a process, as it wants them."""
+    """Return the fields of a process in the checker's format."""
     kind = type(participation)
     if getattr(processes, kind.__name__, None) is not kind or kind.__name__ not in PARTICIPATIONS:
         raise ValueError(
@@ -158,7 +160,7 @@ def _participation_text(participation: Participation) -> Document:
 
 
 def setting_from_text(document: Mapping[str, Any]) -> Setting:
-    """Return the setting that a certificate holds, in float64, for the engines."""
+    """Return a certificate's setting in float64, for the engines."""
     problem = document["problem"]
     clients = QuadraticProblem(
         _floats(problem["hessians"]),
@@ -178,7 +180,7 @@ def setting_from_text(document: Mapping[str, Any]) -> Setting:
 
 
 def _floats(value: Any) -> Any:
-    """Return numbers for text, and objects of the library for what has a name."""
+    """Return floats for texts, and library objects for named kinds."""
     if isinstance(value, list):
         return [_floats(item) for item in value]
     if isinstance(value, Mapping):
@@ -214,7 +216,7 @@ def _participation(document: Mapping[str, Any], n_clients: int) -> Participation
 
 @dataclass(frozen=True)
 class Certified:
-    """A certificate that passed.
+    """A certificate that has passed the check.
 
     Attributes
     ----------
@@ -222,7 +224,8 @@ class Certified:
     document : mapping
         The content of the file.
     truth, bound : Fraction
-        ``truth > bound``, the one at most the left-hand side, the other at least the bound.
+        Two numbers with ``truth > bound``: the left-hand side is at least ``truth``, and the
+        theorem's bound is at most ``bound``.
     """
 
     theorem: Inequality
@@ -249,7 +252,7 @@ class Certified:
 
 
 def _in_a_line(value: Any) -> str:
-    """Return JSON as a reader writes it: names first, no quotation marks."""
+    """Return JSON as readable text: names first, without quotation marks."""
     if isinstance(value, list):
         return f"({', '.join(map(_in_a_line, value))})"
     if not isinstance(value, Mapping):
@@ -265,9 +268,10 @@ def certificate(theorem: Statement, refuting: Setting | Witness) -> dict[str, An
     Raises
     ------
     ValueError
-        If it does not refute it: some hypothesis fails, or the bound is not exceeded by more than
-        rounding. Also if the statement has no certificates, or if the checker does not know a
-        symbol, the algorithm or the participation, or refuses a run as too long.
+        If the setting does not refute the theorem, because a hypothesis fails or the bound is not
+        exceeded by more than rounding; if statements of this kind have no certificates; or if the
+        checker does not support a symbol, the algorithm or the participation, or refuses the run as
+        too long.
 
     Examples
     --------
@@ -297,7 +301,7 @@ def certificate(theorem: Statement, refuting: Setting | Witness) -> dict[str, An
 
 
 def _round_numbers_between(bound: float, truth: float) -> tuple[Fraction, Fraction]:
-    """Return two numbers a third and two thirds of the way, of as few digits as tell them apart."""
+    """Return numbers a third and two thirds of the way, with as few digits as possible."""
     for digits in range(2, 18):
         low, high = (
             Fraction(f"{bound + share * (truth - bound):.{digits}g}") for share in (1 / 3, 2 / 3)
@@ -310,12 +314,12 @@ def _round_numbers_between(bound: float, truth: float) -> tuple[Fraction, Fracti
 
 
 def statement_text(theorem: Statement) -> dict[str, Any]:
-    """Return a statement's formulas, and what each symbol is, as the checker reads them.
+    """Return a statement's formulas and definitions of symbols in the checker's format.
 
     Raises
     ------
     ValueError
-        For a claim of a kind without certificates, or a symbol whose number is no formula.
+        If this kind of claim has no certificates, or a symbol is not defined by a formula.
     """
     claim = theorem.for_certificate()
     along_run = claim.round_symbols
@@ -342,7 +346,7 @@ def statement_text(theorem: Statement) -> dict[str, Any]:
 
 
 def _used(theorem: Inequality) -> tuple[dict[sp.Symbol, sp.Expr], list[sp.Symbol]]:
-    """Return the definitions and the other symbols that the statement's formulas need."""
+    """Return the definitions and the other symbols that the statement's formulas use."""
     formulas: list[sp.Basic] = [theorem.bound, *(h.condition for h in theorem.hypotheses)]
     names = {str(s): s for s in (*theorem.meanings, *theorem.definitions)}
     formulas += theorem.quantity.formulas(names)
@@ -372,9 +376,9 @@ def read_certificate(path: Path | str) -> Certified:
     Raises
     ------
     ValueError
-        Naming the first fault found: a damaged file, a formula that differs from the registered
-        one, a wrong number, a hypothesis that is not met, a bound that holds, or a setting that the
-        statement is not about.
+        If the file is damaged, a formula differs from the registered one, a number is wrong, a
+        hypothesis is not met, the bound holds, or the statement is not about such a setting. The
+        message names the first fault found.
 
     Examples
     --------
@@ -387,7 +391,7 @@ def read_certificate(path: Path | str) -> Certified:
     registered = statement_text(found)
     theorem = found.for_certificate()
     _compare_statement(document.get("statement"), registered)
-    # The checker goes first: nothing else here is made for numbers that a stranger wrote.
+    # The checker goes first: nothing else here is safe for untrusted numbers.
     truth, bound = check_certificate(document)
     certified = Certified(theorem, document, truth, bound)
     theorem.constants(certified.setting)
@@ -395,7 +399,7 @@ def read_certificate(path: Path | str) -> Certified:
 
 
 def _document_of(path: Path | str) -> dict[str, Any]:
-    """Return what a file holds, if it names a statement at all."""
+    """Return a file's content, after checking that it names a statement."""
     text = _text_of(path)
     try:
         document = parsed(text)

@@ -1,15 +1,15 @@
 """An independent checker of certificates of refutation: fractions and the standard library only.
 
-This file is a program of its own: it can be copied elsewhere and run as
-``python certificate_checker.py FILE``. A certificate holds the statement's formulas as text, what
-each of their symbols is, a setting, and two numbers between the sides of the broken inequality. All
-of it is computed again here, by means that share nothing with the engines: every algorithm's round
-is written down once more, as a linear map in fractions, and moments are carried along in brackets.
-Whether the formulas are the paper's is for the reader to compare.
+This file is a program of its own: it can be copied elsewhere and run as ``python
+certificate_checker.py FILE``. A certificate holds the statement's formulas as text, the definition
+of each of their symbols, a setting, and two numbers between the sides of the broken inequality.
+Everything is computed again here, with no code shared with the engines: every algorithm's round is
+written a second time, as a linear map in fractions, and moments are propagated as brackets. Whether
+the formulas are those of the paper is for the reader to compare.
 
-A certificate is material from a stranger. Every field is looked at before it is used: what is no
-setting (a negative step, a probability above one) is refused by the name of its field, and so is
-whatever would take too long, before it is begun.
+A certificate is untrusted. Every field is validated before it is used: an invalid value (a negative
+step, a probability above one) is refused with the name of its field, and a computation that would
+take too long is refused before it starts.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ MOST_CHARACTERS = 1_000_000  # of a file
 LONGEST_INPUT = 100  # characters of a number
 LONGEST_FORMULA = 2_000  # characters
 MOST_BRACKETS = 100  # in a formula
-DEEPEST_FORMULA = 100  # operations inside each other
+DEEPEST_FORMULA = 100  # nested operations
 MOST_CLIENTS, MOST_DIMENSIONS, MOST_ROUNDS = 16, 8, 10_000
-MOST_STATES = 64  # of a chain that is written down
-MOST_SETS, MOST_PLACES = 16_384, 256  # of independent clients, of clients with a chain each
-MOST_ENTRIES = 40_000  # of a transition matrix, times bits
-MOST_TERMS = 16_384  # of a sum over all rounds, before its rest is bounded
-MOST_LOCAL_BITS = 150_000  # of factors to the power of local steps, and of sums of step sizes
-COARSEST, FINEST = 64, 4096  # bits after the point of brackets
-MOST_BITS = 400_000  # of any fraction in a formula
-MOST_WORK = 20_000_000  # products of brackets: half a minute or so
+MOST_STATES = 64  # states of an explicit chain
+MOST_SETS, MOST_PLACES = 16_384, 256  # independent clients, clients with a chain each
+MOST_ENTRIES = 40_000  # entries of a transition matrix, times bits
+MOST_TERMS = 16_384  # terms of a sum over all rounds, before its remainder is bounded
+MOST_LOCAL_BITS = 150_000  # bits of factors to the power of local steps, and of sums of step sizes
+COARSEST, FINEST = 64, 4096  # binary places of brackets
+MOST_BITS = 400_000  # bits of any fraction in a formula
+MOST_WORK = 20_000_000  # products of brackets: about half a minute
 
 Span: TypeAlias = tuple[Fraction, Fraction]
 
 
 class Symbols(Protocol):
-    """What gives names their values; a dictionary does."""
+    """A mapping from names to values, such as a dictionary."""
 
     def __contains__(self, name: object, /) -> bool: ...
 
@@ -55,19 +55,20 @@ class Symbols(Protocol):
 
 
 class CertificateError(ValueError):
-    """The certificate is wrong; the message names the first field that fails."""
+    """The certificate is invalid; the message names the first field that fails."""
 
 
-# ---------------------------------------------------------------- reading what a stranger wrote
+# ---------------------------------------------------------------- reading an untrusted file
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Read a certificate's JSON, and refuse what JSON readers let pass.
+    """Read a certificate's JSON, more strictly than Python's reader.
 
     Raises
     ------
     CertificateError
-        For what is no JSON object, a key given twice, NaN, a number with a point, too long a file.
+        If the text is not a JSON object or is too long, a key occurs twice, or a number is NaN or
+        has a decimal point.
     """
     if len(text) > MOST_CHARACTERS:
         raise CertificateError(f"file: must have at most {MOST_CHARACTERS} characters")
@@ -108,7 +109,7 @@ def _short_whole(text: str) -> int:
 
 
 def fields_of(place: str, found: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return an object that has these fields and no other."""
+    """Return an object that must have exactly these fields."""
     if not isinstance(found, dict):
         raise CertificateError(f"{place}: must be an object with fields, got {_shown(found)}")
     for name in names:
@@ -121,14 +122,14 @@ def fields_of(place: str, found: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def list_of(place: str, found: Any, of: Callable[[str, Any], Any]) -> list[Any]:
-    """Return a list each of whose items ``of`` accepts."""
+    """Return the list of what ``of`` reads from each item."""
     if not isinstance(found, list):
         raise CertificateError(f"{place}: must be a list, got {_shown(found)}")
     return [of(f"{place}[{index}]", item) for index, item in enumerate(found)]
 
 
 def fraction(place: str, found: Any) -> Fraction:
-    """Return the fraction that a text like ``-3/4`` is; no points, no exponents."""
+    """Return the fraction written as text like ``-3/4``, without decimal points or exponents."""
     if not isinstance(found, str) or len(found) > LONGEST_INPUT:
         raise CertificateError(
             f"{place}: must be text of at most {LONGEST_INPUT} characters, got {_shown(found)}"
@@ -140,7 +141,7 @@ def fraction(place: str, found: Any) -> Fraction:
 
 
 def whole(place: str, found: Any) -> int:
-    """Return a whole number; True and False are none."""
+    """Return a whole number; True and False are refused."""
     if type(found) is not int:
         raise CertificateError(f"{place}: must be a whole number, got {_shown(found)}")
     return found
@@ -154,7 +155,7 @@ def text_of(place: str, found: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value in one short line."""
+    """Return a value as one short line."""
     if isinstance(value, Fraction) and bits_of(value) > 200:
         return f"a fraction of {bits_of(value)} bits"
     shown = str(value) if isinstance(value, Fraction) else repr(value)
@@ -165,21 +166,21 @@ def _shown(value: Any) -> str:
 
 
 class _UndecidedError(Exception):
-    """Brackets around irrational numbers are too wide to tell; finer ones may help."""
+    """Brackets around irrational numbers are too wide to decide; finer ones may help."""
 
 
 _COMPARISONS: Mapping[type, str] = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">"}
 
 
 def bits_of(value: Fraction) -> int:
-    """Return how long a fraction is, numerator and denominator together."""
+    """Return the number of bits of a fraction's numerator and denominator together."""
     return value.numerator.bit_length() + value.denominator.bit_length()
 
 
 def syntax_of(formula: str) -> ast.expr:
-    """Return a formula's syntax tree; refuse what is too long, too deep or no formula.
+    """Return a formula's syntax tree; refuse texts too long, too deep or not a formula.
 
-    Python's own parser does the parsing, and is never shown a text that could strain it.
+    Python's own parser is used, but only on texts that cannot overload it.
     """
     text = text_of("statement", formula)
     if not re.fullmatch(r"[A-Za-z0-9_+\-*/()<>=, ]+", text) or text.count("(") > MOST_BRACKETS:
@@ -194,7 +195,7 @@ def syntax_of(formula: str) -> ast.expr:
 
 
 def _depth(tree: ast.AST) -> int:
-    """Return the longest way down, level by level: recursion is what is guarded against."""
+    """Return a tree's depth, computed level by level because recursion could overflow."""
     level, depth = [tree], 0
     while level:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -203,7 +204,7 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _span(node: ast.expr, symbols: Symbols, bits: int) -> Span:
-    """Return fractions below and above a formula's value, both the value where it is one."""
+    """Return fractions below and above a formula's value; equal ones if it is a fraction."""
     match node:
         case ast.Constant(value=number) if type(number) is int:
             return Fraction(number), Fraction(number)
@@ -265,7 +266,7 @@ def _inverse(span: Span) -> Span:
 
 
 def _power(base: Span, exponent: Span, bits: int) -> Span:
-    """Return a power with a fraction as exponent: a root of a whole power."""
+    """Return a power with a fraction as exponent, as a root of an integer power."""
     power, upper = exponent
     if power != upper or power.denominator > 12:
         raise CertificateError("statement: an exponent must be a fraction of small denominator")
@@ -298,10 +299,10 @@ def _root(span: Span, degree: int, bits: int) -> Span:
 
 
 def _whole_root(number: int, degree: int) -> int:
-    """Return the largest whole number whose power does not exceed ``number``, by Newton's steps."""
+    """Return the integer part of a root of ``number``, by Newton's method."""
     if number < 2:
         return number
-    root = 1 << -(-number.bit_length() // degree)  # not below the root, so the steps go down
+    root = 1 << -(-number.bit_length() // degree)  # not below the root, so that the steps decrease
     while (lower := ((degree - 1) * root + number // root ** (degree - 1)) // degree) < root:
         root = lower
     return root
@@ -334,7 +335,7 @@ def _third(bits: int) -> Span:
 
 
 def _artanh(z: Fraction, bits: int) -> Span:
-    """Bracket ``z + z^3/3 + z^5/5 + ...`` for z in [0, 1/3]; the rest is below the last power."""
+    """Bracket ``z + z^3/3 + z^5/5 + ...``, z in [0, 1/3]; the rest is below the last power."""
     power = square = _fixed(z, bits)
     square = _rounded([_times(square, square)], bits)
     low = high = 0
@@ -345,7 +346,7 @@ def _artanh(z: Fraction, bits: int) -> Span:
 
 
 def _settled(condition: str, decide: Callable[[int], bool]) -> bool:
-    """Let brackets around irrational numbers shrink until the comparison is decided."""
+    """Shrink brackets around irrational numbers until the comparison is decided."""
     bits = COARSEST
     while bits <= FINEST:
         try:
@@ -393,9 +394,9 @@ def _names(condition: str) -> set[str]:
     return {node.id for node in ast.walk(syntax_of(condition)) if isinstance(node, ast.Name)}
 
 
-# ---------------------------------------------------------------- the setting that a file gives
+# ---------------------------------------------------------------- the setting in a file
 
-Form: TypeAlias = dict[int, Fraction]  # a number as factors of 1 (0), of state and of noises
+Form: TypeAlias = dict[int, Fraction]  # factors of 1 (index 0), of state and of noises
 Vector: TypeAlias = list[Form]
 Matrix: TypeAlias = list[list[Fraction]]
 Present: TypeAlias = tuple[int, ...]
@@ -456,7 +457,7 @@ def _each(of: Callable[[str, Any], Any], size: int) -> Callable[[str, Any], Any]
 
 
 def _named_fields(place: str, found: Any, kinds: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return an object whose ``name`` says which other fields it has."""
+    """Return an object whose ``name`` determines which other fields it has."""
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         raise CertificateError(f"{place}.name: must be a text, got {_shown(found)}")
     if found["name"] not in kinds:
@@ -541,13 +542,13 @@ def _unit(size: int) -> Matrix:
 
 
 def _weighed(*terms: tuple[Fraction, Matrix]) -> Matrix:
-    """Return a sum of matrices, each with its factor."""
+    """Return a linear combination of matrices."""
     size = range(len(terms[0][1]))
     return [[_total(factor * matrix[i][j] for factor, matrix in terms) for j in size] for i in size]
 
 
 def _pivots(matrix: Matrix) -> Iterator[Fraction]:
-    """Yield the pivots of a symmetric matrix, up to the first that is not above zero."""
+    """Yield the pivots of a symmetric matrix, up to the first that is not positive."""
     rest = [list(row) for row in matrix]
     for k, row in enumerate(rest):
         yield row[k]
@@ -561,7 +562,7 @@ def _is_definite(matrix: Matrix) -> bool:
 
 
 def _solved(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
-    """Solve a system whose pivots are none of them zero."""
+    """Solve a linear system whose pivots are all nonzero."""
     rows = [[*row, value] for row, value in zip(matrix, vector, strict=True)]
     for k, row in enumerate(rows):
         row[:] = [value / row[k] for value in row]
@@ -576,11 +577,11 @@ def _solved(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
 
 @dataclass(frozen=True)
 class _Law:
-    """Who takes part: states, the sets that each may have, and what may follow it.
+    """The participation law: states, the sets possible in each, and transitions.
 
-    ``rate``, ``factor`` and ``states`` are those of chains that a client each has of its own:
-    ``|P^t - pi| <= factor rate^t``, rate (1 + lambda_2)/2. ``lengths`` is a product over chains of
-    two states, pi and 1 - pi, of ``8 (pi^2 + (1 - pi)^2)``, see `_cited_factor`.
+    ``mixing`` is (rate, factor) with ``|P^t - pi| <= factor rate^t`` and rate (1 + lambda_2)/2.
+    ``lengths`` is the product, over two-state chains with stationary law pi and 1 - pi, of ``8
+    (pi^2 + (1 - pi)^2)``; see `_cited_factor`.
     """
 
     initial: Mapping[Any, Fraction]
@@ -593,7 +594,7 @@ class _Law:
 
     @property
     def is_independent(self) -> bool:
-        """Whether rounds are independent and alike."""
+        """Whether rounds are independent and identically distributed."""
         law = dict(self.stationary)
         return self.initial == law and all(dict(self.following(place)) == law for place in law)
 
@@ -623,7 +624,7 @@ def _law(place: str, found: Any, n: int) -> _Law:
 
 
 def _alike(sets: Iterable[tuple[Present, Fraction]], states: int = 1) -> _Law:
-    """Return the law of rounds that are independent and alike."""
+    """Return the law of independent, identically distributed rounds."""
     listed = [(chance, present) for present, chance in sets]
     alone = [(0, _ONE)]
     return _Law(dict(alone), dict(alone), lambda at: listed, lambda at: alone, states)
@@ -640,7 +641,7 @@ def _uniform(place: str, raw: dict[str, Any], n: int) -> _Law:
 
 
 def _sets_of(chances: Sequence[Fraction]) -> Iterator[tuple[Present, Fraction]]:
-    """Yield every set that independent clients may be, with its probability."""
+    """Yield every possible set of independent clients, with its probability."""
     for there in product((False, True), repeat=len(chances)):
         chance = math.prod((p if here else 1 - p) for p, here in zip(chances, there, strict=True))
         if chance > 0:
@@ -713,7 +714,8 @@ def _chain(place: str, raw: dict[str, Any], n: int) -> _Law:
     moves = [[(j, chance) for j, chance in enumerate(row) if chance > 0] for row in rows]
     mixing, lengths = None, _ONE
     if size == 2:
-        # The only chain whose second eigenvalue a trace tells; that of clients who come as one.
+        # Only for two states does the trace give the second eigenvalue, as when all clients come
+        # together.
         mixing = (1 + abs(rows[0][0] + rows[1][1] - 1)) / 2, None
         lengths = _squared_lengths(law[0])
     return _Law(
@@ -722,7 +724,7 @@ def _chain(place: str, raw: dict[str, Any], n: int) -> _Law:
 
 
 def _mixes(rows: Matrix) -> bool:
-    """Tell whether some power of a transition matrix has no zero: (n - 1)^2 + 1 is enough."""
+    """Return whether a power of a transition matrix has no zero; (n - 1)^2 + 1 is enough."""
     reach = [{j for j, chance in enumerate(row) if chance > 0} for row in rows]
     length = 1
     while length <= (len(rows) - 1) ** 2:
@@ -751,7 +753,7 @@ def _cycles(place: str, raw: dict[str, Any], n: int) -> _Law:
 
 
 def _waiting(place: str, raw: dict[str, Any], n: int) -> _Law:
-    """Read a subset that is waited for: each state is who of it has not been available yet."""
+    """Read the process that waits for a subset; a state is who of it is still missing."""
     p = _availabilities(f"{place}.availability", raw["availability"])
     _must(f"{place}.availability", len(p) == n, f"a list of {n}", raw["availability"])
     size = whole(f"{place}.size", raw["size"])
@@ -764,7 +766,7 @@ def _waiting(place: str, raw: dict[str, Any], n: int) -> _Law:
     share = Fraction(1, len(draws))
 
     def after(drawn: Present, missing: Present) -> list[tuple[Any, Fraction]]:
-        """Return who of the missing may still be so after a round."""
+        """Return the possible sets of clients still missing after a round."""
         away = _sets_of([1 - p[i] for i in missing])
         return [((drawn, tuple(missing[i] for i in kept)), chance) for kept, chance in away]
 
@@ -775,7 +777,7 @@ def _waiting(place: str, raw: dict[str, Any], n: int) -> _Law:
     def following(at: tuple[Present, Present]) -> list[tuple[Any, Fraction]]:
         return after(*at) if at[1] else fresh
 
-    # Rounds spent in each state between two draws: who is missing can only become fewer.
+    # Rounds spent in each state between two draws; the set of missing clients can only shrink.
     spent: dict[Any, Fraction] = dict(fresh)
     for at in sorted(spent, key=lambda at: -len(at[1])):
         if at[1]:
@@ -803,12 +805,12 @@ _LAWS: Mapping[str, Callable[[str, dict[str, Any], int], _Law]] = {
 
 
 def _plus(*terms: tuple[Fraction | int, Vector]) -> Vector:
-    """Return a sum of vectors of forms, each with its factor."""
+    """Return a linear combination of vectors of forms."""
     total: Vector = [{} for _ in terms[0][1]]
     for factor, vector in terms:
         for into, form in zip(total, vector, strict=True):
             for key, value in form.items():
-                # Long runs spend their time here: what is 1 is nearly always that object.
+                # Long runs spend their time here; a factor of 1 is nearly always that very object.
                 if value is _ONE:
                     term = factor if isinstance(factor, Fraction) else Fraction(factor)
                 else:
@@ -828,7 +830,7 @@ class _Local:
 
     ``y_K - x = nu - G (H (x - c) + z)``, ``G = lr sum_k A^k``, ``A = I - lr (H + mu I)``, k < K,
     and ``Var nu = B`` for noise of variance one per coordinate, ``B = lr^2 sum_k A^2k``;
-    ``Cov(nu, sum of noises) = -G``. Without noise, B is left at zero.
+    ``Cov(nu, sum of noises) = -G``. Without noise, B is zero.
     """
 
     sums: Matrix
@@ -836,7 +838,7 @@ class _Local:
 
 
 def _local(hessian: Matrix, lr: Fraction, steps: int, is_noisy: bool) -> _Local:
-    """Return them for a Hessian that mu I has been added to."""
+    """Return G and B for a Hessian to which mu I has been added."""
     one = _unit(len(hessian))
     shrinks = _weighed((_ONE, one), (-lr, hessian))
     power, sums, spread = one, _weighed((Fraction(0), one)), _weighed((Fraction(0), one))
@@ -849,7 +851,7 @@ def _local(hessian: Matrix, lr: Fraction, steps: int, is_noisy: bool) -> _Local:
 
 
 class _Block:
-    """Coordinates of the model that no Hessian ties to others, from x*, and what is in them."""
+    """Coordinates not coupled to others by any Hessian, relative to x*, and the data in them."""
 
     def __init__(
         self, clients: _Clients, axes: Sequence[int], x0: Sequence[Fraction], effort: _Effort
@@ -868,7 +870,7 @@ class _Block:
         return [[matrix[a][b] for b in self.axes] for a in self.axes]
 
     def local(self, i: int, lr: Fraction, steps: int, proximal: Fraction) -> _Local:
-        """Return client i's local steps, worked out once."""
+        """Return client i's local steps, computed once."""
         key = i, lr, steps, proximal
         if key not in self._known:
             if len(self._known) > 2 * len(self.hessians):
@@ -880,7 +882,7 @@ class _Block:
 
 
 class _Round:
-    """One round as an algorithm sees it: numbers are forms in the state before, and in noises."""
+    """One round for an algorithm; its numbers are forms in the previous state and in noises."""
 
     def __init__(
         self, block: _Block, state: Mapping[str, list[Vector]], known: Any,
@@ -899,11 +901,11 @@ class _Round:
         return self.state["x"][0]
 
     def move(self, *terms: tuple[Fraction, Vector]) -> None:
-        """Add vectors, each with its factor, to the model."""
+        """Add a linear combination of vectors to the model."""
         self.state["x"][0] = _plus((1, self.x), *terms)
 
     def _noise(self, size: int, covariance: Callable[[int, int], Fraction]) -> Vector:
-        """Return fresh noises with a covariance; nothing where there is none."""
+        """Return new noises with a covariance; zero forms if it is zero."""
         pairs = list(product(range(size), repeat=2))
         if not any(covariance(a, b) for a, b in pairs):
             return [{} for _ in range(size)]
@@ -912,7 +914,7 @@ class _Round:
         return [{first + a: _ONE} for a in range(size)]
 
     def _local(self, i: int) -> tuple[Vector, Vector]:
-        """Return ``y_K - x`` of client i, and its noises' sum."""
+        """Return ``y_K - x`` of client i, and the sum of its noises."""
         run, d = self._run(i), len(self.block.axes)
         level = self.block.clients.level(i) ** 2 / len(self.block.clients.optima[0])
         parts = [[run.spread, run.sums], [run.sums, _weighed((Fraction(self.steps), _unit(d)))]]
@@ -934,7 +936,7 @@ class _Round:
         return _image(self.block.hessians[i], offset)
 
     def local(self, i: int) -> tuple[Vector, Vector]:
-        """Return ``y_K - x`` of client i, and the sum of its exact gradients along the way."""
+        """Return ``y_K - x`` of client i, and the sum of exact gradients at its local models."""
         pull, noise = self._local(i)
         return pull, _plus((-1 / self.lr, pull), (-1, noise))
 
@@ -946,7 +948,7 @@ class _Round:
         return _plus((1, pull), (-1, _image(self._run(i).sums, added)))
 
     def gradient(self, i: int | None, at: Vector, count: int = 1) -> Vector:
-        """Return the mean of fresh gradients at a model, of client i or of the server's F."""
+        """Return the mean of new gradients at a model, of client i or of the server's F."""
         clients, block = self.block.clients, self.block
         level = clients.server_sigma if i is None else clients.level(i)
         variance = level**2 / (len(clients.optima[0]) * count)
@@ -964,7 +966,7 @@ Parameters: TypeAlias = dict[str, Any]
 
 
 def _fedavg(a: Parameters, r: _Round) -> None:
-    """McMahan et al.: the mean of the participants' changes."""
+    """McMahan et al.'s FedAvg: the mean of the participants' changes."""
     _weigh(a, r, {i: Fraction(1, len(r.present)) for i in r.present})
 
 
@@ -973,7 +975,7 @@ def _weigh(a: Parameters, r: _Round, weights: Mapping[int, Fraction]) -> None:
 
 
 def _weighted(a: Parameters, r: _Round) -> None:
-    """CA-Fed's (2) and (3): each participant with a weight of its own."""
+    """CA-Fed's (2) and (3): each participant with its own weight."""
     _weigh(a, r, dict(enumerate(a["aggregation_weights"])))
 
 
@@ -988,7 +990,7 @@ def _unbiased(a: Parameters, r: _Round) -> None:
 
 
 def _adafed(a: Parameters, r: _Round) -> None:
-    """CA-Fed's other baseline: the same weights, over their sum among those present."""
+    """CA-Fed's AdaFed: weights alpha_k/pi_k, divided by their sum over the clients present."""
     total = _total(_ratios(a)[i] for i in r.present)
     _weigh(a, r, {i: _ratios(a)[i] / total for i in r.present})
 
@@ -999,12 +1001,12 @@ def _ratios(a: Parameters) -> dict[int, Fraction]:
 
 
 def _fedau(a: Parameters, r: _Round) -> None:
-    """FedAU's Algorithms 1 and 2: omega, ended intervals and the open one's age are known."""
+    """FedAU's Algorithms 1 and 2; known are omega, ended intervals and the open one's age."""
     _weigh(a, r, {i: omega / r.n for i, (omega, _, _) in enumerate(r.known)})
     r.known = tuple(_interval(row, i in r.present, a["cutoff"]) for i, row in enumerate(r.known))
 
 
-_Interval: TypeAlias = tuple[Fraction, int, int]  # mean length, how many ended, the open one's age
+_Interval: TypeAlias = tuple[Fraction, int, int]  # mean length, number ended, open one's age
 
 
 def _interval(row: _Interval, is_there: bool, cutoff: Fraction | int | None) -> _Interval:
@@ -1015,13 +1017,13 @@ def _interval(row: _Interval, is_there: bool, cutoff: Fraction | int | None) -> 
 
 
 def _renew(r: _Round, name: str, factor: Fraction) -> None:
-    """Overwrite participants' entries of a table with their changes, times a factor."""
+    """Overwrite participants' entries of a table with their changes times a factor."""
     for i in r.present:
         r.state[name][i] = _plus((factor, r.change(i)))
 
 
 def _mifa(a: Parameters, r: _Round) -> None:
-    """MIFA: the mean of everybody's latest update; the model waits for all, or not."""
+    """MIFA: the mean of all clients' latest updates, optionally waiting until all have one."""
     _renew(r, "updates", -1 / r.lr)
     r.known = tuple(1 if i in r.present else seen for i, seen in enumerate(r.known))
     if a["start"] == "zero" or min(r.known) == 1:
@@ -1029,7 +1031,7 @@ def _mifa(a: Parameters, r: _Round) -> None:
 
 
 def _fedar(a: Parameters, r: _Round) -> None:
-    """FedAR's Algorithm 1 with (7): ages are known, -1 before the first appearance."""
+    """FedAR's Algorithm 1 with (7); known are ages, -1 before the first appearance."""
     _renew(r, "updates", -1 / r.lr)
     ages = [0 if i in r.present else age + (age >= 0) for i, age in enumerate(r.known)]
     r.known = tuple(ages)
@@ -1045,7 +1047,7 @@ def _is_over(age: int, cutoff: int | None) -> bool:
 
 
 def _fedvarp(a: Parameters, r: _Round) -> None:
-    """FedVARP, and ClusterFedVARP with a memory for several clients."""
+    """FedVARP, and ClusterFedVARP, where several clients share a memory."""
     if not r.present:
         return
     labels = a.get("clusters", range(r.n))
@@ -1084,20 +1086,20 @@ def _safari(a: Parameters, r: _Round) -> None:
 
 
 def _fedprox(a: Parameters, r: _Round) -> None:
-    """FedProx: local steps that a term mu/2 ||y - x||^2 holds near the model."""
+    """FedProx: local steps with a penalty mu/2 ||y - x||^2 that keeps them near the model."""
     r.proximal = a["proximal"]
     _weigh(a, r, _average_of_present(a, r))
 
 
 def _average_of_present(a: Parameters, r: _Round) -> dict[int, Fraction]:
-    """Return clients' weights over the sum of those present; zero where all of these are."""
+    """Return clients' weights over the sum of those present; zero if that sum is zero."""
     given = a["client_weights"] or [_ONE] * r.n
     total = _total(given[i] for i in r.present)
     return {i: given[i] / total if total else total for i in r.present}
 
 
 def _fednova(a: Parameters, r: _Round) -> None:
-    """FedNova: changes over the numbers of steps, times the mean number of those present."""
+    """FedNova: changes over numbers of steps, times the mean number among clients present."""
     counts = [r.steps] * r.n if isinstance(r.steps, int) else list(r.steps)
     shares = _average_of_present(a, r)
     mean = a["server_lr"] * _total(share * counts[i] for i, share in shares.items())
@@ -1109,7 +1111,7 @@ def _fednova(a: Parameters, r: _Round) -> None:
 
 
 def _f3ast(a: Parameters, r: _Round) -> None:
-    """F3AST: the most urgent of those present, over how often they are chosen."""
+    """F3AST: the most urgent of the clients present, weighted by one over selection rates."""
     alpha, beta = a["target_weights"], a["smoothing"]
     if a["availability"] is None:
         chosen = _most_urgent(a, r, r.known)
@@ -1124,12 +1126,12 @@ def _f3ast(a: Parameters, r: _Round) -> None:
 
 
 def _most_urgent(a: Parameters, r: _Round, rates: Sequence[Fraction]) -> list[int]:
-    """Return the clients present of largest ``alpha/r``, of equals the first."""
+    """Return the clients present with the largest ``alpha/r``; ties go to the first."""
     return sorted(r.present, key=lambda i: -a["target_weights"][i] / rates[i])[: a["size"]]
 
 
 def _single_steps(a: Parameters, r: _Round) -> None:
-    """Local SGD step by step: every client has a model of its own, kept as it is from the mean."""
+    """Local SGD, one step per round: clients' models are stored minus their mean."""
     models = [_plus((1, r.x), (1, apart)) for apart in r.state["apart"]]
     for i in r.present:
         models[i] = _plus((1, models[i]), (-r.lr, r.gradient(i, models[i])))
@@ -1146,7 +1148,7 @@ _SERVED = {**_LOCAL, "server_lr": _positive}
 
 @dataclass(frozen=True)
 class _Kind:
-    """An algorithm: its parameters, its round, its memory's sizes, and what it knows at first."""
+    """An algorithm: its parameters, its round, memory sizes and initial known state."""
 
     parameters: Mapping[str, Callable[[str, Any], Any]]
     round: Callable[[Parameters, _Round], None]
@@ -1263,13 +1265,13 @@ _STEP_SIZES = {"Constant": ("value",), "Harmonic": ("scale", "offset")}
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Step sizes ``scale/(t + offset)``, or ``scale`` where there is no offset."""
+    """Step sizes ``scale/(t + offset)``, or ``scale`` if there is no offset."""
 
     scale: Fraction
     offset: Fraction | None
 
     def at(self, t: int) -> Fraction:
-        """Return eta_t, t = 1 in the first round."""
+        """Return eta_t; the first round is t = 1."""
         return self.scale if self.offset is None else self.scale / (t + self.offset)
 
 
@@ -1283,7 +1285,7 @@ def _step_sizes(place: str, found: Any) -> _Sizes:
 
 @dataclass(frozen=True)
 class _Method:
-    """An algorithm with what is around it, each of it at most once and in this order."""
+    """An algorithm and its wrappers, each at most once and in this order."""
 
     name: str
     parameters: Parameters
@@ -1299,7 +1301,7 @@ class _Method:
         return _ALGORITHMS[self.name]
 
     def lr(self, t: int) -> Fraction:
-        """Return the step size of local SGD in round t, the first being 1."""
+        """Return the step size of local SGD in round t; the first round is 1."""
         return self.steps.at(t) if self.steps else Fraction(self.parameters["client_lr"])
 
 
@@ -1309,7 +1311,7 @@ def _ball_around(place: str, found: Any, d: int) -> tuple[list[Fraction], Fracti
     return centre, _positive(f"{place}.radius", raw["radius"])
 
 
-# What is around an algorithm: where a method has it, the field that says it, and its reader.
+# Wrappers of an algorithm: the method's attribute, the file's field and its reader.
 _AROUND: Mapping[str, tuple[str, str, Callable[[str, Any, int], Any]]] = {
     "AveragedIterate": ("averaged", "weights", lambda place, found, d: _step_sizes(place, found)),
     "Projected": ("ball", "onto", _ball_around),
@@ -1324,7 +1326,7 @@ def _method(place: str, found: Any, n: int, d: int) -> _Method:
     order = list(_WRAPPERS)
     while isinstance(found, dict) and found.get("name") in order:
         raw = _named_fields(place, found, _WRAPPERS)
-        # Step sizes, momentum and a warm start are those of the algorithm itself.
+        # Step sizes, momentum and a warm start belong to the algorithm itself.
         is_outer = raw["name"] in ("AveragedIterate", "Projected")
         order = order[order.index(raw["name"]) + 1 :] if is_outer else []
         field, name, read_field = _AROUND[raw["name"]]
@@ -1350,7 +1352,7 @@ def _method(place: str, found: Any, n: int, d: int) -> _Method:
 
 @dataclass(frozen=True)
 class _Setting:
-    """Everything about a run."""
+    """All data of a run."""
 
     clients: _Clients
     law: _Law
@@ -1360,7 +1362,7 @@ class _Setting:
 
 
 def _setting(found: Any) -> _Setting:
-    """Read a setting, and refuse the first field that belongs to none."""
+    """Read a setting, and refuse the first invalid field."""
     raw = fields_of("setting", found, ("algorithm", "problem", "participation", "rounds", "x0"))
     clients = _clients("setting.problem", raw["problem"])
     n, d = len(clients.optima), len(clients.optima[0])
@@ -1397,14 +1399,14 @@ def _fixed(value: Fraction, bits: int) -> _Fixed:
 
 
 def _fixed_product(first: Fraction, second: Fraction, bits: int) -> _Fixed:
-    """Return a product's bracket; lowest terms are not asked for."""
+    """Return a bracket of a product, without reducing to lowest terms."""
     above = first.numerator * second.numerator << bits
     below = first.denominator * second.denominator
     return above // below, -(-above // below)
 
 
 def _times(first: _Fixed, second: _Fixed) -> _Fixed:
-    """Multiply brackets; the units multiply, too."""
+    """Multiply brackets; their units are multiplied, too."""
     a, b, c, d = (x * y for x in first for y in second)
     return min(a, b, c, d), max(a, b, c, d)
 
@@ -1418,7 +1420,7 @@ def _rounded(total: Iterable[_Fixed], bits: int) -> _Fixed:
 
 
 def _product_of(first: Form, second: Form, covariance: _Square, size: int) -> _Square:
-    """Return E[first second] as factors of the state's second moments; (0, 0) is that of 1."""
+    """Return E[first second] as factors of the state's second moments; (0, 0) is for 1."""
     found: _Square = {}
     for (k, a), (m, b) in product(first.items(), second.items()):
         if k < size and m < size:
@@ -1427,20 +1429,21 @@ def _product_of(first: Form, second: Form, covariance: _Square, size: int) -> _S
         elif k >= size and m >= size:
             key, value = (0, 0), a * b * covariance.get((k, m), Fraction(0))
         else:
-            continue  # noise is of mean zero, and independent of the state
+            continue  # noise has mean zero and is independent of the state
         found[key] = found[key] + value if key in found else value
     return found
 
 
-# The chance, the next state's forms, the noises' covariance, and what is known then.
+# The chance, the next state's forms, the noises' covariance, and the known state afterwards.
 _Outcome: TypeAlias = tuple[Fraction, Any, Any, Any]
 
 
 class _Run:
-    """The second moments of one block's state, for every state of the chain and all that is known.
+    """The second moments of one block's state, per state of the chain and known state.
 
-    Given who takes part, a round takes the state z = (1, x - x*, memory) to a matrix times z plus
-    noise, so that E[z z'] goes on linearly; what is known of the past splits the rows.
+    Given who takes part, a round maps the state z = (1, x - x*, memory) to a matrix times z plus
+    noise, so that E[z z'] evolves linearly. There is a separate row for each known state (such as
+    ages) of the algorithm.
     """
 
     def __init__(self, w: _Setting, block: _Block) -> None:
@@ -1468,7 +1471,7 @@ class _Run:
         return [_ONE, *self.block.x0 * copies, *[Fraction(0)] * (self.size - 1 - d * copies)]
 
     def images(self, place: Any, known: Any, t: int) -> list[_Outcome]:
-        """Return round t's outcomes, made once for all rounds that are alike."""
+        """Return round t's outcomes, computed once for all equal rounds."""
         key, alike = (place, known), self._key(t)
         if self._images[0] != alike:
             self._images = alike, {}
@@ -1495,7 +1498,7 @@ class _Run:
         return [(q, "clients"), (1 - q, "server")]
 
     def _one(self, t: int, present: Present, known: Any) -> _Round:
-        """Run round t, what is around the algorithm included."""
+        """Run round t, including the algorithm's wrappers."""
         method = self._method
         before = {name: list(vectors) for name, vectors in self._start.items()}
         inner = dict(before)
@@ -1516,7 +1519,7 @@ class _Run:
         return r
 
     def _average(self, sizes: _Sizes, t: int) -> Vector:
-        """Return what round t makes of the average, whoever takes part: the last one is held."""
+        """Return the average after round t, which does not depend on participants; cached."""
         if self._averages[0] != t:
             share = sizes.at(t) / self._effort.sum_of(sizes, t)
             average, iterate = self._start["x"][0], self._start["iterate"][0]
@@ -1524,20 +1527,20 @@ class _Run:
         return self._averages[1]
 
     def _key(self, t: int) -> int:
-        """Return a number for rounds that are alike."""
+        """Return a number that is the same for equal rounds."""
         method = self._method
         if method.averaged or (method.steps and method.steps.offset is not None):
             return t
         return int(method.is_warm and t == 1)
 
     def _continued(self, place: Any, known: Any, t: int, bits: int) -> Any:
-        """Return what a row becomes: factors of its moments, for each thing known after."""
+        """Return a row's continuation: factors of its moments, for each known state after."""
         key = place, known, self._key(t), bits
         if key not in self._maps:
             if self._key(t) > 1:
                 self._maps.clear()
             sums: dict[Any, dict[tuple[int, int], dict[tuple[int, int], list[_Fixed]]]] = {}
-            # Forms that do not depend on who takes part are one object for all outcomes.
+            # Forms that do not depend on who takes part are shared by all outcomes.
             known_squares: dict[tuple[int, int], _Square] = {}
             one: Form = {0: _ONE}
             for chance, forms, covariance, after in self.images(place, known, t):
@@ -1560,7 +1563,7 @@ class _Run:
         return self._maps[key]
 
     def rows(self, bits: int) -> Iterator[dict[Any, _Entries]]:
-        """Yield the moments before round 1, 2, ..., and after the last."""
+        """Yield the moments before rounds 1, 2, ..., and after the last."""
         z = self.initial()
         start = {(i, j): _fixed(z[i] * z[j], bits) for i, j in _pairs(self.size)}
         known = self._method.kind.known(self._method.parameters, self._n)
@@ -1608,9 +1611,9 @@ class _Run:
         )
 
     def gradients(self, forms: Vector, place: Any) -> _Square:
-        """Return E||1/m sum over participants and steps of exact gradients at local models||^2."""
+        """Return E||1/m sum of participants' exact gradients at their local models||^2."""
         method, terms = self._method, []
-        # Else local models start elsewhere, or their steps are others in every round, or corrected.
+        # Otherwise local models start elsewhere, or their steps change or are corrected.
         is_falling = method.steps is not None and method.steps.offset is not None
         if method.averaged or is_falling or method.name in _NOT_PLAIN:
             raise CertificateError(
@@ -1639,7 +1642,7 @@ class _Run:
         return _joined(terms)
 
     def biased(self, forms: Vector) -> _Square:
-        """Return F_B(x) - F_B*, of weights in proportion to availability times weight."""
+        """Return F_B(x) - F_B*, for weights proportional to availability times weight."""
         clients, axes, weights = self._w.clients, self.block.axes, _importance(self._w)
         star, point = clients.minimiser(clients.alpha), clients.minimiser(weights)
         hessian = self.block.cut(clients.hessian(weights))
@@ -1686,14 +1689,14 @@ _QUANTITIES: Mapping[str, Callable[[_Run, Vector, Any], _Square]] = {
 
 
 class _Effort:
-    """How much work a certificate takes, counted rather than timed, and what is worked out once."""
+    """A count of a certificate's work, used instead of time, and a cache of sums."""
 
     def __init__(self) -> None:
         self._spent = 0
         self._sums: dict[_Sizes, list[Fraction]] = {}
 
     def spend(self, units: int) -> None:
-        """Count some units, each a product of brackets or of short fractions."""
+        """Count units of work; a unit is a product of brackets or of short fractions."""
         self._spent += units
         if self._spent > MOST_WORK:
             raise CertificateError(f"setting: the run takes more than {MOST_WORK} units of work")
@@ -1707,7 +1710,7 @@ class _Effort:
 
 
 class _Known:
-    """What is worked out of a setting, each number once for every width of brackets."""
+    """The numbers of a setting, each computed once per width of brackets."""
 
     def __init__(self, w: _Setting) -> None:
         self.w, self.effort = w, _Effort()
@@ -1728,9 +1731,9 @@ class _Known:
         return self._numbers[name, bits]
 
     def series(self, of: str, bits: int) -> list[Span]:
-        """Return a quantity before every round and after the last; all are worked out at once."""
+        """Return a quantity before every round and after the last, all computed at once."""
         if (of, bits) not in self._series:
-            # Hand in hand: a projection and the moments go through the same maps of every round.
+            # In step, as a projection and the moments use the same maps of every round.
             rounds = zip(_kept_inside(self), *(_expected(run, of, bits) for run in self.runs),
                          strict=True)  # fmt: skip
             self._series[of, bits] = [
@@ -1740,13 +1743,13 @@ class _Known:
         return self._series[of, bits]
 
     def delayed(self, factor: str, bits: int) -> tuple[Span, Span]:
-        """Return both sums of `_delayed`, which share thousands of logarithms, for a C_P."""
+        """Return both sums of `_delayed` for a C_P; they share thousands of logarithms."""
         if (factor, bits) not in self._delayed:
             self._delayed[factor, bits] = _delayed(self, bits, self.number(factor, bits))
         return self._delayed[factor, bits]
 
     def parameter(self, name: str) -> Fraction:
-        """Return a parameter of the algorithm that is a number."""
+        """Return a parameter of the algorithm, which must be a number."""
         found = self.w.method.parameters.get(name)
         if not isinstance(found, int | Fraction):
             raise CertificateError(f"statement.symbols: {self.w.method.name} has no {name}")
@@ -1754,7 +1757,7 @@ class _Known:
 
 
 def _expected(run: _Run, of: str, bits: int) -> Iterator[Span]:
-    """Yield E of a quantity in rounds 0 .. R."""
+    """Yield the expectation of a quantity in rounds 0 .. R."""
     values: dict[Any, list[tuple[tuple[int, int], _Fixed]]] = {}
     unit = Fraction(1, 2**bits)
     for rows in run.rows(bits):
@@ -1769,9 +1772,9 @@ def _expected(run: _Run, of: str, bits: int) -> Iterator[Span]:
 
 
 def _kept_inside(known: _Known) -> Iterator[None]:
-    """Go through rounds 0 .. R and refuse a projection onto a ball that may ever move the model.
+    """Refuse, round by round, a projection onto a ball that might move the model.
 
-    With exact gradients, every round takes the box that holds the state to a box.
+    With exact gradients, every round maps a box that contains the state to a box.
     """
     w, ball = known.w, known.w.method.ball
     if ball is None:
@@ -1821,15 +1824,15 @@ def _boxes(run: _Run, w: _Setting) -> Iterator[list[Span]]:
 
 
 def _extent(form: Form, box: Sequence[Span]) -> _Fixed:
-    """Return the ends of a form in numbers in a box, in units of 2^-FINEST.
+    """Return the ends of a form's range over a box, in units of 2^-FINEST.
 
-    Fractions of many digits are added without asking for lowest terms.
+    Fractions of many digits are added without reducing them to lowest terms.
     """
     ends = []
     for which in (0, 1):
         above, below = 0, 1
         for k, factor in form.items():
-            # The far end of a factor below zero is the near one.
+            # A negative factor swaps the ends.
             end = box[k][which if factor > 0 else 1 - which]
             over, under = factor.numerator * end.numerator, factor.denominator * end.denominator
             shared = math.gcd(below, under)
@@ -1865,7 +1868,7 @@ def _largest(spans: Iterable[Span]) -> Span:
 
 
 def _curvature(hessian: Matrix, bits: int, sign: int) -> Span:
-    """Return the largest (sign 1) or the smallest (-1) eigenvalue, by halving a bracket."""
+    """Return the largest (sign 1) or the smallest (-1) eigenvalue, by bisection."""
     size = range(len(hessian))
     if all(hessian[a][b] == 0 for a in size for b in range(a)):
         exact = (max if sign > 0 else min)(hessian[a][a] for a in size)
@@ -1918,7 +1921,7 @@ def _mean_size(known: _Known, bits: int) -> Fraction:
 
 def _distance_from_uniform(known: _Known, bits: int) -> Fraction:
     law, n = known.w.law.outcomes(), len(known.w.clients.optima)
-    size = _mean_size(known, bits)  # no set has this many clients if it is not whole
+    size = _mean_size(known, bits)  # no set has this many clients unless it is whole
     share = Fraction(1, math.comb(n, int(size)))
     return 1 - _total(min(chance, share) for s, chance in law.items() if len(s) == size)
 
@@ -1929,7 +1932,7 @@ def _availability(w: _Setting) -> list[Fraction]:
 
 
 def _dependence(known: _Known, bits: int) -> Fraction:
-    """Return the most that the past can change the probability that a client takes part."""
+    """Return the largest change of a client's participation probability due to the past."""
     law, usual = known.w.law, _availability(known.w)
     found = Fraction(0)
     for place in {*law.initial, *law.stationary}:
@@ -1951,7 +1954,7 @@ def _weights(w: _Setting) -> list[Fraction]:
 
 
 def _importance(w: _Setting) -> list[Fraction]:
-    """Return CA-Fed's p (4), availability times weight over their sum."""
+    """Return CA-Fed's p of (4): availability times weight, divided by the sum of these."""
     shares = [pi * q for pi, q in zip(_availability(w), _weights(w), strict=True)]
     return [share / sum(shares) for share in shares]
 
@@ -2000,7 +2003,7 @@ def _ball(known: _Known) -> tuple[list[Fraction], Fraction]:
 
 
 def _reach(points: Callable[[_Known], list[list[Fraction]]]) -> Callable[[_Known, int], Span]:
-    """Return the farthest of some points from the centre of W."""
+    """Return a function for the largest distance of some points from the centre of W."""
 
     def farthest(known: _Known, bits: int) -> Span:
         return _largest(_norm(_apart(p, _ball(known)[0]), bits) for p in points(known))
@@ -2009,7 +2012,7 @@ def _reach(points: Callable[[_Known], list[list[Fraction]]]) -> Callable[[_Known
 
 
 def _around_ball(known: _Known, bits: int) -> list[tuple[Fraction, Span]]:
-    """Return clients' curvatures, the same in all directions, and their reach over W."""
+    """Return clients' isotropic curvatures, and the range of their distances over W."""
     found = []
     centre, radius = _ball(known)
     for hessian, point in zip(known.w.clients.hessians, known.w.clients.optima, strict=True):
@@ -2051,8 +2054,8 @@ def _falling(known: _Known) -> tuple[Fraction, Fraction]:
 def _squares(scale: Fraction, offset: Fraction, bits: int) -> Span:
     """Return the sum over t >= 1 of (scale/(t + offset))^2.
 
-    A convex function's sum is below its integral from half a step before, and above that by the
-    trapezoidal rule.
+    The sum of a convex function is below its integral started half a step earlier, and above the
+    value from the trapezoidal rule.
     """
     n = min(64 * bits, MOST_TERMS)
     terms = [_fixed((scale / (t + offset)) ** 2, 2 * COARSEST) for t in range(1, n + 1)]
@@ -2063,12 +2066,12 @@ def _squares(scale: Fraction, offset: Fraction, bits: int) -> Span:
 
 
 def _cited_factor(known: _Known, bits: int) -> Span:
-    """Return C_P as CA-Fed's [14] has it: sqrt(M - 1) ||U||_F ||U^-1||_F, 1 for the first if M = 1.
+    """Return CA-Fed's [14] C_P, sqrt(max(M - 1, 1)) ||U||_F ||U^-1||_F.
 
-    Of a client that comes and goes both pairs of a right and a left eigenvector, (1, 1), (pi, 1 -
-    pi) and (1 - pi, -pi), (1, -1), have lengths of product sqrt(2 (pi^2 + (1 - pi)^2)); U has their
-    products, each scaled so that it is as long as its left one, so that both norms are
-    sqrt(sum of these lengths).
+    For a client that comes and goes, each pair of a right and a left eigenvector, (1, 1), (pi, 1 -
+    pi) and (1 - pi, -pi), (1, -1), has lengths with product sqrt(2 (pi^2 + (1 - pi)^2)). U has
+    products of these vectors, scaled so that right and left ones have equal length; both norms are
+    then sqrt(sum of these products of lengths).
     """
     _rate(known)
     most = max(known.w.law.states - 1, 1) * known.w.law.lengths
@@ -2078,9 +2081,9 @@ def _cited_factor(known: _Known, bits: int) -> Span:
 def _delayed(known: _Known, bits: int, factor: Span) -> tuple[Span, Span]:
     """Return the sums over t >= 1 of eta_{t - J_t}^2, and of ln(t) times that.
 
-    ``J_t = min(m_t, t)`` with m_t the least whole number that has ``2 C_P H t lambda^m <= 1``.
-    Beyond n terms, ``m_n <= m_t <= m_n + 1 + (t - n)/(n (1 - lambda))``, so that t - J_t + offset
-    is at least a (t - n) + b; the sums' rest is bounded by integrals.
+    ``J_t = min(m_t, t)``, where m_t is the least integer with ``2 C_P H t lambda^m <= 1``. Beyond n
+    terms, ``m_n <= m_t <= m_n + 1 + (t - n)/(n (1 - lambda))``, so that t - J_t + offset is at
+    least a (t - n) + b; the remainders of the sums are bounded by integrals.
     """
     (scale, offset), rate = _falling(known), _rate(known)
     n = min(64 * bits, MOST_TERMS)
@@ -2094,7 +2097,8 @@ def _delayed(known: _Known, bits: int, factor: Span) -> tuple[Span, Span]:
         m, over, total, of_logs = 0, _ONE, 0, Fraction(0)
         for t in range(1, n + 1):
             while 2 * end * t > over:
-                # Rounded up, m becomes too small, and so do the terms; rounded down, too large.
+                # Rounding the product up makes m and the terms too small; rounding it down makes
+                # them too large.
                 m, over = m + 1, _outwards((over / rate,) * 2, 2 * COARSEST)[1 - above]
                 if m >= n:
                     raise CertificateError(slowly)
@@ -2111,7 +2115,7 @@ def _delayed(known: _Known, bits: int, factor: Span) -> tuple[Span, Span]:
 
 
 def _weight_convexity(known: _Known, bits: int) -> Span:
-    """Return CA-Fed's Appendix E: a number above 2 where chi^2 is not convex in the weights."""
+    """Return CA-Fed's Appendix E number, above 2 where chi^2 is not convex in the weights."""
     w = known.w
     q, p = _weights(w), _importance(w)
     ratios = [a * a / b for a, b in zip(w.clients.alpha, p, strict=True)]
@@ -2131,12 +2135,12 @@ def _both_shares(known: _Known) -> list[tuple[Fraction, Fraction]]:
 
 
 def _summand_curvature(known: _Known, bits: int) -> Fraction:
-    """Return CA-Fed's Appendix E: above 1 where a summand of chi^2 is not convex in the weights.
+    """Return CA-Fed's Appendix E number, above 1 where a summand of chi^2 is not convex.
 
-    Along q + v, sum v = 0, the second derivative of ``(p - alpha)^2/p`` has the sign of
-    ``b z^2 - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. Where the
-    others are not equally available z and y are any two numbers, and the largest (b + p) z y over
-    the squares is (b + p)/(2 sqrt(b p)), with b p = alpha^2; else v_k alone decides on y.
+    Along q + v with sum v = 0, the second derivative of ``(p - alpha)^2/p`` has the sign of ``b z^2
+    - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. If the other clients
+    are not equally available, z and y are arbitrary, and the largest ratio of (b + p) z y to the
+    squares is (b + p)/(2 sqrt(b p)), with b p = alpha^2. Otherwise v_k determines y.
     """
     w, found = known.w, [Fraction(0)]
     pi, q = _availability(w), _weights(w)
@@ -2160,7 +2164,7 @@ def _tightest(known: _Known, bits: int) -> tuple[Fraction, Fraction]:
     clients, shares = known.w.clients, _importance(known.w)
     mean, bent, star = clients.hessian(clients.alpha), clients.hessian(shares), known.star
     apart, steep = _minimiser_of_biased(known), 2 * (L / mu) ** 2
-    # The gradient is zero: (steep H_B - H)(w - w_B) = H (w_B - x*).
+    # Setting the gradient to zero gives (steep H_B - H)(w - w_B) = H (w_B - x*).
     pull = _applied(mean, _apart(apart, star))
     moved = _solved(_weighed((steep, bent), (-_ONE, mean)), pull)
     return _loss(mean, [a + b for a, b in zip(_apart(apart, star), moved, strict=True)]), _loss(
@@ -2171,10 +2175,10 @@ def _tightest(known: _Known, bits: int) -> tuple[Fraction, Fraction]:
 def _price(known: _Known, bits: int) -> tuple[Span, Span]:
     """Bracket u = theta/lambda of CA-Fed's (27), and A = sigma^2 sum eta_t^2.
 
-    With m = sigma^2/sigma_k^2: where ``(1/2 A sum pi q^2/m + b)/(pi'q)`` is least on sum q = Q, q
-    is ``lambda m (1 - u/pi)+/A``. With S = sum m (1 - u/pi)+ and V = sum m pi (1 - u/pi)+^2, sum q
-    = Q makes lambda = A Q/S, and the least ratio being lambda makes ``Q^2 (u/S + V/(2 S^2)) =
-    b/A``, whose left side rises with u.
+    Let m = sigma^2/sigma_k^2. The minimiser of ``(1/2 A sum pi q^2/m + b)/(pi'q)`` subject to sum q
+    = Q is ``q = lambda m (1 - u/pi)+/A``. With S = sum m (1 - u/pi)+ and V = sum m pi (1 -
+    u/pi)+^2, the constraint gives lambda = A Q/S. As lambda is also the smallest ratio, ``Q^2 (u/S
+    + V/(2 S^2)) = b/A``, whose left-hand side increases with u.
     """
     squares, sigma = known.number("step_square_sum", bits), known.number("sigma", bits)
     scale = _product(_product(sigma, sigma), squares)
@@ -2191,7 +2195,7 @@ def _price(known: _Known, bits: int) -> tuple[Span, Span]:
 
     ends = []
     for end, which in zip(wanted, (0, 1), strict=True):
-        # At u = -1 the left side is not above 0: V, of (1 + pi)(1 + 1/pi), is at most 2 S.
+        # At u = -1 the left side is at most 0, as V is at most 2 S.
         between = [-_ONE, max(pi)]
         while between[1] - between[0] > Fraction(1, 2 ** min(bits, 4 * COARSEST)):
             middle = (between[0] + between[1]) / 2
@@ -2209,7 +2213,7 @@ def _quietness(w: _Setting) -> list[Fraction]:
 
 
 def _weight_inversion(known: _Known, bits: int) -> Span:
-    """Return the largest q_i/q_j of them over clients with pi_i < pi_j; it falls with u."""
+    """Return the largest q_i/q_j over clients with pi_i < pi_j, which decreases with u."""
     (low, high), _ = _price(known, bits)
     each = list(zip(_availability(known.w), _quietness(known.w), strict=True))
     pairs = [(a, b) for a in each for b in each if a[0] < b[0]]
@@ -2223,7 +2227,7 @@ def _weight_inversion(known: _Known, bits: int) -> Span:
 
 
 def _weight_multiplier(known: _Known, bits: int) -> Span:
-    """Return theta = A Q u/S, which rises with u."""
+    """Return theta = A Q u/S, which increases with u."""
     (low, high), scale = _price(known, bits)
     total, each = _total(_weights(known.w)), (_availability(known.w), _quietness(known.w))
     ends = [
@@ -2234,16 +2238,16 @@ def _weight_multiplier(known: _Known, bits: int) -> Span:
 
 
 def _run_sums(known: _Known, bits: int) -> tuple[Span, Span, Span]:
-    """Return sums over t = 1 .. R: eta_t^2, eta_t C_P lambda^m_t where m_t < t, J_t eta_{t-J_t}^2.
+    """Return sums over t = 1 .. R of eta_t^2, eta_t C_P lambda^m_t and J_t eta_{t-J_t}^2.
 
-    m_t is the least whole number that has ``2 C_P H t lambda^m <= 1``, J_t is at most t - 1. The
-    larger H is, the larger is the last sum, and the smaller the one before.
+    m_t is the least integer with ``2 C_P H t lambda^m <= 1``; the second sum is over t with m_t <
+    t, and J_t is at most t - 1. With larger H, the last sum is larger and the second one smaller.
     """
     sizes, (rate, factor) = _schedule(known), _mixing(known)
     change, unit = known.number("largest_loss_change", bits), 2 * bits
     ends = []
     for end, above in zip(change, (0, 1), strict=True):
-        # lambda^m is small/large, whose common factors nobody asks for.
+        # lambda^m is small/large, not reduced to lowest terms.
         m, small, large = 0, 1, 1
         squares = unmixed = delayed = 0
         for t in range(1, known.w.rounds + 1):
@@ -2265,7 +2269,7 @@ def _run_sums(known: _Known, bits: int) -> tuple[Span, Span, Span]:
 
 
 def _chance_of_absence(known: _Known, bits: int) -> Fraction:
-    """Return the chance that somebody is absent for more rounds on end than the cut-off."""
+    """Return the chance that a client is absent for more consecutive rounds than the cut-off."""
     law, cutoff, n = known.w.law, known.parameter("cutoff"), len(known.w.clients.optima)
     _check_length(known, known.w.rounds * sum(map(bits_of, law.outcomes().values())))
     rows = {(place, (0,) * n): chance for place, chance in law.initial.items()}
@@ -2304,10 +2308,10 @@ def _weight_errors(known: _Known) -> Iterator[tuple[Fraction, list[Fraction]]]:
 
 
 def _errors_at(p: Fraction, cutoff: Fraction, rounds: int, effort: _Effort) -> list[Fraction]:
-    """Return one client's errors, from how many intervals have ended, and after which round.
+    """Return one client's errors, from the law of ended intervals and the last one's end.
 
-    The mean of ended intervals is that round over their number. Chances are whole numbers in units
-    of b^-t, where p = a/b.
+    The mean length of ended intervals is the round in which the last one ended, divided by their
+    number. Chances are integers in units of b^-t, where p = a/b.
     """
     errors, there, away = [], p.numerator, p.denominator - p.numerator
     rows: dict[tuple[int, int], int] = {(0, 0): 1}
@@ -2333,7 +2337,7 @@ def _mean_weight_error(known: _Known, bits: int) -> Fraction:
 
 
 def _counted(p: Fraction, cutoff: int) -> Callable[[int], Fraction]:
-    """Return Theorem 3's line that counts floor(t/K) intervals, and one before there may be any."""
+    """Return the line of Theorem 3's proof with max(floor(t/K), 1) intervals."""
     law = {k: p * (1 - p) ** (k - 1) for k in range(1, cutoff)}
     law[cutoff] = (1 - p) ** (cutoff - 1)
     mean = _total(k * mass for k, mass in law.items())
@@ -2342,14 +2346,14 @@ def _counted(p: Fraction, cutoff: int) -> Callable[[int], Fraction]:
 
 
 def _last_line(p: Fraction, cutoff: int) -> Callable[[int], Fraction]:
-    """Return the last line of that proof."""
+    """Return the last line of Theorem 3's proof."""
     return lambda t: 2 * cutoff * (1 - p) / t + (1 - p) ** (2 * cutoff)
 
 
 def _worst_error(
     line: Callable[[Fraction, int], Callable[[int], Fraction]], *, from_cutoff: bool = False
 ) -> Callable[[_Known, int], Fraction]:
-    """Return the largest error of FedAU's weights over a line of a proof, t >= 1 or t >= K."""
+    """Return the largest ratio of FedAU's weight errors to a proof's line, t >= 1 or t >= K."""
 
     def worst(known: _Known, bits: int) -> Fraction:
         largest, cutoff = Fraction(0), known.parameter("cutoff")
@@ -2484,7 +2488,7 @@ _REDUCTIONS: Mapping[str, Callable[[list[Span]], list[Span]]] = {
 
 
 class _Numbers:
-    """A setting's numbers by their names, worked out when they are asked for."""
+    """A setting's numbers by name, computed on demand."""
 
     def __init__(self, known: _Known, bits: int) -> None:
         self._known, self._bits = known, bits
@@ -2497,7 +2501,7 @@ class _Numbers:
 
 
 class _Statement:
-    """A statement, its formulas read and its symbols of a setting, in brackets of any width."""
+    """A statement's formulas, with symbols evaluated on a setting in brackets of any width."""
 
     def __init__(self, found: Any, known: _Known) -> None:
         raw = fields_of("statement", found, _STATEMENT)
@@ -2526,7 +2530,7 @@ class _Statement:
         self._named: dict[int, dict[str, Span]] = {}
 
     def named(self, bits: int) -> dict[str, Span]:
-        """Return the symbols that are one number each, but for those along the run."""
+        """Return the symbols that are single numbers, without those along the run."""
         if bits not in self._named:
             numbers, named = _Numbers(self._known, bits), {}
             for name, text in self._symbols.items():
@@ -2554,7 +2558,7 @@ class _Statement:
                 raise CertificateError(f"conditions.{name}: not met in round {at}: {text}")
 
     def truth(self, bits: int) -> Span:
-        """Return a bracket of the left-hand side, along the run or of the setting itself."""
+        """Return a bracket of the left-hand side, from the run or from the setting itself."""
         place = "statement.quantity"
         if isinstance(self.quantity, str):
             tree = syntax_of(text_of(place, self.quantity))
@@ -2594,7 +2598,7 @@ class _Statement:
 
 
 def _rule(place: str, found: Any, last: int) -> tuple[str, str, range]:
-    """Return what is reduced, how, and over which rounds; no rounds would ask for nothing."""
+    """Return the quantity, its reduction and a nonempty range of rounds."""
     raw = fields_of(place, found, _RULE)
     of, reduction = (text_of(f"{place}.{key}", raw[key]) for key in ("of", "reduction"))
     _must(f"{place}.of", of in _QUANTITIES, f"one of {', '.join(_QUANTITIES)}", of)
@@ -2614,8 +2618,7 @@ def check_certificate(document: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
     Raises
     ------
     CertificateError
-        Naming the first field that is missing, that is no setting's, that differs, or a
-        hypothesis that fails.
+        If a field is missing, invalid or wrong, or a hypothesis fails; the message names the first.
     """
     try:
         return _checked(document)
@@ -2649,7 +2652,7 @@ def _checked(document: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
 
 
 def _below(first: Span, second: Span) -> bool:
-    """Decide whether one number is at most another."""
+    """Return whether one number is at most another, if the brackets decide it."""
     if first[1] > second[0] and first[0] <= second[1]:
         raise _UndecidedError
     return first[1] <= second[0]
@@ -2667,7 +2670,7 @@ def _texts(place: str, found: Any) -> dict[str, str]:
 
 
 def main(paths: Iterable[str]) -> int:
-    """Check files and say what each certifies; the reader compares the statement with the paper."""
+    """Check files and print what each certifies, for the reader to compare with the paper."""
     failures = 0
     for path in paths:
         try:

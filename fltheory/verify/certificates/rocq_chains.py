@@ -1,4 +1,4 @@
-"""Refutations of CA-Fed's Theorem 2 under Markov availability, as theorems for Rocq."""
+"""Refutations of CA-Fed's Theorem 2 under Markov availability, exported as theorems for Rocq."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from fltheory.worst_case.proof.rocq_words import (
     wrapped,
 )
 
-MOST_ROUNDS = 5_000  # Rocq goes through them one by one
-MOST_TERMS = 16_384  # of the sums over all rounds, before the rest is bounded
+MOST_ROUNDS = 5_000  # Rocq enumerates them
+MOST_TERMS = 16_384  # terms of the sums over all rounds, before the remainder is bounded
 MOST_STATES = 4
 
 _SYMBOLS = {
@@ -42,7 +42,7 @@ _DEFINITIONS = {
     "phi": "2*D*E*G*Q*(Y_0 + Y_1*log(2*C_P*H))",
 }
 _BOUND = "(phi/log(1/lambda_P) + psi + (N_q*S_2/2 + upsilon)/pi_q)/S_1"
-# Hypotheses of the statement, and how the file proves them; that L is finite is stated for clients.
+# Hypotheses of the statement, and their proofs in the file; a finite L is stated for clients.
 _CONDITIONS = {
     "r_min < rho": "apply reach_below; [|repeat constructor]; by_numbers",
     "L < oo": "",
@@ -68,7 +68,7 @@ def is_on_chain(document: Mapping[str, Any]) -> bool:
 
 
 def chain_refutation(document: Mapping[str, Any]) -> str:
-    """Return a file for Rocq: the run's average is above the bound of CA-Fed's Theorem 2.
+    """Return a Rocq file whose theorem says that a run's average exceeds CA-Fed's Theorem 2.
 
     Parameters
     ----------
@@ -79,8 +79,9 @@ def chain_refutation(document: Mapping[str, Any]) -> str:
     ------
     NotExportedError
         For gradients with noise, models of several coordinates, unequal importances, a chain of
-        more than `MOST_STATES` states that is not one of two states for each client, or a bound
-        that is not above the theorem's as far as `MOST_TERMS` terms of its sums tell.
+        more than `MOST_STATES` states, a chain that is not a product of two-state chains of the
+        clients, or a bound that `MOST_TERMS` terms of the theorem's sums do not show to be above
+        the theorem's.
     """
     return "\n".join(_File(document, _Setting(document["setting"])).lines())
 
@@ -89,7 +90,7 @@ def chain_refutation(document: Mapping[str, Any]) -> str:
 
 
 class _Setting:
-    """CA-Fed's run on clients of one coordinate, with a product of chains of two states."""
+    """A run of CA-Fed on clients of one coordinate, with a product of two-state chains."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self._read_algorithm(raw["algorithm"])
@@ -119,7 +120,7 @@ class _Setting:
         ]
 
     def along(self, of: Callable[..., Fraction], *places: Sequence[int]) -> Fraction:
-        """Return the product over chains of what is of each, at some of its states."""
+        """Return the product over chains of a function of each, at given states."""
         each = zip(self.factors, *places, strict=True)
         return math.prod(starmap(of, each), start=Fraction(1))
 
@@ -161,7 +162,7 @@ class _Setting:
 
     @cached_property
     def shares(self) -> list[Fraction]:
-        """CA-Fed's p, availability times weight over their sum."""
+        """CA-Fed's p: availability times weight, divided by the sum of these."""
         both = zip(self.availability, self.weights, strict=True)
         return [a * q / self.mean_weight for a, q in both]
 
@@ -173,7 +174,7 @@ class _Setting:
         return self.curvatures[i] * (x - self.minimisers[i]) ** 2 / 2
 
     def farthest(self, i: int) -> Fraction:
-        """Return the end of W that is farther from a client's minimiser."""
+        """Return the end of W farther from a client's minimiser."""
         return self.centre + (self.radius if self.minimisers[i] <= self.centre else -self.radius)
 
     def step(self, t: int) -> float:
@@ -203,7 +204,7 @@ def _total(numbers: Iterable[Fraction]) -> Fraction:
 
 @dataclass(frozen=True)
 class _Factor:
-    """A chain of two states, its eigenvalues 1 and another."""
+    """A two-state chain: its stationary law and transition probabilities."""
 
     law: tuple[Fraction, Fraction]
     moves: tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
@@ -218,7 +219,7 @@ class _Factor:
 
 
 def _factors(who: Mapping[str, Any]) -> Iterator[_Factor]:
-    """Yield the chains whose product a participation is; their first state is that of presence."""
+    """Yield the chains whose product is a participation; the first state means present."""
     if who.get("start") is not None:
         raise refused("a chain that does not start from its stationary law")
     if who["name"] == "MarkovOnOff":
@@ -245,7 +246,7 @@ def _present(who: Mapping[str, Any], place: Sequence[int]) -> list[int]:
 
 
 def _formula(text: str, terms: Mapping[str, str] | None = None) -> Formula:
-    """Return a formula of the statement, as a term if those of symbols and logarithms are known."""
+    """Return a formula of the statement, as a term too if the terms of its symbols are known."""
     known = terms or {}
 
     def named(word: str) -> Formula:
@@ -270,7 +271,7 @@ Open Scope Q_scope.
 _INFINITE = ("S_0", "S_2", "Y_0", "Y_1")  # in the order of the library
 _LN_2 = Fraction(6932, 10_000)
 _DIGITS = 10**9  # of logarithms
-_HALVINGS = 40  # of a logarithm, until it is nearly linear
+_HALVINGS = 40  # terms of a logarithm, until it is nearly linear
 _SUMS = """\
   exists (delay : nat -> nat) S_0 S_2 Y_0 Y_1,
     (forall t, (1 <= t)%nat ->
@@ -284,7 +285,7 @@ _COMPUTED = "vm_cast_no_check (eq_refl true)."
 
 
 class _File:
-    """A certificate's theorem, and what its proof hands to the library."""
+    """A certificate's theorem, and the data that its proof passes to the library."""
 
     def __init__(self, document: Mapping[str, Any], setting: _Setting) -> None:
         self._document, self._s = document, setting
@@ -292,7 +293,7 @@ class _File:
         clients = range(len(s.minimisers))
         steep = [(s.curvatures[i] * abs(s.farthest(i) - s.minimisers[i]), i) for i in clients]
         self._gradient, self._steepest = max(steep)
-        # Of each client, the losses at the far end of W and at its own minimiser, if that is in W.
+        # Each client's losses at the far end of W and at its own minimiser, if that is in W.
         changes = [
             (abs(s.loss(i, x) - s.loss(i, s.biased)), i, x)
             for i in clients
@@ -313,7 +314,7 @@ class _File:
         return [self._s.along(lambda f, e: f.second**e, place) for place in self._s.places]
 
     def _tables(self) -> tuple[list[list[str]], list[list[str]]]:
-        """Return U, of products of (1, 1) and root (1 - pi, -pi), and V, which is inverse to it."""
+        """Return U, of products of (1, 1) and root (1 - pi, -pi), and its inverse V."""
         factors, places = self._s.factors, self._s.places
 
         def entry(state: Sequence[int], which: Sequence[int], is_left: bool) -> str:
@@ -332,18 +333,18 @@ class _File:
             [[entry(state, which, True) for state in places] for which in places],
         )
 
-    # ------------------------------------------------------------ what the proof has to choose
+    # ------------------------------------------------------------ choices of the proof
 
     @cached_property
     def _factor(self) -> float:
-        """C_P, nearly."""
+        """An approximation of C_P."""
         squares = (len(self._s.places) - 1) * self._length("U") * self._length("V")
         return math.sqrt(squares)
 
     def _rest(self) -> str:
-        """Return what the library needs for the sums: above all how many terms to add up.
+        """Return the library's data for the sums, above all the number of terms to add.
 
-        Beyond n of them, the rest is bounded by terms that fall like ``1/(gamma (t + e))^2``.
+        Beyond n terms, the remainder is bounded by terms that decay like ``1/(gamma (t + e))^2``.
         """
         s, wait = self._s, math.ceil(self._rate / (1 - self._rate))
         b, wanted = float(s.offset), float(Fraction(self._document["bound"]))
@@ -370,7 +371,7 @@ class _File:
         )
 
     def _partial_sums(self) -> Iterator[tuple[int, int, list[float]]]:
-        """Yield a round, its delay and the sums so far, nearly."""
+        """Yield each round, its delay and the approximate sums so far."""
         s, rate, reach = self._s, float(self._rate), 2 * self._factor * float(self._change)
         m, mixed, log, sums = 0, 1.0, 0.0, [0.0] * 4
         for t in range(1, MOST_TERMS + 1):
@@ -384,7 +385,7 @@ class _File:
             yield t, m, sums
 
     def _bound_at(self, high: Sequence[float], low: Sequence[float]) -> float:
-        """Return the bound, nearly: where a logarithm is negative, its factor is the smaller."""
+        """Return the approximate bound; a negative logarithm gets the smaller sum."""
         v = {name: float(value) for name, value in self._values.items()}
         log = math.log(2 * self._factor * float(self._change))
         late = high[3] if log > 0 else low[1]
@@ -481,7 +482,7 @@ class _File:
         yield from self._sides()
 
     def _eigenbasis(self) -> Iterator[str]:
-        """Yield the lemmas on U and V: polynomials in roots, of which squares alone are left."""
+        """Yield the lemmas on U and V: polynomials in roots, reduced to their squares."""
         roots = [f"root_{k}" for k in range(len(self._s.factors))]
         squares = [2 / f.length for f in self._s.factors]
         for root, square in zip(roots, squares, strict=True):
@@ -527,7 +528,7 @@ class _File:
             yield from _lemma(name, self._said_of_clients(what), f"apply ({lemma}); {each}.")
 
     def _numbers(self) -> Iterator[str]:
-        """Yield what is around each number of the bound, and the bound as a term."""
+        """Yield the enclosures of the bound's numbers, and the bound as a term."""
         s = self._s
         left, right = (f"(Root {_number(self._length(table))})" for table in ("U", "V"))
         others = len(s.places) - 1
@@ -639,7 +640,7 @@ class _File:
         yield _SUMS.format(bound=real(Fraction(self._document["bound"])))
         yield "Proof."
         yield from (f"  split; [{proof}|]." for _, proof in parts)
-        # The checker's numbers are found in the lemma itself.
+        # The checker's numbers are in the lemma itself.
         rest = f"{' '.join('_' * 10)} reached rate all_inside bounded"
         yield f"  exact (below s _ _ _ {rational(self._rate)} {rest})."
         yield "Qed.\n\nPrint Assumptions refutation.\n"
@@ -657,6 +658,6 @@ def _lemma(name: str, said: str, proof: str) -> Iterator[str]:
 
 
 def _number(value: Fraction) -> str:
-    """Return a number as a term whose value is what the file writes."""
+    """Return a number as a term with the value written in the file."""
     term = f"(Whole {rational(Fraction(value.numerator))})"
     return term if value.denominator == 1 else f"(Over {term} (Whole {value.denominator}))"

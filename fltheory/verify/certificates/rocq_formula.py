@@ -1,4 +1,4 @@
-"""A statement's formulas as they stand in a file for Rocq, and as terms of its library."""
+"""A statement's formulas, as written in a Rocq file and as terms of its library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from fltheory.worst_case.proof.rocq_words import refused
 
-_SUM, _PRODUCT, _MINUS, _POWER, _ATOM = range(5)  # how strongly a formula's outermost sign binds
+_SUM, _PRODUCT, _MINUS, _POWER, _ATOM = range(5)  # precedence of the outermost operator
 _OPERATIONS: Mapping[type, tuple[str, str, int]] = {
     ast.Add: ("+", "Plus", _SUM),
     ast.Sub: ("-", "Less", _SUM),
@@ -20,14 +20,14 @@ _OPERATIONS: Mapping[type, tuple[str, str, int]] = {
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula as it stands in the file, as a term of the library, and how strongly it binds."""
+    """A formula as text of the file and as a library term, with its binding strength."""
 
     text: str
     term: str
     level: int = _ATOM
 
     def over(self, least: int) -> str:
-        """Return it in parentheses, if its signs bind less than that."""
+        """Return the text, in parentheses if its operator binds less strongly than ``least``."""
         return self.text if self.level >= least else f"({self.text})"
 
 
@@ -38,11 +38,12 @@ class Reader:
     Attributes
     ----------
     name_of : callable
-        What a symbol is.
+        Returns the formula of a symbol.
     call_of : callable
-        What a function, by its name, of a formula is; refused where the library does not know it.
+        Returns the formula of a function, given its name and argument; refuses functions that the
+        library does not have.
     whole : mapping
-        Symbols that are whole numbers, and so may be exponents.
+        Symbols that are whole numbers and may therefore be exponents.
     """
 
     name_of: Callable[[str], Formula]
@@ -50,7 +51,7 @@ class Reader:
     whole: Mapping[str, int]
 
     def read(self, tree: ast.expr) -> Formula:
-        """Return a formula as it stands in the file, and as a term."""
+        """Return a formula as text of the file and as a term."""
         match tree:
             case ast.Constant(value=int(number)):
                 return Formula(str(number), f"(Whole {number})")
@@ -82,12 +83,12 @@ class Reader:
 
 
 def parsed(text: str) -> ast.expr:
-    """Return a formula, or a condition, as Python reads it."""
+    """Return the Python syntax tree of a formula or a condition."""
     return ast.parse(text, mode="eval").body
 
 
 def heading(document: Mapping[str, Any]) -> str:
-    """Return the comment that a file begins with: which refutation it is, and how to check it."""
+    """Return a file's opening comment: which refutation it is, and how to check it."""
     return (
         f"(** A refutation of {document['theorem']} ({document['reading']}), and its proof: "
         "check it with Rocq\n    (Coq 8.16 or later) beside the library in the folder rocq of "

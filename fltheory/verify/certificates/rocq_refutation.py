@@ -1,10 +1,10 @@
-"""Refutations as theorems for Rocq (formerly Coq): a setting, and that it breaks a bound.
+"""Refutations exported as theorems for Rocq (formerly Coq): a setting breaks a bound.
 
-The exported file states, in the words of ``rocq/Process.v``, what a certificate of refutation says:
-a setting of quadratic clients, every hypothesis of the statement met, the bound at most one number
-and what is expected of the process at least a larger one. Its proof hands all of it to the checker
-of ``rocq/Refuted.v``, which Rocq's kernel runs: two moments of each coordinate, round by round, in
-rational intervals.
+The exported file states, in the terms of ``rocq/Process.v``, the content of a certificate of
+refutation: on a setting of quadratic clients, every hypothesis of the statement is met, the bound
+is at most one number, and the expectation along the process is at least a larger one. Its proof
+passes all of this to the checker of ``rocq/Refuted.v``, which Rocq's kernel runs: two moments of
+each coordinate, round by round, in rational intervals.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from fltheory.worst_case.proof.rocq_words import (
     wrapped,
 )
 
-MOST_ROUNDS = 5_000  # Rocq counts them one by one
+MOST_ROUNDS = 5_000  # Rocq represents such numbers in unary
 MOST_STEPS = 1_000
 MOST_WORK = 50_000  # sets of participants, times their clients, local steps and coordinates
 
 Row = list[Fraction]
 
-# Words of the file, which a symbol of the statement must not take the place of.
+# Names used in the file, which symbols of the statement must not shadow.
 _TAKEN = """
 R Q s r i x xs after at average bound_below case checked clients coin conditions dimension eligible
 excess_loss expectation false fun forall full_gradient gradient gradients hessians in_round largest
@@ -55,7 +55,7 @@ _QUANTITIES = {
 
 
 def rocq_refutation(document: Mapping[str, Any]) -> str:
-    """Return a file for Rocq whose theorem is what a certificate of refutation says.
+    """Return a Rocq file whose theorem states the content of a certificate of refutation.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ Open Scope Q_scope.
 
 
 def _root(value: Fraction) -> Fraction | None:
-    """Return a root, if it is rational."""
+    """Return a number's square root if it is rational."""
     root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
     return root if root * root == value else None
 
@@ -108,7 +108,7 @@ def _root(value: Fraction) -> Fraction | None:
 
 
 class _Played:
-    """A setting of the kind that the library knows."""
+    """A setting of a kind that the library supports."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         problem, algorithm, who = raw["problem"], raw["algorithm"], raw["participation"]
@@ -189,10 +189,10 @@ class _Played:
         yield f"Definition xs : list Q := {rationals(self.star)}.\n"
         yield "Open Scope R_scope.\n"
 
-    # ------------------------------------------------------------ what a formula may ask for
+    # ------------------------------------------------------------ numbers that a formula can use
 
     def given(self, name: str) -> tuple[str, str] | None:
-        """Return a number that the setting itself has: in the file, and as a term."""
+        """Return a number of the setting, as text of the file and as a term, or None."""
         fields = {**{n: n for n in self.numbers if n != "coin"}, "q": "coin"}
         if not self.is_safari:
             del fields["q"], fields["assist_lr"]
@@ -205,7 +205,7 @@ class _Played:
         return (f"INR {self.rounds}", f"(Count {self.rounds})") if name == "rounds" else None
 
     def fact(self, name: str) -> tuple[Fraction, str, str] | None:
-        """Return a number of which the theorem has to say what it is: its value, that, a proof."""
+        """Return a constant that the theorem must state: its value, the statement and a proof."""
         if name not in ("L", "mu", "sigma_G", "squared_distance", "excess_loss"):
             return None
         value = self._value(name)
@@ -281,7 +281,7 @@ def _real_term(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class _Along:
-    """A symbol along the run: the term of the library, and what the file says."""
+    """A symbol along the run: the library's term and the definition in the file."""
 
     term: str
     definition: str
@@ -290,7 +290,7 @@ class _Along:
 
 
 class _Statement:
-    """A statement's formulas, in the file and as terms of the library."""
+    """A statement's formulas, as text of the file and as terms of the library."""
 
     def __init__(self, document: Mapping[str, Any], played: _Played) -> None:
         self._document, self._played = document, played
@@ -372,12 +372,12 @@ class _Statement:
     def _read_conditions(
         self, conditions: Mapping[str, str], of_symbols: Reader
     ) -> Iterator[tuple[str, str, bool]]:
-        """Yield what conditions say, as terms, and whether they are of every round."""
+        """Yield conditions as text and as terms, and whether they are about every round."""
         for text in conditions.values():
             tree = parsed(text)
             match tree:
                 case ast.Compare(ops=[ast.Lt()], comparators=[ast.Name(id="oo")]):
-                    # That a constant is finite is stated for clients themselves.
+                    # That a constant is finite is stated for the clients themselves.
                     self._check_finite(tree.left)
                     continue
                 case ast.Compare(left=left, ops=[kind], comparators=[right]):
@@ -414,7 +414,7 @@ class _Statement:
         yield ""
 
     def theorem(self) -> Iterator[str]:
-        """Yield the theorem, what its proof hands to the checker, and the proof."""
+        """Yield the theorem, the data that its proof passes to the checker, and the proof."""
         truth, bound = (Fraction(self._document[key]) for key in ("truth", "bound"))
         rounds = max([rule.count for rule in self._rules.values() if rule.is_every], default=1)
         said = [("(forall x, mean_loss s (point s xs) <= mean_loss s x)",
@@ -447,7 +447,7 @@ class _Statement:
         for name in ("sigma", "server_sigma"):
             if name in self._document["statement"]["symbols"].values():
                 level = f"(Q2R ({name} s))"
-                # The symbol sigma, once defined, is another sigma than the setting's field.
+                # Once defined, the symbol sigma is a different one from the setting's field.
                 level = level.replace("(sigma", "(Process.sigma")
                 yield (
                     f"unbiased (axis_noise (dimension s) {level}) {level}",
@@ -481,7 +481,7 @@ def _round(first: int) -> str:
 
 
 def _root_of(function: str, inner: Formula) -> Formula:
-    """Return a root: the library knows no other function."""
+    """Return a square root, the only function that the library has."""
     if function != "sqrt":
         raise refused(f"the formula {function}({inner.text})")
     return Formula(f"sqrt ({inner.text})", f"(Root {inner.term})")
@@ -493,7 +493,7 @@ def _named(name: str) -> str:
 
 # ------------------------------------------------------------ FedAU's online weights
 
-MOST_HISTORIES = 8  # rounds that the worst error may be in: Rocq adds up 2^8 histories
+MOST_HISTORIES = 8  # largest round of the worst error: Rocq adds up 2^8 histories
 
 _STATEMENT_ON_WEIGHTS: Mapping[str, Any] = {
     "symbols": {"T": "rounds", "tau": "dependence"},
@@ -506,7 +506,7 @@ _STATEMENT_ON_WEIGHTS: Mapping[str, Any] = {
 
 
 def weight_error_refutation(document: Mapping[str, Any]) -> str:
-    """Return a file for Rocq: one client's error in one round is above the line of the proof.
+    """Return a Rocq file: a client's weight error in a round exceeds the line of FedAU's proof.
 
     Parameters
     ----------
@@ -540,7 +540,7 @@ def weight_error_refutation(document: Mapping[str, Any]) -> str:
 
 
 def _error(p: Fraction, cutoff: int, rounds: int) -> Fraction:
-    """Return the expected square of a weight's error after some rounds."""
+    """Return the expected squared error of a weight after some rounds."""
     rows = {(Fraction(1), 0, 0): Fraction(1)}
     for _ in range(rounds):
         after: dict[tuple[Fraction, int, int], Fraction] = {}
@@ -554,7 +554,7 @@ def _error(p: Fraction, cutoff: int, rounds: int) -> Fraction:
 
 
 def _line(p: Fraction, cutoff: int, t: int) -> Fraction:
-    """Return the line of the proof that bounds it."""
+    """Return the line of the proof that bounds this error."""
     law = {k: p * (1 - p) ** (k - 1) for k in range(1, cutoff)} | {cutoff: (1 - p) ** (cutoff - 1)}
     mean = sum((k * chance for k, chance in law.items()), Fraction(0))
     variance = sum((k * k * chance for k, chance in law.items()), Fraction(0)) - mean**2

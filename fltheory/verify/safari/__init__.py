@@ -1,1 +1,1 @@
-"""The search of SAFARI's low-dimensional extremal instances."""
+"""The search among low-dimensional extremal instances of SAFARI."""

@@ -1,11 +1,11 @@
-"""Conditions on SAFARI's random rounds, read for every outcome of its coins.
+"""Conditions on SAFARI's random rounds, required for every outcome of its coins.
 
-Statements are about ``max over r in T_s`` or about round r, where T_s and x_r depend on which
-rounds the coins give to the server and which to the clients. Elsewhere these are read in
-expectation. Here a condition must hold on every path with a round of either kind, of which there
-are 2^R - 2. Without noise, and with the same clients in every client round, x_r is a function of
-the coins alone, each coordinate moves towards x* or towards the participants' optimum, and a box
-holds all that can be reached. All is in fractions, rounded outwards.
+Statements have conditions on ``max over r in T_s`` or on round r, where T_s and x_r depend on which
+rounds the coins give to the server and which to the clients. Elsewhere these conditions are read in
+expectation. Here a condition must hold on every path that has rounds of both kinds; there are 2^R -
+2 of them. Without noise, and with the same clients in every client round, x_r is a function of the
+coins alone, each coordinate moves towards x* or towards the participants' optimum, and a box
+contains all reachable points. Everything is in fractions, rounded outwards.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Interval: TypeAlias = tuple[Number, Number]
 
 
 def holds_on_every_path(theorem: Theorem, witness: Witness) -> bool:
-    """Tell whether all conditions on random rounds are shown to hold on every path.
+    """Return whether all conditions on random rounds are proved to hold on every path.
 
-    False says that this is not shown: the setting has noise, or draws its participants, a step
-    turns a coordinate around, or the condition is of another form than
-    ``q <= 1/(1 + N/D)`` with maxima, or with the values of each round.
+    False means that this is not proved: the setting has noise or draws its participants, a step
+    overshoots in a coordinate, or the condition is not of the form ``q <= 1/(1 + N/D)`` with maxima
+    or with the values of each round.
     """
     if not theorem.round_symbols:
         return True
     reductions = {item.reduction for item in theorem.round_symbols}
-    # That D is positive on every path is part of what is settled below.
+    # The check below includes that D is positive on every path.
     asked = (h.condition for h in theorem.hypotheses if not h.is_sign)
     of_rounds = [condition for condition in asked if condition.has(*_GRADIENTS)]
     if len(of_rounds) != 1 or len(reductions) != 1 or of_rounds[0].lhs != sa_fl.q:
@@ -51,7 +51,7 @@ def holds_on_every_path(theorem: Theorem, witness: Witness) -> bool:
     if moves is None or check is None:
         return False
     forms = _coefficients(of_rounds[0], witness)
-    # Floats tell quickly what is hopeless; what they let pass is settled in fractions.
+    # Floats quickly reject hopeless cases; the others are decided in fractions.
 
     def settled(as_number: Callable[[Fraction], Number]) -> bool:
         above, below = ([as_number(part) for part in form] for form in forms)
@@ -61,7 +61,7 @@ def holds_on_every_path(theorem: Theorem, witness: Witness) -> bool:
 
 
 def is_function_of_coins(witness: Witness) -> bool:
-    """Tell whether nothing but the coins is random, and no step turns a coordinate around."""
+    """Return whether only the coins are random, and no step overshoots in a coordinate."""
     return _Moves.of(witness) is not None
 
 
@@ -89,7 +89,7 @@ def _coefficients(condition: sp.Rel, witness: Witness) -> tuple[list[Fraction], 
 
 @lru_cache(maxsize=16)
 def _quotients(condition: sp.Rel) -> list[list[tuple[Callable[..., Any], Callable[..., Any]]]]:
-    """Return each coefficient as two functions with whole coefficients: no float enters."""
+    """Return each coefficient as two functions with integer coefficients, without floats."""
     forms = []
     for part in quotient(condition):
         form = sp.Poly(sp.expand(part.subs(sa_fl.sigma_G, sp.sqrt(_DISSIMILARITY))), *_GRADIENTS)
@@ -120,7 +120,7 @@ class _Axis:
 
     @cached_property
     def reached(self) -> Interval:
-        """An interval that holds z_0 .. z_{R-1} on every path."""
+        """An interval that contains z_0 .. z_{R-1} on every path."""
         low = high = lowest = highest = self.start
         for _ in range(self.rounds - 1):
             low = _down(min(self._moved(low)))
@@ -132,7 +132,7 @@ class _Axis:
         return self.towards_zero * z, self.target + self.towards_target * (z - self.target)
 
     def with_clients_alone(self) -> Iterator[Interval]:
-        """Yield intervals around z_0 .. z_{R-1} where the clients have all rounds."""
+        """Yield intervals around z_0 .. z_{R-1} if all rounds are client rounds."""
         low = high = self.start
         for _ in range(self.rounds):
             yield low, high
@@ -147,7 +147,7 @@ class _Axis:
         return _range_of_square(z, self.target, self.gradient_of_clients**2)
 
     def least(self, of_gradient: Number, of_losses: Number) -> Number:
-        """Return the least of a combination of G_3's and G_4's shares over what is reached."""
+        """Return the minimum of a combination of G_3 and G_4 over the reachable interval."""
         square = of_gradient * self.curvature**2 + of_losses * self.curvature / 2
         linear = -of_losses * self.curvature * self.target
         ends = self.reached
@@ -161,14 +161,14 @@ _NUMBERS = tuple(item.name for item in fields(_Axis) if item.name != "rounds")
 
 @dataclass(frozen=True)
 class _Moves:
-    """All coordinates."""
+    """The moves of all coordinates."""
 
     q: Number
     axes: tuple[_Axis, ...]
 
     @classmethod
     def of(cls, witness: Witness) -> _Moves | None:
-        """Return the moves; None where they are not a function of the coins, or turn around."""
+        """Return the moves; None if they do not depend on coins alone, or overshoot."""
         count = len(witness.optima)
         eligible = [o for i, o in enumerate(witness.optima) if i not in witness.excluded]
         drawn = len(set(eligible)) > 1 and witness.participants < len(eligible)
@@ -196,7 +196,7 @@ class _Moves:
         return cls(witness.q, tuple(axes))
 
     def in_numbers(self, as_number: Callable[[Fraction], Number]) -> _Moves:
-        """Return the same in other numbers; of floats the roundings are not kept."""
+        """Return the same moves in another number type; floats are not rounded outwards."""
         axes = []
         for axis in self.axes:
             numbers: dict[str, Any] = {name: as_number(getattr(axis, name)) for name in _NUMBERS}
@@ -209,10 +209,10 @@ def _rational(number: Fraction) -> fmpq:
 
 
 def _with_maxima(N: Sequence[Number], D: Sequence[Number], moves: _Moves) -> bool:
-    """Settle ``q <= 1/(1 + N/D)``, N = n_0 - n_2 G_2 and D = d_1 G_1, on every path.
+    """Decide ``q <= 1/(1 + N/D)``, N = n_0 - n_2 G_2 and D = d_1 G_1, on every path.
 
-    Let round j be the server's first. Then G_1 is at least the squared gradient there, where the
-    clients alone have moved the model, and G_2 at least what they had before.
+    Let round j be the first server round. Then G_1 is at least the squared gradient at x_j, to
+    which only client rounds have led, and G_2 is at least its value in those rounds.
     """
     n_0, n_2, d_1 = N[0], -N[2], D[1]
     if any((N[1], *N[3:], D[0], *D[2:])) or min(n_0, n_2, d_1) < 0:
@@ -231,7 +231,7 @@ def _with_maxima(N: Sequence[Number], D: Sequence[Number], moves: _Moves) -> boo
 
 
 def _in_each_round(N: Sequence[Number], D: Sequence[Number], moves: _Moves) -> bool:
-    """Settle ``q <= 1/(1 + N/D)``, N and D in G_3 and G_4, wherever a round can begin."""
+    """Decide ``q <= 1/(1 + N/D)``, N and D in G_3 and G_4, at all reachable points."""
     if any((*N[:3], *D[:3], D[4])) or D[3] <= 0:
         return False
     together = [n + d for n, d in zip(N, D, strict=True)]

@@ -1,7 +1,7 @@
-"""Low-dimensional extremal instances of SAFARI, drawn, changed and simplified at random.
+"""Low-dimensional extremal instances of SAFARI: random draws, changes and simplification.
 
-An instance is a handful of numbers ("genes"), all with few digits, so that each is a fraction
-that can be printed and certified.
+An instance is a handful of numbers ("genes"), all with few digits, so that each is a short fraction
+and the instance can be printed and certified.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Number = Fraction
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the clients' optima lie, as multiples of the spread, and who takes part."""
+    """The clients' optima, as multiples of the spread, and who takes part."""
 
     optima: tuple[int, ...]
     participants: int
@@ -64,17 +64,17 @@ _ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 
 
 def is_about_safari(statement: Statement) -> bool:
-    """Tell whether a statement says that its settings are the instances here."""
+    """Return whether the settings of a statement are instances of this module."""
     return statement.search_space in _SPACES
 
 
 def about_safari(statement: Statement) -> Theorem:
-    """Return the theorem on SAFARI that a statement is.
+    """Return a statement as a theorem on SAFARI.
 
     Raises
     ------
     ValueError
-        For any other statement.
+        If the statement is not about SAFARI.
     """
     if not is_about_safari(statement):
         raise ValueError(f"theorem must be an inequality about SAFARI, got {statement.id}")
@@ -91,7 +91,7 @@ def _power(rng: np.random.Generator, low: float, high: float) -> Number:
 
 
 def _draw_q(rng: np.random.Generator) -> Number:
-    """Draw inside (0, 1): at its ends one kind of round never happens."""
+    """Draw from the open interval (0, 1), as at its ends one kind of round never happens."""
     kind = rng.integers(3)
     if kind == 0:
         return rounded(rng.uniform(0.01, 0.99))
@@ -130,7 +130,7 @@ def drawn(rng: np.random.Generator) -> Genes:
 
 
 def changed(genes: Genes, rng: np.random.Generator) -> Genes:
-    """Change one or two genes: numbers by a factor or anew, choices anew."""
+    """Change one or two genes: scale or redraw numbers, redraw choices."""
     names = rng.choice(list(_DRAWS), size=int(rng.integers(1, 3)), replace=False)
     return {**genes, **{str(name): _changed(str(name), genes, rng) for name in names}}
 
@@ -146,14 +146,14 @@ def _changed(name: str, genes: Genes, rng: np.random.Generator) -> Any:
 
 
 def niche_of(genes: Genes) -> tuple[int, ...]:
-    """Return what kind of instance it is: layout, and the decades of its main numbers."""
+    """Return an instance's niche: layout, and the decades of its main numbers."""
     decades = [float(genes["step"]), float(genes["smoothness"]), 10.0 * genes["rounds"]]
     likely = 1 if genes["q"] > Fraction(1, 10) else 0
     return (genes["layout"], likely, *(int(np.floor(np.log10(size))) for size in decades))
 
 
 def simpler(name: str, value: Any) -> Sequence[Any]:
-    """Return values that may stand for ``value``, the simplest first, itself last."""
+    """Return values that may replace ``value``, the simplest first and ``value`` itself last."""
     if name == "rounds":
         return [r for r in _ROUND_LENGTHS if r < value] + [value]
     if name == "local_steps":
@@ -178,9 +178,9 @@ def simpler(name: str, value: Any) -> Sequence[Any]:
 
 @lru_cache(maxsize=1024)
 def _solved_for_client_step(coupling: sp.Eq) -> Callable[..., Number] | None:
-    """Return eta_c as a function of fractions; None where the equation has no rational one.
+    """Return eta_c as a function of fractions; None if it is not a rational function.
 
-    Numerator and denominator have whole coefficients, so that no float enters.
+    Numerator and denominator have integer coefficients, so no floats are involved.
     """
     solutions = sp.solve(coupling, sa_fl.eta_c)
     if len(solutions) != 1 or not solutions[0].is_rational_function(*_COUPLED):
@@ -200,11 +200,11 @@ def coupling_of(theorem: Theorem) -> sp.Eq | None:
 
 
 def decoded(coupling: sp.Eq | None, genes: Genes) -> Witness | None:
-    """Return the instance with eta_c from a coupling of step sizes; None where it makes none.
+    """Return the instance with eta_c from a coupling of step sizes; None if there is none.
 
-    Lengths are multiples of the spread, noises of ``smoothness * spread``, and the step is
-    that of the server times the smoothness. The groups' optima lie on one axis and the start
-    on another or the same, so that all norms are fractions.
+    Lengths are multiples of the spread, noise levels of ``smoothness * spread``, and ``step`` is
+    the server's step times the smoothness. The groups' optima lie on one axis, and the start on the
+    same or on another one, so that all norms are fractions.
     """
     layout, dim = genes.get("clients") or LAYOUTS[genes["layout"]], genes["dim"]
     L, spread = genes["smoothness"], genes["spread"]
@@ -251,9 +251,9 @@ def _on_axis(value: Number, axis: int, dim: int) -> tuple[Number, ...]:
 
 
 # ------------------------------------------------------------ many instances at once
-# The recursion is that of one coordinate of a shared diagonal Hessian, for all instances and
-# coordinates together. It makes the search quick; whatever the search claims is checked again by
-# the exact engine.
+# The recursion is for one coordinate of a shared diagonal Hessian, for all instances and
+# coordinates together. It makes the search fast; the exact engine checks every claim of the search
+# again.
 
 _AXES = 2
 _EQUAL = 1e-12
@@ -273,7 +273,7 @@ class InstanceBatch(ReadOnlyArrays):
 
     @cached_property
     def rounds(self) -> NDArray[np.int64]:
-        """(n,) each one's R."""
+        """R of each instance, (n,)."""
         return np.array([instance.rounds for instance in self.instances], dtype=np.int64)
 
     @cached_property
@@ -300,7 +300,7 @@ class InstanceBatch(ReadOnlyArrays):
 
     @cached_property
     def series(self) -> dict[str, FloatArray]:
-        """Expected quantities in rounds 0 .. the longest R, each (rounds + 1, n)."""
+        """Expected quantities in rounds 0 to the largest R, each (rounds + 1, n)."""
         with np.errstate(all="ignore"):
             return self._series()
 
@@ -401,7 +401,7 @@ class _Coordinates:
 
 
 def _sampled(offsets: Sequence[float], size: int) -> tuple[float, float]:
-    """Return mean and second moment of the mean of ``size`` drawn without replacement."""
+    """Return mean and second moment of the mean of ``size`` offsets drawn without replacement."""
     count = len(offsets)
     mean = sum(offsets) / count
     if size == count:
@@ -418,7 +418,7 @@ class Assessment(ReadOnlyArrays):
     ----------
     truth, bound : array, (n,)
     violation : array, (n,)
-        Zero where all hypotheses hold, else how many do not and by how much.
+        Zero where all hypotheses hold; otherwise a measure of how many fail and by how much.
     """
 
     truth: FloatArray
@@ -463,7 +463,7 @@ def _inside(batch: InstanceBatch, rounds: RoundRange) -> NDArray[np.bool_]:
 
 
 def _relative_margin(hypothesis: Hypothesis, values: dict[sp.Symbol, FloatArray]) -> FloatArray:
-    """Return how far inside its limit a condition is, in [-1, 1]; NaN where undefined."""
+    """Return a condition's relative distance from its limit, in [-1, 1]; NaN if undefined."""
     condition = hypothesis.condition
     left, right = evaluate(condition.lhs, values), evaluate(condition.rhs, values)
     if isinstance(condition, sp.Ge | sp.Gt):
@@ -480,7 +480,7 @@ def _relative_margin(hypothesis: Hypothesis, values: dict[sp.Symbol, FloatArray]
 
 
 def _violation(margin: FloatArray, inside: NDArray[np.bool_] | None) -> FloatArray:
-    """Return zero where a condition holds (in all rounds inside), else up to about one."""
+    """Return zero where a condition holds (in all rounds ``inside``), else up to about one."""
     missed = np.where(np.isnan(margin), 1.0, np.clip(-margin, 0.0, 1.0))
     if inside is not None:
         missed = np.where(inside, missed, 0.0).max(axis=0)
@@ -499,7 +499,7 @@ _SOON_CERTIFIED = 300
 
 @dataclass(frozen=True)
 class _Generation:
-    """Settings that are evaluated together: those that make an instance, by length."""
+    """Settings that are evaluated together: valid instances, grouped by length."""
 
     size: int
     groups: Sequence[tuple[Sequence[Genes], InstanceBatch]]
@@ -519,16 +519,16 @@ class _Generation:
 
 @lru_cache(maxsize=48)
 def _explored(coupling: sp.Eq | None, seed: int, index: int, size: int) -> _Generation:
-    """Return random settings; theorems with the same coupling of step sizes share them."""
+    """Return random settings, shared by theorems with the same coupling of step sizes."""
     rng = np.random.default_rng([seed, index])
     return _Generation.of(coupling, [drawn(rng) for _ in range(size)])
 
 
 class InstanceSearch(Search[Witness]):
-    """Random settings, then changes of the best of each niche.
+    """A search among random settings, then among changes of the best in each niche.
 
-    A niche is a kind of instance: many statements are tight somewhere without being false
-    there, and a single pool of leaders would gather at that place.
+    A niche is a kind of instance. Many statements are tight somewhere without being false there,
+    and a single pool of leaders would converge to that place.
 
     Attributes
     ----------
@@ -564,7 +564,7 @@ class InstanceSearch(Search[Witness]):
         return None if self._best is None else decoded(self._coupling, self._best)
 
     def refutation(self, *, simple: bool) -> Witness | None:
-        """Return the preferred refutation, made small and its numbers round if asked."""
+        """Return the preferred refutation; if ``simple``, made small with round numbers."""
         if self.refuting is None:
             return None
         genes = simplified_genes(self._theorem, self.refuting) if simple else self.refuting
@@ -590,9 +590,9 @@ class InstanceSearch(Search[Witness]):
                 self._leaders[niche] = float(score), genes
 
     def _note_refutations(self, genes: Sequence[Genes], ratios: FloatArray) -> None:
-        """Keep the refutation that is soon certified, clear, of few rounds and large.
+        """Keep the preferred refutation: quick to certify, clear, with few rounds, and large.
 
-        The exact engine confirms it first.
+        The exact engine must confirm it first.
         """
         efforts = [
             (_effort(genes[index], float(ratio)), index)
@@ -613,7 +613,7 @@ def _effort(genes: Genes, ratio: float) -> tuple[float, ...]:
 
 
 def evaluated(theorem: Theorem, genes: Genes) -> Comparison | None:
-    """Return truth, bound and hypotheses on a setting; None where the genes make none."""
+    """Return truth, bound and hypotheses on a setting; None if genes give no setting."""
     witness = decoded(coupling_of(theorem), genes)
     if witness is None:
         return None
@@ -621,10 +621,10 @@ def evaluated(theorem: Theorem, genes: Genes) -> Comparison | None:
 
 
 def simplified_genes(theorem: Theorem, genes: Genes) -> Genes:
-    """Make a refuting setting small and its numbers round, as long as it refutes.
+    """Make a refuting setting small and its numbers round, as long as it still refutes.
 
-    One gene after another gives way to the simplest value that keeps the refutation, until
-    none can. A refutation by more than 5% remains one by so much.
+    Genes are replaced, one by one, by the simplest value that keeps the refutation, until none can
+    be. A refutation by more than 5% stays above 5%.
     """
     enough = min(_CLEARLY, refutation(theorem, genes))
     return simplified(
@@ -639,7 +639,7 @@ def simplified_genes(theorem: Theorem, genes: Genes) -> Genes:
 
 
 def refutation(theorem: Theorem, genes: Genes) -> float:
-    """Return truth/bound, by the exact engine, where the setting refutes, else zero."""
+    """Return truth/bound by the exact engine if the setting refutes, otherwise zero."""
     comparison = evaluated(theorem, genes)
     if comparison is None or comparison.outcome is not Outcome.REFUTED:
         return 0.0

@@ -1,10 +1,10 @@
 """Search for natural witnesses: several clients, many rounds, moderate numbers.
 
-A refutation on one client and one round is as good as any to a logician. Who wrote the theorem
-will rather see several clients, many rounds, numbers of moderate size, and a single fault of the
-statement at work, with step sizes within all other limits that the proof needs. So where a printed
-statement about SAFARI is refuted, and its faults are known one by one, settings of this kind alone
-are searched for each fault.
+Logically, a refutation with one client and one round is as good as any other. The theorem's authors
+will prefer one with several clients, many rounds and numbers of moderate size, which shows a single
+fault of the statement and has step sizes within all other limits of the proof. So if a printed
+statement about SAFARI is refuted and its faults are known one by one, such settings are searched
+for each fault.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "grouped_axis": (0, 1),
     "start_axis": (0, 1),
     "smoothness": _numbers("1", "2", "5", "10", "20", "50", "100"),
-    # With these eta_c K = 4 eta_s/(1 + 1/condition) of Theorem 5 is a decimal, too.
+    # With these, eta_c K = 4 eta_s/(1 + 1/condition) in Theorem 5 is also a decimal.
     "condition": _numbers("1", "5/3", "4"),
     "spread": _numbers("0.1", "0.5", "1", "2", "10"),
     "start": _numbers(
@@ -93,14 +93,15 @@ class NaturalWitness:
     Attributes
     ----------
     fault : Mend
-        The fault, with the change that mends it. All other faults are mended during its search.
+        The fault, with the change that repairs it. All other faults are repaired during its search.
     witness : Witness or None
-        Refutes the printed statement, and the statement with all faults mended but this one.
+        A setting that refutes both the printed statement and the statement with all other faults
+        repaired; None if none was found.
     on_every_path : bool
-        Whether its conditions hold however the coins of the rounds fall, not in expectation alone.
+        Whether its conditions hold for every outcome of the rounds' coins, not only in expectation.
     tried, applicable, refuting : int
-        Settings; those that met every hypothesis of the statement with this fault alone; those
-        among them where it was refuted, and the printed statement too.
+        Numbers of settings tried; of those that met every hypothesis of the statement with only
+        this fault; and of those that also refuted it and the printed statement.
     """
 
     fault: Mend
@@ -112,7 +113,7 @@ class NaturalWitness:
 
     @property
     def outcome(self) -> str:
-        """The result, in a few words."""
+        """A short text on the result."""
         if self.witness is None:
             return f"no witness among the {self.applicable} settings that met every hypothesis"
         read = "on every path of the coin tosses" if self.on_every_path else "in expectation"
@@ -123,12 +124,12 @@ class NaturalWitness:
 
     @property
     def line(self) -> str:
-        """The result, and where it was looked for, in one line."""
+        """A line with the result and the kind of settings searched."""
         return f"{self.outcome}; {self.tried} settings tried, with {NATURAL}"
 
 
 def preferred(found: Sequence[NaturalWitness]) -> Witness | None:
-    """Return the witness on every path before any in expectation, the gravest fault first."""
+    """Return the preferred witness: on every path before in expectation, gravest fault first."""
     with_witness = [one for one in found if one.witness is not None]
     weights = list(Weight)
 
@@ -148,12 +149,12 @@ def natural_witnesses(
     theorem : Theorem
         A printed statement.
     budget, seed : int
-        Settings to try for each fault, and what draws them.
+        Number of settings to try for each fault, and the random seed.
 
     Returns
     -------
     tuple of NaturalWitness
-        One for each known fault; none where the faults of a statement are not known one by one.
+        One per known fault; empty if the statement's faults are not known one by one.
     """
     if theorem.reading != "printed" or theorem.id not in FAULTS:
         return ()
@@ -165,7 +166,7 @@ def natural_witnesses(
 
 
 class _Candidate(NamedTuple):
-    """A setting that seems to refute, and what speaks against it."""
+    """A setting that seems to refute, and its weaknesses as a witness."""
 
     doubts: tuple[float | Fraction, ...]
     witness: Witness
@@ -200,7 +201,7 @@ class _WitnessSearch:
         )
 
     def _parents(self) -> Sequence[Genes]:
-        """Return what to change: nothing at first, then what refutes, then sure witnesses."""
+        """Return the settings to change: none at first, then candidates, then sure ones."""
         if self.tried < _RANDOM_SHARE * self._budget:
             return ()
         simple = [one for one in self._candidates if is_function_of_coins(one.witness)]
@@ -249,7 +250,7 @@ class _WitnessSearch:
             self._candidates.append(_Candidate(_doubts(witness, ratio), witness, genes[index]))
 
     def _confirmed(self) -> Iterator[Witness]:
-        """Yield refutations by the exact engine, those on every path first."""
+        """Yield refutations confirmed by the exact engine, those on every path first."""
         ranked = [one.witness for one in sorted(self._candidates, key=lambda one: one.doubts)]
         sure = (witness for witness in ranked if self._on_every_path(witness))
         for witness in chain(sure, ranked):
@@ -267,6 +268,6 @@ def _drawn(rng: np.random.Generator) -> Genes:
 
 
 def _doubts(witness: Witness, ratio: float) -> tuple[float | Fraction, ...]:
-    """Return what speaks against a witness, the gravest first: a small excess, large numbers."""
+    """Return a witness's weaknesses, the gravest first: a small excess, large numbers, ..."""
     uneven = abs(witness.q - Fraction(1, 2))
     return ratio < _CLEARLY, max(witness.curvatures), uneven, witness.rounds, -ratio

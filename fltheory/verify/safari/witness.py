@@ -1,6 +1,6 @@
-"""A setting in rational numbers: small enough to print, exact enough to certify.
+"""A setting in rational numbers, which can be printed and certified.
 
-Clients share a diagonal Hessian and weigh equally; SAFARI runs on uniform subsets. All
+Clients share a diagonal Hessian and have equal weights; SAFARI runs on uniform subsets. All
 numbers are fractions, so that the same witness can be run in float64 by the engines and
 replayed without rounding.
 """
@@ -34,9 +34,9 @@ class Witness:
     sigma, server_sigma : Fraction
         Noise of the clients' and of the server's gradients.
     participants : int
-        m, clients in a client round.
+        m, the number of clients in a client round.
     excluded : tuple of int
-        Clients who never take part.
+        Clients that never take part.
     q, client_lr, assist_lr : Fraction
     local_steps, rounds : int
         SAFARI's hyper-parameters, and R.
@@ -72,7 +72,7 @@ class Witness:
         )
 
     def setting_text(self) -> dict[str, Any]:
-        """Return the setting as a certificate holds it, without a rounding."""
+        """Return the setting in the format of certificates, without rounding."""
         d, n = len(self.curvatures), len(self.optima)
         hessian = [
             [str(h) if i == j else "0" for j in range(d)] for i, h in enumerate(self.curvatures)

@@ -1,1 +1,1 @@
-"""The search for a setting that meets every hypothesis and breaks the bound."""
+"""The search for a setting that meets every hypothesis and violates the bound."""

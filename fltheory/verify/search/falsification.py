@@ -34,19 +34,19 @@ class Falsification:
     ----------
     theorem, reading : str
     witness : Witness, FamilyWitness, FoundSetting or None
-        Meets every hypothesis and breaks the bound; None if none was found. A Witness is in
-        fractions and can be certified.
+        A setting that meets every hypothesis and breaks the bound; None if none was found. A
+        `Witness` is in fractions and can be certified.
     settings_tried, settings_applicable : int
-        How many settings were evaluated, and on how many all hypotheses held.
+        Number of settings evaluated, and number of those on which all hypotheses held.
     best_ratio : float
-        The largest truth/bound where all hypotheses held; -inf if they never did.
+        The largest truth/bound among settings where all hypotheses held; -inf if there were none.
     best : Witness, FamilyWitness, FoundSetting or None
-        Where that was.
+        The setting with this ratio.
     natural : tuple of NaturalWitness
-        For each known fault of a printed statement about SAFARI that is refuted: a witness of
-        several clients, many rounds and moderate numbers, or how hard it was looked for.
+        For each known fault of a refuted printed statement about SAFARI, the search for a witness
+        with several clients, many rounds and moderate numbers.
     applicable_means, ratio_means : str
-        What else settings must meet for this kind of claim, and what its ratio is.
+        Words for what applicable settings meet, and for the ratio, with this kind of claim.
     """
 
     theorem: str
@@ -62,7 +62,7 @@ class Falsification:
 
     @property
     def effort(self) -> str:
-        """How many settings were tried, how many applied, and the largest ratio."""
+        """A text on how many settings were tried and applied, and on the largest ratio."""
         tried = (
             f"{self.settings_tried} settings tried; {self.settings_applicable} of them "
             f"{self.applicable_means}"
@@ -74,7 +74,7 @@ class Falsification:
         return f"{tried}; largest {self.ratio_means} {self.best_ratio:.4g}{where}"
 
     def __str__(self) -> str:
-        """Return the witness, or how hard the search looked."""
+        """Return the witness, or the effort of the search."""
         name = f"{self.theorem} ({self.reading})"
         if self.witness is None:
             return f"{name}: no refutation found; {self.effort}"
@@ -120,10 +120,10 @@ def falsify(
     Parameters
     ----------
     theorem : Statement, or str
-        Registered, or your own; or the id of a printed one.
+        A registered statement or your own, or the id of a printed one.
     budget : int, optional
         Settings to try, not counting simplification and natural settings: 500 in a family, 10,000
-        about SAFARI, 100 for a claimed order, else 1,000.
+        about SAFARI, 100 for a claimed order, otherwise 1,000.
     seed : int
     settings : mapping, optional
         Settings to start from, by name; those of the theorem's regimes by default. If given, the
@@ -185,7 +185,7 @@ def falsify(
 
 
 def _starts(theorem: Statement, settings: Mapping[str, AnySetting] | None) -> dict[str, AnySetting]:
-    """Return the settings to go out from: those given, else those of the theorem's regimes."""
+    """Return the settings to start from: the given ones, else the theorem's regimes'."""
     if settings is None:
         settings = {name: regime.setting for name, regime in theorem.regimes.items()}
     if not settings:
@@ -198,16 +198,16 @@ def _starts(theorem: Statement, settings: Mapping[str, AnySetting] | None) -> di
 
 @dataclass(frozen=True)
 class Survival:
-    """Searches for a refutation of a repaired statement, whole and with a mend left out.
+    """Searches for a refutation of a repaired statement, and of it with one repair undone.
 
     Attributes
     ----------
     theorem : Statement
         The repaired statement.
     search : Falsification
-        Of the statement itself. That it survives is evidence, not a proof.
+        The search on the statement itself. Survival is evidence, not a proof.
     without : tuple of (Mend, Falsification)
-        Of the statement with all mends but that one.
+        For each repair, the search on the statement with all repairs but that one.
     """
 
     theorem: Statement
@@ -216,7 +216,7 @@ class Survival:
 
     @property
     def needed(self) -> tuple[Mend, ...]:
-        """Mends without which the statement is refuted."""
+        """Repairs without which the statement is refuted."""
         return tuple(mend for mend, found in self.without if found.witness is not None)
 
 
@@ -233,9 +233,9 @@ def survival(
     Parameters
     ----------
     theorem : Statement
-        In its ``repaired`` reading.
+        A statement in its ``repaired`` reading.
     budget, seed : int
-        Of each search, see `falsify`.
+        Budget and seed of each search; see `falsify`.
     progress : callable, optional
         Called with (settings tried in all, settings to try, what is searched).
     first : bool

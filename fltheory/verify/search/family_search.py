@@ -1,4 +1,4 @@
-"""Search a family of settings for one that meets every hypothesis and breaks the bound."""
+"""Search a family of settings for one that meets every hypothesis and violates the bound."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _UNLIKELY = 1 - 1e-6
 
 @dataclass(frozen=True, eq=False)
 class FamilyWitness:
-    """A setting of a family, by the values of its parameters.
+    """A setting of a family, given by the values of its parameters.
 
     Attributes
     ----------
     family : Family
     values : mapping of str to float
     verdict : Verdict
-        The theorem's verdict there.
+        The theorem's verdict on this setting.
     """
 
     family: Family
@@ -48,7 +48,7 @@ class FamilyWitness:
 
     @cached_property
     def oddities(self) -> int:
-        """How many things about the setting look made up."""
+        """Number of ways in which the setting looks artificial."""
         return len(oddities(self.setting()))
 
     @property
@@ -64,11 +64,11 @@ class FamilyWitness:
 
 
 class FamilySearch(Search[FamilyWitness]):
-    """Random settings of a family, then changes of the best.
+    """A search among random settings of a family, then among changes of the best.
 
-    Half of the budget goes to random settings, the rest to changes of one or two parameters of
-    the eight with the largest truth/bound. All sampled checks of a search together err with
-    probability 1e-9.
+    Half of the budget goes to random settings, the rest to changes of one or two parameters of the
+    eight settings with the largest truth/bound. The probability that any sampled check of a search
+    is wrong is 1e-9.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class FamilySearch(Search[FamilyWitness]):
 
     @property
     def best(self) -> FamilyWitness | None:
-        """Where truth/bound is largest; None if the theorem applied nowhere."""
+        """The setting with the largest truth/bound; None if the theorem applied nowhere."""
         return self._leaders[0] if self._leaders else None
 
     def try_more(self) -> None:
@@ -97,9 +97,9 @@ class FamilySearch(Search[FamilyWitness]):
             self._take(self._judged(values))
 
     def _falls_behind(self, values: Mapping[str, float]) -> bool:
-        """Tell, in floats, whether a setting is no leader and no refutation; count it if it is not.
+        """Return whether a setting, in floats, is no leader or refutation; count it if so.
 
-        Enclosing both sides costs up to hundreds of times as much, and most settings need none.
+        Enclosing both sides can cost hundreds of times as much, and most settings do not need it.
         """
         try:
             trial = self._theorem.trial(self._family.setting(**values), self._sampling)
@@ -143,7 +143,7 @@ class FamilySearch(Search[FamilyWitness]):
         return values
 
     def _judged(self, values: Mapping[str, float]) -> FamilyWitness | None:
-        """Check a setting; None where the values make none."""
+        """Check a setting; None if the values do not give one."""
         try:
             setting = self._family.setting(**values)
         except ValueError:
@@ -177,14 +177,15 @@ class FamilySearch(Search[FamilyWitness]):
 
 
 def _preference(witness: FamilyWitness) -> tuple[float, float]:
-    """Return what a refutation is preferred by: how natural it looks, then truth/bound."""
+    """Return a refutation's preference: how natural it looks, then truth/bound."""
     return -witness.oddities, _size(witness)
 
 
 def _size(witness: FamilyWitness) -> float:
-    """Return truth/bound; above a bound that is not positive, infinity."""
+    """Return truth/bound; infinity if truth exceeds a bound that is not positive."""
     verdict = witness.verdict
-    # Beside a bound near zero a truth that is rounding alone would look infinitely large.
+    # Relative to a bound near zero, a truth that is only rounding error would look infinitely
+    # large.
     if verdict.evidence.replicas is None and abs(verdict.truth) <= verdict.evidence.error:
         return 0.0
     if verdict.bound <= 0:

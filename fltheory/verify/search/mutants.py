@@ -1,8 +1,8 @@
 """Mutants: theorems with one planted change each, to measure how strong the search is.
 
-Every constant is divided, every sign, exponent and reduction over rounds is changed, and every
-hypothesis is dropped, one at a time. They are made from the statement itself, so a new
-theorem brings its own.
+One at a time, every constant is divided, every sign, exponent and reduction over rounds is changed,
+and every hypothesis is dropped. Mutants are made from the statement itself, so a new theorem has
+its own automatically.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Mutant:
     Attributes
     ----------
     about : str
-        Where and what the change is.
+        The change and its place, in words.
     theorem : Theorem
     """
 
@@ -45,7 +45,7 @@ class Mutant:
 
 
 def mutants(theorem: Theorem) -> tuple[Mutant, ...]:
-    """Return all mutants of a theorem, none of which reads like it or like another."""
+    """Return all mutants of a theorem, without duplicates and unchanged ones."""
     seen = {_content(theorem)}
     places: Counter[str] = Counter()
     kept = []
@@ -63,7 +63,7 @@ def mutants(theorem: Theorem) -> tuple[Mutant, ...]:
 
 @lru_cache(maxsize=32)
 def registered_mutants(identifier: str, reading: str) -> tuple[Mutant, ...]:
-    """Return all mutants of a registered theorem: an inequality along a run."""
+    """Return all mutants of a registered theorem, which must be an inequality along a run."""
     return mutants(cast("Theorem", get(identifier, reading)))
 
 
@@ -107,7 +107,7 @@ def _changed_conditions(hypothesis: Hypothesis) -> Iterator[tuple[str, Hypothesi
 
 
 def _variants(expression: sp.Basic) -> Iterator[tuple[str, sp.Expr]]:
-    """Yield an expression with one constant, sign or exponent changed, and where."""
+    """Yield variants of an expression, each with one change, and a text on the change."""
     if not expression.is_Add:
         yield from _divided(expression)
     yield from _inner_variants(expression)
@@ -141,7 +141,7 @@ def _with_argument(expression: sp.Basic, index: int, argument: sp.Expr) -> sp.Ex
 
 
 def _divided(term: Any) -> Iterator[tuple[str, sp.Expr]]:
-    """Divide a term's constant: the denominator's where that alone is not one."""
+    """Divide a term's constant, or its denominator's if only that is not one."""
     above, below = (part.as_coeff_Mul()[0] for part in sp.fraction(term))
     for divisor in DIVISORS:
         if abs(above) == 1 and below != 1:

@@ -20,7 +20,7 @@ Place = TypeVar("Place")
 
 
 class Search(ABC, Generic[Found]):
-    """A search that keeps count and the best.
+    """A search that counts settings and keeps the best.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class Search(ABC, Generic[Found]):
     Attributes
     ----------
     tried, applicable : int
-        Settings so far; those that met every hypothesis.
+        Number of settings so far, and number of those that met every hypothesis.
     best_ratio : float
-        Largest truth/bound where all hypotheses held; -inf if they never did.
+        The largest truth/bound among settings where all hypotheses held; -inf if there were none.
     """
 
     def __init__(self, budget: int, seed: int) -> None:
@@ -46,21 +46,21 @@ class Search(ABC, Generic[Found]):
     @property
     @abstractmethod
     def best(self) -> Found | None:
-        """Where truth/bound is largest; None if the statement applied nowhere."""
+        """The setting with the largest truth/bound; None if the statement applied nowhere."""
 
     @abstractmethod
     def try_more(self) -> None:
         """Try a setting, or several."""
 
     def attempts(self) -> Iterator[int]:
-        """Try settings until the budget is spent; yield how many so far."""
+        """Try settings until the budget is spent, yielding the number tried so far."""
         while self.tried < self._budget:
             self.try_more()
             yield self.tried
 
     @abstractmethod
     def refutation(self, *, simple: bool) -> Found | None:
-        """Return a refutation, made simple or as it was found, if there is one."""
+        """Return a refutation, simplified or as it was found, if there is one."""
 
 
 def simplified(
@@ -70,20 +70,20 @@ def simplified(
     remains: Callable[[Found, Found], bool],
     most: float = float("inf"),
 ) -> Found:
-    """Return what was found with every number at the simplest value at which it remains one.
+    """Return a finding with every number at the simplest value that keeps it a finding.
 
     Parameters
     ----------
     found : Found
     places : callable
-        Gives its numbers' places.
+        Returns the places of the finding's numbers.
     simpler : callable
-        Called with what was found and a place; gives the same with simpler values there, the
-        simplest first, and None where there is no such setting. None of them is as it was.
+        Called with the finding and a place; yields variants with simpler values at that place, the
+        simplest first, or None for a value without a setting. It does not yield the finding itself.
     remains : callable
-        Called with one of these and what was found before: whether it may stand in its place.
+        Called with a variant and the current finding; returns whether the variant may replace it.
     most : float
-        How many are looked at; the place that this number ends in is still done.
+        Maximal number of variants tried; the place at which it is reached is still completed.
 
     Examples
     --------
@@ -124,12 +124,12 @@ _SMALL_ERROR = 1e-9
 
 
 def oddities(setting: Setting | LearningSetting) -> tuple[str, ...]:
-    """Return what makes a setting look made up; nothing for a natural one.
+    """Return the ways in which a setting looks artificial; empty for a natural one.
 
-    A natural setting has, see ``RULE``, at least two clients that are not all alike, 100 rounds,
-    gradient noise, probabilities of 0.05 to 0.95 (or 0 or 1), client steps of at most 1/L, and
-    curvatures, distances, noise and the server's step size of 0.01 to 100. Where models are
-    projected, a run with noise cannot be followed exactly, so that exact gradients are not odd.
+    A natural setting (see ``RULE``) has at least two clients that are not all identical, at least
+    100 rounds, gradient noise, probabilities from 0.05 to 0.95 (or 0 or 1), client steps of at most
+    1/L, and curvatures, distances, noise and the server's step size from 0.01 to 100. If models are
+    projected, a run with noise cannot be computed exactly, so exact gradients do not count as odd.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def oddities(setting: Setting | LearningSetting) -> tuple[str, ...]:
 
 
 def _of_learning(problem: LearningSetting) -> Iterator[str]:
-    """Yield what looks made up about a learning problem."""
+    """Yield the ways in which a learning problem looks artificial."""
     if isinstance(problem, FederatedSystem):
         if min(problem.M, problem.n) < LEAST_COUNT:
             yield f"{problem.M} clients with {problem.n} samples"
@@ -188,14 +188,14 @@ def _oddities(setting: Setting) -> Iterator[str]:
 
 
 def _outside(name: str, values: FloatArray, low: float, high: float) -> Iterator[str]:
-    """Yield the worst of some numbers that leave a range."""
+    """Yield a text on the first of some numbers that is out of a range."""
     out = values[(values < low * (1 - _SMALL_ERROR)) | (values > high * (1 + _SMALL_ERROR))]
     if out.size:
         yield f"{name} of {out[0]:.3g}"
 
 
 def _alike(setting: Setting) -> bool:
-    """Tell whether all clients have one gradient, at x0 and next to it."""
+    """Return whether all clients have the same gradient, at x0 and next to it."""
     x0 = np.asarray(setting.x0, dtype=np.float64)
     for x in (x0, x0 + 1.0):
         gradients = gradients_at(setting.problem, x)
@@ -205,7 +205,7 @@ def _alike(setting: Setting) -> bool:
 
 
 def _spread(setting: Setting) -> float:
-    """Return how far the farthest minimiser of a client is from w*; 0 where none is known."""
+    """Return the largest distance of a client's minimiser from w*; 0 if none is known."""
     optima = getattr(setting.problem, "optima", None)
     if optima is None:
         return 0.0
@@ -213,7 +213,7 @@ def _spread(setting: Setting) -> float:
 
 
 def _layers(setting: Setting) -> tuple[object, ...]:
-    """Return the algorithm and what it is wrapped around, the innermost last."""
+    """Return the algorithm and the algorithms that it wraps, the innermost last."""
     layers: list[object] = []
     layer: object = setting.algorithm
     while layer is not None:

@@ -1,10 +1,10 @@
-"""Search around given settings for one that refutes a statement, whatever it is about.
+"""Search around given settings for one that refutes a statement of any kind.
 
-Equations between step sizes, kept while a search changes numbers.
+Equations between step sizes are kept while the search changes numbers.
 
-A theorem may tie step sizes together, as ``eta_c K = 4 eta_s L/(L + mu)``. A random change of any
-of these numbers breaks the equation, and random changes seldom meet it again. So one number of the
-algorithm is solved for. Which one is whatever number moves the quotient of both sides: most
+A theorem may couple step sizes, as in ``eta_c K = 4 eta_s L/(L + mu)``. A random change of any of
+these numbers breaks the equation, and random changes seldom restore it. So the equation is solved
+for one number of the algorithm, chosen among those that change the quotient of both sides. Most
 equations are monomials in it, so that one step in logarithms solves them.
 """
 
@@ -34,17 +34,17 @@ from fltheory.validation import FloatArray
 from fltheory.verify.search.search import Search, oddities, simplified
 
 # ------------------------------------------------------------ numbers of a setting
-# A setting is a tree of frozen dataclasses: problem, participation, algorithm and what these
-# hold; a learning problem is one of populations, marginals and counts. Its numbers are the fields
-# that are numbers or arrays of them. A part that stands in several places (step sizes that are also
-# weights of an average) is changed in all of them. Fractions remain fractions.
+# A setting is a tree of frozen dataclasses: problem, participation, algorithm and their parts. A
+# learning problem is a tree of populations, marginals and counts. A setting's numbers are the
+# fields that are numbers or arrays of numbers. A part that occurs in several places (such as step
+# sizes that are also weights of an average) is changed in all of them. Fractions remain fractions.
 
 _DIGITS = 3
 _DECADES = (0.05, 0.4, 1.5)
 _LONGEST = 3000
 _ROUND_COUNTS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 
-# Powers of the units of length and of loss in the fields that have any.
+# Powers of the units of length and of loss in the fields that have units.
 _UNITS: Mapping[str, tuple[int, int]] = {
     "optima": (1, 0),
     "x_star": (1, 0),
@@ -71,11 +71,11 @@ class SettingNumber:
     Attributes
     ----------
     part : object
-        The dataclass that has it as a field.
+        The dataclass that has the number as a field.
     name : str
-        Of the field.
+        Name of the field.
     path : str
-        Where it stands, e.g. ``algorithm.client_lr``.
+        The number's path, e.g. ``algorithm.client_lr``.
     """
 
     part: Any
@@ -89,7 +89,7 @@ class SettingNumber:
 
     @property
     def place(self) -> Place:
-        """The key that tells it from others, however many paths lead to it."""
+        """The number's unique key, however many paths lead to it."""
         return id(self.part), self.name
 
 
@@ -124,7 +124,7 @@ def _is_numeric(value: Any) -> bool:
         return False
     if isinstance(value, tuple):
         if len(value) == 1 and isinstance(value[0], Fraction):
-            return False  # a weight of one part alone is 1
+            return False  # the weight of a single part is 1
         return len(value) > 0 and all(isinstance(entry, float | Fraction) for entry in value)
     if isinstance(value, np.ndarray):
         return value.size > 0 and np.issubdtype(value.dtype, np.floating)
@@ -164,7 +164,7 @@ def changed(setting: _S, rng: np.random.Generator) -> _S:
     Raises
     ------
     ValueError
-        If what comes out is no setting.
+        If the result is not a valid setting.
     """
     numbers = numbers_of(setting)
     count = min(int(rng.integers(1, 4)), len(numbers))
@@ -178,13 +178,14 @@ def changed(setting: _S, rng: np.random.Generator) -> _S:
 def in_other_units(setting: _S, rng: np.random.Generator) -> _S:
     """Return the same run with other units of length and of loss.
 
-    A statement whose terms have one unit is worth the same in other units. One that mixes them is
-    not, and many single numbers would have to be changed at a time to show it.
+    A statement whose terms all have the same unit has the same verdict in other units. One that
+    mixes units has not, and showing that by changing single numbers would need many changes at
+    once.
 
     Raises
     ------
     ValueError
-        If what comes out is no setting.
+        If the result is not a valid setting.
     """
     length, loss = _rounded(_factor(rng)), _rounded(_factor(rng))
     values: dict[Place, Any] = {}
@@ -196,12 +197,12 @@ def in_other_units(setting: _S, rng: np.random.Generator) -> _S:
 
 
 def with_other_clients(setting: AnySetting, rng: np.random.Generator) -> AnySetting:
-    """Return the setting with one client more, or one less, of those who never take part.
+    """Return the setting with one more, or one fewer, client that never takes part.
 
     Raises
     ------
     ValueError
-        If participation excludes nobody by name, or what comes out is no setting.
+        If participation has no list of excluded clients, or the result is not a valid setting.
     """
     process = process_of(setting.participation) if isinstance(setting, Setting) else None
     if process is None or process.uniform_draw is None:
@@ -225,7 +226,7 @@ def _changed(value: Any, rng: np.random.Generator, factor: float | None) -> Any:
 
 
 def _like(value: Any, array: FloatArray) -> Any:
-    """Return an array as what stands in the setting: an array, or a tuple, maybe of fractions."""
+    """Return an array in a field's type: an array, or a tuple of floats or fractions."""
     if not isinstance(value, tuple):
         return array
     if not isinstance(value[0], Fraction):
@@ -237,7 +238,7 @@ def _like(value: Any, array: FloatArray) -> Any:
 
 
 def _decimal(value: float) -> Fraction:
-    """Return a number of few digits as the fraction that it is written as."""
+    """Return a number, rounded to few digits, as the fraction of its decimal."""
     return Fraction(repr(_rounded(value)))
 
 
@@ -274,7 +275,7 @@ def _changed_array(array: FloatArray, rng: np.random.Generator, factor: float | 
 
 
 def _is_stochastic(array: FloatArray) -> bool:
-    """Tell whether rows are probabilities of two or more outcomes."""
+    """Return whether rows are probabilities of two or more outcomes."""
     if array.ndim == 0 or array.shape[-1] == 1:
         return False
     return bool((array >= 0).all() and np.allclose(array.sum(axis=-1), 1.0, atol=1e-12))
@@ -293,7 +294,7 @@ def _rounded_array(array: FloatArray, digits: int = _DIGITS) -> FloatArray:
 
 
 def simpler(value: Any) -> Sequence[Any]:
-    """Return what may stand for a number of a setting, the simplest first, itself last."""
+    """Return values that may replace a number, the simplest first and itself last."""
     if isinstance(value, int):
         return [*(count for count in _ROUND_COUNTS if count < value), value]
     if isinstance(value, float):
@@ -315,8 +316,8 @@ def simpler(value: Any) -> Sequence[Any]:
 
 _STEPS = 4
 _MET = 1e-14
-# The secant's other point, an eighth away. In logarithms an equation of powers is a line, which
-# two points settle.
+# The secant's other point, an eighth away. In logarithms an equation between powers is linear, so
+# two points determine it.
 _PROBE = 1.125
 
 
@@ -326,7 +327,8 @@ def with_equations_met(basis: Basis, setting: _S, rng: np.random.Generator) -> _
     Parameters
     ----------
     basis : Basis
-        Whose hypotheses are meant; those that are no equations, or need a run, are left alone.
+        The statement whose hypotheses are used; those that are not equations, or need a run, are
+        ignored.
     setting : Setting, or LearningSetting
     rng : numpy Generator
         Chooses the number that is solved for.
@@ -357,7 +359,7 @@ def _equations(basis: Basis) -> Iterator[sp.Rel]:
 
 
 def _log_quotient(basis: Basis, equation: sp.Rel, setting: AnySetting) -> float:
-    """Return log(left/right); NaN where one of them is not positive."""
+    """Return log(left/right); NaN if one of them is not positive."""
     values = values_in(basis, [equation], setting)
     left, right = float(evaluate(equation.lhs, values)), float(evaluate(equation.rhs, values))
     return math.log(left / right) if left > 0 and right > 0 else math.nan
@@ -370,9 +372,9 @@ def _step_sizes(setting: AnySetting) -> Iterator[SettingNumber]:
 
 
 def _solved(basis: Basis, equation: sp.Rel, setting: _S, number: SettingNumber) -> _S | None:
-    """Return the setting with the equation solved for a number; None if it does not depend on it.
+    """Return the setting with the equation solved for a number; None if that fails.
 
-    Secant steps in logarithms: the first is exact where both sides are powers of the number.
+    It takes secant steps in logarithms; the first is exact if both sides are powers of the number.
     """
     before, at = _PROBE * number.value, number.value
     if at <= 0:
@@ -408,17 +410,17 @@ _SAMPLING = Sampling(replicas=200, error_probability=1e-12)
 
 @dataclass(frozen=True, eq=False)
 class FoundSetting:
-    """A setting that a search came upon.
+    """A setting that a search found.
 
     Attributes
     ----------
     origin : str
-        The regime that the search changed to get there.
+        The regime from which the search started.
     found : Setting, or LearningSetting
     trial : Trial
-        How near it is to a refutation.
+        How close the setting is to a refutation.
     verdict : Verdict or None
-        The statement's verdict there, if the setting refutes it.
+        The statement's verdict on the setting, if it is refuted there.
     """
 
     origin: str
@@ -428,7 +430,7 @@ class FoundSetting:
 
     @cached_property
     def oddities(self) -> int:
-        """How many things about the setting look made up."""
+        """Number of ways in which the setting looks artificial."""
         return len(oddities(self.found))
 
     def setting(self) -> AnySetting:
@@ -437,7 +439,7 @@ class FoundSetting:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Every number of the setting, what it is made of, and both sides with the evidence."""
+        """Lines with the setting's parts and numbers, and both sides with the evidence."""
         made_of = ", ".join(type(part).__name__ for part in _parts(self.found))
         numbers = (f"{n.path} = {_shown(n.value)}" for n in numbers_of(self.found))
         sides = () if self.verdict is None else (_sides(self.verdict),)
@@ -445,14 +447,14 @@ class FoundSetting:
 
 
 def _parts(setting: AnySetting) -> tuple[object, ...]:
-    """Return what a setting is made of: a run's three parts, or the learning problem."""
+    """Return a setting's parts: a run's three parts, or the learning problem."""
     if isinstance(setting, Setting):
         return setting.algorithm, setting.problem, setting.participation
     return (setting,)
 
 
 def _sides(verdict: Verdict) -> str:
-    """Return what the statement is worth in a line; what an order shows stands in its detail."""
+    """Return both sides and the evidence in a line; for an order, the verdict's detail."""
     evidence = f"({verdict.evidence.grade.name.lower()} evidence)"
     if verdict.relation is Relation.OF_ORDER:
         return f"{verdict.detail} {evidence}"
@@ -466,7 +468,7 @@ def _shown(value: object) -> str:
 
 
 class SettingSearch(Search[FoundSetting]):
-    """Change the numbers of given settings, going on from the best that each led to."""
+    """A search that changes the numbers of given settings, continuing from the best of each."""
 
     def __init__(
         self, statement: Statement, starts: Mapping[str, AnySetting], budget: int, seed: int
@@ -479,30 +481,31 @@ class SettingSearch(Search[FoundSetting]):
 
     @property
     def best(self) -> FoundSetting | None:
-        """Where truth/bound is largest; None if the statement applied nowhere."""
+        """The setting with the largest truth/bound; None if the statement applied nowhere."""
         return self._best
 
     def refutation(self, *, simple: bool) -> FoundSetting | None:
-        """Return the preferred refutation, its numbers made round if asked."""
+        """Return the preferred refutation; if ``simple``, with round numbers."""
         if self._refuting is None:
             return None
         found = _simplified(self._statement, self._refuting) if simple else self._refuting
         return replace(found, verdict=self._statement.verdict(found.found, _SAMPLING))
 
     def attempts(self) -> Iterator[int]:
-        """Try settings, the given ones first, until the budget is spent; yield how many so far.
+        """Try settings, the given ones first, yielding the number tried so far.
 
         Raises
         ------
         ValueError
-            At the end, if the statement could be evaluated nowhere: what it said about the first.
+            At the end, if the statement could be evaluated on no setting; the message is the one
+            for the first setting.
         """
         for origin, setting in list(self._starts.items())[: self._budget]:
             self._take(_tried(self._statement, origin, setting))
             yield self.tried
         yield from super().attempts()
         if not self._known and self._budget >= len(self._starts):
-            # "No refutation found" would hide that nothing was looked at.
+            # "No refutation found" would hide that nothing was evaluated.
             self._statement.trial(next(iter(self._starts.values())), _SAMPLING)
 
     def try_more(self) -> None:
@@ -510,7 +513,7 @@ class SettingSearch(Search[FoundSetting]):
         self._take(self._changed())
 
     def _changed(self) -> FoundSetting | None:
-        """Return a change that the statement is about, if one is soon found."""
+        """Return a changed setting that the statement covers, if a few attempts give one."""
         for _ in range(_ATTEMPTS):
             origin, setting = self._parent()
             try:
@@ -524,7 +527,7 @@ class SettingSearch(Search[FoundSetting]):
         return None
 
     def _other(self, setting: AnySetting) -> AnySetting:
-        """Return the setting with other numbers, units or clients, or a part of another start."""
+        """Return the setting with other numbers, units or clients, or a part of another setting."""
         kind = self._rng.random()
         if kind < _RESCALED_SHARE:
             return in_other_units(setting, self._rng)
@@ -535,7 +538,7 @@ class SettingSearch(Search[FoundSetting]):
         return changed(setting, self._rng)
 
     def _crossed(self, setting: AnySetting) -> AnySetting:
-        """Return the setting with a part of one of those that the search went out from."""
+        """Return the setting with one part from another starting setting."""
         other = self._starts[str(self._rng.choice(list(self._starts)))]
         names = [item.name for item in fields(setting) if item.init]
         name = str(self._rng.choice(names))
@@ -544,7 +547,7 @@ class SettingSearch(Search[FoundSetting]):
         return replace(setting, **{name: getattr(other, name)})
 
     def _parent(self) -> tuple[str, AnySetting]:
-        """Return the best of an origin, anything it has led to, or the origin itself."""
+        """Return the best setting from an origin, any setting from it, or the origin itself."""
         origin = str(self._rng.choice(list(self._starts)))
         known = self._known.get(origin)
         kind = self._rng.random()
@@ -574,7 +577,7 @@ def _effort(tried: FoundSetting) -> tuple[float, ...]:
 
 
 def _tried(statement: Statement, origin: str, setting: AnySetting) -> FoundSetting | None:
-    """Return None if the statement is not about such a setting, or has no number."""
+    """Return a trial of the setting; None if the statement is not about it or has no value."""
     try:
         with np.errstate(all="ignore"):
             return FoundSetting(origin, setting, statement.trial(setting, _SAMPLING))
@@ -583,7 +586,7 @@ def _tried(statement: Statement, origin: str, setting: AnySetting) -> FoundSetti
 
 
 def _simplified(statement: Statement, refuting: FoundSetting) -> FoundSetting:
-    """Make numbers round while the setting refutes clearly and looks no more made up."""
+    """Make numbers round while the setting refutes clearly and looks no more artificial."""
     enough = min(_CLEARLY, refuting.trial.ratio)
     return simplified(
         refuting,

@@ -1,1 +1,1 @@
-"""Printed theorems against the best provable bound: audits, witnesses, intervals of steps."""
+"""Printed theorems compared with the best provable bounds: audits, witnesses, step intervals."""

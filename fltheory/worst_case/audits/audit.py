@@ -1,4 +1,4 @@
-"""Printed theorems against the best that can be proved for every client of their class."""
+"""Printed theorems compared with the best bound provable for every client of their class."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ class AuditFinding:
 
     @property
     def given(self) -> bool:
-        """Whether it is proved for runs that meet the theorem's hypothesis about runs."""
+        """Whether the proof is only for runs that meet the theorem's hypothesis about runs."""
         return self.certificate is not None and bool(self.certificate.proof.given)
 
 
 @dataclass(frozen=True)
 class Audit:
-    """A theorem's bound beside the best that can be proved.
+    """A theorem's bound compared with the best that can be proved.
 
     Attributes
     ----------
     theorem : Theorem
     form : TheoremForm
-        The quantity that it bounds: the distance to x*, or the gradients of F.
+        The form of its bound: on the distance to x*, or on the gradients of F.
     round : OneRound
     client_class : ClientClass or SmoothClass
     claim : Claim
@@ -83,16 +83,18 @@ class Audit:
     one_round, all_rounds : AuditFinding
         Findings on that inequality, and on the bound for all R and every start.
     hypotheses : mapping of str to bool or None
-        Whether each hypothesis of the theorem holds here, by name; None where a trajectory decides.
+        Whether each hypothesis of the theorem holds here, by name; None where that depends on the
+        trajectory.
     supposed : Given or None
         The theorem's assumption about a run, if proofs can use it.
     same_speed : Bound or None
-        The least residual at the theorem's rate or decrease; None if none is found.
+        The bound with the smallest residual at the theorem's rate or decrease; None if none is
+        found.
     given_residual : float or None
-        The same residual, for runs that meet that assumption.
+        The smallest residual at that speed for runs that meet the assumption.
     least_floor : Bound or None
     best_speed : float
-        The least rate, or the largest decrease; NaN if the solver finds none.
+        The smallest rate, or the largest decrease; NaN if the solver finds none.
     unconditional : AuditFinding or None
         The finding on the one-round inequality that the paper's proof gives without its condition
         on q, where that is known; ``unconditional_claim`` is the inequality.
@@ -125,13 +127,13 @@ class Audit:
 
     @property
     def residual_ratio(self) -> float:
-        """How many times larger the paper's residual is than the least at the same speed."""
+        """How many times larger the paper's residual is than the smallest at the same speed."""
         best = self.same_speed
         return _ratio(self.paper.residual, None if best is None else best.residual)
 
     @property
     def unconditional_ratio(self) -> float:
-        """The same without its condition on q; NaN where that is unknown."""
+        """The ratio of residuals without the paper's condition on q; NaN if unknown."""
         best, claim = self.same_speed, self.unconditional_claim
         if claim is None:
             return math.nan
@@ -139,15 +141,15 @@ class Audit:
 
     @property
     def floor_ratio(self) -> float:
-        """How many times larger its floor is than the least."""
+        """How many times larger the paper's floor is than the smallest one."""
         best = self.least_floor
         return _ratio(self.paper.floor, None if best is None else best.floor)
 
     @property
     def rate_ratio(self) -> float:
-        """How many times as many rounds it takes as the best speed: ``log(best)/log(rate)``.
+        """Rounds needed at the paper's rate over rounds at the best: ``log(best)/log(rate)``.
 
-        For gradients, the largest decrease over the theorem's.
+        For gradients, the largest decrease divided by the theorem's.
         """
         return self.form.slower(float(self.claim.speed), self.best_speed)
 
@@ -225,7 +227,7 @@ def audit(
     stage("all rounds")
     hypotheses = {h.name: holds(theorem, h, client_class, a_round) for h in theorem.hypotheses}
     supposed = None
-    # Where another hypothesis fails the theorem says nothing, whatever runs meet this one.
+    # Where another hypothesis fails, the theorem says nothing, even about runs that meet this one.
     if False not in hypotheses.values():
         supposed = given_in(theorem, client_class, a_round, form.reductions)
     all_rounds = _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed, supposed)
@@ -267,7 +269,7 @@ class _Stages:
 
 
 def _best_speed(form: TheoremForm, a_round: OneRound, clients: AnyClass) -> float:
-    """Return the best speed; NaN where the solver finds none, as far beyond any useful step."""
+    """Return the best speed; NaN where the solver finds none, as for steps far too long."""
     try:
         return best_speed_of(a_round, clients, form.measure)
     except ArithmeticError:
@@ -284,7 +286,7 @@ def _found(
 
 
 def worst_exclusion(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> SafariRound:
-    """Return the round for which the least residual is largest, whoever of N never takes part.
+    """Return the round with the largest least residual over all numbers of excluded clients.
 
     A theorem on arbitrary participants cannot know how many are excluded: its bound is compared
     with the best that holds for every share.
@@ -318,7 +320,7 @@ def _given_residual(
     claim: Claim,
     supposed: Given | None,
 ) -> float | None:
-    """Return the least residual at a claim's speed of runs that meet what is supposed."""
+    """Return the least residual at a claim's speed, for runs that meet an assumption."""
     if supposed is None:
         return None
     solver = Solver(a_round, clients, form.measure, given=supposed)
@@ -351,7 +353,8 @@ def _all_rounds(
 ) -> AuditFinding:
     """Prove the bound for all R by an inequality on one round that implies it, or refute it.
 
-    First for any run, then for runs that meet what the theorem assumes about them.
+    Tries to prove it for any run first, then for runs that meet the theorem's assumption about
+    runs.
     """
     form = form_of(theorem)
     for given in (None, supposed) if supposed is not None else (None,):
@@ -380,11 +383,12 @@ class Threshold:
     ----------
     parameter : str
     proved : Fraction or None
-        The largest value for which it was proved; None if not even the first is.
+        The largest value for which it was proved; None if it was not proved even at the first.
     refuted : Fraction or None
-        The smallest for which clients were found that break it; None if the last has none.
+        The smallest value at which clients were found that break it; None if none were found at the
+        last.
     proof, refutation : AuditFinding or None
-        At those values.
+        The findings at those values.
     """
 
     parameter: Parameter
@@ -396,7 +400,7 @@ class Threshold:
 
 @checks_kinds
 def _form_of(theorem: Statement, client_class: AnyClass, played: SafariRound) -> TheoremForm:
-    """Return a theorem's form, its arguments being of the right kind and of a class it covers."""
+    """Return a theorem's form, after checking that its bound can be stated for the class."""
     form = form_of(theorem)
     form.check(theorem, client_class)
     return form
@@ -414,20 +418,20 @@ def threshold(
 ) -> Threshold:
     """Find the largest value for which a one-round inequality is proved, and where it is refuted.
 
-    By halving: as if what holds for a value held for smaller ones. The verdicts at the two values
-    that are returned do not depend on that.
+    The search halves an interval, as if whatever holds at a value also held at all smaller ones.
+    The verdicts at the two returned values do not depend on that.
 
     Parameters
     ----------
     theorem, client_class, played
         As in `audit`.
     parameter : {"q", "client_lr"}
-        The parameter that varies, instead of the value in ``played``; the server's step follows the
-        coupling, unless it is set there.
+        The parameter that varies; its value in ``played`` is ignored. The server's step follows the
+        coupling, unless it is set in ``played``.
     first, last : number
         The interval in which the threshold is sought.
     precision : number
-        How far apart two values are, at most, when halving ends.
+        Halving ends when the two values are at most this far apart.
 
     Raises
     ------
@@ -478,7 +482,7 @@ def threshold(
 def _halve(
     low: Fraction, high: Fraction, width: Fraction, holds: Callable[[Fraction], bool]
 ) -> None:
-    """Ask where something stops to hold, if it holds at one end and not at the other."""
+    """Find by halving where ``holds`` turns False, if it is True at low and False at high."""
     if not holds(low) or holds(high):
         return
     while high - low > width:
@@ -487,9 +491,10 @@ def _halve(
 
 
 # ------------------------------------------------------------ every step size of an interval
-# Over the step size the slack is a cubic matrix polynomial, if multipliers are in proportion to the
-# step and the claim has degree four at most. Where its Bernstein coefficients are positive
-# semidefinite it is so in between. What cannot be proved on an interval is tried on its halves.
+# As a function of the step size the slack is a cubic matrix polynomial, if multipliers are
+# proportional to the step and the claim has degree four at most. If its Bernstein coefficients are
+# positive semidefinite, so is the polynomial on the whole interval. Where an interval has no proof,
+# its halves are tried.
 
 _MOST_BOXES = 64
 Polynomials = dict[str, list[Fraction]]
@@ -503,15 +508,15 @@ def interval_certificate(
     Parameters
     ----------
     theorem, client_class, played
-        As in `audit`, of a bound on the distance.
+        As in `audit`; the theorem must bound the distance.
     first, last : number
-        The smallest and largest ``client_lr``, in place of that of ``played``; the server's step
+        The smallest and largest ``client_lr``, in place of the one in ``played``; the server's step
         follows the coupling.
 
     Returns
     -------
     Certificate or None
-        None if it is not proved on 64 boxes.
+        None if 64 boxes are not enough for a proof.
 
     Raises
     ------
@@ -568,7 +573,7 @@ def _value(polynomial: list[Fraction], at: Fraction) -> Fraction:
 def _box(
     a_round: OneRound, clients: ClientClass, bound: Polynomials, low: Fraction, high: Fraction
 ) -> Box | None:
-    """Return multipliers for all step sizes of a box, None if none are found."""
+    """Return multipliers that are valid for all step sizes of a box; None if none are found."""
     nodes = [low + (high - low) * node for node in NODES]
     rounds = [
         replace(a_round, client_lr=at, assist_lr=a_round.assist_lr / a_round.client_lr * at)
@@ -597,7 +602,7 @@ def _box(
 def _over_e(
     played: OneRound, clients: ClientClass, bound: Polynomials
 ) -> tuple[float, float, float]:
-    """Return decrease, budget of heterogeneity and of noise over e, at a step size."""
+    """Return ``(1 - rate)/e``, and the heterogeneity and noise terms over e, for a round."""
     e = clients.L * played.client_lr
     rate, heterogeneity, noise = (
         _value(bound[name], played.client_lr) for name in ("rate", "heterogeneity", "noise")
@@ -609,7 +614,7 @@ def _over_e(
 
 
 def _bernstein(slacks: list[Slack], claims: list[tuple[float, float, float]]) -> Slack:
-    """Return the Bernstein coefficients of slacks at the nodes, side by side as blocks."""
+    """Return the Bernstein coefficients, as blocks, of the slack with these values at the nodes."""
     matrix = np.array(BERNSTEIN, dtype=np.float64)
 
     def joined(forms: list[Form], factors: list[float]) -> Form:

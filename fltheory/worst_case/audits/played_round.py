@@ -1,4 +1,4 @@
-"""The round of an audit: the parameters given, and those that the statement settles."""
+"""The round of an audit: the parameters given, and those that the statement determines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ON_STEPS = _ON_ROUNDS | {"client_lr", "server_lr", "L", "mu"}
 
 @dataclass(frozen=True)
 class SafariRound:
-    """The round of SAFARI that an audit runs, in fractions; FedAvg's for a statement without q.
+    """The SAFARI round that an audit runs, in fractions; a FedAvg round for a statement without q.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class SafariRound:
         hypotheses require one local step, or everybody.
     q, client_lr, assist_lr : number
         By default q is 1/2, or 1 for a statement without q (plain FedAvg). The clients' step is by
-        default the largest of 1/(8LK), 1/(9LK), .. that meets the theorem's hypotheses on it; the
-        server's step follows from the theorem's coupling.
+        default the largest of 1/(8LK), 1/(9LK), .. that meets the theorem's hypotheses on the step;
+        the server's step follows from the theorem's coupling.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class SafariRound:
                 object.__setattr__(self, name, exact(name, step, above=0))
 
     def coupled(self, theorem: Theorem, clients: AnyClass) -> OneRound:
-        """Return the round, with values that a theorem allows for whatever is not set.
+        """Return the round; parameters that are not set get values that the theorem allows.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class SafariRound:
         return a_round
 
     def _usual(self, theorem: Theorem, clients: AnyClass) -> OneRound:
-        """Return the round, of the usual m and K where the hypotheses on those allow it."""
+        """Return the round, with the default m and K where the hypotheses allow them."""
         n_clients = self.eligible + self.excluded
         server_steps = _server_steps(theorem)
         q = self.q if self.q is not None else Fraction(1, 2) if server_steps else Fraction(1)
@@ -135,15 +135,15 @@ class SafariRound:
             for local_steps, participants in product(steps, drawn)
         ]
         asked = [h for h in theorem.hypotheses if names_in(theorem, h.condition) <= _ON_ROUNDS]
-        # The first of those that meet the most of them.
+        # The first choice among those that meet the most hypotheses.
         return max(rounds, key=lambda one: -len(_failing(theorem, asked, clients, one)))
 
 
 def _check_speaks_of(theorem: Theorem, a_round: OneRound) -> None:
     """Refuse a round that a theorem says nothing about, whatever its bound would be there.
 
-    The numbers of its symbols may give a theorem on clients who come independently a bound for
-    clients drawn uniformly, too. Of which settings it speaks, its ``domain`` alone knows.
+    A theorem on independently available clients may have a value of its bound for uniformly drawn
+    ones, too. Only its ``domain`` says which settings it is about.
     """
     eligible, excluded = int(a_round.n_eligible or 0), int(a_round.n_excluded or 0)
     n_clients = eligible + excluded
@@ -160,7 +160,7 @@ def _check_speaks_of(theorem: Theorem, a_round: OneRound) -> None:
 
 
 def _check_steps(local_steps: int) -> None:
-    """Refuse what no proof could be checked for, before a long search for one."""
+    """Refuse more local steps than the checker accepts, before a long search for a proof."""
     steps = validation.whole_number("local_steps", local_steps, at_least=1)
     if steps > MOST_STEPS:
         raise ValueError(
@@ -170,7 +170,7 @@ def _check_steps(local_steps: int) -> None:
 
 
 def _server_steps(theorem: Theorem) -> bool:
-    """Whether a statement is about rounds of the server's own."""
+    """Whether a statement is about rounds in which the server makes a step of its own."""
     names = {str(s) for formula in formulas_of(theorem).values() for s in formula.free_symbols}
     return not names.isdisjoint(("q", "assist_lr"))
 
@@ -188,7 +188,7 @@ def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fra
         for hypothesis in theorem.hypotheses
         if "client_lr" in (names := names_in(theorem, hypothesis.condition)) and names <= _ON_STEPS
     ]
-    # All else is put in once: thousands of steps are tried.
+    # All other numbers are substituted once, since thousands of steps are tried.
     length = sp.Dummy("client_lr", positive=True)
     values = values_in_numbers(clients, a_round) | {NUMBERS["client_lr"]: length}
     conditions = [
@@ -196,7 +196,7 @@ def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fra
         for hypothesis in asked
         if hypothesis.is_known
     ]
-    # One by one for a step as large as it can be, and then by halves.
+    # Denominators one by one, for the largest possible step; further on, halving.
     parts = chain(range(8, _MOST_PARTS), (_MOST_PARTS * 2**k for k in range(_MOST_HALVINGS)))
     for part in parts:
         step = 1 / (part * clients.L * a_round.local_steps)
@@ -210,7 +210,7 @@ def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fra
 
 
 def _coupled_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fraction:
-    """Return the server's step that an equation among the hypotheses ties to the clients'."""
+    """Return the server's step, which an equation among the hypotheses ties to the clients'."""
     own = next((s for s, name in theorem.quantities.items() if name == "assist_lr"), None)
     values = values_in_numbers(clients, a_round)
     del values[NUMBERS["assist_lr"]]

@@ -2,11 +2,12 @@
 
 Definitions
 -----------
-Coordinates do not mix. Along one of curvature h a client round takes x to ``A x - B t``, with t
-the participants' mean tilt, ``A = 1 - h B`` and ``B = server_lr (1 - (1 - client_lr h)^K) / h``,
-and a server's step takes it to ``(1 - assist_lr h) x``. So ``E x_R^2`` is a quadratic form in the
-start, the eligible clients' mean tilt, and the variance of their tilts, whose coefficients follow
-a recursion. The worst of a bound's excess is then found in closed form for each curvature.
+Coordinates do not mix. Along one of curvature h a client round takes x to ``A x - B t``, with t the
+participants' mean tilt, ``A = 1 - h B`` and ``B = server_lr (1 - (1 - client_lr h)^K) / h``, and a
+server round takes it to ``(1 - assist_lr h) x``. So ``E x_R^2`` is a quadratic form in the start,
+the eligible clients' mean tilt, and the variance of their tilts, whose coefficients follow a
+recursion. The largest amount by which a bound is exceeded is then found in closed form for each
+curvature.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class QuadraticWitness:
     rounds : int
         R.
     truth, bound : Fraction
-        ``E||x_R||^2``, or what else is bounded, and what was claimed of it; the truth is above.
+        ``E||x_R||^2`` or another bounded quantity, and the claimed bound, which is smaller.
     """
 
     round: OneRound
@@ -109,7 +110,7 @@ def curvatures_of(clients: AnyClass) -> FloatArray:
 
 
 def largest_mean_tilt(a_round: OneRound) -> Fraction:
-    """Return the largest mean tilt of eligible clients: excluded ones hold against it."""
+    """Return the largest mean tilt of eligible clients, which the excluded ones must balance."""
     share = a_round.excluded_share
     return min(Fraction(1), share / (1 - share))
 
@@ -118,7 +119,7 @@ Form = tuple[Any, Any, Any, Any]
 
 
 def second_moments(a_round: OneRound, h: Any, number: type[Any]) -> Iterator[Form]:
-    """Yield ``E x_r^2``'s coefficients of x^2, 2 x t, t^2 and the tilts' variance, r = 0, 1 .."""
+    """Yield the coefficients of x^2, 2 x t, t^2 and the tilts' variance in E x_r^2, r = 0, 1, .."""
     q, gain, own, variance = (
         number(value)
         for value in (
@@ -150,7 +151,7 @@ def _moments_after(a_round: OneRound, h: Any, rounds: int, number: type[Any]) ->
 
 
 def in_decimals(start: float) -> Fraction:
-    """Return a number of six decimals, or of a few digits if it is smaller."""
+    """Return the number rounded to six decimals, or to a simple fraction if that gives zero."""
     rounded = Fraction(round(start * _DECIMALS), _DECIMALS)
     return rounded if rounded or not start else Fraction(start).limit_denominator(10**12)
 
@@ -164,9 +165,10 @@ class TiltedClients:
     tilts : list of tuples, (N, d)
         Tilts of the eligible clients first; these are equal along the first axis.
     mean : Fraction
-        The eligible clients' along the first axis.
+        The eligible clients' mean tilt along the first axis.
     heterogeneity, variance : Fraction
-        The largest squared length, and the eligible clients' variance along the other axes.
+        The largest squared length of a tilt, and the eligible clients' variance along the other
+        axes.
     """
 
     tilts: list[tuple[Fraction, ...]]
@@ -176,7 +178,7 @@ class TiltedClients:
 
     @classmethod
     def of(cls, a_round: OneRound, mean: float) -> TiltedClients:
-        """Return clients that differ as much as they can, at a mean tilt of the eligible ones."""
+        """Return clients that differ as much as possible, given the eligible clients' mean tilt."""
         eligible, n_clients = int(a_round.n_eligible or 0), int(a_round.n_clients or 0)
         excluded = n_clients - eligible
         tilt = min(Fraction(math.floor(mean * _DECIMALS), _DECIMALS), largest_mean_tilt(a_round))
@@ -198,7 +200,7 @@ class TiltedClients:
         truth: Fraction,
         bound: Fraction,
     ) -> QuadraticWitness:
-        """Return them as a problem, of curvatures along the first axis and along the others."""
+        """Return these clients as a witness, given curvatures for the first and the other axes."""
         others = len(self.tilts[0]) - 1
         scales = (curvatures[0], *[curvatures[1]] * others)
         # A tilt t is the gradient at zero, so that the optimum is -t/h.
@@ -210,14 +212,14 @@ class TiltedClients:
 
 
 def within_class(value: float, clients: AnyClass) -> Fraction:
-    """Return a positive curvature of the class, in decimals."""
+    """Return the closest positive curvature of the class, in decimals."""
     rounded = Fraction(round(value * _DECIMALS), _DECIMALS)
     least = clients.mu if clients.mu > 0 else Fraction(1, _DECIMALS)
     return min(max(rounded, least), clients.L)
 
 
 def _units(count: int) -> list[tuple[Fraction, ...]]:
-    """Return vectors of length one at most that add up to zero, as long as decimals allow."""
+    """Return vectors that add up to zero, as close to length one from below as decimals allow."""
     if count < 2:
         return [()] * count
     pairs: list[tuple[Fraction, ...]] = [(Fraction((-1) ** index),) for index in range(count)]
@@ -233,9 +235,9 @@ def _units(count: int) -> list[tuple[Fraction, ...]]:
 
 
 # ------------------------------------------------------------ claims
-# What is bounded is a quadratic form in the start along one axis, the eligible clients' mean tilt,
-# and the variance of their tilts along the others. F is smallest at 0, where it is 0, and the
-# curvatures are positive: convex clients are smooth ones, too.
+# The bounded quantity is a quadratic form in the start along one axis, the eligible clients' mean
+# tilt, and the variance of their tilts along the others. F is smallest at 0, where it is 0, and
+# curvatures are positive, which a class of smooth clients also allows.
 
 _MOST_ROUNDS = 128
 
@@ -246,7 +248,7 @@ Sides = Callable[[Any, type[Any]], tuple[Form, Any]]
 def quadratic_witness(
     a_round: OneRound, clients: ClientClass, claims: Iterator[RoundsClaim]
 ) -> QuadraticWitness | None:
-    """Return quadratic clients that break one of some claims, the first found; None if none do."""
+    """Return quadratic clients that break one of the claims; None if none are found."""
     for claim in claims:
 
         def sides(h: Any, number: type[Any], claim: RoundsClaim = claim) -> tuple[Form, Any]:
@@ -261,7 +263,7 @@ def quadratic_witness(
 def quadratic_descent_witness(
     a_round: OneRound, clients: AnyClass, claim: Claim
 ) -> QuadraticWitness | None:
-    """Return quadratic clients that break a claim on F after one round, None if none do."""
+    """Return quadratic clients that break a claim on F after one round; None if none are found."""
 
     def sides(h: Any, number: type[Any]) -> tuple[Form, Any]:
         start = h / 2 - number(claim.speed) * h * h
@@ -273,10 +275,10 @@ def quadratic_descent_witness(
 def quadratic_gradient_witness(
     a_round: OneRound, clients: AnyClass, claim: Claim, first: int
 ) -> QuadraticWitness | None:
-    """Return quadratic clients that break a claim's sum over some R, None if none do.
+    """Return quadratic clients that break a claim summed over some R rounds, or None.
 
-    That is ``1/R sum E||grad F(x_r)||^2 <= (F(x_0) - F*)/(decrease R) + residual/decrease``, over
-    the R rounds from ``first`` on; R is tried up to 128.
+    The summed claim is ``1/R sum E||grad F(x_r)||^2 <= (F(x_0) - F*)/(decrease R) +
+    residual/decrease``, over the R rounds from ``first`` on, for R up to 128.
     """
     if claim.speed <= 0:
         return None
@@ -300,7 +302,7 @@ def quadratic_gradient_witness(
 def _broken(
     a_round: OneRound, clients: AnyClass, residual: Fraction, rounds: int, sides: Sides
 ) -> QuadraticWitness | None:
-    """Return the clients for which the excess over a bound is largest, if they break it."""
+    """Return the clients that exceed a bound by most, if they break it."""
     if a_round.n_clients is None or a_round.n_clients > _MOST_CLIENTS:
         return None
     forms = {float(h): sides(float(h), float) for h in curvatures_of(clients)}

@@ -1,8 +1,9 @@
-"""A printed bound on a run beside the best that is proved for every client loss, and the truth.
+"""A printed bound on a run compared with the best proved for every client loss, and the truth.
 
-A theorem is asked on one setting: what it says after T rounds, what is proved there for all losses
-of the setting's class (its smoothness and convexity, noise, start and dissimilarity), and what the
-setting's own clients do. A theorem is audited by its row in `RUN_AUDITS`, which says how.
+On one setting, three numbers are compared: the theorem's bound after T rounds, the bound that is
+proved for all losses of the setting's class (its smoothness and convexity, noise, start and
+dissimilarity), and the error of the setting's own clients. A theorem's row in `RUN_AUDITS` says how
+it is audited.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from fltheory.worst_case.rounds.client_class import ClientClass
 from fltheory.worst_case.rounds.measure import DESCENT, AnyClass, Gap
 from fltheory.worst_case.rounds.one_round import AveragingRound, OneRound, Played
 
-# Shares by which what is proved may be above the solver's value, in turn.
+# Relative margins by which the proved bound may exceed the solver's value, tried in turn.
 _MARGINS = (Fraction(1, 10**6), Fraction(1, 10**5), Fraction(1, 10**4))
 # The least rate itself has no finite residual.
 _NEAREST = 0.999
@@ -80,11 +81,11 @@ class RunAudit:
     theorem : Statement
     setting : Setting
     verdict : Verdict
-        On the theorem whose bound it is, on this setting.
+        The verdict on the theorem on this setting.
     paper, truth : float
     proved : ProvedBound
     note : str
-        How the paper's class is wider.
+        In which ways the paper's class is wider.
     """
 
     theorem: Statement
@@ -102,7 +103,7 @@ Printed = tuple[Verdict, float, float]
 
 @dataclass(frozen=True)
 class _Row:
-    """How a theorem is audited: in which reading, on which setting of its own, by which proof."""
+    """How a theorem is audited: the reading, the default setting, and the proof."""
 
     reading: str
     regime: str
@@ -127,16 +128,17 @@ def audit_run(
     theorem : str
         An id in `RUN_AUDITS`.
     setting : Setting, optional
-        One that the theorem is about.
+        A setting that the theorem covers.
     regime : str, optional
-        A regime's name, in place of a setting; the row's by default.
+        The name of a regime, in place of a setting; by default, the regime of the theorem's row.
     rich : bool
-        Prove by a function that sees gradients and losses at the model, too, where a row has one.
+        Use a Lyapunov function that also depends on gradients and losses at the model, where the
+        row has one.
 
     Raises
     ------
     ValueError
-        For a setting on which it is not proved, with what is missing.
+        If there is no proof for such a setting; the message says what is missing.
     ArithmeticError
         If no bound is found.
 
@@ -174,7 +176,7 @@ def _printed(statement: Any, setting: Setting) -> Printed:
 
 
 def _printed_behind(order: Any, setting: Setting) -> Printed:
-    """Return what the theorem behind a claimed order says at these steps."""
+    """Return the bound, at these steps, of the theorem behind a claimed order."""
     return _printed(order.theorem, setting)
 
 
@@ -184,14 +186,14 @@ def _regime(statement: Statement, name: str) -> Setting:
 
 
 def _at_its_steps(order: Any, name: str) -> Setting:
-    """Return a regime's setting at the steps that an order has for its rounds."""
+    """Return a regime's setting with the step sizes that the order prescribes for its rounds."""
     setting = _regime(order, name)
     scheduled: Setting = order.axes[0].schedule(setting, setting.rounds)
     return scheduled
 
 
 def _one_local_step(statement: Statement, name: str) -> Setting:
-    """Return a regime's setting with K = 1, steps as long as all of a round's local steps."""
+    """Return a regime's setting with K = 1 and a step as long as a round's local steps together."""
     setting = _regime(statement, name)
     method: Any = setting.algorithm
     longer = replace(method, local_steps=1, client_lr=method.client_lr * method.local_steps)
@@ -217,7 +219,7 @@ def _convex(setting: Setting, h: float) -> ClientClass:
 
 
 def _at_optimum(problem: Any, weights: Any = None) -> float:
-    """Return ``sum alpha_i ||grad F_i(x*)||^2``, of the objective with these weights."""
+    """Return ``sum alpha_i ||grad F_i(x*)||^2`` for the objective with these weights."""
     alpha = np.asarray(problem.alpha if weights is None else weights, dtype=float)
     minimiser = problem.x_star if weights is None else WeightedObjective(problem, alpha).minimiser
     return float(alpha @ np.sum(gradients_at(problem, minimiser) ** 2, axis=1))
@@ -228,7 +230,7 @@ def _squared_start(setting: Setting) -> float:
 
 
 def _round(setting: Setting, targets: Any = None) -> Played:
-    """Return the round of a setting whose rounds are alike."""
+    """Return the round of a setting whose rounds are all alike."""
     if process_of(setting.participation).client_chains is not None:
         return AveragingRound.of(setting.algorithm, setting.participation, targets)
     return OneRound.of(setting.algorithm, setting.participation)
@@ -238,7 +240,7 @@ def _round(setting: Setting, targets: Any = None) -> Played:
 
 
 def _proved(bound: Bound, value: Callable[[Bound], float], at: str) -> ProvedBound:
-    """Prove a bound on one round, which gives a value of all rounds."""
+    """Prove a bound on one round, and return it with the value it gives for all rounds."""
     for margin in _MARGINS:
         claim = raised(bound, 1 + margin)
         made = proved(bound.round, bound.client_class, claim)
@@ -264,7 +266,7 @@ def _descent(setting: Setting) -> ProvedBound:
 
 
 def _descent_of_everybody(setting: Setting) -> ProvedBound:
-    """Prove a bound for FedAWE if all are present and make one step: it is then FedAvg."""
+    """Prove a bound for FedAWE with everybody present and one local step, where it is FedAvg."""
     method: Any = setting.algorithm
     count = setting.problem.n_clients
     always = process_of(setting.participation).marginals.min() == 1
@@ -277,7 +279,7 @@ def _descent_of_everybody(setting: Setting) -> ProvedBound:
 
 
 def _limit_of_descent(setting: Setting) -> ProvedBound:
-    """Prove a bound on its limit, of the loss that constant weights make the run minimise."""
+    """Prove a bound on the limit for the loss that a run with constant weights minimises."""
     of = fedau_of(setting)
     share = of.constant_weights * of.p
     clients = _smooth(setting, of.weighted_problem.sigma_G)
@@ -286,7 +288,7 @@ def _limit_of_descent(setting: Setting) -> ProvedBound:
 
 
 def _gap(setting: Setting) -> ProvedBound:
-    """Prove a bound on F of the mean of the models before each round."""
+    """Prove a bound on F at the mean of the models before each round."""
     method: Any = setting.algorithm
     if not isinstance(method, AveragedIterate):
         raise ValueError(f"algorithm must be an AveragedIterate, got {method!r}")
@@ -308,7 +310,7 @@ def _distance(setting: Setting) -> ProvedBound:
 
 
 def _loss_of_falling_steps(setting: Setting) -> ProvedBound:
-    """Prove a bound on F of the last model, whose gap is at most L/2 times the distance."""
+    """Prove a bound on F at the last model, whose gap is at most L/2 times the squared distance."""
     clients = _convex(setting, _at_optimum(setting.problem))
     method: Any = setting.algorithm
     rounds = [
@@ -358,7 +360,7 @@ def _stretch(a_round: Played, count: int, clients: ClientClass, squared: float) 
 
 
 def _mean_loss_with_memory(setting: Setting, *, weighted: bool) -> ProvedBound:
-    """Prove a bound on the mean of F of the models before each round, by its weights or none."""
+    """Prove a bound on the mean of F over the models before each round, weighted or not."""
     clients = _convex(setting, _at_optimum(setting.problem))
     a_round = MemoryRound.of(setting.algorithm, setting.participation)
     rate = 1 - clients.mu * a_round.step / 2 if weighted else Fraction(1)
@@ -377,7 +379,7 @@ def _mean_loss_with_memory(setting: Setting, *, weighted: bool) -> ProvedBound:
 
 
 def mean_model_round(setting: Setting, targets: Any = None) -> AveragingRound:
-    """Return the round of a run whose mean model CA-Fed's theorems bound."""
+    """Return the round of a run of the kind whose mean model CA-Fed's theorems bound."""
     fedavg = ProjectedAveraging(setting).fedavg
     return AveragingRound.of(fedavg, setting.participation, targets)
 
@@ -415,7 +417,7 @@ def _mean_model(biased: bool, rich: bool, setting: Setting) -> ProvedBound:
 
 
 def _of_own(statement: Statement, setting: Setting) -> Printed:
-    """Return Theorem 1 with what Theorem 2 says about F_B."""
+    """Return Theorem 1 with Theorem 2's bound on F_B put in."""
     verdict, paper, _ = _printed(get("ca-fed/2", "derived"), setting)
     constants: dict[Any, Any] = {**THEOREM_1.constants(setting), excess_B: paper}
     printed = THEOREM_1.bound.subs(list(THEOREM_1.definitions.items())).subs(constants)
@@ -477,7 +479,9 @@ RUN_AUDITS: Mapping[str, _Row] = {
     "fedavg-li/3": _row("from w_1", "one local step", _loss_of_falling_steps),
     "local-gd/1": _row("derived", "one local step", _gap),
     "local-gd/corollary-1": _row("derived", "one local step", _gap),
+    "sa-fl-submission/corollary-1": _order_row("derived", "i.i.d.", _descent),
     "sa-fl/corollary-1": _order_row("derived", "unbiased sampling", _descent),
+    "sa-fl/corollary-1-speedup": _order_row("derived", "i.i.d.", _descent),
     "sa-fl/corollary-2": _order_row("derived", "unbiased sampling", _distance),
     "scaffold/convex": _memory_row(prove=partial(_mean_loss_with_memory, weighted=False)),
     "scaffold/strongly-convex": _memory_row(prove=partial(_mean_loss_with_memory, weighted=True)),
@@ -489,7 +493,7 @@ RUN_AUDITS: Mapping[str, _Row] = {
 def times_best_provable(theorem: str, reading: str) -> float | None:
     """Return how many times the best provable bound a theorem's is, on the setting of its row.
 
-    None where it is not audited in this reading, or nothing is proved.
+    None if the theorem is not audited in this reading, or nothing is proved.
 
     Examples
     --------

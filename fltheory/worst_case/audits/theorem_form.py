@@ -1,7 +1,7 @@
 """The forms of theorems that can be audited, each with the one-round inequality that implies it.
 
-A form reads the one-round inequality off a theorem's bound, knows which other inequalities imply
-the bound for all R, and which problems may break them.
+A form reads the one-round inequality off a theorem's bound, and knows which other inequalities
+imply the bound for all R and which problems may break them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ They are symbols themselves, so that a form of theorem is found whatever letters
 
 
 def formulas_of(statement: Basis) -> dict[sp.Symbol, sp.Expr]:
-    """Return what each symbol of a statement is, in `NUMBERS` where they have the name."""
+    """Return a formula for each symbol of a statement, in terms of `NUMBERS` where possible."""
     return {symbol: _formula(text) for symbol, text in statement.quantities.items()}
 
 
@@ -73,9 +73,9 @@ def _formula(text: str) -> sp.Expr:
 
 
 def names_in(theorem: Theorem, expression: sp.Basic) -> set[str]:
-    """Return the numbers of a setting that a statement's formula is made of, by name.
+    """Return the names of the numbers of a setting that a statement's formula depends on.
 
-    A symbol that the statement does not say anything about counts under its own name, in brackets.
+    A symbol that the statement does not define counts under its own name, in brackets.
     """
     formulas = formulas_of(theorem)
     names: set[str] = set()
@@ -86,12 +86,12 @@ def names_in(theorem: Theorem, expression: sp.Basic) -> set[str]:
 
 
 def bound_in_numbers(theorem: Statement) -> Any:
-    """Return the bound on a run, definitions put in, in `NUMBERS`.
+    """Return the bound on a run in terms of `NUMBERS`, with all definitions substituted.
 
     Raises
     ------
     ValueError
-        If the statement does not say what one of its symbols is.
+        If the statement does not define one of its symbols.
     """
     assert theorem.bound_on_run is not None
     bound: Any = theorem.bound_on_run[1]
@@ -108,7 +108,7 @@ def bound_in_numbers(theorem: Statement) -> Any:
 
 
 def numbers_of(clients: AnyClass, a_round: OneRound) -> dict[str, Fraction]:
-    """Return what a class and a round settle, by name."""
+    """Return the numbers that a class and a round determine, by name."""
     numbers = {
         "L": clients.L,
         "mu": clients.mu,
@@ -131,7 +131,7 @@ def numbers_of(clients: AnyClass, a_round: OneRound) -> dict[str, Fraction]:
 
 
 def values_in_numbers(clients: AnyClass, a_round: OneRound) -> Values:
-    """Return the values of those of `NUMBERS` that a class and a round settle."""
+    """Return the values of those of `NUMBERS` that a class and a round determine."""
     return {
         NUMBERS[name]: sp.Rational(value.numerator, value.denominator)
         for name, value in numbers_of(clients, a_round).items()
@@ -141,7 +141,7 @@ def values_in_numbers(clients: AnyClass, a_round: OneRound) -> Values:
 def holds(
     theorem: Theorem, hypothesis: Hypothesis, clients: AnyClass, a_round: OneRound
 ) -> bool | None:
-    """Return whether a hypothesis holds, None where a trajectory decides."""
+    """Return whether a hypothesis holds; None where that depends on the trajectory."""
     if not hypothesis.is_known:
         return None
     decided = with_values(theorem, hypothesis.condition, values_in_numbers(clients, a_round))
@@ -151,9 +151,10 @@ def holds(
 def given_in(
     theorem: Theorem, clients: AnyClass, a_round: OneRound, reductions: AbstractSet[str]
 ) -> Given | None:
-    """Return what a theorem assumes about a run, if it is linear in what a round's program sees.
+    """Return a theorem's assumption about a run, if it is linear in quantities of the program.
 
-    Reduced over rounds in one of these ways, so that the inequality of a round may use it.
+    The assumption must be reduced over rounds in one of the given ways, so that the inequality of a
+    single round may use it.
     """
     values = values_in_numbers(clients, a_round)
     level = NUMBERS["sigma_G"]
@@ -179,7 +180,7 @@ def given_in(
             value.is_Rational for value in found.values()
         ):
             exact = {name: as_fraction(value) for name, value in found.items()}
-            # Any multiple says the same: the largest number is one.
+            # Any positive multiple says the same; this one makes the largest coefficient one.
             largest = max(map(abs, exact.values())) or Fraction(1)
             return Given(hypothesis.name, **{n: v / largest for n, v in exact.items()})
     return None
@@ -198,14 +199,15 @@ def with_values(
     values: Mapping[Any, Any],
     unknown: AbstractSet[Any] = frozenset(),
 ) -> Any:
-    """Return a statement's formula with numbers put in for its symbols, where there are any.
+    """Return a statement's formula with values substituted for the symbols that have one.
 
-    Values may be formulas in ``unknown`` symbols, which no statement has.
+    Values may be formulas in ``unknown`` symbols, which do not occur in any statement.
     """
     own: dict[Any, Any] = {}
     for symbol, formula in formulas_of(theorem).items():
         value = formula.subs(values)
-        # Half a value would replace a symbol of the statement by one of the same letters here.
+        # A value that is still a formula could mix up a symbol of the statement with one of
+        # `NUMBERS` that has the same name.
         if value.free_symbols <= unknown:
             own[symbol] = value
     return _without_definitions(theorem, expression).subs(own)
@@ -213,7 +215,7 @@ def with_values(
 
 def _without_definitions(theorem: Theorem, expression: Any) -> Any:
     definitions: dict[Any, Any] = dict(theorem.definitions)
-    # A definition may use those before it.
+    # A definition may use earlier ones.
     for symbol in reversed(definitions):
         expression = expression.subs(symbol, definitions[symbol])
     return expression
@@ -244,7 +246,8 @@ class TheoremForm(ABC):
     ----------
     measure : Measure
     reductions : frozenset of str
-        Over rounds of what is supposed of a run, so that each round's inequality may use it.
+        Reductions over rounds of an assumption about the run that let each round's inequality use
+        it.
     one_round, all_rounds : str
         The inequalities, in plain text.
     """
@@ -256,27 +259,27 @@ class TheoremForm(ABC):
 
     @abstractmethod
     def bounds(self, quantity: BoundedQuantity) -> bool:
-        """Whether bounds of this form are on such a quantity."""
+        """Whether bounds of this form are on this quantity."""
 
     @abstractmethod
     def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
-        """Return what a bound's distance or loss at the start is multiplied by.
+        """Return the coefficient of the distance or loss at the start in a bound.
 
-        None for a bound of another form, which is given in `NUMBERS`.
+        The bound is given in terms of `NUMBERS`; None if it is of another form.
         """
 
     def start(self, theorem: Theorem) -> sp.Expr:
-        """Return the same of a theorem of this form."""
+        """Return that coefficient in the bound of a theorem of this form."""
         found: Any = self.start_in(theorem.quantity, bound_in_numbers(theorem))
         return found
 
     def floor_is_noise(self, theorem: Statement) -> bool:
-        """Whether the clients' noise is all that a theorem's bound has beside its start."""
+        """Whether the clients' noise is the only term of a theorem's bound besides the start."""
         levels = bound_in_numbers(theorem).free_symbols & set(_LEVELS.values())
         return bool(levels == {_LEVELS["noise"]})
 
     def check(self, theorem: Statement, clients: AnyClass) -> None:
-        """Check that a theorem's bound can be stated for a class of clients.
+        """Check that the theorem's bound can be stated for a class of clients.
 
         Raises
         ------
@@ -299,7 +302,7 @@ class TheoremForm(ABC):
     def parts(
         self, theorem: Theorem, clients: AnyClass, a_round: OneRound, steps: Values | None = None
     ) -> dict[str, sp.Expr]:
-        """Return a bound's speed and its floor's coefficients, of other step sizes if given."""
+        """Return a bound's speed and its floor's coefficients, at other step sizes if given."""
 
     @abstractmethod
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Any:
@@ -311,26 +314,26 @@ class TheoremForm(ABC):
 
     @abstractmethod
     def slower(self, speed: float, best_speed: float) -> float:
-        """Return how many times as many rounds a speed takes as the best."""
+        """Return the ratio of the rounds that a speed needs to those of the best speed."""
 
     @abstractmethod
     def witness(self, a_round: OneRound, clients: AnyClass, claim: Any) -> Witness | None:
-        """Return clients that break a claim on one round, None if none are found."""
+        """Return clients that break a claim on one round; None if none are found."""
 
     @abstractmethod
     def rounds_witness(
         self, theorem: Theorem, a_round: OneRound, clients: AnyClass, claim: Any
     ) -> Witness | None:
-        """Return clients that break the bound for some R, None if none are found."""
+        """Return clients that break the bound for some R; None if none are found."""
 
     def without_condition(self, theorem: Theorem, a_round: OneRound, claim: Any) -> Any | None:
-        """Return the claim that the proof gives without its condition on q, None if unknown."""
+        """Return the claim that the proof gives without its condition on q; None if unknown."""
         return None
 
     def _floor(
         self, floor: sp.Expr, clients: AnyClass, a_round: OneRound, steps: Any
     ) -> tuple[dict[str, sp.Expr], Values]:
-        """Return a floor's coefficients of the squared levels, and what numbers stand for."""
+        """Return the coefficients of the squared levels in a floor, and the values of `NUMBERS`."""
         parts, rest = _of_levels(floor)
         if rest != 0 or any(_ROUNDS in part.free_symbols for part in parts.values()):
             raise ValueError(
@@ -343,7 +346,7 @@ class TheoremForm(ABC):
 
 
 def _of_levels(floor: sp.Expr) -> tuple[dict[str, sp.Expr], sp.Expr]:
-    """Return a floor's coefficients of the squared levels, and what is left."""
+    """Return the coefficients of the squared levels in a floor, and the remaining terms."""
     expanded = sp.expand(floor.subs(_BOTH, _EITHER))
     levels = _LEVELS | ({"either": _EITHER} if expanded.has(_EITHER) else {})
     parts = {name: expanded.coeff(level, 2) for name, level in levels.items()}
@@ -361,8 +364,8 @@ def _claim_of(
 ) -> Claim:
     """Return a claim whose residual is ``away`` times a floor.
 
-    Of noise at one level the server's part is what its noise adds, which is known, and the clients'
-    is the rest: a proof of the two bounds the sum.
+    Where one level stands for the noise of clients and server, the server's part is what its noise
+    adds, which is known, and the clients' part is the rest: a proof for both parts bounds the sum.
     """
     residual = {name: away * part for name, part in floor.items()}
     either = residual.pop("either", None)
@@ -395,7 +398,7 @@ def form_of(theorem: Statement) -> TheoremForm:
 
 
 def _rate_of(start: sp.Expr) -> sp.Expr | None:
-    """Return the rate of a start that is ``rate^R``, however it is written; None for another."""
+    """Return the rate of a factor ``rate^R``, however it is written; None for another form."""
     rate: Any = sp.Integer(1)
     for factor in sp.Mul.make_args(start):
         base, exponent = factor.as_base_exp()
@@ -412,7 +415,7 @@ def _fractions(theorem: Theorem, parts: dict[str, sp.Expr]) -> dict[str, Fractio
     Raises
     ------
     ValueError
-        If one of them is none at the numbers of this round and class.
+        If one of them is not a fraction for this round and class.
     """
     found = {}
     for name, part in parts.items():
@@ -427,7 +430,7 @@ def _fractions(theorem: Theorem, parts: dict[str, sp.Expr]) -> dict[str, Fractio
 
 
 def _distance_between(above: float, below: float) -> Fraction:
-    """Return how far one number is above another; zero if it is not, or one of them is NaN."""
+    """Return how far one number is above another; zero if it is not, or if either is NaN."""
     return Fraction(above - below) if above > below else Fraction(0)
 
 
@@ -445,7 +448,7 @@ class _DistanceForm(TheoremForm):
         )
 
     def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
-        start = bound.coeff(_DISTANCE)  # zero, where it is not there, has no rate
+        start = bound.coeff(_DISTANCE)  # where there is no such factor, it is zero and has no rate
         return None if _rate_of(start) is None else start
 
     def parts(
@@ -465,7 +468,7 @@ class _DistanceForm(TheoremForm):
         return _claim_of(rate, 1 - rate, parts, DISTANCE, clients, a_round)
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
-        """Yield it, then faster rates with the same floor."""
+        """Yield the claim itself, then faster rates with the same floor."""
         yield claim
         away = _distance_between(float(claim.speed), best_speed) / (_SPEEDS_TRIED + 1)
         for share in range(1, _SPEEDS_TRIED + 1):
@@ -504,7 +507,7 @@ class _DistanceForm(TheoremForm):
 
 class _DescentForm(TheoremForm):
     measure = DESCENT
-    # Rounds' inequalities are summed: what is supposed need hold in the mean only.
+    # The inequalities of all rounds are summed, so an assumption need only hold in the mean.
     reductions = frozenset(["every", "mean"])
     one_round = "E F(x+) <= F(x) - decrease ||grad F(x)||^2 + decrease floor"
     all_rounds = "mean of E||grad F(x_r)||^2 <= Delta_0/(decrease R) + floor"
@@ -512,7 +515,7 @@ class _DescentForm(TheoremForm):
     def bounds(self, quantity: BoundedQuantity) -> bool:
         if (quantity.field, quantity.reduction) != ("squared_gradient", "mean"):
             return False
-        # The mean of R rounds, from the start or from the first round's end on.
+        # The mean over R models, from the start or from the end of the first round on.
         rounds = (quantity.rounds.first, quantity.rounds.beyond_last)
         return quantity.weights is None and rounds in ((0, -1), (1, 0))
 
@@ -538,11 +541,11 @@ class _DescentForm(TheoremForm):
         return _claim_of(decrease, decrease, parts, DESCENT, clients, a_round)
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
-        """Yield larger decreases with the same floor, beginning with its own.
+        """Yield larger decreases with the same floor, beginning with the claim's own.
 
         Rounds 0 .. R sum to ``(Delta_0 + (R + 1) residual)/decrease`` at most. Where the mean is
-        over 1 .. R the first of them is left out, and (R + 1)/R is 2 at most: half the floor will
-        do for every R.
+        over 1 .. R, round 0 is left out, and (R + 1)/R is 2 at most: with half the floor the claim
+        implies the bound for every R.
         """
         half = 1 + theorem.quantity.rounds.first
         away = _distance_between(best_speed, float(claim.speed)) / (_SPEEDS_TRIED + 1)
@@ -564,7 +567,7 @@ class _DescentForm(TheoremForm):
         return quadratic_gradient_witness(a_round, clients, claim, first)
 
     def without_condition(self, theorem: Theorem, a_round: OneRound, claim: Claim) -> Claim | None:
-        """Return what (52) gives before (54): ``4 q sigma_G^2`` more of a floor."""
+        """Return the claim that (52) gives before (54): its floor has ``4 q sigma_G^2`` more."""
         if "q" not in theorem.quantities.values():
             return None
         more = 4 * a_round.q * claim.speed

@@ -1,9 +1,9 @@
 """The worst clients of a class, rebuilt from the program's solution as a problem that can be run.
 
-The program's dual solution holds the products of the worst clients' vectors. Any factor of them
-gives vectors, clients of a group differ by unit vectors that add up to zero, and an envelope
-through the positions and gradients is a function of the class whatever rounding did to them. So
-the witness is a problem in decimals, and what the round does to it is worked out in fractions.
+The program's dual solution holds the products of the worst clients' vectors. Factoring them gives
+vectors; clients of a group differ by unit vectors that add up to zero; and an envelope through the
+positions and gradients is a function of the class, however they were rounded. So the witness is a
+problem in decimals, and the effect of the round on it is computed in fractions.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 _MOST_CLIENTS = 50
 _MOST_SETS = 20_000
-# The solver is right to about 1e-8: what is smaller than `_SMALL` of the largest is its noise, and
-# of what it finds nine decimals are kept.
+# The solver is accurate to about 1e-8: eigenvalues below `_SMALL` times the largest are its noise,
+# and nine decimals of its results are kept.
 _SMALL = 1e-7
 _DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
 class WorstClients(ReadOnlyArrays):
-    """A problem of the class, and what one round does to a model.
+    """A problem of the class, and the effect of one round on a model.
 
     Attributes
     ----------
@@ -64,18 +64,18 @@ class WorstClients(ReadOnlyArrays):
 
     @property
     def participation(self) -> UniformSubset:
-        """Who takes part: the last clients never do."""
+        """The participation process: the last clients never take part."""
         eligible, size = self.round.n_eligible, self.problem.n_clients
         return UniformSubset(
             size, self.round.participants, excluded=range(int(eligible or 0), size)
         )
 
     def excess(self, rate: Fraction, heterogeneity: Fraction) -> Fraction:
-        """Return by how much a bound on the round is broken, in fractions; not if negative."""
+        """Return by how much a bound on the round is exceeded; negative if it holds strictly."""
         return self.after - rate * self.before - heterogeneity * self.dissimilarity
 
     def run(self) -> float:
-        """Return ``E||x1||^2`` by the algorithm's own code, over all sets of participants.
+        """Return ``E||x1||^2`` computed by the algorithm's own code, over all sets of participants.
 
         Raises
         ------
@@ -133,7 +133,7 @@ def worst_clients(bound: Bound) -> WorstClients:
     ----------
     bound : Bound
         A bound for at most 50 clients of a class with heterogeneity at the optimum and without
-        noise, where the program's value is attained.
+        noise; the program's value is then attained.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def worst_clients(bound: Bound) -> WorstClients:
 
     Examples
     --------
-    One of three clients never takes part. Within the class nothing does worse:
+    One of three clients never takes part. No other clients of the class do worse:
 
     >>> from fltheory.algorithms import FedAvg
     >>> from fltheory.worst_case import ClientClass, best_bound
@@ -182,7 +182,7 @@ def worst_clients_at(a_round: OneRound, clients: ClientClass, rate: Fraction) ->
 
 
 class _Rebuilt:
-    """Vectors from products, functions from vectors, the round in fractions."""
+    """Clients rebuilt from the products of their vectors."""
 
     def __init__(self, a_round: OneRound, clients: ClientClass, solution: Solution) -> None:
         self._round, self._clients = a_round, clients
@@ -200,7 +200,8 @@ class _Rebuilt:
             for index in range(len(self._slack.points))
             for member in range(counts[index])
         ]
-        # Groups have different numbers of points: the last is said again, which changes nothing.
+        # Groups have different numbers of points; the last point is repeated, which changes
+        # nothing.
         most = max(len(heights) for _, heights in data)
         points = np.array([_padded(own, most) for own, _ in data]).round(_DIGITS)
         heights = np.array([_padded(own, most) for _, own in data]).round(_DIGITS)
@@ -247,7 +248,7 @@ class _Rebuilt:
 
 
 def played(problem: PiecewiseQuadraticProblem, a_round: OneRound, x0: FloatArray) -> WorstClients:
-    """Play a round on clients without noise in fractions, participants by their probabilities."""
+    """Play a round on clients without noise in fractions, averaging over participants exactly."""
     n_clients, eligible = problem.n_clients, int(a_round.n_eligible or 0)
     start = np.array([Fraction(repr(float(value))) for value in x0], dtype=object)
     server = gradients_at(problem, start).sum(axis=0) / Fraction(n_clients)
@@ -278,7 +279,7 @@ def _square(values: Any) -> Fraction:
 
 
 def _factor(gram: FloatArray) -> FloatArray:
-    """Return vectors (coordinates, r) with these products."""
+    """Return vectors, (coordinates, r), with these inner products."""
     if gram.size == 0:
         return np.zeros((0, 0))
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
@@ -299,7 +300,7 @@ def _units_adding_to_zero(count: int) -> FloatArray:
 
 
 def _function_values(positions: FloatArray, gradients: FloatArray, mu: float) -> FloatArray:
-    """Return function values that meet the interpolation conditions best, with L = 1."""
+    """Return the function values that come closest to the interpolation conditions, with L = 1."""
     from scipy.optimize import linprog
 
     count = len(positions)

@@ -1,1 +1,1 @@
-"""The checker of proofs, a program apart: ``python -I -S fltheory/worst_case/checker FILE``."""
+"""The checker of proofs, a separate program: ``python -I -S fltheory/worst_case/checker FILE``."""

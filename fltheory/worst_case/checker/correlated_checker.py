@@ -1,32 +1,35 @@
-"""An independent checker where clients come and go in bursts: fractions and the standard library.
+"""An independent checker for clients that come and go in bursts: fractions, standard library only.
 
-With `kernel.py` beside it this file is a program of its own: ``python correlated_checker.py FILE``.
-Client i of group c takes part in a round with probability ``stays = correlation + comes`` if it did
-in the one before, else with ``comes = (1 - correlation) availability``, independently of the
-others; or a chain says which set of clients follows which. A round is
+With `kernel.py` beside it, this file is a program of its own: ``python correlated_checker.py
+FILE``. Client i of group c takes part in a round with probability ``stays = correlation + comes``
+if it took part in the previous one, otherwise with probability ``comes = (1 - correlation)
+availability``, independently of the others. Alternatively, a chain says with which probability one
+set of clients follows another. A round is
 
     x+ = x - server_lr client_lr sum_{i in S'} w_i D_i,     D_i the sum of i's K local gradients
 
 with w_i the client's weight, or one over the number of those present. With ``z = x - x*``, ``g_i =
 grad F_i(x*)``, ``delta_i = grad F_i - g_i``, ``sum alpha_i g_i = 0`` and ``h = sum alpha_i
-||g_i||^2``, a certificate holds a function of x and of S, who took part in the round before, by how
-many of each group,
+||g_i||^2``, a certificate holds a function of x and of S, the set of clients in the previous round,
+which enters by their number in each group,
 
     W_S = V' form V + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c}) alpha_i ||g_i||^2
           + constant sigma^2,   V = (z, u_1..u_C, U_1..U_{C-1}),  u_c, U_c the sums of alpha_i g_i
 
-over S and all of c, and multipliers of interpolation conditions. Shown is, for every state,
+over S and all of c, and multipliers of interpolation conditions. The checker shows, for every
+state,
 
     rate W_S - E[W_{S'}(x+) | S] - measured + heterogeneity h + noise sigma^2 >= 0,
 
 ``W_S >= -below h - noise_below sigma^2`` (or ``>= ||z||^2`` where nothing is measured), and a bound
-on E W_S at the start, where S has the chain's stationary law. Summed over rounds this is the claim.
+on E W_S at the start, where S has the chain's stationary law. Summed over rounds, this gives the
+claim.
 
-Expectations are taken by tags: one or two clients are followed, and the others are counted. Forms
-are sums over clients and pairs of clients; one that does not change when clients of a *cell*
-(present, or absent, members of a group) are exchanged has no negative value if its block of means
-and its blocks of differences have none. The modelling works with draws of uniform subsets, means
-and variances instead.
+Expectations are computed with tags: one or two clients are followed individually, and the others
+are counted. Forms are sums over clients and pairs of clients. A form that does not change when
+clients of a *cell* (present, or absent, members of a group) are exchanged has no negative value if
+its block of means and its blocks of differences have none. The modelling code instead works with
+draws of uniform subsets, means and variances.
 """
 
 from __future__ import annotations
@@ -74,7 +77,7 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class MarkovGroup:
-    """Clients that are alike: how many, who is present when, importance and weight."""
+    """A group of clients: their number, availability, correlation, importance and weight."""
 
     n_clients: int
     availability: Fraction
@@ -84,18 +87,18 @@ class MarkovGroup:
 
     @property
     def comes(self) -> Fraction:
-        """Probability of one that was not there to be there next."""
+        """Probability that a client absent in one round is present in the next."""
         return (1 - self.correlation) * self.availability
 
     @property
     def stays(self) -> Fraction:
-        """Probability of one that was there to be there next."""
+        """Probability that a client present in one round is present in the next."""
         return self.correlation + self.comes
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of sets of participants: who is in each state, where it goes, its stationary law."""
+    """A Markov chain of sets of participants: each state's set, transitions, stationary law."""
 
     masks: Sequence[Sequence[bool]]
     transition: FractionRows
@@ -104,7 +107,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Value:
-    """W in one state: its form, what the present and all of a group add, and of noise."""
+    """W in one state: its form, and the coefficients for present clients, all clients and noise."""
 
     form: FractionRows
     present: Fractions
@@ -114,15 +117,16 @@ class Value:
 
 @dataclass(frozen=True)
 class CorrelatedRounds:
-    """A claim as it was read, and the rounds and clients that it is of.
+    """A claim as it was read, and the rounds and clients that it is about.
 
     Attributes
     ----------
     measure : str
-        "distance" or "loss": what is summed over rounds; "rate": nothing.
+        "distance" or "loss", the quantity summed over rounds, or "rate", where nothing is summed.
     groups : list of MarkovGroup
     chain : Chain or None
-        Who takes part where clients do not come independently; each is a group then.
+        The chain that says who takes part, if clients are not independent; each client is then a
+        group.
     averaging : str
         "weights" or "present".
     local_steps : int
@@ -147,7 +151,7 @@ class CorrelatedRounds:
 
     @cached_property
     def states(self) -> list[State]:
-        """How many of each group can have been there, or the chain's states."""
+        """All states: possible numbers of clients present per group, or the states of the chain."""
         if self.chain is not None:
             return [tuple(map(int, mask)) for mask in self.chain.masks]
         return [
@@ -160,7 +164,7 @@ class CorrelatedRounds:
         ]
 
     def cells(self, state: State) -> list[Cell]:
-        """Return (group, whether present, members) of all cells that have members."""
+        """Return (group, whether present, members) for each cell that has members."""
         found = []
         for c, (own, number) in enumerate(zip(self.groups, state, strict=True)):
             found += [(c, True, number)] if number else []
@@ -168,7 +172,7 @@ class CorrelatedRounds:
         return found
 
     def reach(self, state: State) -> Fractions:
-        """Return what the gradients of a participant of each group are multiplied by."""
+        """Return, for each group, the factor of a participant's gradients."""
         step = self.server_lr * self.client_lr
         if self.averaging == "present":
             return [step / max(sum(state), 1)] * len(state)
@@ -177,7 +181,7 @@ class CorrelatedRounds:
 
 @dataclass(frozen=True)
 class CorrelatedProof(CorrelatedRounds):
-    """A certificate as it was read: nothing of it is believed yet.
+    """A certificate as it was read; nothing in it has been checked yet.
 
     Attributes
     ----------
@@ -187,8 +191,8 @@ class CorrelatedProof(CorrelatedRounds):
     multipliers : list of lists of matrices
         One matrix per state and cell; entry (a, b) belongs to the condition of points a and b.
     noises, orthogonal : lists of lists of Fractions
-        Multipliers per state and cell: of ``E||xi_k||^2 <= sigma^2``; of ``xi_k`` with earlier
-        noise, then with fluctuations of gradients.
+        Multipliers per state and cell: of ``E||xi_k||^2 <= sigma^2``, and of the products of
+        ``xi_k`` with earlier noise, then with fluctuations of gradients.
     """
 
     noise_below: Fraction
@@ -198,7 +202,7 @@ class CorrelatedProof(CorrelatedRounds):
     orthogonal: Sequence[FractionRows]
 
 
-# ---------------------------------------------------------------- reading what a stranger wrote
+# ---------------------------------------------------------------- reading an untrusted file
 
 
 def parsed(text: str) -> CorrelatedProof:
@@ -207,7 +211,7 @@ def parsed(text: str) -> CorrelatedProof:
     Raises
     ------
     ProofError
-        Naming the field that is missing, is not what it must be, or is out of range.
+        If a field, which the message names, is missing, invalid or out of range.
     """
     top = kernel.document_of(text, FIELDS, MOST_CHARACTERS, version=VERSION, kind=KIND)
     rounds = rounds_of(top)
@@ -244,7 +248,7 @@ def parsed(text: str) -> CorrelatedProof:
 
 
 def rounds_of(top: Mapping[str, Any]) -> CorrelatedRounds:
-    """Read what a certificate claims, and of which rounds and clients."""
+    """Read a certificate's claim and the rounds and clients that it is about."""
     measures = [name for name, claim in CLAIMS.items() if top["claim"] == claim]
     if not measures:
         raise ProofError(f"claim: unknown, got {kernel.shown(top['claim'])}")
@@ -349,7 +353,7 @@ def _chain(found: Any, groups: Sequence[MarkovGroup]) -> Chain:
 
 
 def of_cells(place: str, found: Any, of: Any) -> list[list[Any]]:
-    """Return what ``of`` reads of every state and cell."""
+    """Return the results of ``of`` for every state and cell."""
     return kernel.list_of(place, found, lambda p, f: kernel.list_of(p, f, of))
 
 
@@ -379,7 +383,7 @@ def _check_ranges(proof: CorrelatedProof) -> None:
 
 
 def _counted(stay: int, come: int, stays: int, comes: int, whole: int) -> list[int]:
-    """Return the law of how many of ``stay + come`` are there, times whole^(stay + come)."""
+    """Return the law of the number present of ``stay + come``, times whole^(stay + come)."""
     law = [1]
     for count, there in ((stay, stays), (come, comes)):
         for _ in range(count):
@@ -391,7 +395,7 @@ def _counted(stay: int, come: int, stays: int, comes: int, whole: int) -> list[i
 
 
 class Next:
-    """The law of the next state, from a state, together with tagged clients' presence.
+    """The joint law, given a state, of the next state and the presence of tagged clients.
 
     Parameters
     ----------
@@ -419,7 +423,7 @@ class Next:
         )
 
     def _of_group(self, c: int, present: int, absent: int) -> list[int]:
-        """Return chances of each number there, so many tagged ones among them."""
+        """Return the chance of each number present in a group, all its tagged clients included."""
         key = (c, present, absent)
         if key not in self._cache:
             own, whole = self._proof.groups[c], self._wholes[c]
@@ -435,7 +439,7 @@ class Next:
         return self._cache[key]
 
     def chances(self, tags: Sequence[tuple[int, bool]]) -> list[int]:
-        """Return, for every next state, its chance with all tagged in it, times `denominator`."""
+        """Return each next state's chance with all tagged clients present, times `denominator`."""
         if self._of_chain is not None:
             return [
                 chance * all(state[c] for c, _ in tags)
@@ -461,7 +465,7 @@ class Next:
 class Sums:
     """Sums over clients and pairs of clients of a state's cells, as a form of the kernel.
 
-    Client i has the vectors ``v_i = (delta_0, .., delta_{K-1}, g)`` of its own.
+    Client i has its own vectors ``v_i = (delta_0, .., delta_{K-1}, g)``.
 
     Parameters
     ----------
@@ -484,11 +488,11 @@ class Sums:
         self.z = self._clients.shared(0)
 
     def vector(self, k: int, index: int) -> kernel.Vector:
-        """Return one of the vectors that a client of a cell has of its own."""
+        """Return one of the vectors that each client of a cell has."""
         return self._clients.own(k, index)
 
     def mean(self, k: int, index: int) -> kernel.Vector:
-        """Return the mean of such a vector over a cell."""
+        """Return the mean of one of these vectors over a cell."""
         return self._clients.mean(k, index)
 
     def add_square(self, factor: Fraction) -> None:
@@ -521,7 +525,7 @@ class Sums:
                     )
 
     def add_pairs(self, k: int, m: int, rows: FractionRows) -> None:
-        """Add ``v_i' rows v_j`` over pairs of clients of one cell and another, both ways."""
+        """Add ``v_i' rows v_j`` over pairs of clients of two cells, in both orders."""
         one, other = self.cells[k][2], self.cells[m][2]
         count = one * (one - 1) if k == m else 2 * one * other
         for i, row in enumerate(rows):
@@ -530,12 +534,12 @@ class Sums:
                     self.form.add_two(count * value, k, m, self.vector(k, i), self.vector(m, j))
 
     def check(self, place: str) -> None:
-        """Check that it is a sum of squares, wherever ``sum alpha_i g_i = 0``."""
+        """Check that the form is a sum of squares wherever ``sum alpha_i g_i = 0``."""
         self.form.check_values(place)
         kernel.check_blocks(place, self.blocks())
 
     def blocks(self) -> dict[str, FractionRows]:
-        """Return what must be positive semidefinite, ``sum alpha_i g_i`` being zero, by name.
+        """Return the blocks that must be positive semidefinite, given ``sum alpha_i g_i = 0``.
 
         The first cell's mean of g is left out.
         """
@@ -546,7 +550,7 @@ class Sums:
 
 
 def name_of(cell: Cell) -> str:
-    """Return a cell's name, as messages say it."""
+    """Return a cell's name for messages."""
     return f"those {'present' if cell[1] else 'absent'} of group {cell[0]}"
 
 
@@ -554,13 +558,13 @@ def name_of(cell: Cell) -> str:
 
 
 class Checker:
-    """What a certificate's inequalities are, worked out from its numbers.
+    """A certificate's inequalities, derived from its numbers and checked.
 
     Parameters
     ----------
     proof : CorrelatedProof
     following : sequence of Value, optional
-        W after the round, where it is another one.
+        W after the round, if it differs from W before.
     """
 
     def __init__(self, proof: CorrelatedProof, following: Sequence[Value] | None = None) -> None:
@@ -570,7 +574,7 @@ class Checker:
         self.alpha = [own.target_weight for own in proof.groups]
 
     def _parts(self, moves: bool) -> list[Parts]:
-        """Return what W is made of in every state, x moved by a round before or not."""
+        """Return the parts of W in every state, with x moved by a round or not."""
         return [
             Parts(self.proof, value, self.proof.reach(state) if moves else None)
             for state, value in zip(
@@ -599,7 +603,8 @@ class Checker:
         for k, (c, _) in enumerate(tags):
             along = zip(columns["along", c, 1], columns["along", c, 0], strict=True)
             sums.add_along(k, [singles[k](a) + nobody(b) for a, b in along])
-            # 1_i 1_i = 1_i: of the client itself, all but what does not ask whether it is there.
+            # 1_i 1_i = 1_i: for a client with itself, only the part that does not depend on its
+            # presence is without it.
             sums.add_own(k, self._taken(columns, c, c, nobody, *[singles[k]] * 3))
             self._add_alone(sums, k, columns, singles[k], nobody)
             for m in range(k, len(tags)):
@@ -611,7 +616,7 @@ class Checker:
                 )
 
     def _add_alone(self, sums: Sums, k: int, columns: Columns, one: Mean, nobody: Mean) -> None:
-        """Add what the clients of a cell add each by itself, in the mean over the next state."""
+        """Add the terms ``||g_i||^2`` of a cell's clients, in the mean over the next state."""
         c = sums.cells[k][0]
         sums.add_own_g(k, one(columns["present", c]) + nobody(columns["all", c]))
 
@@ -659,7 +664,7 @@ class Checker:
         self.round_slack(place).check(f"state {self.proof.states[place]}")
 
     def round_slack(self, place: int) -> Sums:
-        """Return what must not be negative for a round's inequality to hold in a state."""
+        """Return the form that must not be negative for a round's inequality to hold in a state."""
         proof, state = self.proof, self.proof.states[place]
         sums = Sums(proof, proof.cells(state))
         self.add_now(sums, proof.bound["rate"], place)
@@ -693,7 +698,7 @@ class Checker:
             raise ProofError(f"state {state}: noise_below is too small")
 
     def end_slack(self, place: int) -> Sums:
-        """Return what must not be negative for W to be bounded from below in a state."""
+        """Return the form that must not be negative for W to be bounded from below in a state."""
         proof = self.proof
         sums = Sums(proof, proof.cells(proof.states[place]))
         self.add_now(sums, Fraction(1), place)
@@ -703,7 +708,7 @@ class Checker:
         return sums
 
     def check_start(self) -> None:
-        """Check that W is at most what is claimed of the start, over the stationary law."""
+        """Check that the mean of W over the stationary law is at most the claimed initial bound."""
         proof = self.proof
         self.start_slack().check("start")
         noise = self._mean_constant(Next(proof, None), proof.function) + proof.noise_below
@@ -713,7 +718,7 @@ class Checker:
             )
 
     def start_slack(self) -> Sums:
-        """Return what must not be negative for W to be at most what is claimed of the start."""
+        """Return the form that must not be negative for the claimed initial bound on W."""
         proof = self.proof
         sums = Sums(proof, [(c, False, own.n_clients) for c, own in enumerate(proof.groups)])
         self.add_expected(sums, Fraction(-1), Next(proof, None), moves=False)
@@ -767,7 +772,7 @@ class Checker:
             pairs += [(xi[j], h[i + 1]) for j in range(K) for i in range(j)]
             for (one, other), weight in zip(pairs, proof.orthogonal[place][k], strict=True):
                 form.add(2 * weight, one, other)
-            # Function values are means already, and cancelled in `check_round`.
+            # Function values are already means, and cancelled in `check_round`.
             kernel.check_blocks(f"state {state}, noise", form.blocks())
         if total < 0:
             raise ProofError(f"state {state}: noise adds more than is claimed")
@@ -780,7 +785,7 @@ class Checker:
         Raises
         ------
         ProofError
-            With the first inequality that is not shown.
+            If an inequality is not proved; the message names the first one.
         """
         for place in range(len(self.proof.states)):
             self.check_round(place)
@@ -791,7 +796,7 @@ class Checker:
 
 
 class Parts:
-    """What W of one state is made of, after x has been moved by ``-reach sum_{i in S} D_i``.
+    """The coefficients of W in one state, after x has moved by ``-reach sum_{i in S} D_i``.
 
     Each vector of V is ``[first] z + sum_i (1{i in S} asked_c + certain_c) v_i``.
     """
@@ -817,7 +822,7 @@ class Parts:
         return self._form[0][0]
 
     def along(self, c: int, a: int) -> Fractions:
-        """Return what multiplies <z, v_i>, certainly (a = 0) or if i is in S (a = 1)."""
+        """Return the coefficients of <z, v_i>, always (a = 0) or if i is in S (a = 1)."""
         rows = self._vectors[c][a]
         return [
             sum(
@@ -828,7 +833,7 @@ class Parts:
         ]
 
     def pair(self, c: int, d: int, a: int, b: int) -> FractionRows:
-        """Return what multiplies v_i and v_j, of groups c and d."""
+        """Return the coefficients of products of v_i and v_j, for i of group c and j of d."""
         left, right = self._vectors[c][a], self._vectors[d][b]
         total = _zeros(len(left[0]))
         for p, row in enumerate(self._form):
@@ -855,13 +860,13 @@ def _basis(size: int, index: int) -> Fractions:
 
 
 def whole_of(values: Fractions) -> Whole:
-    """Return numbers as whole ones over one denominator."""
+    """Return the numbers as integers over one common denominator."""
     below = math.lcm(*(value.denominator for value in values))
     return [value.numerator * (below // value.denominator) for value in values], below
 
 
 class Columns:
-    """Numbers of all states side by side, over one denominator each."""
+    """For each quantity, its numbers in all states over one common denominator."""
 
     def __init__(self, parts: Sequence[Parts]) -> None:
         self._parts = parts
@@ -895,7 +900,7 @@ class Columns:
 
 
 class Mean:
-    """The mean of a number of the next state, tagged clients being there."""
+    """The mean of a function of the next state, restricted to tagged clients being present."""
 
     def __init__(
         self, chances: list[int], denominator: int, factor: Fraction = Fraction(1)

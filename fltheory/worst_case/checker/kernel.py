@@ -1,30 +1,31 @@
-"""What all checkers of proofs stand on: Python's standard library alone, and no line of modelling.
+"""The common core of all proof checkers: standard library only, no modelling code.
 
 A front end reads a certificate of its kind, derives its own quadratic forms in fractions, and lets
 this file decide. It has four parts.
 
-*Reading what a stranger wrote.* `document_of` reads JSON with no floats in it and checks kind and
-version; `fields_of`, `list_of`, `rows_of`, `fraction`, `whole` and `in_range` check what is in it.
+*Reading untrusted files.* `document_of` reads JSON with no floats in it and checks kind and
+version; `fields_of`, `list_of`, `rows_of`, `fraction`, `whole` and `in_range` check its contents.
 Each raises `ProofError`, whose message begins with the place: ``"class.mu: out of range"``.
 
-*Vectors of clients that are alike.* `Coordinates` have vectors that all share (the model x), and
+*Vectors of identical clients.* `Coordinates` have vectors that all clients share (the model x), and
 groups of clients, each with vectors of its own (gradients). `shared`, `own` (one client's vector)
 and `mean` (a group's mean) return a `Vector`; vectors are added, subtracted and multiplied by
 fractions.
 
 *Forms.* A `SymmetricForm` is a quadratic form that does not change if clients of a group are
-exchanged, plus means of function values. It is put together from what one client does and what two
-do:
+exchanged, plus means of function values. It is built from terms of single clients and of pairs of
+clients:
 
     add(w, u, v)                 w <u, v>, of vectors that all share
     add_each(w, group, u, v)     w times the mean of <u_i, v_i> over the group's clients
-    add_two(w, a, b, u, v)       w times the mean of <u_i, v_j>, i of a and j of b, not the same
+    add_two(w, a, b, u, v)       w times the mean of <u_i, v_j>, i in a and j in b, i and j distinct
     add_value(w, group, point)   w times the mean of f_i at a point of the group
     add_conditions(group, weights, points, gradients, mu)
-                                 what is at most zero for every 1-smooth, mu-strongly convex f_i
+                                 terms that are at most zero for every 1-smooth, mu-strongly convex
+                                 f_i
 
 *Deciding.* `check` raises `ProofError` unless function values cancel and the form is a sum of
-squares. Why that is decided exactly: write a client's vector as its group's mean plus a difference.
+squares. This can be decided exactly: write a client's vector as its group's mean plus a difference.
 Mixed products of the two cancel, so the form splits into one block of means and a block of
 differences for each group (Colla and Hendrickx, arXiv 2403.11724), and each must be positive
 semidefinite, which elimination in whole numbers decides.
@@ -32,8 +33,8 @@ semidefinite, which elimination in whole numbers decides.
 Examples
 --------
 ``|x|^2 - |x - g|^2 >= 0`` for gradients of 1-smooth convex functions with minimiser 0. Points are x
-and 0; the condition of the pair (0, x) is ``f(x) - f(0) - <g, x> + |g|^2/2 <= 0``, and the other
-one's multiplier makes function values cancel.
+and 0; the condition of the pair (0, x) is ``f(x) - f(0) - <g, x> + |g|^2/2 <= 0``, and the
+multiplier of the pair (x, 0) makes function values cancel.
 
 >>> one, two, zero = Fraction(1), Fraction(2), Fraction(0)
 >>> clients = Coordinates(1, [Group("clients", n_clients=1, vectors=1, points=2)])
@@ -64,14 +65,14 @@ FractionRows = list[Fractions]
 
 
 class ProofError(ValueError):
-    """The certificate proves nothing; the message names the first thing that fails."""
+    """The certificate is not a valid proof; the message names the first thing that fails."""
 
 
-# ---------------------------------------------------------------- reading what a stranger wrote
+# ---------------------------------------------------------------- reading an untrusted file
 
 
 def kind_of(text: str) -> str:
-    """Return the kind that a certificate says it is, to find its front end; empty for none."""
+    """Return the kind that a certificate declares, to find its front end; empty if none."""
     try:
         document = json.loads(text)
     except (RecursionError, ValueError) as error:
@@ -83,13 +84,13 @@ def kind_of(text: str) -> str:
 def document_of(
     text: str, names: str, most_characters: int, *, version: int, **constants: Any
 ) -> dict[str, Any]:
-    """Return a certificate's fields, ``version`` and ``constants`` among them as they must be.
+    """Return a certificate's fields, after checking ``version`` and other fixed ``constants``.
 
     Raises
     ------
     ProofError
-        For a text that is too long or no JSON, a certificate of another version, a field that is
-        missing or not known.
+        If the text is too long or not JSON, the certificate is of another version, or a field is
+        missing or unknown.
     """
     if len(text) > most_characters:
         raise ProofError(f"file: must have at most {most_characters} characters")
@@ -125,7 +126,7 @@ def _no_number(text: str) -> Any:
 
 
 def fields_of(place: str, found: Any, names: str) -> dict[str, Any]:
-    """Return an object that has these fields and no other."""
+    """Return an object that must have exactly these fields."""
     if not isinstance(found, dict):
         raise ProofError(f"{place}: must be an object with fields, got {shown(found)}")
     for name in names.split():
@@ -138,7 +139,7 @@ def fields_of(place: str, found: Any, names: str) -> dict[str, Any]:
 
 
 def list_of(place: str, found: Any, of: Callable[[str, Any], Any]) -> list[Any]:
-    """Return a list each of whose items ``of`` accepts."""
+    """Return the list of what ``of`` reads from each item."""
     if not isinstance(found, list):
         raise ProofError(f"{place}: must be a list, got {shown(found)}")
     return [of(f"{place}[{index}]", item) for index, item in enumerate(found)]
@@ -166,7 +167,7 @@ def symmetric_of(place: str, found: Any, size: int) -> FractionRows:
 
 
 def weights_of(place: str, found: Any, size: int) -> FractionRows:
-    """Return the multipliers of pairs of points: a square matrix that is nowhere negative."""
+    """Return the multipliers of pairs of points: a square matrix without negative entries."""
     rows = rows_of(place, found, size)
     if any(weight < 0 for one in rows for weight in one):
         raise ProofError(f"{place}: must not be negative")
@@ -174,7 +175,7 @@ def weights_of(place: str, found: Any, size: int) -> FractionRows:
 
 
 def numbers_of(place: str, found: Any, count: int) -> Fractions:
-    """Return so many fractions."""
+    """Return a list of exactly ``count`` fractions."""
     numbers = row(place, found)
     if len(numbers) != count:
         raise ProofError(f"{place}: must be {count} numbers")
@@ -182,7 +183,7 @@ def numbers_of(place: str, found: Any, count: int) -> Fractions:
 
 
 def shares_of(place: str, found: Any, count: int) -> Fractions:
-    """Return so many numbers that are not negative, nor more than one in all."""
+    """Return ``count`` nonnegative fractions whose sum is at most one."""
     parts = numbers_of(place, found, count)
     if min(parts, default=Fraction(0)) < 0 or sum(parts) > 1:
         raise ProofError(f"{place}: must not be negative, nor more than one in all")
@@ -190,7 +191,7 @@ def shares_of(place: str, found: Any, count: int) -> Fractions:
 
 
 def fraction(place: str, found: Any) -> Fraction:
-    """Return the fraction that a text like ``-3/4`` is; no points, no exponents."""
+    """Return the fraction written as text like ``-3/4``, without decimal points or exponents."""
     if not isinstance(found, str) or len(found) > LONGEST_NUMBER:
         raise ProofError(f"{place}: must be text of at most {LONGEST_NUMBER} characters")
     if not re.fullmatch(r"-?[0-9]+(/[0-9]*[1-9][0-9]*)?", found):
@@ -214,24 +215,24 @@ def in_range(ranges: Mapping[str, bool]) -> None:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it, cut where it is long."""
+    """Return a value as shown in messages, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# ---------------------------------------------------------------- vectors of clients that are alike
+# ---------------------------------------------------------------- vectors of identical clients
 
 
 @dataclass(frozen=True)
 class Vector:
-    """A vector of one client, or one that all share: then it has no part of differences.
+    """A client's vector, or a vector that all share, which has no difference part.
 
     Attributes
     ----------
     means : tuple of Fraction
-        Its coefficients of the vectors that all share, and of every group's means.
+        Coefficients of the vectors that all share and of the means of every group.
     apart : tuple of Fraction
-        Its coefficients of how the client's own vectors differ from their means; empty for none.
+        Coefficients of the differences of the client's own vectors from their means; empty if none.
     """
 
     means: tuple[Fraction, ...]
@@ -258,18 +259,18 @@ class Vector:
 
 @dataclass(frozen=True)
 class Group:
-    """Clients that are alike.
+    """A group of identical clients.
 
     Attributes
     ----------
     name : str
         The name that messages use.
     n_clients : int or None
-        None for a number beyond all bounds.
+        None for an unbounded number.
     vectors : int
-        How many vectors each client has of its own.
+        Number of vectors of its own that each client has.
     points : int
-        At how many points its loss is looked at.
+        Number of points at which each client's loss is evaluated.
     """
 
     name: str
@@ -284,7 +285,7 @@ class Coordinates:
     Parameters
     ----------
     shared : int
-        How many vectors all clients share.
+        Number of vectors that all clients share.
     groups : sequence of Group
     """
 
@@ -324,14 +325,14 @@ def _unit(size: int, index: int) -> tuple[Fraction, ...]:
 
 
 class SymmetricForm:
-    """A quadratic form that an exchange of clients does not change, plus means of function values.
+    """A quadratic form invariant under exchange of clients, plus means of function values.
 
     Attributes
     ----------
     means : matrix
-        The block of what all share and of the groups' means.
+        The block of the shared vectors and the groups' means.
     differences : list of matrices
-        The block of each group, of the mean over its clients.
+        One block per group, for the mean over its clients.
     values : list of lists
         Coefficients of the means of function values, one per group and point.
     """
@@ -343,7 +344,7 @@ class SymmetricForm:
         self.values = [[Fraction(0)] * group.points for group in clients.groups]
 
     def add(self, weight: Fraction, left: Vector, right: Vector) -> None:
-        """Add ``weight <left, right>``, of vectors that all share."""
+        """Add ``weight <left, right>`` for vectors that all clients share."""
         if any(left.apart) or any(right.apart):
             raise TypeError("a client's own vector must be added by add_each or add_two")
         _add_product(self.means, weight, left.means, right.means)
@@ -382,16 +383,17 @@ class SymmetricForm:
         gradients: Sequence[Vector],
         mu: Fraction,
     ) -> None:
-        """Add what is at most zero for every 1-smooth function of curvature mu at least.
+        """Add interpolation conditions, which are at most zero for every function of the class.
 
-        ``weights[a][b] >= 0`` times, with points and gradients of each client,
+        The class is that of 1-smooth, mu-strongly convex functions. The condition of a pair of
+        points, with the points and gradients of each client, is ``weights[a][b] >= 0`` times
 
             f_b - f_a + <g_b, x_a - x_b>
                 + (|g_a - g_b|^2 + mu |x_a - x_b|^2 - 2 mu <g_a - g_b, x_a - x_b>) / (2 (1 - mu))
 
         (Taylor, Hendrickx and Glineur 2017, Theorem 4). With the Laplacian D of the weights' graph,
-        ``sum w_ab |v_a - v_b|^2 = v'Dv``, and ``sum w_ab <g_b, x_a - x_b>`` is
-        ``g'(W' - diag(what comes in)) x``: as many products as there are points, not pairs.
+        ``sum w_ab |v_a - v_b|^2 = v'Dv``, and ``sum w_ab <g_b, x_a - x_b>`` is ``g'(W' -
+        diag(incoming weights)) x``: the number of products is that of points, not of pairs.
         """
         count = range(len(weights))
         entering = [sum((one[b] for one in weights), Fraction(0)) for b in count]
@@ -411,13 +413,13 @@ class SymmetricForm:
             self.add_each(Fraction(1), group, gradients[a], moved)
 
     def blocks(self, zero: Sequence[Vector] = ()) -> dict[str, FractionRows]:
-        """Return what must be positive semidefinite, by name.
+        """Return the blocks that must be positive semidefinite, by name.
 
         Parameters
         ----------
         zero : sequence of Vector
-            Combinations of means that are zero, as gradients at x* are in the mean: each leaves
-            out the first coordinate that it has.
+            Combinations of means that are zero, such as the mean gradient at x*. Each eliminates
+            the first coordinate with a nonzero coefficient.
         """
         named = {"means": _restricted(self.means, [list(one.means) for one in zero])}
         for group, block in zip(self.clients.groups, self.differences, strict=True):
@@ -427,12 +429,12 @@ class SymmetricForm:
         return named
 
     def check_values(self, place: str) -> None:
-        """Check that function values cancel, so that the form is one of vectors alone.
+        """Check that function values cancel, so that the form depends on vectors alone.
 
         Raises
         ------
         ProofError
-            Naming the first point at which they do not.
+            If they do not; the message names the first such point.
         """
         for group, values in zip(self.clients.groups, self.values, strict=True):
             for point, value in enumerate(values):
@@ -448,14 +450,14 @@ class SymmetricForm:
         Raises
         ------
         ProofError
-            Naming the first thing that fails.
+            If something fails; the message names the first thing.
         """
         self.check_values(place)
         check_blocks(place, self.blocks(zero))
 
 
 def _mixed(factors: Fractions, vectors: Sequence[Vector], nothing: Vector) -> Vector:
-    """Return a combination of vectors of one client; zeros are passed over."""
+    """Return a linear combination of vectors of one client, skipping zero factors."""
     means = list(nothing.means)
     apart = [Fraction(0)] * max(len(vector.apart) for vector in vectors)
     for factor, vector in zip(factors, vectors, strict=True):
@@ -487,9 +489,9 @@ def _add_product(
 
 
 def _restricted(matrix: FractionRows, zero: Sequence[Fractions]) -> FractionRows:
-    """Return a form where some combinations of its coordinates are zero, without as many of them.
+    """Return a form restricted to the coordinates for which some combinations are zero.
 
-    ``v_p = -sum_{i != p} c_i v_i / c_p`` is put in for the first coordinate p that one has.
+    Each combination eliminates its first coordinate p by ``v_p = -sum_{i != p} c_i v_i / c_p``.
     """
     left = list(range(len(matrix)))
     for index, combination in enumerate(zero):
@@ -520,7 +522,7 @@ def check_blocks(place: str, blocks: Mapping[str, FractionRows]) -> None:
     Raises
     ------
     ProofError
-        Naming the first that is not.
+        If one is not; the message names the first.
     """
     for name, block in blocks.items():
         if not is_positive_semidefinite(block):
@@ -530,8 +532,8 @@ def check_blocks(place: str, blocks: Mapping[str, FractionRows]) -> None:
 def is_positive_semidefinite(matrix: FractionRows) -> bool:
     """Whether a symmetric matrix of fractions has no negative eigenvalue, by exact elimination.
 
-    Bareiss's, in whole numbers: the pivots are leading minors over each other. A pivot of zero is
-    one of a semidefinite matrix only if its row is zero.
+    This is Bareiss's elimination in integers, whose pivots are leading minors. In a semidefinite
+    matrix, the whole row of a zero pivot must be zero.
 
     Examples
     --------
@@ -561,13 +563,13 @@ def is_positive_semidefinite(matrix: FractionRows) -> bool:
 
 
 def with_numbers(claim: str, bound: Mapping[str, Fraction]) -> str:
-    """Return a claim with the numbers in it."""
+    """Return a claim followed by the values of its coefficients."""
     numbers = ", ".join(f"{name} = {float(value):.6g}" for name, value in bound.items())
     return f"{claim}; {numbers}"
 
 
 def run(arguments: Sequence[str], program: str, check: Callable[[str], str]) -> int:
-    """Check a file: 0 if it proves its claim, which is printed, 1 if not, 2 for a wrong call."""
+    """Check a file, printing its claim: return 0 if it is proved, 1 if not, 2 for wrong usage."""
     if len(arguments) != 1:
         print(f"usage: python {program} FILE", file=sys.stderr)
         return 2

@@ -5,17 +5,16 @@ three inequalities, and the claim that they prove. The method is
 
     x+ = x - step (1/N sum_i y_i + surprise sum_{i in S} (g_i - y_i)),  y_i+ = g_i for i in S
 
-with ``g_i = grad F_i(x)`` and S drawn afresh in every round; ``y_i = grad F_i(phi_i)``, where
+with ``g_i = grad F_i(x)`` and S drawn anew in every round; ``y_i = grad F_i(phi_i)``, where
 phi_i is the model when client i was last in S. With ``x* = 0``, ``w_i = y_i - grad F_i(x*)``,
 ``u_i = g_i - grad F_i(x*)`` and ``h_i(v) = F_i(v) - F_i(x*) - <grad F_i(x*), v>``,
 
-    V = (x, mean w, mean phi)' P (x, mean w, mean phi) + mean of what clients differ in,
+    V = (x, mean w, mean phi)' P (x, mean w, mean phi) + mean, over deviations from the means, of
         (w_i, phi_i)' Q (w_i, phi_i) + memory_value mean h_i(phi_i) + model_value (F(x) - F(x*))
 
-Shown is ``V >= ||x||^2``, ``E V+ <= rate V``, and a bound on V at the start; or, of a sum of gaps,
-``V >= 0`` and ``E V+ <= rate V - gap (F(x) - F(x*))``. What a round does is
-summed over clients and over pairs of them, by what happens to one and to two: the modelling works
-with means and variances.
+The checker shows ``V >= ||x||^2``, ``E V+ <= rate V``, and a bound on V at the start; or, for a sum
+of gaps, ``V >= 0`` and ``E V+ <= rate V - gap (F(x) - F(x*))``. It sums the effect of a round over
+single clients and over pairs of clients; the modelling code works with means and variances instead.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ MEMORY, MODEL, OPTIMUM = range(3)
 
 @dataclass(frozen=True)
 class LyapunovProof:
-    """A certificate as it was read: nothing of it is believed yet.
+    """A certificate as it was read; nothing in it has been checked yet.
 
     Attributes
     ----------
     n_clients : int
     sampling : str
-        "drawn": ``participants`` clients, uniformly; "independent": each by ``probability``.
+        "drawn": ``participants`` clients, uniformly; "independent": each with ``probability``.
     participants : int
     probability : Fraction
     surprise, step : Fraction
@@ -72,8 +71,8 @@ class LyapunovProof:
         P and Q.
     memory_value, model_value : Fraction
     multipliers : mapping of str to matrix
-        One matrix per inequality; entry (a, b) belongs to the condition of points a and b: the
-        memory's, the model and x*.
+        One matrix per inequality; entry (a, b) belongs to the condition of points a and b, among
+        the memory's point, the model and x*.
     """
 
     n_clients: int
@@ -94,19 +93,19 @@ class LyapunovProof:
 
     @property
     def claim(self) -> str:
-        """What it claims."""
+        """The claim, in text."""
         return GAP_CLAIM if self.bound["gap"] else CLAIM
 
     @property
     def together(self) -> Fraction:
-        """The probability that two clients are present."""
+        """The probability that two given clients are both present."""
         if self.sampling == "independent":
             return self.probability**2
         pool = self.n_clients
         return Fraction(self.participants * (self.participants - 1), max(pool * (pool - 1), 1))
 
 
-# ---------------------------------------------------------------- reading what a stranger wrote
+# ---------------------------------------------------------------- reading an untrusted file
 
 
 def parsed(text: str) -> LyapunovProof:
@@ -115,7 +114,7 @@ def parsed(text: str) -> LyapunovProof:
     Raises
     ------
     ProofError
-        Naming the field that is missing, is not what it must be, or is out of range.
+        If a field, which the message names, is missing, invalid or out of range.
     """
     top = kernel.document_of(text, FIELDS, MOST_CHARACTERS, kind=KIND, version=VERSION)
     proof = _proof(top)
@@ -182,7 +181,7 @@ def _check_ranges(proof: LyapunovProof) -> None:
             "bound.rate": 0 <= proof.bound["rate"] < 1
             or (proof.bound["rate"] == 1 and proof.bound["gap"] > 0),
             "bound.heterogeneity": proof.bound["heterogeneity"] >= 0,
-            # Of F(x+) there is an upper bound only.
+            # F(x+) has only an upper bound.
             "function.model_value": proof.model_value >= 0,
         }
     )
@@ -193,9 +192,9 @@ def _check_ranges(proof: LyapunovProof) -> None:
 
 @dataclass(frozen=True)
 class Fate:
-    """What a round does to a client: its part of the model's step, its new w and phi.
+    """A client's fate in a round: its part of the model's step, and its new w and phi.
 
-    ``point`` is the one of which the memory holds the gradient afterwards.
+    ``point`` is the point whose gradient the memory holds afterwards.
     """
 
     moves: Vector
@@ -206,7 +205,7 @@ class Fate:
 
 @dataclass(frozen=True)
 class FateLaw:
-    """Probabilities of one client's fate, and of two clients'."""
+    """Probabilities of the fates of one client, and of two clients jointly."""
 
     of_one: Sequence[tuple[Fraction, Fate]]
     of_two: Sequence[tuple[Fraction, Fate, Fate]]
@@ -228,7 +227,7 @@ class Method:
         self.w, self.phi, self.u = (self.clients.own(0, index) for index in range(3))
 
     def certain(self, *, renewed: bool) -> FateLaw:
-        """Return the law of a fate that all clients share: memory is kept, or renewed."""
+        """Return the law under which every client's memory is kept, or every one's renewed."""
         fate = Fate(self.nothing, self.w, self.phi, MEMORY)
         if renewed:
             fate = Fate(self.nothing, self.u, self.x, MODEL)
@@ -254,9 +253,9 @@ class Method:
         )
 
     def add_function(self, form: kernel.SymmetricForm, factor: Fraction, law: FateLaw) -> None:
-        """Add ``factor E V`` after what the law says; an upper bound where F(x) is part of V.
+        """Add ``factor E V`` after a round with this law, or an upper bound if V contains F(x).
 
-        ``F(x+) <= F(x) + <grad F(x), x+ - x> + L/2 ||x+ - x||^2``.
+        The upper bound is ``F(x+) <= F(x) + <grad F(x), x+ - x> + L/2 ||x+ - x||^2``.
         """
         proof, n = self.proof, Fraction(self.proof.n_clients)
         P, Q, x = self._scaled(proof.means, 1), self._scaled(proof.differences, 0), self.x
@@ -293,7 +292,7 @@ class Method:
                     form.add_two(weight * pair, 0, 0, ones[a], others[b])
 
     def _scaled(self, rows: FractionRows, w: int) -> FractionRows:
-        """Return a matrix of V for gradients over L, the coordinate w of which it has."""
+        """Return a matrix of V rescaled for gradients over L, which is the coordinate ``w``."""
         L = self.proof.L
         size = range(len(rows))
         return [[L ** ((i == w) + (j == w)) * rows[i][j] for j in size] for i in size]
@@ -308,7 +307,7 @@ class Method:
 
 
 def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.SymmetricForm, list[Vector]]]:
-    """Return what must have no negative value, a form an inequality, and means that are zero."""
+    """Return, per inequality, a form that must not be negative and the means that are zero."""
     played = Method(proof)
     one, x = Fraction(1), played.x
     kept, renewed = played.certain(renewed=False), played.certain(renewed=True)
@@ -322,8 +321,8 @@ def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.SymmetricForm, list[V
     played.add_value(forms["decrease"], -gap * proof.L, MODEL)
     first, zero = renewed, []
     if proof.start == "zero":
-        # Memory is zero, the gradient where the client's own loss is smallest. So w_i is minus the
-        # gradient at x*, and their mean is zero.
+        # A memory of zero is the gradient at the minimiser of the client's own loss. So w_i is
+        # minus the gradient at x*, and the mean of all w_i is zero.
         first, zero = kept, [played.clients.mean(0, 0)]
         level = proof.bound["heterogeneity"] * proof.L**2
         forms["begin"].add_each(level, 0, played.w, played.w)
@@ -342,7 +341,7 @@ def check_proof(proof: LyapunovProof) -> None:
     Raises
     ------
     ProofError
-        Naming the first thing that fails.
+        If something fails; the message names the first thing.
     """
     for name, (form, zero) in slacks(proof).items():
         form.check(name, zero)

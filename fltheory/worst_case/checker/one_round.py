@@ -1,41 +1,44 @@
-"""The checker of bounds on one round: the round as it is played, in fractions.
+"""The checker of bounds on one round, in fractions.
 
 A certificate holds a round, a class of clients, the bound that is claimed for all of them, and
-multipliers. The slack is derived here a second time, from what one client does and what two do;
-the modelling works with means and variances. With ``x* = 0`` and ``F = sum_i alpha_i F_i``, it is
+multipliers. The slack is derived here a second time, from terms of single clients and of pairs; the
+modelling code works with means and variances. With ``x* = 0`` and ``F = sum_i alpha_i F_i``, it is
 
 - for the distance, ``rate |x|^2 - gap (F(x) - F*) + residual - E|x+|^2``;
 - for the descent, ``F(x) - decrease |grad F(x)|^2 + residual - E F(x+)``, with F(x+) bounded by the
   descent lemma: F is as smooth as its clients are. There is no x*, and x is the origin.
 
-Multipliers times what is at most zero for every client of the class, and budgets of what is
-bounded by the class, are added. If function values cancel and what is left has no negative value,
-the claim holds for all clients of the class, in any dimension.
+Two kinds of terms are added: multipliers times terms that are at most zero for every client of the
+class, and budgets for quantities that the class bounds. If function values cancel and the resulting
+form has no negative value, the claim holds for all clients of the class, in any dimension.
 
-*Who takes part.* m of the eligible clients are drawn, all sets alike, or clients come
-independently of one another; client i moves the model by its random weight W_i times what K local
-steps moved it. All that enters, of clients i and j of the groups c and d, is
+*Participation.* Either m of the eligible clients are drawn, all sets equally likely, or clients are
+present independently of one another. Client i moves the model by its random weight W_i times its
+update from K local steps. For clients i and j of groups c and d, only these moments matter:
 
     n E W_i,   n E W_i^2,   n_c n_d E W_i W_j   (n (n - 1) within one group)
 
-For every number n of drawn clients from m on, the differences weigh most where n has no bound:
-the mean over pairs of different clients has ``-1/(n - 1)`` times the differences' squares.
+Where a bound is for every number n >= m of eligible clients, differences between clients count most
+as n goes to infinity: the mean over pairs of different clients has ``-1/(n - 1)`` times the squared
+differences.
 
-*Noise* of a local step is independent between clients and has mean zero given what was before. What
-is random of one client given x is a form of its own: ``h_1 .. h_{K-1}``, what is random of its
-gradients, and the noise ``xi_0 .. xi_{K-2}`` but for the last step's.
+*Noise* of a local step is independent between clients and has mean zero given the past. A client's
+randomness given x has a form of its own, in ``h_1 .. h_{K-1}``, the random parts of its gradients,
+and the noise ``xi_0 .. xi_{K-2}`` of all steps but the last.
 
-*What is supposed of a run.* A claim may be for models at which
+*Assumptions about a run.* A claim may be restricted to models at which
 
     gradient ||grad F(x)||^2 + moved E||mean of the participants' sums of gradients||^2
-    + values (mean of F_i(x) - F_i(x*) over those eligible) + heterogeneity dissimilarity^2
+    + values (mean of F_i(x) - F_i(x*) over eligible clients) + heterogeneity dissimilarity^2
 
-is at most zero, which is linear: what is shown with a multiplier holds for means over models, too.
+is at most zero. As this is linear, a proof that uses it with a multiplier also holds if it is at
+most zero in the mean over models.
 
-*Intervals.* Over an interval of step sizes the blocks, over e, are cubic polynomials at most; if
-their Bernstein coefficients are positive semidefinite, so are they in between.
+*Intervals.* Over an interval of step sizes the blocks, divided by e, are polynomials of degree
+three at most; if their Bernstein coefficients are positive semidefinite, so are the blocks on the
+whole interval.
 
-Notation: lengths in units with L = 1, e = L client_lr, all divided by e.
+Notation: lengths are in units with L = 1, e = L client_lr, and everything is divided by e.
 """
 
 from __future__ import annotations
@@ -61,9 +64,9 @@ KIND, VERSION = "proof for every client loss", 3
 FIELDS = "kind version claim round class bound given boxes"
 MOST_CHARACTERS = 10_000_000  # of a file
 MOST_STEPS = 60  # local steps of clients that are drawn
-MOST_ROWS = 100  # groups of clients that come by themselves, times local steps and one
-MOST_NUMBERS = 20_000  # of clients that may be there, group by group, where a mean is taken
-MOST_PRESENT = 200  # clients of a mean, whose availability is taken to that power
+MOST_ROWS = 100  # groups of independent clients, times (local steps + 1)
+MOST_NUMBERS = 20_000  # possible numbers of clients present, over all groups, for a mean
+MOST_PRESENT = 200  # clients in a mean, as availability is raised to this power
 LARGEST_DENOMINATOR = 10**20  # of such an availability
 MOST_BOXES = 1_000
 MOST_COEFFICIENTS = 5  # of a claim, as a polynomial in client_lr
@@ -88,19 +91,20 @@ Polynomial = list[Fraction]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Clients that are alike, and what their random weights do.
+    """Identical clients, and the moments of their random weights.
 
     Attributes
     ----------
     name : str
     n_clients : int or None
-        None for every number from the participants on.
+        None if the claim is for every number that is at least the number of participants.
     share : Fraction
-        Their part of F.
+        The total weight of these clients in F.
     mean, square : Fraction
         ``n E W_i`` and ``n E W_i^2``, with n their number.
     pairs : list of Fraction
-        ``n n_d E W_i W_j`` with a client j of each crowd d; ``n (n - 1) E W_i W_j`` of its own.
+        ``n n_d E W_i W_j`` for a client j of each other crowd d; ``n (n - 1) E W_i W_j`` within the
+        crowd itself.
     """
 
     name: str
@@ -113,7 +117,7 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Drawn:
-    """So many of the eligible clients, all sets alike; excluded ones never take part.
+    """A fixed number of eligible clients drawn uniformly; excluded ones never take part.
 
     Attributes
     ----------
@@ -139,7 +143,7 @@ class Drawn:
 
     @property
     def crowds(self) -> list[Crowd]:
-        """One is drawn with probability m/n, two with m (m - 1) / (n (n - 1)); weights are 1/m."""
+        """Return the crowds: one client is drawn with chance m/n, two with m(m-1)/(n(n-1))."""
         zero, m, out = Fraction(0), self.participants, self.excluded_share
         two = Fraction(m - 1, m)
         eligible = Crowd(
@@ -151,7 +155,8 @@ class Drawn:
     def covers(self, n_clients: int) -> bool:
         """Whether a proof holds for a number of clients, at the same share of excluded ones.
 
-        Fewer clients make the participants' mean less random, all else depends on the share.
+        With fewer clients the participants' mean is less random; everything else depends only on
+        the share.
         """
         excluded = n_clients * self.excluded_share
         if excluded.denominator != 1 or n_clients - excluded < self.participants:
@@ -171,12 +176,13 @@ class ReadGroup:
 
 @dataclass(frozen=True)
 class Independent:
-    """Clients there independently of one another.
+    """Clients present independently of one another.
 
     Attributes
     ----------
     averaging : str
-        "weights", or "present": the mean over those present, and the model stays if nobody is.
+        "weights", or "present": the mean over the clients present; if nobody is present, the model
+        does not change.
     groups : list of ReadGroup
     """
 
@@ -185,7 +191,7 @@ class Independent:
 
     @property
     def crowds(self) -> list[Crowd]:
-        """Sums over the numbers that each group may send, where a mean is taken."""
+        """Return the crowds; for a mean, by sums over the numbers of clients present."""
         mean, one, two = self._weights() if self.averaging == "weights" else self._means()
         counts = [own.n_clients for own in self.groups]
         return [
@@ -234,16 +240,16 @@ class Independent:
         return mean, one, two
 
     def covers(self, n_clients: int) -> bool:
-        """Whether a proof holds for a number of clients: its own."""
+        """Whether a proof holds for a number of clients: only for its own number."""
         return n_clients == sum(own.n_clients for own in self.groups)
 
 
-# ---------------------------------------------------------------- reading what a stranger wrote
+# ---------------------------------------------------------------- reading an untrusted file
 
 
 @dataclass(frozen=True)
 class Box:
-    """Multipliers for step sizes from one to another, over e.
+    """Multipliers for an interval of step sizes, divided by e.
 
     Attributes
     ----------
@@ -251,7 +257,7 @@ class Box:
     pairs : list of matrices
         One matrix per crowd; entry (a, b) belongs to the condition of points a and b; x* is last.
     budgets, noises : list of Fraction
-        The parts of the claimed coefficients that each budget gets; at most one in all.
+        The shares of the claimed coefficients that each budget gets; their sum is at most one.
     orthogonal : list of Fraction
         Multipliers of products that are zero.
     given : Fraction
@@ -268,7 +274,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Proof:
-    """A certificate as it was read: nothing of it is believed yet.
+    """A certificate as it was read; nothing in it has been checked yet.
 
     Attributes
     ----------
@@ -278,8 +284,8 @@ class Proof:
     crowds : list of Crowd
     local_steps : int
     q, server_lr, assist_ratio : Fraction
-        ``q`` is the probability of a client round, else the server steps by itself;
-        ``assist_ratio`` is its step over the clients'.
+        ``q`` is the probability of a client round; otherwise the server makes a step of its own,
+        whose length over that of the clients' is ``assist_ratio``.
     L, mu : Fraction
         ``-L <= mu < L`` for a descent, where losses need not be convex.
     heterogeneity : str
@@ -311,12 +317,12 @@ class Proof:
 
     @property
     def of_descent(self) -> bool:
-        """Whether the claim is on F, and not on the distance to x*."""
+        """Whether the claim is on F rather than on the distance to x*."""
         return self.claim == DESCENT_CLAIM
 
     @property
     def client_lr(self) -> tuple[Fraction, Fraction]:
-        """The step sizes that are covered, first and last."""
+        """The smallest and the largest step size covered."""
         return self.boxes[0].client_lr[0], self.boxes[-1].client_lr[1]
 
     def bound_at(self, client_lr: Fraction) -> dict[str, Fraction]:
@@ -327,11 +333,11 @@ class Proof:
         }
 
     def steps_of(self, crowd: Crowd) -> int:
-        """Return how many gradients of a crowd's clients enter: the first alone of absent ones."""
+        """Return how many gradients of a crowd's clients enter: one if they are absent."""
         return self.local_steps if crowd.mean else 1
 
     def points_of(self, crowd: Crowd) -> int:
-        """Return how many points of a crowd's clients are compared, x* among them if there."""
+        """Return the number of points per client of a crowd, including x* unless for a descent."""
         return self.steps_of(crowd) + (not self.of_descent)
 
 
@@ -341,7 +347,7 @@ def parsed(text: str) -> Proof:
     Raises
     ------
     ProofError
-        Naming the field that is missing, is not what it must be, or is out of range.
+        If a field, which the message names, is missing, invalid or out of range.
     """
     top = kernel.document_of(text, FIELDS, MOST_CHARACTERS, kind=KIND, version=VERSION)
     if top["claim"] not in (CLAIM, DESCENT_CLAIM):
@@ -385,7 +391,7 @@ def parsed(text: str) -> Proof:
             "class.heterogeneity": proof.heterogeneity == "everywhere"
             or (proof.heterogeneity == "optimum" and not proof.of_descent),
             "class.noise": isinstance(proof.noisy, bool),
-            # x* is not among the points of a descent, nor sigma_G what is bounded at the optimum.
+            # A descent has no point x*, and its heterogeneity is not bounded at the optimum.
             "given": not proof.given
             or (
                 isinstance(taking_part, Drawn)
@@ -454,7 +460,7 @@ def _group(place: str, found: Any) -> ReadGroup:
 
 
 def _check_work(place: str, groups: Sequence[ReadGroup]) -> None:
-    """Check that the law of who is present can be gone over, for a mean of those present."""
+    """Check that the law of who is present can be enumerated, for a mean over those present."""
     if sum(own.n_clients for own in groups) > MOST_PRESENT:
         raise ProofError(f"{place}: must have at most {MOST_PRESENT} clients for a mean")
     if math.prod(own.n_clients + 1 for own in groups) > MOST_NUMBERS:
@@ -497,7 +503,7 @@ def _multiplier(place: str, found: Any, proof: Proof) -> Fraction:
 
 
 def _check_intervals(proof: Proof) -> None:
-    """Boxes follow one another; over an interval all must be divisible by the step size."""
+    """Check that boxes are adjacent and, over an interval, that all is divisible by the step."""
     for index, box in enumerate(proof.boxes):
         first, last = box.client_lr
         if not 0 < first <= last:
@@ -521,7 +527,7 @@ def check_proof(proof: Proof) -> None:
     Raises
     ------
     ProofError
-        Naming the first thing that fails.
+        If something fails; the message names the first thing.
     """
     _check_intervals(proof)
     for index, box in enumerate(proof.boxes):
@@ -536,7 +542,7 @@ def check_proof(proof: Proof) -> None:
 
 
 def _bernstein(proof: Proof, box: Box, place: str) -> list[tuple[str, dict[str, FractionRows]]]:
-    """Return the blocks at a step size, or the coefficients that hold it over a box."""
+    """Return the slack's blocks at one step size, or their Bernstein coefficients over a box."""
     first, last = box.client_lr
     if first == last:
         return [("", slack_blocks(proof, box, first, place))]
@@ -564,7 +570,7 @@ def _weighted(
     return total
 
 
-# ---------------------------------------------------------------- the slack, derived from the play
+# ---------------------------------------------------------------- the slack, derived from the round
 
 
 def slack_blocks(
@@ -572,8 +578,8 @@ def slack_blocks(
 ) -> dict[str, FractionRows]:
     """Return the blocks of the slack over e, at one step size.
 
-    What is left for each coefficient of the residual is a block of its own, as it must not be
-    negative at any step size of a box either, nodes or not.
+    What remains of each coefficient of the residual is a block of its own, since it too must not be
+    negative at any step size of a box, not only at the nodes.
 
     Raises
     ------
@@ -582,12 +588,14 @@ def slack_blocks(
     """
     bound = proof.bound_at(client_lr)
     e = proof.L * client_lr
-    # With lengths and gradients in units of L = 1, a loss is one of L, and its noise L/2 a square.
+    # With lengths and gradients in units of L = 1, losses are divided by L, and noise counts L/2
+    # times its square.
     unit, square = (proof.L, Fraction(1, 2)) if proof.of_descent else (proof.L**2, Fraction(1))
     scale = unit / e
     per_square = square * proof.L**2 / unit
     moved = proof.q * proof.server_lr**2 * sum((own.square for own in proof.crowds), Fraction(0))
-    # Where there is no noise its coefficient is void, but a reader takes it for one.
+    # Without noise its coefficient has no effect, but readers would believe it, so it is checked
+    # too.
     last_noise = per_square * moved * client_lr**2 if proof.noisy else Fraction(0)
     server_noise = per_square * (1 - proof.q) * (proof.assist_ratio * client_lr) ** 2
     budget, noise = bound["heterogeneity"] * scale, (bound["noise"] - last_noise) * scale
@@ -611,7 +619,7 @@ def slack_blocks(
 
 
 class _Play:
-    """The round, played on coefficients.
+    """One round, computed on coefficients of forms.
 
     Parameters
     ----------
@@ -656,12 +664,12 @@ class _Play:
             self.form.add_conditions(c, box.pairs[c], points, gradients, self.mu)
 
     def _over_clients(self, means: list[Vector]) -> Vector:
-        """Return the mean over all clients, by their weights in F."""
+        """Return the mean over all clients, weighted as in F."""
         weighed = [own.share * mean for own, mean in zip(self.proof.crowds, means, strict=True)]
         return _sum(weighed, self.nothing)
 
     def claim_distance(self, decrease: Fraction, gap: Fraction) -> None:
-        """Add ``|x|^2 - E|x+|^2`` over e, less what is claimed of it."""
+        """Add ``|x|^2 - E|x+|^2`` over e, minus the claimed decrease."""
         self.form.add(-decrease, self.x, self.x)
         for c, own in enumerate(self.proof.crowds):
             self.form.add_value(-gap * own.share, c, 0)
@@ -669,12 +677,12 @@ class _Play:
         self._add_round(self.x)
 
     def claim_descent(self, decrease: Fraction) -> None:
-        """Add ``F(x) - E F(x+)`` over e, as it is bounded, less what is claimed of it."""
+        """Add the lower bound on ``F(x) - E F(x+)`` over e, minus the claimed decrease."""
         self.form.add(-decrease, self.gradient, self.gradient)
         self._add_round(self.gradient)
 
     def suppose(self) -> None:
-        """Add what is supposed of a run, but for the dissimilarity, times its multiplier."""
+        """Add the assumption about a run, without its dissimilarity term, times its multiplier."""
         proof, given = self.proof, self.proof.given
         if not given:
             return
@@ -705,7 +713,7 @@ class _Play:
         form.add(-server * step**2, self.gradient, self.gradient)
 
     def add_heterogeneity(self, budget: Fraction) -> None:
-        """Add the budgets: gradients of each crowd at x*, and at x less F's gradient."""
+        """Add budgets times squared gradients at x*, or of gradients at x minus that of F."""
         parts = iter([budget * part for part in self.box.budgets])
         if self.proof.heterogeneity == "optimum":
             whole = next(parts)
@@ -721,7 +729,7 @@ class _Play:
                     self.form.add_each(next(parts), c, vector, vector)
 
     def fluctuations(self, noise: Fraction) -> dict[str, FractionRows]:
-        """Return the blocks of what is random of one client given x: h_1 .., and xi_0 .."""
+        """Return the blocks of one client's randomness given x, in h_1, .. and xi_0, .."""
         count = self.proof.local_steps - 1
         if not self.proof.noisy or not count:
             return {}
@@ -756,7 +764,7 @@ class _Play:
 
 
 def _path(start: Vector, seen: Sequence[Vector], e: Fraction) -> list[Vector]:
-    """Return the points before each of the local steps."""
+    """Return the model before each local step."""
     points = [start]
     for gradient in seen[:-1]:
         points.append(points[-1] - e * gradient)

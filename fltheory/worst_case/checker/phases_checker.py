@@ -1,19 +1,19 @@
 """An independent checker of runs in phases, where clients come and go in bursts.
 
-With `kernel.py` and `correlated_checker.py` beside it this file is a program of its own: ``python
-phases_checker.py FILE``. Steps may differ from phase to phase, and a phase may be a single round: a
-certificate holds, for each, how many rounds it has, a rate, whether its rounds are measured, and a
-proof of its round as `correlated_checker.py` reads it, with a function W of the model and of those
-who took part last. Shown is in every state, with the phase's own numbers,
+With `kernel.py` and `correlated_checker.py` beside it, this file is a program of its own: ``python
+phases_checker.py FILE``. Steps may differ from phase to phase, and a phase may be a single round. A
+certificate holds, for each phase, its number of rounds, a rate, whether its rounds are measured,
+and a proof for its round as `correlated_checker.py` reads it, with a function W of the model and of
+the last round's participants. The checker shows in every state, with the phase's own numbers,
 
     rate W_S - E[W_{S'}(x+) | S] - [measured] ||z||^2 + heterogeneity h + noise sigma^2 >= 0,
     W_S + below h + noise_below sigma^2 >= W_S of the next phase.
 
-After the last phase comes the end, whose function is ``||z||^2`` if no round is measured and zero
-else. A phase of one round needs no second inequality: W_{S'}(x+) is the next phase's. From a bound
-on E W at the start, where S has the stationary law, this bounds the mean of ``E||z_t||^2`` over all
-measured rounds, or ``E||z_T||^2`` itself. Rounds are measured at a rate of 1 only, and so are all
-that come after: what was measured must not shrink.
+The function after the last phase is ``||z||^2`` if no round is measured, and zero otherwise. A
+phase of one round needs no second inequality: its W_{S'}(x+) is already the next phase's function.
+From a bound on E W at the start, where S has the stationary law, this bounds the mean of
+``E||z_t||^2`` over all measured rounds, or ``E||z_T||^2`` itself. Measured rounds, and all rounds
+after them, must have rate 1, so that measured terms are not scaled down.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ALIKE = "groups chain averaging local_steps L mu noisy"
 
 @dataclass(frozen=True)
 class Phase:
-    """Rounds that are alike: how many, their rate, whether they are measured, and their proof."""
+    """A run of equal rounds: their number, rate and proof, and whether they are measured."""
 
     rounds: int
     rate: Fraction
@@ -61,19 +61,19 @@ class Phase:
 
 @dataclass(frozen=True)
 class PhasesProof:
-    """A certificate as it was read: nothing of it is believed yet."""
+    """A certificate as it was read; nothing in it has been checked yet."""
 
     phases: Sequence[Phase]
     bound: Mapping[str, Fraction]
 
     @property
     def n_measured(self) -> int:
-        """Rounds over which the mean is taken; 0 if the last model is bounded."""
+        """Number of rounds over which the mean is taken; 0 if the last model is bounded."""
         return sum(phase.rounds for phase in self.phases if phase.measured)
 
     @property
     def totals(self) -> Mapping[str, Fraction]:
-        """The coefficients that the phases prove together, if each proves its own."""
+        """The coefficients that the phases prove together, if each one's proof is valid."""
         first = self.phases[0].proof.bound
         distance, h, noise = (
             first[name] for name in ("start", "start_heterogeneity", "start_noise")
@@ -94,7 +94,7 @@ def parsed(text: str) -> PhasesProof:
     Raises
     ------
     ProofError
-        Naming the field that is missing, is not what it must be, or is out of range.
+        If a field, which the message names, is missing, invalid or out of range.
     """
     top = kernel.document_of(
         text, "kind version claim bound phases", MOST_CHARACTERS, version=VERSION, kind=KIND
@@ -158,12 +158,12 @@ def _phase(place: str, found: Any) -> Phase:
 
 
 def check_phases(proof: PhasesProof) -> None:
-    """Accept a certificate that proves its claim, and nothing else.
+    """Check that a certificate proves its claim.
 
     Raises
     ------
     ProofError
-        With the first thing that fails.
+        If something fails; the message names the first thing.
     """
     functions = [phase.proof.function for phase in proof.phases]
     functions.append(_end(proof.phases[-1].proof, Fraction(int(not proof.n_measured))))
@@ -185,7 +185,7 @@ def check_phases(proof: PhasesProof) -> None:
 
 
 def _end(proof: CorrelatedProof, square: Fraction) -> Function:
-    """Return ``square ||z||^2`` in every state."""
+    """Return the function that is ``square ||z||^2`` in every state."""
     nothing, n = Fraction(0), len(proof.groups)
     form = [[nothing] * (2 * n) for _ in range(2 * n)]
     form[0][0] = square
@@ -202,7 +202,7 @@ def _check_rounds(proof: CorrelatedProof, following: Function) -> None:
 
 
 def _check_link(proof: CorrelatedProof, following: Function) -> None:
-    """Check that a phase's function is at least the next one's, but for constants."""
+    """Check that a phase's function is at least the next phase's, apart from constants."""
     mine = correlated_checker.Checker(proof)
     others = correlated_checker.Checker(replace(proof, function=following))
     for place, state in enumerate(proof.states):

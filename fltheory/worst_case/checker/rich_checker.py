@@ -1,8 +1,9 @@
-"""An independent checker where clients come in bursts, of functions that see their gradients.
+"""An independent checker for clients in bursts, with functions that also depend on gradients.
 
-With `kernel.py` and `correlated_checker.py` beside it this file is a program of its own: ``python
+With `kernel.py` and `correlated_checker.py` beside it, this file is a program of its own: ``python
 rich_checker.py FILE``. Rounds, clients and claims are those of `correlated_checker`, with exact
-gradients; the function is another. It is one of x and of S, who takes part in the coming round:
+gradients, but the function is different. It depends on x and on S, the set of clients that take
+part in the coming round:
 
     W_S = V' form V
           + sum_{i in S} alpha_i (d_i' present d_i + sum_k present_losses_k phi_i(x_{i,k}))
@@ -12,15 +13,16 @@ gradients; the function is another. It is one of x and of S, who takes part in t
 with ``d_i = (delta_{i,0}, .., delta_{i,K-1}, g_i)`` of the local gradients in the coming round,
 ``e_i = (delta_{i,0}, g_i)``, ``phi_i = F_i - F_i(x*) - <g_i, . - x*>``; ``a_{c,k}`` is the sum of
 ``alpha_i delta_{i,k}`` over those of S in group c, ``b_c`` that of ``alpha_i delta_{i,0}`` over the
-others, ``u_c`` and ``U_c`` are sums of ``alpha_i g_i`` over those of S, and all. Shown is
+others, ``u_c`` and ``U_c`` are sums of ``alpha_i g_i`` over the clients of c in S, and over all of
+c. The checker shows
 
     rate W_S(x) - E[W_{S'}(x+) | S] - measured + heterogeneity h >= 0
 
-where S gives x+, and S' follows it, ``W_S(x) >= -below h`` (or ``>= ||z||^2``), and a bound on E
-W_S(x_0). A client's loss is looked at in the points that it goes through from x, in those that it
-would go through from x+, and in x*; each inequality has multipliers of its own. What function
-values leave over is made up by the conditions of a point and x*, which the file leaves out: a
-multiple of ``phi >= ||delta||^2/(2 L) + ..``, or of its counterpart.
+where S determines x+, and S' is the set after S, ``W_S(x) >= -below h`` (or ``>= ||z||^2``), and a
+bound on E W_S(x_0). A client's loss is evaluated at the points of its local steps from x, at those
+it would reach from x+, and at x*; each inequality has its own multipliers. Remaining function
+values are cancelled by conditions between a point and x*, which are not in the file: multiples of
+``phi >= ||delta||^2/(2 L) + ..``, or of its counterpart.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ MOST_CHARACTERS = 8_000_000
 
 @dataclass(frozen=True)
 class RichValue:
-    """W in one state: its form, and what clients of each group add, in S (present) or not."""
+    """W in one state: its form, and each group's coefficients for clients in S and not in S."""
 
     form: FractionRows
     present: Sequence[FractionRows]
@@ -62,14 +64,14 @@ class RichValue:
 
 @dataclass(frozen=True)
 class RichProof(plain.CorrelatedRounds):
-    """A certificate as it was read: nothing of it is believed yet.
+    """A certificate as it was read; nothing in it has been checked yet.
 
     Attributes
     ----------
     function : list of RichValue
         One per state, in the order of `states`.
     multipliers, lower : lists of lists of matrices
-        One matrix per state and cell, of a round and of the lower bound; entry (a, b) belongs to
+        One matrix per state and cell, for a round and for the lower bound; entry (a, b) belongs to
         the condition of points a and b, the last being x*.
     first : list of matrices
         One matrix per group, at the start.
@@ -81,7 +83,7 @@ class RichProof(plain.CorrelatedRounds):
     first: Sequence[FractionRows]
 
     def points(self, cell: plain.Cell) -> int:
-        """Return at how many points W sees the losses of a cell's clients."""
+        """Return the number of points at which W contains the losses of a cell's clients."""
         return self.local_steps if cell[1] else 1
 
 
@@ -91,7 +93,7 @@ def parsed(text: str) -> RichProof:
     Raises
     ------
     ProofError
-        Naming the field that is missing, is not what it must be, or is out of range.
+        If a field, which the message names, is missing, invalid or out of range.
     """
     top = kernel.document_of(text, FIELDS, MOST_CHARACTERS, version=VERSION, kind=KIND)
     rounds = plain.rounds_of(top)
@@ -157,18 +159,18 @@ def _check_sizes(proof: RichProof) -> None:
 
 
 class RichSums(plain.Sums):
-    """Sums over clients and pairs of clients, of what is seen now or after a round.
+    """Sums over clients and pairs of clients, of vectors now or after a round.
 
-    Each client has the vectors ``(delta_0.., delta+_0.., g)`` of its own.
+    Each client has its own vectors ``(delta_0.., delta+_0.., g)``.
 
     Parameters
     ----------
     proof : RichProof
     cells : sequence of (int, bool, int)
     points : sequence of int
-        At how many points the clients of each cell are looked at now.
+        Number of points now, for the clients of each cell.
     later : int
-        At how many after the round; if nobody is present, the first of them is x itself.
+        Number of points after the round; if nobody is present, the first of them is x itself.
     """
 
     def __init__(
@@ -190,25 +192,25 @@ class RichSums(plain.Sums):
         self._local_steps = proof.local_steps
 
     def after(self, z: kernel.Vector) -> RichSums:
-        """Return the same sums, z and clients' vectors being those after the round."""
+        """Return the same sums, with z and the clients' vectors after the round."""
         found = copy.copy(self)
         found.z, found._first = z, [now - self.still for now in self.points]
         return found
 
     def _place(self, k: int, index: int) -> int:
-        """Return where a client has ``(delta_0, .., delta_{K-1}, g)``."""
+        """Return the place of entry ``index`` of ``(delta_0, .., delta_{K-1}, g)``."""
         return self._g[k] if index == self._local_steps else self._first[k] + index
 
     def vector(self, k: int, index: int) -> kernel.Vector:
-        """Return one of the vectors that W sees of a client of a cell."""
+        """Return one of the vectors that W contains for a client of a cell."""
         return self._clients.own(k, self._place(k, index))
 
     def mean(self, k: int, index: int) -> kernel.Vector:
-        """Return the mean of such a vector over a cell."""
+        """Return the mean of one of these vectors over a cell."""
         return self._clients.mean(k, self._place(k, index))
 
     def add_losses(self, k: int, factors: Fractions) -> None:
-        """Add ``sum_i factors_p phi_i`` over a cell, at the points that are seen."""
+        """Add ``sum_i sum_p factors_p phi_i(x_p)`` over a cell and its points."""
         for point, factor in enumerate(factors):
             if factor:
                 self.form.add_value(self.cells[k][2] * factor, k, self._first[k] + point)
@@ -220,7 +222,7 @@ class RichSums(plain.Sums):
 
 
 class RichChecker(plain.Checker):
-    """What a certificate's inequalities are, worked out from its numbers.
+    """A certificate's inequalities, derived from its numbers and checked.
 
     Parameters
     ----------
@@ -307,7 +309,7 @@ class RichChecker(plain.Checker):
         self._decide(f"state {state}, lower bound", sums, sums.z, proof.lower[place])
 
     def check_start(self) -> None:
-        """Check that W is at most what is claimed of the start, over the stationary law."""
+        """Check that the mean of W over the stationary law is at most the claimed initial bound."""
         proof = self.proof
         cells = [(c, False, own.n_clients) for c, own in enumerate(proof.groups)]
         sums = RichSums(proof, cells, [proof.local_steps] * len(cells), 0)
@@ -319,7 +321,7 @@ class RichChecker(plain.Checker):
     def _decide(
         self, place: str, sums: RichSums, after: kernel.Vector, multipliers: Sequence[FractionRows]
     ) -> None:
-        """Add conditions by multipliers, those that losses ask for among them, and decide."""
+        """Add conditions with multipliers, including those that cancel losses, and decide."""
         L, mu, eta = self.proof.L, self.proof.mu, self.proof.client_lr
         later = sums.after(after)
         for k, (_, _, members) in enumerate(sums.cells):
@@ -337,7 +339,7 @@ class RichChecker(plain.Checker):
             weights = [[members * w for w in row] for row in multipliers[k]]
             values, last = sums.form.values[k], len(points) - 1
             for p in range(last):
-                # Too much of phi_p is taken away by the condition (p, x*), too little by (x*, p).
+                # Too much of phi_p is cancelled by the condition (p, x*), too little by (x*, p).
                 net = values[p] + sum(row[p] for row in weights) - sum(weights[p])
                 weights[p][last] += max(net, Fraction(0))
                 weights[last][p] += max(-net, Fraction(0))
@@ -350,7 +352,7 @@ class RichChecker(plain.Checker):
 
 
 class _Parts(plain.Parts):
-    """What W of one state is made of, with ``v_i = (delta_0, .., delta_{K-1}, g)``."""
+    """The coefficients of W in one state, with ``v_i = (delta_0, .., delta_{K-1}, g)``."""
 
     def __init__(self, proof: RichProof, value: RichValue) -> None:
         self.rich, self._form = value, value.form
@@ -370,7 +372,7 @@ class _Parts(plain.Parts):
             self._vectors.append((certain, asked))
 
     def own(self, c: int, asked: int) -> FractionRows:
-        """Return what a client adds by itself, certainly (0) or if it is in S (1)."""
+        """Return a single client's own coefficients, always (0) or if it is in S (1)."""
         K, alpha, (absent, present) = self.steps, self._alpha[c], self._of(c)
         found = [[Fraction(0)] * (K + 1) for _ in range(K + 1)]
         for i, row in ((0, absent[0]), (K, absent[1])):
@@ -384,14 +386,14 @@ class _Parts(plain.Parts):
 
     @property
     def steps(self) -> int:
-        """Local steps."""
+        """The number of local steps."""
         return len(self._vectors[0][0][0]) - 1
 
     def _of(self, c: int) -> tuple[FractionRows, FractionRows]:
         return self.rich.absent[c], self.rich.present[c]
 
     def losses(self, c: int, asked: int) -> Fractions:
-        """Return what multiplies its losses, certainly or if it is in S."""
+        """Return the coefficients of a client's losses, always (0) or if it is in S (1)."""
         alpha, away = self._alpha[c], [self.rich.absent_losses[c]]
         away += [Fraction(0)] * (self.steps - 1)
         if not asked:
@@ -401,7 +403,7 @@ class _Parts(plain.Parts):
 
 
 class _Columns(plain.Columns):
-    """Numbers of all states side by side, those among them that clients add by themselves."""
+    """The numbers of `Columns`, and single clients' own coefficients."""
 
     def _fill(self, key: Any) -> None:
         parts: Any = self._parts

@@ -1,6 +1,6 @@
-"""The best bound on weighted averaging where clients come and go in bursts, and its proof.
+"""The best bound on weighted averaging for clients that come and go in bursts, and its proof.
 
-For every L-smooth, mu-strongly convex client, every dimension and every number of rounds.
+It holds for every L-smooth, mu-strongly convex client, every dimension and every number of rounds.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from fltheory.worst_case.rounds.one_round import AveragingRound, ParticipantChai
 
 Measured: TypeAlias = Literal["distance", "loss"]
 
-# Units of gradients at x*, in turn: the solver stalls where its numbers are far from 1.
+# Units of gradients at x*, tried in turn: the solver stalls when its numbers are far from 1.
 UNITS = (1, 8, Fraction(1, 8), 128)
 BITS = (44, 60)
-# What the start costs beside the floor, so that of equal floors the one of the least start is
-# found; and in a proof the start's share above that.
+# The cost of the start relative to the floor, so that among equal floors the one with the smallest
+# start is found; and the relative margin of the start in a proof.
 _TIE = 1e-7
 _ROOM = 1e-3
 _FIRST = ("start", "once", "noise_once")
 _MOST_STATES = 400
-# Beyond it the solver may fail though there is a floor.
+# Beyond this value the solver may fail even if there is a floor.
 _NEARLY_ONE = 0.99
 
 
 @dataclass(frozen=True)
 class Request:
-    """The bound that is asked for.
+    """The specification of a bound.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class Request:
     rate : Fraction or None
         None for the mean over rounds.
     rounds : int or None
-        After how many the bound is to be least; None for the floor.
+        Number of rounds after which the bound is minimised; None to minimise the floor.
     distance : float
-        ``||x_0 - x*||``, for ``rounds``.
+        The distance ``||x_0 - x*||``, for ``rounds``.
     """
 
     round: AveragingRound
@@ -81,11 +81,11 @@ class Request:
 class CorrelatedBound:
     """A bound for every round and every client loss, as the solver found it.
 
-    Over rounds ``t < T``, the mean of ``E||x_t - x*||^2`` ("distance") or ``E F`` of the mean
-    model, less F* ("loss"), is at most ``(start ||x_0 - x*||^2 + start_heterogeneity h +
-    start_noise sigma^2)/T + heterogeneity h + noise sigma^2`` with ``h = sum alpha_i ||grad
-    F_i(x*)||^2``. With a rate, ``E||x_t - x*||^2 <= rate^t (start ...) + (1 - rate^t)/(1 - rate)
-    (heterogeneity h + noise sigma^2)``.
+    Over rounds ``t < T``, the mean of ``E||x_t - x*||^2`` ("distance"), or ``E F - F*`` at the mean
+    model ("loss"), is at most ``(start ||x_0 - x*||^2 + start_heterogeneity h + start_noise
+    sigma^2)/T + heterogeneity h + noise sigma^2`` with ``h = sum alpha_i ||grad F_i(x*)||^2``. With
+    a rate, ``E||x_t - x*||^2 <= rate^t (start ...) + (1 - rate^t)/(1 - rate) (heterogeneity h +
+    noise sigma^2)``.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class CorrelatedBound:
 
     @classmethod
     def of(cls, request: Request, solved: Solved) -> Self:
-        """Return what a program's solution says, in units of the class."""
+        """Return the bound of a program's solution, in units of the class."""
         units, ends = dict(units_of(request, solved.unit)), solved.solution.ends
         g = float(units["g"])
         return cls(
@@ -186,8 +186,8 @@ def best_correlated_bound(
 ) -> CorrelatedBound:
     """Return the best bound on weighted averaging with clients that come and go in bursts.
 
-    A semidefinite program for every number of participants in the round before; the chain starts
-    in its stationary law.
+    The semidefinite program has a function for every number of participants in the previous round;
+    the chain starts in its stationary law.
 
     Parameters
     ----------
@@ -206,9 +206,9 @@ def best_correlated_bound(
     Raises
     ------
     ValueError
-        For a class or clients that are not covered, with what is missing.
+        If the class or the clients are not covered; the message says what is missing.
     ArithmeticError
-        If no bound is found, as for steps that are too large.
+        If no bound is found, for example because steps are too large.
 
     Examples
     --------
@@ -262,8 +262,8 @@ def best_step(
 ) -> CorrelatedBound:
     """Return the bound at the step and K that minimise the proved bound after ``rounds`` rounds.
 
-    The step is searched on a logarithmic scale, to three digits: the bound that is returned can be
-    proved; that no other step is better is a local search's finding.
+    The step is searched on a logarithmic scale, to three digits. The returned bound can be proved;
+    that no other step is better is only the result of a local search.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def best_step(
             return value
 
         largest = math.log(2 / (K * client_class.L))
-        # From a grid, as steps without a floor have no bound, and so no slope.
+        # The search starts from a grid, since steps without a finite floor give no slope.
         grid = np.linspace(largest - math.log(2000), largest, 9)
         middle = int(np.argmin([after(float(point)) for point in grid]))
         ends = grid[max(middle - 1, 0)], grid[min(middle + 1, 8)]
@@ -312,7 +312,7 @@ def best_step(
 
 
 def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
-    """Refuse a class or clients of which nothing is proved, with what is missing."""
+    """Refuse a class or clients that proofs do not cover, saying what is missing."""
     if clients.mu == 0:
         raise ValueError(
             "mu must be above 0 where clients are correlated in time: without strong convexity "
@@ -341,14 +341,18 @@ def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
 
 
 def guess_of(a_round: AveragingRound, clients: ClientClass) -> float:
-    """Return about the floor, in units with L = 1: the rule for small steps, and local drift."""
+    """Estimate the floor, with L = 1, from the rule for small steps.
+
+    Where bursts outlast the model's memory, ``1/(step mu)`` rounds, the floor grows no further.
+    """
     step = float(clients.L * a_round.client_lr * a_round.server_lr) * a_round.local_steps
+    ratio = float(clients.L / clients.mu)
     spread = 0.0
     for own, nu in zip(a_round.groups, a_round.correlations, strict=True):
         p = float(own.availability)
         share = own.n_clients * float(own.target_weight) ** 2
-        spread += share * (1 - p) / p * (1 + nu) / (1 - nu)
-    return max(step * spread / 2 * float(clients.L / clients.mu), 1e-9)
+        spread += share * (1 - p) / p * min((1 + nu) / (1 - nu), 2 * ratio / step)
+    return max(step * spread / 2 * ratio, 1e-9)
 
 
 def solutions(
@@ -356,7 +360,7 @@ def solutions(
     program_of: type[OnOffProgram] = OnOffProgram,
     factors: Sequence[int | Fraction] = UNITS,
 ) -> Iterator[Solved]:
-    """Yield solutions in one unit after another, all nearly the best."""
+    """Yield nearly optimal solutions, in one unit after another."""
     a_round, clients, rounds = request.round, request.client_class, request.rounds
     step, mu = float(clients.L * a_round.client_lr), float(clients.mu / clients.L)
     h = float(clients.dissimilarity / clients.L) ** 2
@@ -385,9 +389,10 @@ def solutions(
 
 
 def units_of(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
-    """Yield what a program's numbers are multiplied by in the certificate's units.
+    """Yield the factors from a program's numbers to the certificate's units.
 
-    Coefficients of ``||z||^2``, of z with gradients, and of squares of gradients; multipliers.
+    They are for coefficients of ``||z||^2``, of products of z and gradients, of squared gradients,
+    and for multipliers.
     """
     a_round, clients = request.round, request.client_class
     scale = 2 * clients.L * a_round.client_lr * a_round.local_steps * a_round.server_lr
@@ -405,7 +410,7 @@ def units_of(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]
 
 
 def correlated_certificate(bound: CorrelatedBound, margin: float = 1e-6) -> CorrelatedCertificate:
-    """Return a proof in fractions of a bound, a little above the best.
+    """Return a proof in fractions of a bound slightly above the best one.
 
     Parameters and errors are those of `certificate`.
     """
@@ -419,7 +424,7 @@ def texts_of(
     others: Iterator[Solved],
     text_of: Callable[[Request, Fraction, Any, int], str],
 ) -> Iterator[str]:
-    """Yield certificates to be tried, from the bound's own solution and then from others."""
+    """Yield candidate certificates, from the bound's own solution and then from others."""
     share = 1 + float(exact("margin", margin, above=0))
     for solved in chain([bound.solved], others):
         widest = _widest(bound, solved, share)
@@ -428,22 +433,23 @@ def texts_of(
 
 
 def _widest(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedSolution | None:
-    """Return the solution of most slack, a little above the best."""
-    # The units of two programs differ, so that a share of the bound's own floor is claimed in each.
+    """Return the solution with the largest slack, slightly above the best bound."""
+    # Units differ between programs, so in each one the claim is a multiple of the bound's own
+    # floor.
     ratio = float(solved.unit / bound.solved.unit) ** 2
     ends = bound.solved.solution.ends
     fixed = {name: share * ratio * ends[name] for name in ("floor", "noise")}
     room = share if bound.request.rounds else 1 + _ROOM
-    # What is nearly zero gets room too.
+    # Coefficients that are nearly zero need room, too.
     fixed |= {name: room * solved.solution.ends[name] + 1e-9 for name in _FIRST}
     return solved.program.solve(None, fixed)
 
 
 def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
-    """Return a certificate's JSON, numbers rounded to ``bits`` bits after the point."""
+    """Return a certificate's JSON, with numbers rounded to ``bits`` binary places."""
     a_round, clients = request.round, request.client_class
     units = dict(units_of(request, unit))
-    # Without a rate, F(x) - F* may be what function values add up to.
+    # Without a rate, the remaining function values may be F(x) - F*.
     wanted = Fraction(request.rate is None and request.measure == "loss")
 
     def dyadic(value: float) -> Fraction:
@@ -495,7 +501,7 @@ def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits
 def claim_text(
     request: Request, ends: Mapping[str, float], written: Callable[[float, str], str]
 ) -> Mapping[str, Any]:
-    """Return what a certificate claims, and of which rounds and clients."""
+    """Return a certificate's claim and the rounds and clients that it is about."""
     a_round, clients = request.round, request.client_class
     noisy = clients.sigma > 0
     bound = {"rate": "1" if request.rate is None else str(request.rate)}
@@ -554,7 +560,7 @@ def _value(row: FloatArray, constant: float, n_groups: int, written: Any) -> Map
 
 
 def _balanced(rows: FloatArray, dyadic: Any, factor: Fraction, wanted: Fraction) -> list[list[str]]:
-    """Return multipliers, those with x* raised until function values add up as they must."""
+    """Return multipliers, with those for x* raised until function values cancel."""
     weights = [[dyadic(max(float(value), 0.0)) for value in row] for row in rows]
     weights[-1] = [Fraction(0)] * len(weights)
     values = [-wanted, *[Fraction(0)] * (len(weights) - 2)]
@@ -565,7 +571,7 @@ R = TypeVar("R", bound=CorrelatedRounds)
 
 
 class RoundsCertificate(ProofFile[R]):
-    """A proof of a bound where clients come and go in bursts, by a function of any kind."""
+    """A proof of a bound for clients that come and go in bursts, by any kind of function."""
 
     @property
     def floor(self) -> Fraction:
@@ -577,7 +583,7 @@ class RoundsCertificate(ProofFile[R]):
     def mean_after(
         self, rounds: int, square: Fraction, dissimilarity: Fraction, noise: Fraction
     ) -> Fraction:
-        """Bound the mean over ``rounds`` rounds, from squared start distance and the rest."""
+        """Bound the mean over ``rounds`` rounds, given the squared initial distance."""
         bound = self.proof.bound
         first = bound["start"] * square + bound["start_heterogeneity"] * dissimilarity
         first += bound["start_noise"] * noise
@@ -585,7 +591,7 @@ class RoundsCertificate(ProofFile[R]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Its content: the claim, the class, the round and who is present."""
+        """The certificate's content: the claim, the class, the round and who is present."""
         proof = self.proof
         bound = {name: f"{float(value):.6g}" for name, value in proof.bound.items()}
         noise = (f" + {bound['start_noise']} sigma^2", f" + {bound['noise']} sigma^2")
@@ -607,7 +613,7 @@ class RoundsCertificate(ProofFile[R]):
 
 
 class CorrelatedCertificate(RoundsCertificate[CorrelatedProof]):
-    """A proof by a function of the model and of who was present, as JSON.
+    """A proof, as JSON, by a function of the model and of who was present.
 
     Attributes
     ----------
@@ -617,12 +623,12 @@ class CorrelatedCertificate(RoundsCertificate[CorrelatedProof]):
     checker: ClassVar[ProofChecker] = correlated_checker
 
     def rocq_theorem(self) -> str:
-        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+        """Return the proof as a theorem for Rocq, which needs the library in the folder ``rocq``.
 
         Raises
         ------
         ValueError
-            For several groups of clients, a chain, noise, or too many clients or steps.
+            If there are several groups of clients, a chain, noise, or too many clients or steps.
         """
         return bursts_theorem(self.proof)
 

@@ -1,7 +1,7 @@
-"""The averaging of a log's clients whose proved bound is least: weights, K and the step.
+"""Weights, K and step size with the smallest proved bound for a log's clients.
 
-Clients are fitted as one or two groups of on-off chains that are alike in each. What is best is
-searched with a few clients of each group; what is found is then proved for all of them.
+Clients are fitted as one or two groups of identical on-off chains. The search uses a few clients of
+each group; its result is then proved for all of them.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from fltheory.worst_case.proof.proof_file import of_least_margin
 from fltheory.worst_case.rounds.client_class import ClientClass, check_ratio
 from fltheory.worst_case.rounds.one_round import AvailabilityGroup, Averaging, AveragingRound
 
-# What is proved in a few seconds: numbers of clients present, of two groups and of one.
+# Limits for a proof in a few seconds: numbers of clients present, for two groups and for one.
 _MOST_STATES = {2: 30, 1: 61}
-# So many of each group are searched with, and these numbers of local steps tried.
+# The search uses this many clients of each group, and tries these numbers of local steps.
 _SEARCHED = {2: 1, 1: 4}
 _LOCAL_STEPS = {2: (1,), 1: (1, 2)}
 _GRID = 6
 # Two phases are tried in this number of ways, if there are enough rounds.
 _PHASES, _FEWEST_ROUNDS = 40, 20
-# More local steps, and weights of the rare, must be better by so much.
+# More local steps, or other weights for rare clients, must be better by this factor.
 _BETTER = 0.99
 _MARGINS = (1e-4, 1e-3)
 _LARGEST = Fraction(999, 1000)
@@ -55,12 +55,12 @@ _LARGEST = Fraction(999, 1000)
 
 @dataclass(frozen=True)
 class LogProof:
-    """A bound proved for every client loss, where clients come and go as a log's do on average.
+    """A bound proved for every client loss, for clients that come and go as in a log on average.
 
     Attributes
     ----------
     certificate : CorrelatedCertificate or PhasesCertificate
-        A certificate for the mean of ``E||w_t - w*||^2`` over all rounds, or those of a second
+        A certificate for the mean of ``E||w_t - w*||^2`` over all rounds, or over those of a second
         phase; L and the initial distance are 1.
     rounds : int
         Number of rounds in the log.
@@ -70,7 +70,7 @@ class LogProof:
     condition : Fraction
         L/mu.
     shares : tuple of pairs of float
-        The least and the largest availability in the log, of each group.
+        The smallest and the largest availability in the log, for each group.
     """
 
     certificate: CorrelatedCertificate | PhasesCertificate
@@ -81,12 +81,12 @@ class LogProof:
 
     @property
     def distance(self) -> float:
-        """The bound on the root mean square of distances, rounded up, over the start's."""
+        """The bound on the root mean square distance, relative to the initial one, rounded up."""
         return math.nextafter(math.sqrt(math.nextafter(float(self.square), math.inf)), math.inf)
 
     @property
     def steps(self) -> tuple[tuple[int, Fraction], ...]:
-        """How many rounds have which step; of two phases the second one's are measured."""
+        """Numbers of rounds and their steps; of two phases, only the second is measured."""
         proof = self.certificate.proof
         if isinstance(proof, PhasesProof):
             return tuple((own.rounds, own.proof.client_lr) for own in proof.phases)
@@ -134,7 +134,7 @@ class LogProof:
         return f"the sum of the present clients' updates, weighted by {weights}"
 
     def document(self) -> Mapping[str, Any]:
-        """Return what it says as JSON has it."""
+        """Return the result as a JSON object."""
         proof = self.proof
         return {
             "distance": self.distance,
@@ -164,15 +164,15 @@ def _rounded_up(value: float) -> str:
 def log_proof(
     log: AvailabilityLog, importance: FloatArray, training: Training, condition: float
 ) -> LogProof:
-    """Return the least bound found that is proved for a log's clients and as many rounds.
+    """Return the smallest bound found and proved for a log's clients and number of rounds.
 
     Parameters
     ----------
     log : AvailabilityLog
     importance : array, (N,)
-        alpha, positive with sum one; in a group each counts as their mean does.
+        alpha, positive with sum one; each client of a group gets the mean of its group.
     training : Training
-        Its noise and dissimilarity, Gamma. As clients are L-smooth, ``||grad F_k(w*)||^2 <= 2 L
+        The noise, and the dissimilarity Gamma. As clients are L-smooth, ``||grad F_k(w*)||^2 <= 2 L
         (F_k(w*) - F_k*)`` is at most ``2 L Gamma``.
     condition : float
         L/mu, above 1.
@@ -180,7 +180,7 @@ def log_proof(
     Raises
     ------
     ValueError
-        Naming the obstacle: clients never seen, too many clients, or L/mu above 1e10.
+        If some clients were never seen, there are too many, or L/mu is above 1e10.
     ArithmeticError
         If nothing is proved.
     """
@@ -194,7 +194,7 @@ def log_proof(
         dissimilarity=_root_above(2 * as_fraction(training.dissimilarity)),
     )
     check_ratio(clients)
-    # Of two local steps where all are always there the solver's bound is at times not proved.
+    # With two local steps and everybody always present, the solver's bound sometimes has no proof.
     for local_steps in dict.fromkeys((_LOCAL_STEPS[len(groups)], (1,))):
         found = _best_bounds(groups, clients, log.n_rounds, local_steps)
         for bound in found:
@@ -227,19 +227,19 @@ def _square(
 
 
 def _six_digits_above(value: float) -> Fraction:
-    """Return a short fraction that is at least a number; the proof covers all that it allows."""
+    """Return a short fraction that is at least a number; the proof covers the larger class."""
     whole = as_fraction(value)
     unit = Fraction(10) ** (math.floor(math.log10(value)) - 5) if value else Fraction(1)
     return math.ceil(whole / unit) * unit
 
 
 def _root_above(square: Fraction) -> Fraction:
-    """Return the least multiple of a millionth that is at least the root of a positive number."""
+    """Return the square root of a positive number, rounded up to a multiple of a millionth."""
     return Fraction(math.isqrt(math.ceil(square * 10**12) - 1) + 1, 10**6)
 
 
 def _parts(log: AvailabilityLog) -> list[ClientIndices]:
-    """Return the clients in groups that are taken for alike: the rare apart, if so many can be."""
+    """Return the groups of clients treated as identical, with rare clients apart if possible."""
     never = np.flatnonzero(log.rounds_present == 0)
     if never.size:
         more = f" and {never.size - 1} more" if never.size > 1 else ""
@@ -271,7 +271,7 @@ def _groups(
 
 
 def _group(log: AvailabilityLog, part: ClientIndices, target: Fraction) -> AvailabilityGroup:
-    """Return clients as one kind: their mean availability, and correlations as far as they vary."""
+    """Return clients as one group: mean availability, correlation weighted by variance."""
     fitted = fit_on_off(log)
     p, nu = fitted.availability[part], fitted.correlation[part]
     varies = p * (1 - p)
@@ -287,7 +287,7 @@ def _best_bounds(
     rounds: int,
     local_steps: Sequence[int],
 ) -> list[CorrelatedBound | PhasedBound]:
-    """Return the least bounds that were found, the best first, searched with few of each group."""
+    """Return the smallest bounds found with few clients of each group, the best first."""
     few = _few(groups)
     ratio = math.sqrt(_variance(groups) / _variance(few))
     searched = ClientClass(
@@ -311,7 +311,8 @@ def _best_bounds(
             continue
         if len(groups) > 1 and averaging == "weights":
             played = _reweighted(played, value)
-        # The few stand for all, but a mean of few is biased in another way than one of many.
+        # A few clients stand for all, but a mean over few is biased differently from a mean over
+        # many.
         try:
             found.append(
                 best_correlated_bound(_of_all(played, groups), clients, rounds=rounds, distance=1)
@@ -332,7 +333,7 @@ def _in_phases(
     searched: ClientClass,
     rounds: int,
 ) -> PhasedBound | None:
-    """Return the bound of the best two phases that were found, if any, with few of each group."""
+    """Return the bound of the best two phases found with few clients of each group, if any."""
     if rounds < _FEWEST_ROUNDS:
         return None
     try:
@@ -345,7 +346,7 @@ def _in_phases(
 
 
 def _of_all(played: AveragingRound, groups: Sequence[AvailabilityGroup]) -> AveragingRound:
-    """Return a round with other numbers of clients, each group with the same sum of weights."""
+    """Return a round with other numbers of clients; each group keeps its sum of weights."""
     if played.averaging == "present":
         return replace(played, groups=tuple(replace(own, weight=Fraction(1)) for own in groups))
     pairs = zip(played.groups, groups, strict=True)
@@ -354,7 +355,7 @@ def _of_all(played: AveragingRound, groups: Sequence[AvailabilityGroup]) -> Aver
 
 
 def _few(groups: Sequence[AvailabilityGroup]) -> tuple[AvailabilityGroup, ...]:
-    """Return the groups with few clients each, which count as much together."""
+    """Return the groups with few clients each, whose target weights have the same sums."""
     most, found = _SEARCHED[len(groups)], []
     for own in groups:
         count = min(own.n_clients, most)
@@ -366,7 +367,7 @@ def _few(groups: Sequence[AvailabilityGroup]) -> tuple[AvailabilityGroup, ...]:
 
 
 def _variance(groups: Sequence[AvailabilityGroup]) -> float:
-    """Return what the floor for small steps is in proportion to."""
+    """Return a number to which the floor for small steps is proportional."""
     return sum(
         own.n_clients
         * float(own.target_weight**2 / own.availability)
@@ -382,7 +383,7 @@ def _stepped(
     local_steps: Sequence[int],
     value: Callable[[AveragingRound], float],
 ) -> AveragingRound | None:
-    """Return the round with K and the step that are best, None if no bound is finite."""
+    """Return the round with the best K and step; None if no bound is finite."""
     if averaging == "present":
         groups = tuple(replace(own, weight=Fraction(1)) for own in groups)
     plain = AveragingRound(groups, averaging, 1, Fraction(1), Fraction(1))
@@ -406,7 +407,7 @@ def _with_weight_of_rare(played: AveragingRound, factor: Fraction) -> AveragingR
 
 
 def _reweighted(played: AveragingRound, value: Callable[[AveragingRound], float]) -> AveragingRound:
-    """Return the round with the best weight of the rare, if it is better than alpha/pi."""
+    """Return the round with the best weight for rare clients, if it is better than alpha/pi."""
     found = _least(played, (-2.0, 0.5), value, _with_weight_of_rare)
     return found if value(found) < _BETTER * value(played) else played
 
@@ -417,7 +418,7 @@ def _least(
     value: Callable[[AveragingRound], float],
     changed: Callable[[AveragingRound, Fraction], AveragingRound],
 ) -> AveragingRound:
-    """Return the round changed by the best factor, whose logarithm is between ends."""
+    """Return the round changed by the best factor with a logarithm between the ends."""
     from scipy.optimize import minimize_scalar
 
     def at(log_factor: float) -> AveragingRound:

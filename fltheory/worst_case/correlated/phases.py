@@ -1,9 +1,9 @@
 """Bounds on runs whose steps change: in phases, or from round to round.
 
-A phase has a function W of its own, with coefficients for every state, which is at least the next
-one's. A phase of many rounds has one function for all of them; where each phase is one round, the
-coefficients are those of a recursion backwards from the last round. All phases are found in one
-program, in which each sees its neighbours only.
+Each phase has its own function W, with coefficients for every state, which is at least the function
+of the next phase. A phase of many rounds has one function for all of them; if each phase is one
+round, the coefficients follow a backward recursion from the last round. One program finds all
+phases, and each phase is coupled only to its neighbours.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, IntArray
 
 _BITS_OF_BOUND = 80
-# Rounds, times numbers of clients present, up to which each round has its own coefficients; and
-# phases, times those, that are solved in a minute.
+# The largest number of rounds, times numbers of clients present, at which each round has its own
+# coefficients; and the largest number of phases, times the same, that is solved in a minute.
 _SINGLE, _MOST = 400, 2000
 
 
 @dataclass(frozen=True)
 class StepPhase:
-    """Rounds of one step.
+    """Rounds with the same step.
 
     Attributes
     ----------
@@ -63,12 +63,12 @@ class StepPhase:
 
     @property
     def power(self) -> float:
-        """By how much W shrinks in all rounds."""
+        """The factor by which W shrinks over all rounds of the phase."""
         return float(self.rate) ** self.rounds
 
     @property
     def times(self) -> float:
-        """How often what a round adds is left at the phase's end."""
+        """The multiple of one round's additive term that remains at the end of the phase."""
         return (1 - self.power) / (1 - float(self.rate)) if self.rate < 1 else float(self.rounds)
 
 
@@ -76,14 +76,14 @@ class StepPhase:
 class PhasedBound:
     """A bound on a run in phases for every client loss, as the solver found it.
 
-    The mean of ``E||x_t - x*||^2`` over measured rounds, or ``E||x_T - x*||^2`` if none is, is at
-    most ``start ||x_0 - x*||^2 + heterogeneity h + noise sigma^2``.
+    The mean of ``E||x_t - x*||^2`` over measured rounds, or ``E||x_T - x*||^2`` if no round is
+    measured, is at most ``start ||x_0 - x*||^2 + heterogeneity h + noise sigma^2``.
 
     Attributes
     ----------
     start, heterogeneity, noise : float
     round : AveragingRound
-        Its own step is not used.
+        The step of this round is not used.
     client_class : ClientClass
     phases : tuple of StepPhase
     distance : float
@@ -106,7 +106,7 @@ class PhasedBound:
         return self.after(sum(phase.rounds for phase in self.phases), self.distance)
 
     def after(self, rounds: int, distance: float) -> float:
-        """Bound what is measured after all rounds, from ``distance = ||x_0 - x*||``.
+        """Bound the measured quantity after all rounds, from ``distance = ||x_0 - x*||``.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class PhasedBound:
 
 @dataclass(frozen=True, eq=False)
 class SolvedPhases(ReadOnlyArrays):
-    """The solver's result, in a unit of gradients at x*, over L.
+    """The solver's result, for a unit of gradients at x* (divided by L).
 
     Attributes
     ----------
@@ -140,10 +140,10 @@ class SolvedPhases(ReadOnlyArrays):
 
 
 class PhaseProgram(OnOffProgram):
-    """One phase's part: its unknowns, its round, and what ties it to what comes after.
+    """One phase's part: its unknowns, its round, and the inequality with the next phase.
 
     In a phase of one round, W after the round is the next phase's. Blocks and rows of a round have
-    columns of this phase's unknowns and of the next one's, which are one after the other.
+    columns for this phase's unknowns, followed by those for the next phase's.
     """
 
     single = False
@@ -161,23 +161,23 @@ class PhaseProgram(OnOffProgram):
         return self.scale * self.mu
 
     def end(self, name: str) -> int:
-        """Return an end's place among the unknowns."""
+        """Return the index of an end among the unknowns."""
         return self._of_ends[name]
 
     @property
     def margin(self) -> int:
-        """The place of the least eigenvalue."""
+        """The index of the least eigenvalue among the unknowns."""
         return self._margin
 
     def used(self, first: bool) -> Iterator[int]:
-        """Yield the unknowns that there are, but for the margin."""
+        """Yield the indices of the unknowns in use, except the margin."""
         yield from range(int(self._of_constants[0]))
         if self.noisy:
             yield from map(int, self._of_constants[1:])
         yield from (self._of_ends[name] for name in self.end_factors(first))
 
     def end_factors(self, first: bool) -> Mapping[str, tuple[str, bool, bool]]:
-        """Return, of each end, what it multiplies, whether at the start, whether in every round."""
+        """Return for each end its factor, and whether it is at the start and in every round."""
         ends = {"floor": ("h", False, True)}
         ends |= {} if self.single else {"below": ("h", False, False)}
         ends |= {"start": ("start", True, False), "once": ("h", True, False)} if first else {}
@@ -188,7 +188,7 @@ class PhaseProgram(OnOffProgram):
         return ends
 
     def solution(self, unknowns: FloatArray) -> CorrelatedSolution:
-        """Return what these unknowns say."""
+        """Return the solution with these unknowns."""
         return self._solution(0.0, unknowns)
 
     # ------------------------------------------------------------ a round
@@ -226,7 +226,7 @@ class PhaseProgram(OnOffProgram):
                 yield from map(self._turned, self._fluctuations(state))
 
     def _after_blocks(self, state: int) -> Iterator[Block]:
-        """Yield ``-E W`` after the round, as the blocks of its inequality are."""
+        """Yield ``-E W`` after the round, in the order of the blocks of its inequality."""
         found = self._expected(self.cells[state], self._next(state), True)
         cells = zip(self.cells[state], found.differences, strict=True)
         for part in [found.mean, *(own for cell, own in cells if cell.size > 1)]:
@@ -241,7 +241,7 @@ class PhaseProgram(OnOffProgram):
             yield columns, fixed
 
     def _turned(self, block: Block) -> Block:
-        """Return a block of noise, with W after the round the next phase's."""
+        """Return a noise block in which W after the round is the next phase's."""
         columns, fixed = block
         first = [place.start for place in self._of_function]
         moved, columns = columns[first], columns.copy()
@@ -254,14 +254,14 @@ class PhaseProgram(OnOffProgram):
         return np.concatenate([columns, others]), fixed
 
     def multiplier_rows(self) -> Iterator[FloatArray]:
-        """Yield multipliers."""
+        """Yield the rows of the multipliers."""
         pairs = list(permutations(range(self.steps + 1), 2))
         for cells in self._pair_rows:
             for rows in cells:
                 yield from (rows[pair] for pair in pairs)
 
     def noise_rows(self) -> Iterator[FloatArray]:
-        """Yield what noise leaves in a round of every state."""
+        """Yield the rows of the noise inequality of a round, for every state."""
         for state in range(len(self.states)) if self.noisy else ():
             row = next(self._noise_rows(state))[0]
             if not self.single:
@@ -278,7 +278,7 @@ class PhaseProgram(OnOffProgram):
     # ------------------------------------------------------------ before the next phase
 
     def link_blocks(self) -> Iterator[Block]:
-        """Yield the blocks of ``W + below h`` less the next phase's W, in all states."""
+        """Yield the blocks of ``W + below h`` minus the next phase's W, in all states."""
         for state, cells in enumerate(self.cells):
             form, other = self._now_forms[state], self.following
             own = self._of_function[state], form, self._free[state]
@@ -293,7 +293,7 @@ class PhaseProgram(OnOffProgram):
             yield from map(_beside, mine, other._ends(cells, [theirs], {}, 0.0))
 
     def link_rows(self) -> Iterator[FloatArray]:
-        """Yield each state's constant of noise and ``noise_below``, less the next phase's."""
+        """Yield each state's noise constant plus ``noise_below``, minus the next phase's."""
         for state in range(len(self.states)) if self.noisy else ():
             row, others = np.zeros(self.n_unknowns), np.zeros(self._n_following)
             row[self._of_constants[state]] = row[self._of_ends["noise_below"]] = 1
@@ -302,7 +302,7 @@ class PhaseProgram(OnOffProgram):
             yield np.concatenate([row, others])
 
     def first_blocks(self) -> Iterator[Block]:
-        """Yield the blocks of ``start ||z||^2 + once h - E W`` in the chain's limit."""
+        """Yield the blocks of ``start ||z||^2 + once h - E W`` under the stationary law."""
         for columns, fixed in self._start():
             columns[self._of_ends["below"]] = 0
             yield columns, fixed
@@ -327,7 +327,7 @@ class PhasesProgram:
     programs : sequence of PhaseProgram
     phases : sequence of StepPhase
     far, share : float
-        ``||x_0 - x*||^2`` and h over ``h + sigma^2``, in the programs' units.
+        ``||x_0 - x*||^2`` and ``h / (h + sigma^2)``, in the programs' units.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ class PhasesProgram:
         self._costs = np.sum(costs, axis=0)
 
     def _count_ends(self) -> None:
-        """Say what each end adds to the bound: to its start, or times h, or times sigma^2."""
+        """Set each end's contribution to the bound: to its start, times h, or times sigma^2."""
         left = 1.0 / max(self.n_measured, 1)
         numbered = list(zip(self.programs, self.phases, self._places, strict=True))
         for own, phase, places in reversed(numbered):
@@ -363,7 +363,7 @@ class PhasesProgram:
             left *= phase.power
 
     def _both(self) -> Iterator[tuple[PhaseProgram, IntArray]]:
-        """Yield the phases with the places of their unknowns and the next one's."""
+        """Yield the phases with the indices of their own unknowns and of the next phase's."""
         nexts = [*self._places[1:], np.zeros(0, dtype=np.int64)]
         for own, places, others in zip(self.programs, self._places, nexts, strict=True):
             yield own, np.concatenate([places, others])
@@ -377,7 +377,7 @@ class PhasesProgram:
         yield from ((block, self._places[0]) for block in self.programs[0].first_blocks())
 
     def _rows(self) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Return rows that are not negative: of multipliers, and of noise."""
+        """Return the rows that must not be negative, for multipliers and for noise."""
         multipliers: list[FloatArray] = []
         noise: list[FloatArray] = []
         for own, places in self._both():
@@ -395,7 +395,7 @@ class PhasesProgram:
     def solve(
         self, share: float | None = None, known: FloatArray | None = None
     ) -> FloatArray | None:
-        """Return the unknowns of the least bound; or of most slack at a share above one known."""
+        """Return the unknowns of the smallest bound, or of most slack just above a known one."""
         used = np.zeros(self._margin + 1, dtype=bool)
         for own, at in zip(self.programs, self._places, strict=True):
             used[at[list(own.used(own is self.programs[0]))]] = True
@@ -406,7 +406,7 @@ class PhasesProgram:
         blocks, places = zip(*self._blocks(), strict=True)
         margin = None
         if share is not None and known is not None:
-            # Each end gets an equal part of what the bound may be above the least one.
+            # Each end gets an equal part of the margin above the smallest bound.
             room = share * float(costs @ known) / len(ends)
             fixed[ends] = known[ends] + room / np.maximum(costs[ends], 1e-300)
             used[ends], margin = False, self._margin
@@ -429,18 +429,19 @@ def best_phased_bound(
     *,
     distance: Any = 1,
 ) -> PhasedBound:
-    """Return the least bound on a run in phases from ``distance = ||x_0 - x*||``.
+    """Return the smallest bound on a run in phases from ``distance = ||x_0 - x*||``.
 
     Raises
     ------
     ValueError
         For a class, clients or phases that are not covered.
     ArithmeticError
-        If no bound is found, as for steps that are too large.
+        If no bound is found, for example because steps are too large.
 
     Examples
     --------
-    Two hundred rounds of a long step, and two hundred of a shorter one, of which the mean is taken.
+    Two hundred rounds with a long step, then two hundred with a shorter one, over which the mean is
+    taken.
 
     >>> from fltheory.algorithms import Unbiased
     >>> from fltheory.participation import MarkovOnOff
@@ -468,7 +469,7 @@ def best_phased_bound(
 def scheduled_bound(
     played: Sequence[AveragingRound], client_class: ClientClass, distance: Any, last: bool
 ) -> PhasedBound:
-    """Return the least bound on a run whose rounds differ in their step alone.
+    """Return the smallest bound on a run whose rounds differ only in their step size.
 
     Parameters
     ----------
@@ -478,12 +479,12 @@ def scheduled_bound(
     distance : number
         ``||x_0 - x*||``.
     last : bool
-        Whether ``E||x_T - x*||^2`` is bounded, not the mean over all rounds.
+        Whether to bound ``E||x_T - x*||^2`` instead of the mean over all rounds.
 
     Raises
     ------
     ValueError
-        For rounds that differ in more, or are too many.
+        If rounds differ in anything else, or there are too many.
     ArithmeticError
         If no bound is found.
     """
@@ -512,11 +513,11 @@ def best_two_phases(
     distance: Any,
     evaluations: int = 60,
 ) -> PhasedBound:
-    """Return the bound of the least mean after a first phase, whose rounds are not measured.
+    """Return the best bound on the mean over a second phase, after an unmeasured first one.
 
-    Searched are both steps, the first phase's length and its rate, from the first phase's step on
-    that the round has itself. What is returned can be proved; that no other phases are better is a
-    local search's finding.
+    The search is over both steps and the first phase's length and rate, and starts with the round's
+    own step for the first phase. The returned bound can be proved; that no other phases are better
+    is only the result of a local search.
 
     Parameters
     ----------
@@ -524,16 +525,16 @@ def best_two_phases(
         A round with the step size from which the search starts.
     client_class : ClientClass
     rounds : int
-        The rounds of both phases together, at least 4.
+        Total number of rounds of both phases, at least 4.
     distance : number
         ``||x_0 - x*||``.
     evaluations : int
-        How many phases are tried.
+        Number of pairs of phases tried.
 
     Raises
     ------
     ArithmeticError
-        If no phases that were tried have a bound.
+        If none of the phases tried has a bound.
     """
     from scipy.optimize import minimize
 
@@ -545,9 +546,9 @@ def best_two_phases(
     def phases(point: FloatArray) -> list[StepPhase]:
         steps = [Fraction(f"{lr * math.exp(log):.3g}") for log in point[:2]]
         count = min(max(round(rounds / (1 + math.exp(-point[2]))), 2), rounds - 2)
-        # A rate between one and that of quadratics of curvature mu.
+        # A rate between 1 and the rate of quadratics with curvature mu.
         away = min(speed * float(steps[0]), 0.9) / (1 + math.exp(-point[3]))
-        # The checker reads six digits of a rate.
+        # The checker reads rates of six digits.
         rate = 1 - max(round(Fraction(f"{away:.3g}"), 6), Fraction(1, 10**6))
         return [StepPhase(count, steps[0], rate, False), StepPhase(rounds - count, steps[1])]
 
@@ -601,7 +602,7 @@ def _solved(
         for played, phase in zip(rounds, phases, strict=True):
             step, mu = float(clients.L * played.client_lr), float(clients.mu / clients.L)
             own = PhaseProgram(played, mu, step, "distance", None, sigma > 0, float(unit))
-            # With a rate nothing is measured.
+            # With a rate, nothing is measured.
             own.rate = None if phase.measured else float(phase.rate)
             own.single = phase.rounds == 1
             programs.append(own)
@@ -617,7 +618,7 @@ def _solved(
 
 
 def phases_certificate(bound: PhasedBound, margin: float = 1e-6) -> PhasesCertificate:
-    """Return a proof in fractions of a bound, above it by a share of at most ``margin``.
+    """Return a proof in fractions of a bound that is larger by a factor of at most 1 + margin.
 
     Raises
     ------
@@ -639,7 +640,7 @@ def phases_certificate(bound: PhasedBound, margin: float = 1e-6) -> PhasesCertif
 
 
 def _text(bound: PhasedBound, solved: SolvedPhases, widest: FloatArray, bits: int) -> str:
-    """Return a certificate's JSON, whose bound is what its phases add up to."""
+    """Return a certificate's JSON, whose bound is the total of its phases."""
     phases = []
     for phase, found in zip(bound.phases, solved.program.solutions(widest), strict=True):
         played = replace(bound.round, client_lr=phase.client_lr)
@@ -672,7 +673,7 @@ def _text(bound: PhasedBound, solved: SolvedPhases, widest: FloatArray, bits: in
 
 @dataclass(frozen=True)
 class PhasesCertificate(ProofFile[PhasesProof]):
-    """A proof of a bound on a run in phases, as JSON.
+    """A proof, as JSON, of a bound on a run in phases.
 
     Attributes
     ----------
@@ -683,7 +684,7 @@ class PhasesCertificate(ProofFile[PhasesProof]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Its content: the claim, its phases, and the clients."""
+        """The certificate's content: the claim, its phases, and the clients."""
         proof = self.proof
         bound = {name: f"{float(value):.6g}" for name, value in proof.bound.items()}
         noisy = proof.phases[0].proof.noisy

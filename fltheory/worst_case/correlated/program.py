@@ -1,28 +1,28 @@
-"""The semidefinite program of weighted averaging where clients come and go in bursts.
+"""The semidefinite program for weighted averaging with clients that come and go in bursts.
 
-The state is S, who took part in the round before, known by how many of each group it has; where
-sets follow one another by another chain, each client is a group, and states are those of the chain.
-Clients of a group are interchangeable, so that all quadratic forms of ``z = x - x*`` and ``g_i =
-grad F_i(x*)`` that can matter are
+The state is S, the set of clients that took part in the previous round, described by its number of
+clients in each group. If sets follow another chain, each client is a group, and the states are
+those of the chain. Clients of a group are interchangeable, so the only quadratic forms of ``z = x -
+x*`` and ``g_i = grad F_i(x*)`` that can matter are
 
     W_S(x) = form(z, u_1..u_C, U_1..U_{C-1})
              + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c}) alpha_i ||g_i||^2
     u_c = sum_{i in S, c} alpha_i g_i,     U_c = sum_{i in c} alpha_i g_i
 
 with coefficients for every state. The term ``2 b <z, u>`` is a Poisson correction: given S, the
-next round's drift contains ``<z, u_S>``, and b takes it away. Without it, the floor does not shrink
-with the step. Wanted is, for every state and x,
+next round's drift contains ``<z, u_S>``, and b cancels it. Without it, the floor does not shrink
+with the step. The program requires, for every state and x,
 
     W_S(x) - E[W_{S'}(x+) | S] - measured + floor h + noise sigma^2 >= 0
 
 with ``h = sum alpha_i ||g_i||^2``, for all L-smooth, mu-strongly convex clients. Everything is
-written in ``delta = grad F_i - g_i`` and ``F_i - <g_i, .>``, which is a class member again;
-interpolation conditions come with multipliers.
+written in ``delta = grad F_i - g_i`` and ``F_i - <g_i, .>``, which is again in the class;
+interpolation conditions enter with multipliers.
 
 A state splits each group into those present and those not: its *cells*. A form that does not change
 when clients of a cell are exchanged has a *mean* block, of z and the cells' means, and a block of
 *differences* for every cell. Given how many of a cell are in S', they are a uniform subset of it:
-the mean of a sum over S' is what the cells' means say, and its variance is that of draws without
+the mean of a sum over S' follows from the cells' means, and its variance is that of draws without
 replacement. (The checker tags clients instead, and works with sums over pairs.)
 
 Units: L = 1; g in ``unit``; a cell's vectors times ``sqrt(alpha)``, its means times ``sqrt(alpha
@@ -50,13 +50,13 @@ from fltheory.worst_case.semidefinite import Block, IntArray, optimum
 Outcomes: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
 """How many of each cell come, (outcomes, cells), with which probability, and to which state."""
 
-# What is left of a form of length one when it is a combination of others, but for rounding.
+# A form of length one counts as a combination of others if its remainder is below this.
 _DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
 class GroupCell:
-    """Clients of a group who were all present in the round before, or all absent.
+    """Clients of a group that were all present in the previous round, or all absent.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class CorrelatedSolution(ReadOnlyArrays):
         One (K + 1, K + 1) matrix per state and cell; entry (a, b) belongs to the condition of
         points a and b, the last being x*.
     noises, orthogonal : lists of lists of arrays
-        Multipliers of a client's fluctuations, for every state and cell.
+        Multipliers for a client's fluctuations, for every state and cell.
     """
 
     value: float
@@ -125,14 +125,13 @@ class OnOffProgram:
     ----------
     a_round : AveragingRound
     mu : float
-        Over L.
+        Strong convexity divided by L.
     step : float
         Step size of local SGD, times L.
     measure : {"distance", "loss"}
         The quantity that is summed over rounds: ``||z||^2`` or ``F(x) - F*``.
     rate : float, optional
-        If it is given, ``E W+ <= rate W + ...`` and ``W >= ||z||^2`` are wanted, and nothing is
-        summed.
+        If given, ``E W+ <= rate W + ...`` and ``W >= ||z||^2`` are required, and nothing is summed.
     noisy : bool
         Whether clients' gradients have noise.
     unit : float
@@ -170,7 +169,7 @@ class OnOffProgram:
 
     @property
     def n_coefficients(self) -> int:
-        """Coefficients of W in a state: of its form, ``present_c`` and ``all_c``."""
+        """Number of coefficients of W in a state: of its form, ``present_c`` and ``all_c``."""
         return len(self._pairs) + 2 * len(self.groups)
 
     def _means(self, cells: list[GroupCell]) -> FloatArray:
@@ -183,7 +182,7 @@ class OnOffProgram:
         return 1 + len(cells) * self.steps + len(cells) - 1
 
     def _expected(self, cells: list[GroupCell], outcomes: Outcomes, moves: bool) -> DifferenceForm:
-        """Return what each coefficient of each next state multiplies in E W.
+        """Return the form in E W that belongs to each coefficient of each next state.
 
         Arrays begin with (states, coefficients).
         """
@@ -230,7 +229,7 @@ class OnOffProgram:
         return DifferenceForm(mean, tuple(differences))
 
     def _next(self, state: int) -> Outcomes:
-        """Return how many of each cell may come after a state."""
+        """Return the possible numbers of each cell's clients in the round after a state."""
         if self.round.chain is not None:
             return self._by_chain(np.array(self.round.chain.transition[state], dtype=float))
         cells, groups = self.cells[state], self.groups
@@ -245,7 +244,7 @@ class OnOffProgram:
 
     @cached_property
     def _first(self) -> Outcomes:
-        """How many of each group may be there in the chain's limit."""
+        """The possible numbers of each group's clients under the stationary law."""
         if self.round.chain is not None:
             return self._by_chain(np.array(self.round.chain.law, dtype=float))
         return self._independent(self._everybody, [own.availability for own in self.groups])
@@ -269,14 +268,14 @@ class OnOffProgram:
         return counts, chance, np.array([places[tuple(row)] for row in following])
 
     def _now(self, state: int) -> DifferenceForm:
-        """Return what each coefficient multiplies in W of a state."""
+        """Return the form in W of a state that belongs to each coefficient."""
         cells = self.cells[state]
         counts = np.array([[float(cell.size * cell.present) for cell in cells]])
         found = self._expected(cells, (counts, np.ones(1), np.array([state])), False)
         return DifferenceForm(found.mean[state], tuple(own[state] for own in found.differences))
 
     def _condition(self, pair: tuple[int, int]) -> FloatArray:
-        """Return what is at most zero, function values apart, in (z, delta_0.., g)."""
+        """Return a pair's interpolation condition, without values, in (z, delta_0.., g)."""
         K, (a, b) = self.steps, pair
         points = np.zeros((K + 1, K + 2))
         points[:K, 0] = 1
@@ -288,7 +287,7 @@ class OnOffProgram:
         return condition(points[a] - points[b], gradients[a], gradients[b], self.mu)
 
     def _fluctuation(self, pair: tuple[int, int]) -> FloatArray:
-        """Return the same of what noise does, in (h_1..h_{K-1}, xi_0..xi_{K-1})."""
+        """Return the condition for fluctuations from noise, in (h_1..h_{K-1}, xi_0..xi_{K-1})."""
         K, (a, b) = self.steps, pair
         h, xi = np.zeros((K + 1, 2 * K - 1)), np.zeros((K, 2 * K - 1))
         h[1:K, : K - 1] = np.eye(K - 1)
@@ -308,13 +307,13 @@ class OnOffProgram:
     # ------------------------------------------------------------ unknowns
 
     def _count(self) -> None:
-        """Give the unknowns numbers: coefficients a state can tell apart, multipliers, ends."""
+        """Assign indices to unknowns: each state's independent coefficients, multipliers, ends."""
         self._now_forms = [self._now(state) for state in range(len(self.states))]
         self._free: list[list[int]] = []
         for state, form in enumerate(self._now_forms):
             free = _independent(form, self._order())
             if state == 0 and self.rate is None:
-                # What does not depend on z may be shifted in all states alike.
+                # A term that does not depend on z can be shifted in all states by the same amount.
                 free = [k for k in free if k < len(self._pairs) and 0 in self._pairs[k]]
             self._free.append(free)
         place = 0
@@ -339,7 +338,7 @@ class OnOffProgram:
                 place += extra
             self._of_cells.append(own)
             self._of_noises.append(noises)
-        # Without a rate all may be shifted alike: the first is zero.
+        # Without a rate, all can be shifted by the same amount, so the first is set to zero.
         self._of_constants = place + np.arange(len(self.states))
         place += len(self.states)
         self._of_ends = {name: place + index for index, name in enumerate(ENDS)}
@@ -347,7 +346,7 @@ class OnOffProgram:
         self.n_unknowns = self._margin + 1
 
     def _order(self) -> list[int]:
-        """Return coefficients in the order in which they are kept where some are dependent."""
+        """Return coefficients in order of preference, for choosing among dependent ones."""
         n = len(self.groups)
         quadratic = {pair: place for place, pair in enumerate(self._pairs)}
 
@@ -444,7 +443,7 @@ class OnOffProgram:
             yield columns, fixed
 
     def _noise_rows(self, state: int) -> Iterator[tuple[FloatArray, float]]:
-        """Yield what noise adds to the inequality, and to W: rows that are not negative."""
+        """Yield the rows for noise in the inequality and in W, which must not be negative."""
         if not self.noisy:
             return
         cells = self.cells[state]
@@ -471,7 +470,7 @@ class OnOffProgram:
         yield from self._ends(self.cells[state], [own], h, 0.0 if self.rate is None else -1.0)
 
     def _start(self) -> Iterator[Block]:
-        """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` in the chain's limit."""
+        """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` at the start."""
         cells = self._everybody
         found = self._expected(cells, self._first, False)
         used = [
@@ -524,7 +523,7 @@ class OnOffProgram:
 
     @cached_property
     def _pair_rows(self) -> list[list[FloatArray]]:
-        """Return each cell's multipliers as sums of cycles', (K + 1, K + 1, unknowns)."""
+        """Return each cell's multipliers as sums over cycles, (K + 1, K + 1, unknowns)."""
         K, found = self.steps, []
         for cells in self._of_cells:
             found.append([np.zeros((K + 1, K + 1, self.n_unknowns)) for _ in cells])
@@ -549,7 +548,7 @@ class OnOffProgram:
         costs: Mapping[str, float] | None,
         fixed: Mapping[str, float] | None = None,
     ) -> CorrelatedSolution | None:
-        """Minimise a sum of ends, the others given or free; without costs, leave most slack.
+        """Minimise a sum of ends, the others given or free; without costs, maximise slack.
 
         Parameters
         ----------
@@ -612,7 +611,7 @@ class OnOffProgram:
 
 
 def states_of(a_round: AveragingRound) -> list[tuple[int, ...]]:
-    """Return how many of each group may have been there before, or a chain's sets."""
+    """Return the possible numbers of clients present in each group, or a chain's sets."""
     if a_round.chain is not None:
         return [tuple(int(one) for one in mask) for mask in a_round.chain.masks]
     return list(
@@ -635,7 +634,7 @@ def cells_of(a_round: AveragingRound, state: tuple[int, ...]) -> Iterator[GroupC
 
 
 def _weights(a_round: AveragingRound, state: tuple[int, ...]) -> list[float]:
-    """Return what the update of a participant of each group is multiplied by."""
+    """Return, for each group, the factor on a participant's update."""
     factor = float(a_round.server_lr)
     if a_round.averaging == "present":
         return [factor / max(sum(state), 1)] * len(state)
@@ -653,7 +652,7 @@ def least_of(
     margin: int | None = None,
     inner: int = 0,
 ) -> tuple[float, FloatArray] | None:
-    """Return the least cost and all unknowns, those that are not used being known; None if none.
+    """Return the least cost and all unknowns; None if there is no solution.
 
     Parameters
     ----------
@@ -661,10 +660,10 @@ def least_of(
     nonnegative : tuple of arrays, (rows, unknowns) and (rows,)
     blocks : sequence of Block
     places : sequence of arrays, optional
-        Which unknowns each block's columns belong to: by default all of them, in order.
+        The unknowns that each block's columns belong to; by default all of them, in order.
     margin : int, optional
-        Of the unknown that is to be as large as can be, up to one, in place of a least cost: it is
-        left of every block's least eigenvalue and of the last ``inner`` rows.
+        Index of an unknown to maximise, up to one, instead of minimising the cost: it is a lower
+        bound on every block's least eigenvalue and on the last ``inner`` rows.
     inner : int
     """
     rows, offsets = nonnegative
@@ -705,7 +704,7 @@ def _without_margin(columns: FloatArray, margin: NDArray[np.bool_]) -> FloatArra
 
 @lru_cache(maxsize=1024)
 def _binomial(count: int, chance: float) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return how many clients of a group may be present, and the probabilities."""
+    """Return the possible numbers of a group's clients present, and their probabilities."""
     from scipy.stats import binom
 
     number = np.arange(count + 1)
@@ -720,7 +719,7 @@ def mixed(factor: FloatArray, rows: FloatArray, i: int, j: int) -> FloatArray:
 
 
 def _independent(form: DifferenceForm, order: list[int]) -> list[int]:
-    """Return the coefficients of W that a state can tell apart, in order of preference."""
+    """Return linearly independent coefficients of W in a state, chosen in order of preference."""
     flat = np.column_stack(
         [part.reshape(len(form.mean), -1) for part in (form.mean, *form.differences)]
     )
@@ -728,7 +727,7 @@ def _independent(form: DifferenceForm, order: list[int]) -> list[int]:
 
 
 def independent_rows(flat: FloatArray, order: list[int]) -> list[int]:
-    """Return rows none of which is a combination of the others, in order of preference."""
+    """Return linearly independent rows, chosen in order of preference."""
     kept: list[int] = []
     basis: list[FloatArray] = []
     for k in order:

@@ -1,8 +1,8 @@
-"""The semidefinite program of a richer function: one that sees gradients and losses at the model.
+"""The semidefinite program for a richer function, of gradients and losses at the model, too.
 
-The state is S, who takes part in the round that comes, so that ``x+`` is known. With ``delta_{i,k}
-= grad F_i(x_{i,k}) - g_i`` at the local points of those who take part, ``delta_{i,0}`` at x itself
-for the others, and ``phi_i = F_i - F_i(x*) - <g_i, . - x*>``,
+The state is S, the set of clients that take part in the coming round, so that ``x+`` is known. With
+``delta_{i,k} = grad F_i(x_{i,k}) - g_i`` at the local points of those who take part,
+``delta_{i,0}`` at x itself for the others, and ``phi_i = F_i - F_i(x*) - <g_i, . - x*>``,
 
     W_S(x) = form(z, a_{1,0}..a_{C,K-1}, b_1..b_C, u_1..u_C, U_1..U_{C-1})
              + sum_{i in S} alpha_i (d_i' present d_i + losses phi_i(x_{i,k}))
@@ -10,12 +10,13 @@ for the others, and ``phi_i = F_i - F_i(x*) - <g_i, . - x*>``,
     a_{c,k} = sum_{i in S, c} alpha_i delta_{i,k},  b_c = sum_{i in c, not in S} alpha_i delta_{i,0}
     d_i = (delta_{i,0}, .., delta_{i,K-1}, g_i),   e_i = (delta_{i,0}, g_i)
 
-with u and U as in `program`, whose function of x+ is one of these. Wanted is, for every S and x,
+with u and U as in `program`, whose function, taken at x+, is a special case. The program requires,
+for every S and x,
 
     W_S(x) - E[W_{S'}(x+) | S] - measured + floor h >= 0,     W_S(x) >= -below h
 
-where the losses of each client are looked at in x_{i,k}, in the points x+_{i,k} that it would go
-through from x+, and in x*. Gradients must be exact: noise would make x+, and all that is seen
+where the losses of each client are evaluated at x_{i,k}, at the local points x+_{i,k} that it would
+reach from x+, and at x*. Gradients must be exact: noise would make x+, and everything evaluated
 there, random.
 """
 
@@ -61,15 +62,15 @@ from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.rounds.slack import condition
 from fltheory.worst_case.semidefinite import Block
 
-# Ends that are unknown; those of noise are zero.
+# The unknown ends; those of noise are zero.
 _ENDS = ("floor", "start", "once", "below")
-# Gradients after a round, less those of now, in units of this: they are nearly the same.
+# Unit of the differences between gradients after a round and now, which are nearly the same.
 _APART = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class RichSolution(CorrelatedSolution):
-    """The solver's result, in the program's units; without noise.
+    """The solver's result without noise, in the program's units.
 
     Attributes
     ----------
@@ -85,17 +86,17 @@ class RichSolution(CorrelatedSolution):
 
 @dataclass(frozen=True)
 class _Client:
-    """A client of a cell: coordinates of its own, and the points at which its loss is looked at.
+    """A client of a cell: its own coordinates, and the points where its loss is evaluated.
 
     Attributes
     ----------
     size : int
-        Vectors of its own, the last being g.
+        Number of the client's own vectors, of which the last is g.
     seen : tuple of tuples of int
-        Which of them W sees: now, and after the round.
+        Indices of the vectors that W contains, now and after the round.
     points : tuple of (int, tuple of int)
-        For each point, whether it is after the round, and the gradients stepped along before it; a
-        point's own gradient is the vector of its number.
+        For each point, whether it is after the round, and the gradients of the local steps before
+        it; the gradient at a point is the vector with the same index.
     """
 
     size: int
@@ -104,10 +105,10 @@ class _Client:
 
     @classmethod
     def of(cls, now: int, after: int, still: bool = False) -> _Client:
-        """Return one with so many points now, and after a round.
+        """Return a client with ``now`` points before a round and ``after`` points after it.
 
-        Where the model stands still, its first point after the round is that of now: conditions of
-        the two would need infinite multipliers to say so.
+        If the model stays where it is, the first point after the round is the first one now:
+        conditions between two equal points would need infinite multipliers.
         """
         first, later = tuple(range(now)), tuple(range(now - still, now - still + after))
         points = [(0, first[:k]) for k in range(now)]
@@ -116,15 +117,15 @@ class _Client:
         return cls(g + 1, ((*first, g), (*later, g)), tuple(points))
 
     def twin(self, point: int) -> int | None:
-        """Return the point after the round that is near one of now."""
+        """Return the point after the round that is close to a point now, if there is one."""
         now, (first, *rest) = len(self.seen[0]) - 1, self.seen[1]
         return now + point if rest and first == now and point < now else None
 
     def flows(self, near: float) -> list[tuple[float, list[tuple[int, int, int]]]]:
-        """Return combinations of conditions, (a, b, sign), of which function values cancel.
+        """Return combinations of conditions, as (a, b, sign), in which function values cancel.
 
-        To and fro between two points, times a factor of how near they are; and from one to another
-        and on to x*, less the way straight there.
+        A combination goes from one point to another and back, with the factor ``near`` if they are
+        close; or it goes from a point via another to x*, minus the direct condition.
         """
         n = len(self.points)
         pairs = list(combinations(range(n), 2))
@@ -133,20 +134,20 @@ class _Client:
         return found + [(1.0, [(a, b, 1), (b, n, 1), (a, n, -1)]) for a, b in pairs]
 
     def way(self, point: int) -> list[tuple[int, int]]:
-        """Return the conditions by which a loss goes to that at x*: past a point that is near."""
+        """Return the conditions that lead from a point to x*, via its close point if it has one."""
         n, twin = len(self.points), self.twin(point)
         return [(point, n)] if twin is None else [(point, twin), (twin, n)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """The terms that the coefficients of W multiply: arrays of shape (states, coefficients, ...).
+    """The terms multiplied by the coefficients of W: arrays (states, coefficients, ...).
 
     Attributes
     ----------
     mean : array
     differences, losses : tuples of arrays
-        Forms of each cell; losses are at its points before, or after, the round.
+        Forms of each cell; losses are at its points before or after the round.
     """
 
     mean: FloatArray
@@ -154,7 +155,7 @@ class _Linear:
     losses: tuple[FloatArray, ...]
 
     def of(self, state: int) -> _Linear:
-        """Return one state's."""
+        """Return the terms of one state."""
         return _Linear(
             self.mean[state],
             tuple(own[state] for own in self.differences),
@@ -163,9 +164,9 @@ class _Linear:
 
 
 class RichProgram(OnOffProgram):
-    """The program of a round with exact gradients, for a function that sees gradients.
+    """The program of a round with exact gradients, for a function that depends on gradients.
 
-    Parameters are those of `OnOffProgram`, ``noisy`` left out.
+    Parameters are those of `OnOffProgram` without ``noisy``.
     """
 
     # ------------------------------------------------------------ W
@@ -176,7 +177,7 @@ class RichProgram(OnOffProgram):
 
     @cached_property
     def _squares(self) -> dict[bool, list[tuple[int, int]]]:
-        """Entries of ``present`` (True) and ``absent`` (False), in what a client shows."""
+        """Index pairs of the matrices ``present`` (True) and ``absent`` (False)."""
         sizes = {True: self.steps + 1, False: 2}
         return {
             there: list(combinations_with_replacement(range(size), 2))
@@ -185,19 +186,19 @@ class RichProgram(OnOffProgram):
 
     @property
     def n_coefficients(self) -> int:
-        """Coefficients of W in a state: its form; then by group of those present, and not."""
+        """Number of coefficients of W in a state: of its form, then of each group."""
         own = sum(len(places) for places in self._squares.values()) + self.steps + 1
         return len(self._forms) + len(self.groups) * own
 
     def _of_own(self, group: int, there: bool) -> int:
-        """Return the first coefficient of ``present`` or ``absent``; losses come after each."""
+        """Return the index of the first coefficient of ``present`` or ``absent`` in a group."""
         own = {kind: len(places) for kind, places in self._squares.items()}
         whole = sum(own.values()) + self.steps + 1
         first = len(self._forms) + group * whole
         return first if there else first + own[True] + self.steps
 
     def _rows(self, cells: Sequence[GroupCell], clients: Sequence[_Client]) -> list[FloatArray]:
-        """Return a cell's means of its clients' vectors as rows of the mean block."""
+        """Return, for each cell, the means of its clients' vectors as rows of the mean block."""
         means = self._means(list(cells))
         starts = 1 + np.cumsum([0, *(client.size - 1 for client in clients)])
         size = int(starts[-1]) + means.shape[1]
@@ -219,7 +220,7 @@ class RichProgram(OnOffProgram):
         z: FloatArray,
         after: int,
     ) -> _Linear:
-        """Return what coefficients of states multiply in E W, seen now (0) or after a round (1)."""
+        """Return the terms of E W per coefficient, for W now (0) or after a round (1)."""
         counts, chance, state = outcomes
         rows, n = self._rows(cells, clients), len(self.states)
         vectors = np.zeros((len(counts), self._n_vectors, len(z)))
@@ -230,7 +231,7 @@ class RichProgram(OnOffProgram):
             own, there = self._by_itself(cell, client, rows[place], after), counts[:, place]
             single = np.zeros((self._n_vectors, client.size))
             for index, vector, (sign, certain) in self._sums(cell, client.seen[after]):
-                # How many of the cell are summed.
+                # Number of the cell's clients in the sum.
                 number = certain * cell.size + sign * there
                 vectors[:, index] += self.alpha[cell.group] * np.outer(number, rows[place][vector])
                 single[index, vector] = sign * self.alpha[cell.group]
@@ -264,9 +265,9 @@ class RichProgram(OnOffProgram):
     def _sums(
         self, cell: GroupCell, seen: Sequence[int]
     ) -> Iterator[tuple[int, int, tuple[int, int]]]:
-        """Yield which of W's vectors sum which of a client's.
+        """Yield (vector of W, own vector summed in it, which clients it sums).
 
-        Over those of S (1, 0), those not in it (-1, 1), or all (0, 1).
+        The last entry is (1, 0) for clients in S, (-1, 1) for those not in S, and (0, 1) for all.
         """
         C, K, c = len(self.groups), self.steps, cell.group
         *deltas, g = seen
@@ -280,10 +281,10 @@ class RichProgram(OnOffProgram):
     def _by_itself(
         self, cell: GroupCell, client: _Client, rows: FloatArray, after: int
     ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Yield what coefficients multiply, of one in S and one not in it: mean, own, losses."""
+        """Yield single clients' terms (mean, own, losses), for clients in S and not in S."""
         seen, size = client.seen[after], client.size
         for there in (True, False):
-            # One that is seen at x alone is not in S.
+            # A client evaluated only at x is not in S.
             shown = seen if there else (seen[0], seen[-1])
             mean = np.zeros((self.n_coefficients, *rows.shape[1:] * 2))
             own = np.zeros((self.n_coefficients, size, size))
@@ -298,7 +299,7 @@ class RichProgram(OnOffProgram):
             yield mean, own, loss
 
     def _seen_now(self, state: int, clients: Sequence[_Client]) -> _Linear:
-        """Return what the coefficients of a state multiply in W, arrays (coefficients, ...)."""
+        """Return the terms of W in a state per coefficient, arrays (coefficients, ...)."""
         cells = self.cells[state]
         counts = np.array([[float(cell.size * cell.present) for cell in cells]])
         z = self._unit_of_z(cells, clients)
@@ -324,7 +325,7 @@ class RichProgram(OnOffProgram):
                     (form.mean, *form.differences, *form.losses)]  # fmt: skip
             free = independent_rows(np.column_stack(flat), self._order())
             if state == 0 and self.rate is None:
-                # What does not depend on x may be shifted in all states alike.
+                # A term that does not depend on x can be shifted in all states by the same amount.
                 free = [k for k in free if k not in self._of_gradients_alone]
             self._free.append(free)
             self._of_function.append(slice(place, place + len(free)))
@@ -351,7 +352,7 @@ class RichProgram(OnOffProgram):
 
     @cached_property
     def _of_gradients_alone(self) -> set[int]:
-        """Coefficients of what does not depend on x."""
+        """Indices of the coefficients of terms that do not depend on x."""
         C, K = len(self.groups), self.steps
         first = 1 + C * K + C
         found = {k for k, pair in enumerate(self._forms) if min(pair) >= first}
@@ -361,7 +362,7 @@ class RichProgram(OnOffProgram):
         return found
 
     def _order(self) -> list[int]:
-        """Return coefficients in the order in which they are kept where some are dependent."""
+        """Return coefficients in order of preference, for choosing among dependent ones."""
         sums = set(range(len(self._forms)))
         return [*sums, *(k for k in range(self.n_coefficients) if k not in sums)]
 
@@ -377,10 +378,10 @@ class RichProgram(OnOffProgram):
         places: Sequence[slice],
         wanted: float,
     ) -> tuple[list[Block], list[FloatArray]]:
-        """Return blocks with their conditions, and what each multiplier is: cycles and losses.
+        """Return blocks with conditions added, and each multiplier in terms of the unknowns.
 
         ``ends`` are z and z+ as rows of the mean block; ``linear`` has arrays (unknowns, ...);
-        ``wanted`` is taken from each loss at x.
+        ``wanted`` is subtracted from each loss at x.
         """
         mean, fixed = linear.mean, fixed.copy()
         rows, blocks, edges = self._rows(cells, clients), [], []
@@ -414,7 +415,7 @@ class RichProgram(OnOffProgram):
         return edge
 
     def _conditions_of(self, client: _Client) -> dict[tuple[int, int], FloatArray]:
-        """Return what is at most zero but for losses, in (z, z+, own vectors), by points."""
+        """Return conditions without losses, in (z, z+, own vectors), by pairs of points."""
         n = len(client.points)
         points, gradients = np.zeros((n + 1, client.size + 2)), np.zeros((n + 1, client.size + 2))
         for p, (after, before) in enumerate(client.points):
@@ -428,7 +429,7 @@ class RichProgram(OnOffProgram):
         }
 
     def _sum(self, cells: Sequence[GroupCell], clients: Sequence[_Client]) -> _Linear:
-        """Return zeros for sums of W's, arrays (unknowns, ...)."""
+        """Return zeros to which functions W are added, arrays (unknowns, ...)."""
         size, n = len(self._unit_of_z(cells, clients)), self.n_unknowns
         return _Linear(
             np.zeros((n, size, size)),
@@ -439,7 +440,7 @@ class RichProgram(OnOffProgram):
     def _add_function(
         self, to: _Linear, state: int, factor: float, part: _Linear, after: bool = False
     ) -> None:
-        """Add a multiple of what a state's coefficients multiply, arrays (coefficients, ...)."""
+        """Add a multiple of a state's terms, arrays (coefficients, ...)."""
         free, place = self._free[state], self._of_function[state]
         to.mean[place] += factor * part.mean[free]
         for own, found in zip(to.differences, part.differences, strict=True):
@@ -450,7 +451,7 @@ class RichProgram(OnOffProgram):
             loss[place, where] += factor * found[free]
 
     def _add_h(self, to: _Linear, cells: Sequence[GroupCell], h: Mapping[str, float]) -> None:
-        """Add multiples of h by ends."""
+        """Add multiples of h, one per end."""
         n_g = len(cells) - 1
         for name, factor in h.items():
             place, size = self._of_ends[name], to.mean.shape[-1]
@@ -500,7 +501,7 @@ class RichProgram(OnOffProgram):
         )
 
     def _start(self) -> tuple[list[Block], list[FloatArray]]:  # type: ignore[override]
-        """Return the blocks of ``start ||z||^2 + once h >= E W + below h`` in the chain's limit."""
+        """Return the blocks of ``start ||z||^2 + once h >= E W + below h`` at the start."""
         cells, clients = self._everybody, self._first_clients
         total, z = self._sum(cells, clients), self._unit_of_z(cells, clients)
         found = self._expectation(cells, clients, self._first, z, 0)
@@ -515,7 +516,7 @@ class RichProgram(OnOffProgram):
 
     @cached_property
     def _all(self) -> tuple[list[Block], list[list[FloatArray]]]:
-        """All blocks, and multipliers of rounds, of lower bounds in turn, and of the start."""
+        """All blocks; and the multipliers of rounds, then of lower bounds, then of the start."""
         found = [self._round(state) for state in range(len(self.states))]
         found += [self._lower(state) for state in range(len(self.states))]
         found.append(self._start())
@@ -524,7 +525,7 @@ class RichProgram(OnOffProgram):
     def solve(
         self, costs: Mapping[str, float] | None, fixed: Mapping[str, float] | None = None
     ) -> RichSolution | None:
-        """Minimise a sum of ends, the others given or free; without costs, leave most slack.
+        """Minimise a sum of ends, the others given or free; without costs, maximise slack.
 
         Parameters are those of `OnOffProgram.solve`.
         """
@@ -549,7 +550,7 @@ class RichProgram(OnOffProgram):
 
     @cached_property
     def _given(self) -> list[list[FloatArray]]:
-        """What multipliers have in any case: where F is measured, the loss at x is looked at."""
+        """The constant parts of multipliers, nonzero only where F is measured at x."""
         found = [[np.zeros(edge.shape[:2]) for edge in cells] for cells in self._all[1]]
         if self._takes_loss:
             for one in (one for cells in found[: len(self.states)] for one in cells):
@@ -575,7 +576,7 @@ class RichProgram(OnOffProgram):
 
 
 def unknowns_of(a_round: AveragingRound) -> int:
-    """Return about how many unknowns the program has, without making it."""
+    """Estimate the program's number of unknowns without building it."""
     K, groups = a_round.local_steps, len(a_round.groups)
     size = groups * (K + 3)
     coefficients = size * (size + 1) // 2 + groups * ((K + 1) * (K + 2) // 2 + K + 4)
@@ -589,7 +590,7 @@ def unknowns_of(a_round: AveragingRound) -> int:
 def _in_differences(
     blocks: Sequence[Block], clients: Sequence[_Client], cells: Sequence[GroupCell]
 ) -> list[Block]:
-    """Return blocks in coordinates in which gradients after a round are differences from now."""
+    """Return blocks with gradients after a round written as differences from those before."""
     whole, first, own = np.eye(len(blocks[0][1])), 1, []
     for client, cell in zip(clients, cells, strict=True):
         change, now = np.eye(client.size), len(client.seen[0]) - 1
@@ -607,9 +608,9 @@ def _in_differences(
 
 
 # ------------------------------------------------------------ bounds and certificates
-# Claims are those of `bound`. Of the two functions' bounds, the better one is returned.
+# Claims are those of `bound`. The better one of the two functions' bounds is returned.
 
-# Units of gradients at x*: where they are small beside z, the solver is at its most precise.
+# Units of gradients at x*: the solver is most precise if they are small compared with z.
 _UNITS = (8, 32, 1)
 _MOST_UNKNOWNS = 3_000
 
@@ -617,11 +618,11 @@ _Written: TypeAlias = Callable[[float, Fraction], str]
 
 
 class RichBound(CorrelatedBound):
-    """A bound by a function that sees gradients, as the solver found it."""
+    """A bound, as the solver found it, by a function that depends on gradients."""
 
 
 def richer_bound(plain: CorrelatedBound) -> CorrelatedBound:
-    """Return the bound by a function that sees gradients, or the given one where that is better.
+    """Return the bound by a function of gradients, too, or the given one if that is better.
 
     Parameters
     ----------
@@ -630,7 +631,7 @@ def richer_bound(plain: CorrelatedBound) -> CorrelatedBound:
     Raises
     ------
     ValueError
-        For clients with noise, or too many states.
+        If clients have noise, or there are too many states.
 
     Examples
     --------
@@ -668,7 +669,7 @@ def _value(bound: CorrelatedBound) -> float:
 
 
 def rich_certificate(bound: RichBound, margin: float = 1e-6) -> RichCertificate:
-    """Return a proof in fractions of a bound, a little above the best.
+    """Return a proof in fractions of a bound slightly above the best one.
 
     Parameters and errors are those of `certificate`.
     """
@@ -677,16 +678,16 @@ def rich_certificate(bound: RichBound, margin: float = 1e-6) -> RichCertificate:
 
 
 def _text(request: Request, unit: Fraction, found: RichSolution, bits: int) -> str:
-    """Return a certificate's JSON, numbers rounded to ``bits`` bits after the point."""
+    """Return a certificate's JSON, with numbers rounded to ``bits`` binary places."""
     clients, units = request.client_class, dict(units_of(request, unit))
-    # What a form is multiplied by: of z, of gradients less those at x*, of gradients at x*.
+    # Factors on a form's coordinates: z, gradients minus those at x*, gradients at x*.
     sizes = {"z": Fraction(1), "delta": 1 / clients.L, "g": 1 / clients.L / unit}
 
     def written(value: float, factor: Fraction) -> str:
         return str(Fraction(round(as_fraction(value) * 2**bits), 2**bits) * factor)
 
     def weights(rows: FloatArray, factor: Fraction) -> list[list[str]]:
-        # The checker works out the conditions of each point and x*.
+        # The checker derives the conditions between each point and x* itself.
         return [[written(max(float(v), 0.0), factor) for v in row] for row in rows]
 
     alphas = [own.target_weight for own in request.round.groups]
@@ -725,7 +726,7 @@ def _function(
     sizes: Mapping[str, Fraction],
     written: _Written,
 ) -> Mapping[str, Any]:
-    """Return W in one state, its coefficients in the program's order."""
+    """Return W in one state for the certificate, from coefficients in the program's order."""
     C, K = len(a_round.groups), a_round.local_steps
     values = iter(row.tolist())
 
@@ -754,7 +755,7 @@ def _function(
 
 
 class RichCertificate(RoundsCertificate[RichProof]):
-    """A proof by a function that sees gradients, as JSON.
+    """A proof, as JSON, by a function that depends on gradients.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""Proofs as files, and the programs that check them by the standard library alone."""
+"""Proofs as files, and their export to Rocq."""

@@ -1,4 +1,4 @@
-"""Proofs as files: what certificates of every kind have in common."""
+"""Proofs as files: the common base of certificates of every kind."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ F = TypeVar("F", bound="ProofFile[Any]")
 
 
 class ProofChecker(Protocol):
-    """A file of the folder ``checker``: its kind of proof, and how it is read."""
+    """A module of the folder ``checker``: its kind of proof, and functions to read and check it."""
 
     KIND: str
     MOST_CHARACTERS: int
 
     def parsed(self, text: str) -> Any:
-        """Return what a text says, not yet believed; ValueError for what is no such proof."""
+        """Return the proof in a text, not yet checked; ValueError if it is not such a proof."""
 
     def checked(self, text: str) -> str:
-        """Return the claim of a text; ValueError for what proves nothing."""
+        """Return the claim that a text proves; ValueError if the proof fails."""
 
 
 class ClassOutcome(Enum):
-    """Verdicts about a whole class of clients; the value is what each means."""
+    """Verdicts about a whole class of clients; the value says what each means."""
 
     PROVED = "for every client loss of the class, by a certificate that the checker accepts"
     REFUTED = "broken by clients of the class"
@@ -73,38 +73,38 @@ class ProofFile(ABC, Generic[P]):
 
     @property
     def proof(self) -> P:
-        """Its content, read again from its text."""
+        """The proof's content, read from its text."""
         read: P = self.checker.parsed(self.text)
         return read
 
     def verify(self) -> None:
-        """Check it by its checker, which needs the standard library only.
+        """Check the proof with its checker, which needs only the standard library.
 
         Raises
         ------
         ValueError
-            If it proves nothing, with the first thing that fails.
+            If the proof fails; the message names the first thing that fails.
         """
         self.checker.checked(self.text)
 
     @property
     @abstractmethod
     def lines(self) -> tuple[str, ...]:
-        """Its claim: the bound, the class of clients and the round. Believe it once verified.
+        """The claim: the bound, the class of clients and the round. Trust it only after `verify`.
 
         Raises
         ------
         ValueError
-            If a field is not what it must be.
+            If a field is invalid.
         """
 
     def rocq_theorem(self) -> str:
-        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+        """Return the proof as a theorem for Rocq, which needs the library in the folder ``rocq``.
 
         Raises
         ------
         ValueError
-            For a kind of proof that the library does not know, or one that is too large for it.
+            If the library does not cover this kind of proof, or the proof is too large for it.
         """
         raise ValueError(
             "a certificate must be about one round, a method with memory, or clients correlated in "
@@ -112,7 +112,7 @@ class ProofFile(ABC, Generic[P]):
         )
 
     def write(self, path: Path) -> None:
-        """Write it to a file, whole or not at all."""
+        """Write the proof to a file, completely or not at all."""
         write_whole(path, self.text)
 
 
@@ -122,7 +122,7 @@ def first_accepted(kind: type[F], texts: Iterable[str], margin: float) -> F:
     Raises
     ------
     ArithmeticError
-        If there is none.
+        If no text is accepted.
     """
     for text in texts:
         made = kind.accepted(text)
@@ -132,7 +132,7 @@ def first_accepted(kind: type[F], texts: Iterable[str], margin: float) -> F:
 
 
 def of_least_margin(prove: Callable[[float], F], margins: Iterable[float]) -> F | None:
-    """Return the proof at the first margin that has one, if any has."""
+    """Return the proof at the first margin that has one; None if none has."""
     for margin in margins:
         try:
             return prove(margin)
@@ -144,10 +144,10 @@ def of_least_margin(prove: Callable[[float], F], margins: Iterable[float]) -> F 
 def with_values_cancelled(
     weights: list[list[Fraction]], values: Sequence[Fraction]
 ) -> list[list[Fraction]]:
-    """Return multipliers of points, of which x* is the last, at which function values cancel.
+    """Return multipliers raised so that function values cancel; the last point is x*.
 
-    Those with x* are raised until as much leaves each of the first points as comes to it, the
-    ``values`` that are there besides included.
+    The multipliers between each other point and x* are raised until outgoing weights equal incoming
+    ones plus the point's entry of ``values``.
     """
     raised = [list(row) for row in weights]
     for point, value in enumerate(values):
@@ -157,11 +157,11 @@ def with_values_cancelled(
     return raised
 
 
-# ---------------------------------------------------------------- words that lines are made of
+# ---------------------------------------------------------------- parts of the lines
 
 
 def class_text(L: Fraction, mu: Fraction) -> str:
-    """Return how curved clients are, in words."""
+    """Return the clients' smoothness and convexity, in words."""
     smooth = f"{fraction_text(L)}-smooth"
     if mu >= 0:
         return f"{smooth} and {fraction_text(mu)}-strongly convex"
@@ -177,7 +177,7 @@ def heterogeneity_text(kind: str) -> str:
 
 
 def polynomial_text(coefficients: list[Fraction]) -> str:
-    """Return a polynomial in the clients' step, its coefficients in six digits."""
+    """Return a polynomial in the clients' step size, with coefficients of six digits."""
     powers = ["", " eta_c", " eta_c^2", " eta_c^3"]
     return " + ".join(
         f"{float(value):.6g}{power}"
@@ -187,7 +187,7 @@ def polynomial_text(coefficients: list[Fraction]) -> str:
 
 
 def text_from_above(value: Fraction) -> str:
-    """Return a number in seven digits, rounded up where those are not all."""
+    """Return a number with seven significant digits, rounded up if it has more."""
     digits = Context(prec=7, rounding=ROUND_CEILING)
     rounded = digits.divide(Decimal(value.numerator), Decimal(value.denominator))
     return f"{rounded.normalize():f}" if rounded > Decimal("1e-4") else f"{rounded.normalize()}"

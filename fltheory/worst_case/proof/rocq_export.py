@@ -1,11 +1,11 @@
 """One-round proofs as theorems for Rocq (formerly Coq): the claim in plain mathematics.
 
 The exported file states the bound for every real inner product space, every number of clients that
-the certificate covers and all losses that meet the interpolation inequality, in the words of
-``rocq/Round.v``. Its proof hands claim and multipliers to the checker of ``rocq/OneRound.v``, which
-``rocq/Bound.v`` proves sound. What Rocq's kernel then still computes are the slack's blocks, and
-that each is a sum of squares, which is written out here. Below are proofs of weighted averaging, of
-methods with memory, and about clients that come and go in bursts.
+the certificate covers and all losses that meet the interpolation inequality, in the terms of
+``rocq/Round.v``. Its proof passes the claim and the multipliers to the checker of
+``rocq/OneRound.v``, which ``rocq/Bound.v`` proves sound. It remains for Rocq's kernel to compute
+the slack's blocks and to check that each is the sum of squares written out here. Further down are
+proofs of weighted averaging, of methods with memory, and about clients that come and go in bursts.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from fltheory.worst_case.proof.rocq_words import (
 
 _NAME = "bound_for_every_loss"
 MOST_STEPS = 30
-MOST_PARTICIPANTS = 1_000  # Rocq counts them one by one
+MOST_PARTICIPANTS = 1_000  # Rocq represents such numbers in unary
 
 
 def rocq_theorem(proof: Proof) -> str:
-    """Return a file for Rocq whose theorems are what a proof claims, of a round and of all.
+    """Return a Rocq file whose theorems state a proof's claim, for one round and for all rounds.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def rocq_theorem(proof: Proof) -> str:
     Raises
     ------
     NotExportedError
-        For clients that come independently, an interval of steps, more than `MOST_STEPS` local
-        steps or `MOST_PARTICIPANTS`.
+        If clients are present independently, or for an interval of steps, more than `MOST_STEPS`
+        local steps or more than `MOST_PARTICIPANTS` participants.
     """
     first, last = proof.client_lr
     drawn = _drawn(proof)
@@ -65,12 +65,12 @@ def rocq_theorem(proof: Proof) -> str:
 
 
 def refuse_large(local_steps: int, participants: int) -> None:
-    """Refuse a round of drawn clients that takes Rocq too long.
+    """Refuse a round of drawn clients that would take Rocq too long.
 
     Raises
     ------
     NotExportedError
-        Naming what there are too many of.
+        If there are too many local steps or participants.
     """
     refuse(
         {
@@ -81,7 +81,7 @@ def refuse_large(local_steps: int, participants: int) -> None:
 
 
 def _drawn(proof: Proof) -> Drawn:
-    """Return who takes part, if they are drawn uniformly."""
+    """Return the participants' law, if they are drawn uniformly."""
     if isinstance(proof.taking_part, Drawn):
         return proof.taking_part
     raise refused("clients that come independently")
@@ -116,7 +116,7 @@ def _claim(proof: Proof) -> str:
 
 
 def _claim_fields(proof: Proof, of_draw: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of a claim; those on who takes part are given."""
+    """Return the fields of a claim; those about participation are given."""
     lr = proof.client_lr[0]
     bound = proof.bound_at(lr)
     return {
@@ -142,7 +142,7 @@ def _certificate(proof: Proof, box: Box) -> str:
     noise = unit * bound["noise"] - last_noise
     budgets = [unit * bound["heterogeneity"] * part for part in box.budgets]
     if proof.of_descent:
-        # Those at x*, of which a descent says nothing, are zero.
+        # Coefficients of gradients at x*, which a descent does not have, are zero.
         budgets = [value for part in budgets for value in (Fraction(0), part)]
     blocks = _in_units(proof, slack_blocks(proof, box, lr))
     values = {
@@ -167,17 +167,17 @@ def _certificate(proof: Proof, box: Box) -> str:
 
 
 def _parts(proof: Proof) -> int:
-    """Return how many times what a proof measures is a squared distance: F counts it by half."""
+    """Return 2 for a descent of F, where squares count half, and 1 for the squared distance."""
     return 2 if proof.of_descent else 1
 
 
 def _square(proof: Proof) -> Fraction:
-    """Return the squared distance that one unit of what a proof measures is worth."""
+    """Return the squared distance that corresponds to one unit of the measured quantity."""
     return 2 / proof.L if proof.of_descent else Fraction(1)
 
 
 def _orthogonal(proof: Proof, values: Fractions) -> str:
-    """Return the multipliers of products that are zero: of a step's noise and what was before."""
+    """Return the multipliers of a step's noise times earlier vectors, which have mean zero."""
     count = proof.local_steps - 1
     before = [(k, j) for k in range(count) for j in (*range(k), *range(count, count + k))]
     unit = 2 * proof.client_lr[0] / proof.L * _parts(proof)
@@ -191,7 +191,7 @@ def _orthogonal(proof: Proof, values: Fractions) -> str:
 
 
 def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
-    """Return the blocks not over e, for gradients in units of their own."""
+    """Return the blocks multiplied by e, for gradients in their original units."""
     e = proof.L * proof.client_lr[0] * _parts(proof)
     made = {}
     for name, block in blocks.items():
@@ -212,7 +212,7 @@ def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, Fra
 
 @dataclass(frozen=True)
 class _Statement:
-    """The parts of one round's theorem; the theorem for all rounds has the same parts.
+    """The parts of the theorem on one round; the theorem on all rounds has the same parts.
 
     Attributes
     ----------
@@ -327,7 +327,7 @@ def _hypotheses(proof: Proof, everybody: str) -> Iterator[str]:
 
 
 def _theorem(proof: Proof) -> Iterator[str]:
-    """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
+    """Yield the theorems on one round and on all rounds in plain mathematics, with proofs."""
     said = _statement(proof)
     known = "".join(f"  {each} ->\n" for each in said.hypotheses)
     before_floor = "\n     + " if said.gain else " + "
@@ -377,22 +377,22 @@ def _after_every_round(
     introduced: str,
     applied: str,
 ) -> Iterator[str]:
-    """Yield the theorem of all rounds, by that of one, and its proof.
+    """Yield the theorem on all rounds, which follows from the one on a round, and its proof.
 
     Parameters
     ----------
     variables, known, played : str
-        Its variables, its assumptions, and the value that is expected after a round.
+        The theorem's variables, its assumptions, and the expected value after a round.
     value : str
         The quantity that a round decreases, as a function of the model.
     gained : (str, str)
         The further decrease: a coefficient, and a function of the model; the latter is empty if
         there is none.
     rate, floor : str
-        Rate and floor of one round; the floor ends with the sign of its product with what rounds
-        add up to.
+        Rate and floor of one round; the floor ends with the multiplication sign before the
+        geometric sum over rounds.
     introduced, applied : str
-        Names of variables and hypotheses, and what the theorem on one round is applied to.
+        Names of variables and hypotheses, and the arguments of the theorem on one round.
     """
     speed, gain = gained
     start, terms = f"{rate} ^ r * ", f"((1 - {rate} ^ r) / (1 - {rate}))"
@@ -455,23 +455,24 @@ def _proof_of(said: _Statement, proof: Proof, random: str, met: str) -> Iterator
 
 
 # ------------------------------------------------------------ weighted averaging
-# A theorem's assumptions about the clients' weights in a round are about their moments: the mean
-# and the mean square of one, and the mean product of two. ``rocq/Averaging.v`` holds the checker.
+# A theorem's assumptions about the clients' weights in a round concern their moments: the mean and
+# the mean square of one weight, and the mean product of two. ``rocq/Averaging.v`` holds the
+# checker.
 
 
 def averaging_theorem(proof: Proof) -> str:
-    """Return a file for Rocq whose theorems are what a proof of weighted averaging claims.
+    """Return a Rocq file whose theorems state the claim of a proof about weighted averaging.
 
     Parameters
     ----------
     proof : Proof
-        Checked before, of clients that come independently.
+        A proof, already checked, about independently present clients.
 
     Raises
     ------
     NotExportedError
-        For a descent of F, noise, a server's step of its own, an interval of steps, groups whose
-        weight is zero, or more than `MOST_STEPS` local steps of all groups.
+        For a descent of F, noise, a step of the server's own, an interval of steps, groups with
+        weight zero, or more than `MOST_STEPS` local steps summed over groups.
     """
     first, last = proof.client_lr
     steps = proof.local_steps * len(proof.crowds)
@@ -503,7 +504,7 @@ def _group_size(crowd: Crowd) -> int:
 
 
 def _mean_products(proof: Proof) -> list[list[Fraction]]:
-    """Return the mean products of two clients' weights, zero where a group has no two."""
+    """Return the mean products of two clients' weights; zero if a group has only one client."""
     crowds = proof.crowds
     return [
         [
@@ -517,7 +518,7 @@ def _mean_products(proof: Proof) -> list[list[Fraction]]:
 
 
 def _moments(proof: Proof) -> list[list[Fraction]]:
-    """Return each group's share, mean weight and mean square, of one client."""
+    """Return, for one client of each group, its share, mean weight and mean squared weight."""
     return [
         [own.share / _group_size(own) for own in proof.crowds],
         [own.mean / _group_size(own) for own in proof.crowds],
@@ -549,7 +550,7 @@ def _averaging_certificate(proof: Proof) -> str:
     else:
         at_optimum, at_x = ([budget * part for part in box.budgets[i::2]] for i in (0, 1))
     blocks = _in_units(proof, slack_blocks(proof, box, lr))
-    # The mean of the first group's gradients at x*, which is what the others leave.
+    # The mean of the first group's gradients at x*, which follows from the other groups'.
     place, means = 1 + proof.local_steps, [list(row) for row in blocks["means"]]
     means.insert(place, [Fraction(0)] * len(means))
     for row in means:
@@ -571,7 +572,7 @@ def _reals(values: Sequence[Fraction]) -> str:
 
 
 def _averaging_said(proof: Proof) -> Iterator[str]:
-    """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
+    """Yield the theorems on one round and on all rounds in plain mathematics, with proofs."""
     lr = proof.client_lr[0]
     bound = {part: real(value) for part, value in proof.bound_at(lr).items()}
     shares, mean, square = map(_reals, _moments(proof))
@@ -625,15 +626,15 @@ def _averaging_said(proof: Proof) -> Iterator[str]:
 
 
 # ------------------------------------------------------------ methods with memory
-# The theorem is about the model and the memory, and about no Lyapunov function: that is a
-# matter of the proof, which hands it to the checker of ``rocq/Memory.v``.
+# The theorem is about the model and the memory only. The Lyapunov function belongs to the proof,
+# which passes it to the checker of ``rocq/Memory.v``.
 
-MOST_CLIENTS = 1_000  # Rocq counts them one by one
-_MEMORY = 1  # the place of the remembered gradients' mean, after x - x*
+MOST_CLIENTS = 1_000  # Rocq represents such numbers in unary
+_MEMORY = 1  # index of the remembered gradients' mean, after x - x*
 
 
 def memory_theorem(proof: LyapunovProof) -> str:
-    """Return a file for Rocq whose theorem is what a proof of a method with memory claims.
+    """Return a Rocq file whose theorem states the claim of a proof about a method with memory.
 
     Parameters
     ----------
@@ -643,7 +644,7 @@ def memory_theorem(proof: LyapunovProof) -> str:
     Raises
     ------
     NotExportedError
-        For a single client, or more than `MOST_CLIENTS`.
+        If there is a single client, or more than `MOST_CLIENTS`.
     """
     refuse(
         {
@@ -684,7 +685,7 @@ def _memory_certificate(proof: LyapunovProof) -> str:
     }
     for inequality, (form, zero) in slacks(proof).items():
         blocks = form.blocks(zero)
-        # Clients do not differ in x - x*, and the mean of what is remembered may be zero.
+        # Clients do not differ in x - x*, and the mean of the remembered gradients may be zero.
         differences = _without(blocks["differences of clients"], 0)
         means = _without(blocks["means"], _MEMORY) if zero else blocks["means"]
         values[f"{inequality}_pairs"] = pairs_listed(proof.multipliers[inequality], Fraction(1))
@@ -694,13 +695,13 @@ def _memory_certificate(proof: LyapunovProof) -> str:
 
 
 def _without(block: FractionRows, place: int) -> FractionRows:
-    """Return a block with a coordinate more, on which it does not depend."""
+    """Return a block with an additional coordinate, on which it does not depend."""
     rows = [[*row[:place], Fraction(0), *row[place:]] for row in block]
     return [*rows[:place], [Fraction(0)] * (len(block) + 1), *rows[place:]]
 
 
 def _memory_in_units(proof: LyapunovProof, block: FractionRows) -> FractionRows:
-    """Return a block for gradients in units of their own, of which w and u are."""
+    """Return a block with the gradients, w and u, in their original units."""
     units = [Fraction(1), 1 / proof.L, Fraction(1), 1 / proof.L]
     size = range(len(block))
     return [[units[i] * units[j] * block[i][j] for j in size] for i in size]
@@ -749,14 +750,14 @@ def _memory_said(proof: LyapunovProof) -> Iterator[str]:
 
 
 # ------------------------------------------------------------ clients in bursts
-# The theorem is about the law of who is present and about the model, round after round. The
-# function that falls is a matter of the proof, which hands it to the checker of ``rocq/Bursts.v``.
+# The theorem is about the law of who is present and about the model in every round. The decreasing
+# function belongs to the proof, which passes it to the checker of ``rocq/Bursts.v``.
 
 MOST_IN_BURSTS, MOST_STEPS_IN_BURSTS = 20, 10
 
 
 def bursts_theorem(proof: CorrelatedProof) -> str:
-    """Return a file for Rocq whose theorem is what a proof about clients in bursts claims.
+    """Return a Rocq file whose theorem states the claim of a proof about clients in bursts.
 
     Parameters
     ----------
@@ -775,7 +776,7 @@ def bursts_theorem(proof: CorrelatedProof) -> str:
 
 
 def refuse_rounds(rounds: Any, noisy: bool) -> None:
-    """Refuse rounds of clients in bursts that Rocq's library does not know, or is too slow for.
+    """Refuse rounds of clients in bursts that Rocq's library does not cover, or not quickly.
 
     Parameters
     ----------
@@ -786,7 +787,7 @@ def refuse_rounds(rounds: Any, noisy: bool) -> None:
     Raises
     ------
     NotExportedError
-        Naming the first thing that is not known.
+        If something is not covered; the message names the first thing.
     """
     own = rounds.groups[0]
     refuse(
@@ -846,7 +847,7 @@ def _numbers_of(proof: CorrelatedProof, place: int) -> str:
 
 
 def _pairs_of(proof: CorrelatedProof, place: int, present: bool) -> str:
-    """Return the multipliers of those present, or absent, in a state; none where nobody is."""
+    """Return the multipliers of present, or of absent, clients in a state, if there are any."""
     for cell, weights in zip(
         proof.cells(proof.states[place]), proof.multipliers[place], strict=True
     ):
@@ -856,7 +857,7 @@ def _pairs_of(proof: CorrelatedProof, place: int, present: bool) -> str:
 
 
 def _squares_of(sums: Sums) -> str:
-    """Return a slack's blocks as squares: of means, and of what clients of each cell differ in."""
+    """Return a slack's blocks as squares: of means, and of each cell's differences."""
     blocks = sums.blocks()
     differing = {
         present: squares_listed(_in_gradients(blocks[name], members))
@@ -869,10 +870,10 @@ def _squares_of(sums: Sums) -> str:
 
 
 def _means_in_gradients(sums: Sums) -> list[Fractions]:
-    """Return a block's coordinates in Rocq's: gradients there are not less those at x*.
+    """Return a block's coordinates in terms of Rocq's, whose gradients are not minus those at x*.
 
-    Both are x - x* first; the block leaves out the first cell's mean gradient at x*, which is what
-    the other's is times how many they are, and zero without another.
+    In both, x - x* comes first. The block leaves out the first cell's mean gradient at x*, which
+    follows from the other cell's mean and the cells' sizes, and is zero without another cell.
     """
     count = sums.n_vectors
     first = {True: 1, False: 1 + count}
@@ -892,7 +893,7 @@ def _means_in_gradients(sums: Sums) -> list[Fractions]:
 
 
 def _in_gradients(block: FractionRows, members: int) -> FractionRows:
-    """Return a block of differences for one client, in gradients that are not less those at x*."""
+    """Return a block of differences for one client, with gradients not minus those at x*."""
     size = len(block)
     rows = [_unit(size, j) for j in range(size)]
     for row in rows[:-1]:
@@ -905,7 +906,7 @@ def _unit(size: int, index: int) -> list[Fraction]:
 
 
 def _composed(block: FractionRows, rows: Sequence[Fractions]) -> FractionRows:
-    """Return a form in other coordinates, in which its own are these rows."""
+    """Return a form in new coordinates, given its own coordinates in terms of them as rows."""
     size = range(len(rows[0]))
     half = [
         [

@@ -1,8 +1,8 @@
-"""The words of files for Rocq: numbers, lists, records and sums of squares.
+"""The parts of Rocq files: numbers, lists, records and sums of squares.
 
-That a block of a slack is positive semidefinite is written out: ``S = sum_k d_k (l_k)^2``, all
-``d_k`` not negative. A factorisation in floats, rounded to dyadic fractions, gives the first
-squares; what it leaves is diagonally dominant, and so a sum of squares of single coordinates and of
+A positive semidefinite block S of a slack is written out as ``S = sum_k d_k (l_k)^2`` with all
+``d_k`` nonnegative. A factorisation in floats, rounded to dyadic fractions, gives the first
+squares; the remainder is diagonally dominant, and so a sum of squares of single coordinates and of
 pairs.
 """
 
@@ -18,29 +18,29 @@ import numpy as np
 
 from fltheory.worst_case.checker.kernel import FractionRows, Fractions
 
-_BITS = 40  # of the factors' entries
+_BITS = 40  # binary places of the factors' entries
 Square = tuple[Fraction, Fractions]
 """A weight that is not negative, and the linear form whose square it weighs."""
 
 
 class NotExportedError(ValueError):
-    """Rocq's library does not know proofs of this kind, or they are too large."""
+    """The Rocq library does not cover proofs of this kind, or the proof is too large."""
 
 
 def refused(what: str) -> NotExportedError:
-    """Return the error that names what the library does not know."""
+    """Return the error that names what the library does not cover."""
     return NotExportedError(
         f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
     )
 
 
 def refuse(present: Mapping[str, bool]) -> None:
-    """Refuse a proof that has one of these things, by its name.
+    """Refuse a proof that has one of these features, and name it.
 
     Raises
     ------
     NotExportedError
-        Naming the first that is present.
+        If one is present; the message names the first.
     """
     for what, is_there in present.items():
         if is_there:
@@ -51,7 +51,7 @@ def refuse(present: Mapping[str, bool]) -> None:
 
 
 def rational(value: Fraction | int, over: str = "#") -> str:
-    """Return a number as a rational of Rocq's."""
+    """Return a number as a Rocq rational."""
     value = Fraction(value)
     if value.denominator == 1:
         return f"({value.numerator})" if value < 0 else str(value.numerator)
@@ -59,7 +59,7 @@ def rational(value: Fraction | int, over: str = "#") -> str:
 
 
 def real(value: Fraction | int) -> str:
-    """Return a number as a real one."""
+    """Return a number as a Rocq real."""
     return rational(value, "/")
 
 
@@ -73,7 +73,7 @@ def wrapped(text: str, indent: int = 0) -> str:
 
 
 def listed(items: Iterable[str]) -> str:
-    """Return a list as Rocq writes it."""
+    """Return a list in Rocq's notation."""
     return f"[{'; '.join(items)}]"
 
 
@@ -95,7 +95,7 @@ def defined(name: str, kind: str, fields: Mapping[str, str], *, breaks: bool = F
 
 
 def pairs_listed(weights: FractionRows, unit: Fraction) -> str:
-    """Return the multipliers of pairs: in units of the loss, and not of L = 1."""
+    """Return the multipliers of pairs, in the loss's own units instead of those with L = 1."""
     return listed(
         [
             f"({a}%nat, {b}%nat, {rational(unit * value)})"
@@ -131,7 +131,7 @@ def sum_of_squares(matrix: FractionRows) -> list[Square]:
     [(Fraction(1, 1), [Fraction(1, 1), Fraction(1, 1)])]
     """
     there = [i for i, row in enumerate(matrix) if any(row)]
-    # Of a coordinate that nothing depends on, rounding would leave less than nothing.
+    # For a coordinate that nothing depends on, rounding could leave a negative remainder.
     dense = [[matrix[i][j] for j in there] for i in there]
     rounded = _rounded_squares(dense)
     dominant = _dominant_squares(_left_over(dense, rounded))
@@ -140,15 +140,15 @@ def sum_of_squares(matrix: FractionRows) -> list[Square]:
 
 
 def _at(places: Sequence[int], values: Fractions) -> Fractions:
-    """Return a list with values at these places, and zeros before and between."""
+    """Return a list with the given values at these indices, and zeros elsewhere up to the last."""
     known = dict(zip(places, values, strict=False))
     return [known.get(place, Fraction(0)) for place in range(max(known) + 1)]
 
 
 def _rounded_squares(matrix: FractionRows) -> list[Square]:
-    """Return squares that come near a matrix from below, by half of its least eigenvalue."""
+    """Return squares whose sum is below a matrix by about half of its least eigenvalue."""
     size = len(matrix)
-    # Coordinates of powers of two, in which the diagonal is about one.
+    # Scale coordinates by powers of two, so that the diagonal is about one.
     scales = [_power_of_two(matrix[i][i]) for i in range(size)]
     scaled = np.array(
         [[float(matrix[i][j] * scales[i] * scales[j]) for j in range(size)] for i in range(size)]
@@ -170,7 +170,7 @@ def _rounded_squares(matrix: FractionRows) -> list[Square]:
 
 
 def _power_of_two(value: Fraction) -> Fraction:
-    """Return about one over the root of a number; 1 where it is not positive."""
+    """Return a power of two near one over the root of a number; 1 if it is not positive."""
     if value <= 0:
         return Fraction(1)
     exponent = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
@@ -189,7 +189,7 @@ def _left_over(matrix: FractionRows, squares: Sequence[Square]) -> FractionRows:
 
 
 def _dominant_squares(rest: FractionRows) -> list[Square] | None:
-    """Return the squares of a diagonally dominant matrix, None if it is not dominant."""
+    """Return the squares of a diagonally dominant matrix; None if it is not dominant."""
     size = len(rest)
     found: list[Square] = []
     diagonal = [rest[i][i] for i in range(size)]
@@ -211,7 +211,7 @@ def _dominant_squares(rest: FractionRows) -> list[Square] | None:
 
 
 def _eliminated(matrix: FractionRows) -> list[Square]:
-    """Return the squares of exact elimination: their numbers have many digits."""
+    """Return the squares of exact elimination, whose numbers have many digits."""
     rest, found = [list(row) for row in matrix], []
     for k in range(len(matrix)):
         pivot = rest[k][k]

@@ -1,1 +1,1 @@
-"""One round of FedAvg or SAFARI: its program, the best bound, and a certificate of it."""
+"""One round of FedAvg or SAFARI: its program, the best bound, and a certificate for the bound."""

@@ -1,7 +1,7 @@
-"""Step sizes, q and K with the best provable bound for a given cost of rounds; and weights.
+"""Step sizes, q, K and weights with the best provable bound for given costs of rounds.
 
-They are searched, not enumerated: what is returned is proved for every client of the class, and is
-the best of what was tried.
+The search is local: the returned bound is proved for every client of the class, and is the best of
+those tried.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import AveragingRound, OneRound
 
 _MOST_ROUNDS = 100_000
-# Of the certificate: the tighter proof is tried first.
+# Margins of the certificate; the tighter proof is tried first.
 _MARGINS = (1e-6, 1e-4)
-# The least rate itself has no finite residual: multipliers grow without bound towards it.
+# The smallest rate itself has no finite residual: multipliers grow without bound close to it.
 _NEAREST = 0.999
 _EVALUATIONS = 60
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of a round, in any unit; numbers are taken as `ClientClass` takes them.
+    """The costs of a round, in any unit; numbers are exact, as in `ClientClass`.
 
     Parameters
     ----------
     communication : number
-        A round with clients, apart from what they compute.
+        The cost of a round with clients, apart from their computations.
     local_step : number
-        One local step of one client.
+        The cost of one local step of one client.
     server_sample : number
-        A step of the server's own, which takes one gradient.
+        The cost of a step of the server's own, which takes one gradient.
 
     Raises
     ------
     ValueError
-        If a cost is negative or no fraction.
+        If a cost is negative or not a fraction.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Costs:
             object.__setattr__(self, name, exact(name, value))
 
     def of(self, a_round: OneRound) -> Fraction:
-        """Return the mean cost of a round: with probability q the clients', else the server's."""
+        """Return the mean cost of a round, which has probability q of being a client round."""
         clients = self.communication + self.local_step * (
             a_round.participants * a_round.local_steps
         )
@@ -87,7 +87,7 @@ class SettingTried:
     cost : Fraction
         The mean cost of a round.
     rounds : int or None
-        How many are within the budget; None without one.
+        Number of rounds within the budget; None if there is no budget.
     distance : Fraction or None
         ``||x_0 - x*||``.
     client_class : ClientClass
@@ -137,19 +137,19 @@ class SettingTried:
 
 @dataclass(frozen=True)
 class BestSettings:
-    """The settings with the best proved bound, and what else was tried.
+    """The settings with the best proved bound, and all others that were tried.
 
     Attributes
     ----------
     tried : tuple of SettingTried
-        The best step sizes for each q and K, the best bound first; the last may not be proved.
+        The best step sizes for each q and K, the best bound first; those without a proof come last.
     """
 
     tried: tuple[SettingTried, ...]
 
     @property
     def best(self) -> SettingTried:
-        """Those with the best bound, which is proved."""
+        """The settings with the best bound, which is proved."""
         return self.tried[0]
 
 
@@ -198,7 +198,9 @@ def best_settings(
     Raises
     ------
     ValueError
-        If an argument is out of range. ArithmeticError If nothing is proved for any q and K.
+        If an argument is out of range.
+    ArithmeticError
+        If nothing is proved for any q and K.
 
     Examples
     --------
@@ -243,7 +245,7 @@ def _given(budget: Any, distance: Any) -> tuple[Fraction | None, Fraction | None
 def _rounds(
     eligible: int, excluded: int, participants: int, local_steps: Sequence[int], q: Sequence[Any]
 ) -> Iterator[OneRound]:
-    """Yield rounds to find steps for; the server alone needs no K."""
+    """Yield the rounds to search steps for; at q = 0, K does not matter."""
     eligible = validation.whole_number("eligible", eligible, at_least=1)
     excluded = validation.whole_number("excluded", excluded, at_least=0)
     participants = validation.whole_number("participants", participants, at_least=1)
@@ -291,7 +293,7 @@ class _Search:
     distance: Fraction | None
 
     def best_steps(self) -> SettingTried | None:
-        # Logarithms of client_lr and assist_lr, and 1 - rate as a share of the largest there is.
+        # Logarithms of client_lr and assist_lr, and 1 - rate as a share of its largest value.
         from scipy.optimize import minimize
 
         start = -math.log(4 * float(self.clients.L) * self.round.local_steps)
@@ -318,14 +320,14 @@ class _Search:
 
     @property
     def _free(self) -> list[int]:
-        """Which of a point's numbers are searched: one step where one alone is ever made."""
+        """Indices of a point's coordinates that are searched; at q = 0 or 1, only one step is."""
         steps = [0] if self.round.q in (0, 1) else [0, 1]
         return steps if self.rounds is None else [*steps, 2]
 
     def _with(self, point: FloatArray) -> OneRound:
-        """Return the round with steps of three digits."""
+        """Return the round with a point's step sizes, rounded to three digits."""
         step, assist = (_three_digits(math.exp(min(value, 50.0))) for value in point[:2])
-        # The server alone: its step is the one that is searched; FedAvg has no other.
+        # At q = 0, the step that is searched is the server's; at q = 1, there is no other.
         if self.round.q == 0:
             assist = step
         elif self.round.q == 1:
@@ -333,7 +335,7 @@ class _Search:
         return replace(self.round, client_lr=step, assist_lr=assist)
 
     def _rate(self, played: OneRound, share: float) -> Fraction | None:
-        """Return 1 less a share of the largest decrease; None if no rate is below 1."""
+        """Return 1 minus a share of the largest decrease; None if no rate is below 1."""
         try:
             away = 1 - best_speed_of(played, self.clients)
         except ArithmeticError:
@@ -341,7 +343,7 @@ class _Search:
         return 1 - Fraction(f"{share * away:.6g}") if away > 1e-12 else None
 
     def _value(self, played: OneRound, share: float) -> float:
-        """Return the logarithm of what is to be small, 100 where there is no bound."""
+        """Return the logarithm of the objective; 100 if there is no bound."""
         if self.rounds is None or self.distance is None:
             rate = self._rate(played, 1.0)
             return 100.0 if rate is None else math.log(max(float(rate), 1e-300)) / float(self.cost)
@@ -375,7 +377,7 @@ class _Search:
 
 
 def _simplex(first: FloatArray) -> FloatArray:
-    """Return a first simplex: steps half a power of e longer, and a larger share."""
+    """Return the initial simplex: steps longer by a factor of sqrt(e), and a larger share."""
     moves = np.diag([0.5] * len(first))
     if len(first) > 1:
         moves[-1, -1] = 0.3
@@ -391,23 +393,24 @@ def least_floor_weights(
     client_class: ClientClass,
     bound_of: Callable[[AveragingRound], float] | None = None,
 ) -> AveragingRound:
-    """Return the round with the weights, one per group, of the least floor that was found.
+    """Return the round with the weights, one per group, that have the smallest floor found.
 
-    Only weights with the same sum over all clients as in the round are compared. The floor is
-    proved for the weights returned. A local search, from the round's own weights and from weights
-    in proportion to target over availability, found no smaller floor; this is not proved.
+    Only weights with the same sum over all clients as in the round are compared. That no others
+    have a smaller floor is not proved: it is the result of a local search, from the round's own
+    weights and from weights proportional to target weight over availability.
 
     Parameters
     ----------
     a_round : AveragingRound
     client_class : ClientClass
     bound_of : callable, optional
-        Another bound than one round's floor, of a round with weights; ArithmeticError for none.
+        The bound to minimise instead of one round's floor, for a round with weights; it raises
+        ArithmeticError if there is none.
 
     Raises
     ------
     ValueError
-        As by `best_bound`, or for a mean over those present.
+        As in `best_bound`, or if the round averages over the clients present.
     ArithmeticError
         If no bound is found.
     """
@@ -428,7 +431,7 @@ def least_floor_weights(
         return a_round.weighted([Fraction(share).limit_denominator(10**9) for share in shares])
 
     def log_floor(logs: FloatArray) -> float:
-        # Nothing is found far out, where the rate is nearly one.
+        # Far out, where the rate is nearly one, nothing is found.
         try:
             floor = value(at(logs))
         except ArithmeticError:

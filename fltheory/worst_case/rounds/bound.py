@@ -15,7 +15,7 @@ from fltheory.worst_case.rounds.slack import slack_of
 if TYPE_CHECKING:
     from fltheory.worst_case.rounds.program import Program, Solution
 
-# A residual of less than this share of the steps' own scale is none.
+# A residual below this share of the steps' own scale counts as zero.
 _NOTHING = 1e-8
 _SLOWER = (0.5, 0.1)
 
@@ -24,22 +24,22 @@ _SLOWER = (0.5, 0.1)
 class Bound:
     """A bound on one round, for all clients of a class, as the solver found it.
 
-    ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and so for all R by iteration; or another
-    `Measure`. `certificate` makes a proof of it.
+    The bound is ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, which bounds all R by
+    iteration, or one on another `Measure`. `certificate` makes a proof of it.
 
     Attributes
     ----------
     round : OneRound or AveragingRound
     client_class : ClientClass or SmoothClass
     speed : float
-        The rate, or what else the measure names.
+        The rate, or the decrease or gap of another measure.
     heterogeneity, noise, server_noise : float
         The residual is ``heterogeneity dissimilarity^2 + noise sigma^2 + server_noise
         server_sigma^2``.
     measure : Measure
         The quantity that is bounded.
     given_speed : Fraction or None
-        The speed that was asked for.
+        The speed that was requested.
     """
 
     round: Played
@@ -90,7 +90,7 @@ class Bound:
 
     @property
     def floor(self) -> float:
-        """The limit of the bound after many rounds; infinite if it need not stay bounded."""
+        """The limit of the bound after many rounds; infinite if the bound grows."""
         return self.measure.floor(self.speed, self.residual)
 
     def after(self, rounds: int, start: float) -> float:
@@ -123,7 +123,7 @@ def bound_of(a_round: Played, clients: AnyClass, claim: Claim) -> Bound:
 
 
 def best_speed_of(a_round: Played, clients: AnyClass, measure: Measure = DISTANCE) -> float:
-    """Return the least rate, or the largest decrease, that is proved at whatever residual."""
+    """Return the smallest rate, or the largest decrease, at any residual."""
     return Solver(a_round, clients, measure).best_speed()
 
 
@@ -135,15 +135,16 @@ def best_bound_of(
     *,
     first: float = 0.0,
 ) -> Bound:
-    """Return the best bound on a round at a speed, or of the least floor.
+    """Return the best bound on a round at a speed, or the one with the smallest floor.
 
-    With ``first``, what is measured at the start over the number of rounds, the bound on the mean
-    after those is the least, and not the floor; it is for a gap or a descent of F.
+    With ``first``, which is the initial value of the measured quantity divided by the number of
+    rounds, the bound on the mean over these rounds is minimised instead of the floor. This is for a
+    gap or a descent of F.
 
     Raises
     ------
     ValueError
-        For a class that the measure does not bound.
+        If the measure is not for this class.
     ArithmeticError
         If no bound is found.
     """
@@ -151,7 +152,7 @@ def best_bound_of(
 
 
 class Solver:
-    """A round's programs, and their results in the units that the user has.
+    """A round's programs, and their results in the user's units.
 
     Parameters
     ----------
@@ -178,17 +179,17 @@ class Solver:
         self._slack = slack_of(a_round, clients, measure, given)
         self._given = given
         self._e = float(clients.L * a_round.client_lr)
-        # Prices of the budgets, in units of the larger one.
+        # Costs of the budgets, in units of the larger one.
         self._dissimilarity = float((clients.dissimilarity / clients.L) ** 2)
         self._noise = float((clients.sigma / clients.L) ** 2)
         self._unit = max(self._dissimilarity, self._noise)
 
     def best_speed(self) -> float:
-        """Return the best speed at whatever residual."""
+        """Return the best speed at any residual."""
         return self._measure.speed_of(self._largest_decrease(), self._round, self._clients)
 
     def best(self, speed: Fraction | None) -> Bound:
-        """Return the least residual at a speed, or of the least floor.
+        """Return the bound with the smallest residual at a speed, or with the smallest floor.
 
         Raises
         ------
@@ -205,7 +206,7 @@ class Solver:
         )
 
     def _largest_decrease(self) -> float:
-        # SciPy takes a while to import, and whoever only reads a certificate does without.
+        # SciPy takes a while to import, and reading a certificate does not need it.
         from fltheory.worst_case.rounds.program import Program
 
         bases = self._slack.without_heterogeneity()
@@ -215,7 +216,7 @@ class Solver:
         return solution.decrease
 
     def least_residual(self, speed: Fraction) -> Solution | None:
-        """Return the solution of least residual at a speed, None if there is none."""
+        """Return the solution with the smallest residual at a speed; None if there is none."""
         return self._at(float(self._measure.decrease(speed, self._round, self._clients)))
 
     def _at(self, decrease: float) -> Solution | None:
@@ -229,9 +230,9 @@ class Solver:
     def _refined(
         self, decrease: float, solve: Callable[[Program], Solution | None]
     ) -> Solution | None:
-        """Solve, and once more in coordinates that are of the size of the first solution.
+        """Solve, then solve again in coordinates scaled by the first solution.
 
-        Where the solver gets less far in those, the first has the smaller value.
+        If the solver does worse in those, the first solution is kept.
         """
         from fltheory.worst_case.rounds.program import Program
 
@@ -244,7 +245,7 @@ class Solver:
     def _near(
         self, known: Solution, solve: Callable[[Program], Solution | None]
     ) -> Solution | None:
-        """Solve in coordinates that are of the size of a solution that is known."""
+        """Solve in coordinates scaled by a known solution."""
         from fltheory.worst_case.rounds.program import Program
 
         sums = (known.multipliers.budgets.sum(), known.multipliers.noises.sum())
@@ -252,10 +253,11 @@ class Solver:
         return solve(Program(self._slack, bases))
 
     def least_floor(self) -> Solution | None:
-        """Return the solution of least residual over decrease, None if there is none."""
+        """Return the solution with the smallest residual over decrease; None if there is none."""
         decrease = self._largest_decrease()
         if decrease <= 0:
-            # No rate below one: the least, less a little so that the residual is finite.
+            # There is no rate below one: take slightly less than the largest decrease, so that the
+            # residual is finite.
             return self._at(decrease - 1e-6 * (1 - decrease))
         fixed = self._fixed_noise / self._unit
         prices = (self._dissimilarity / self._unit, self._noise / self._unit, fixed)
@@ -265,7 +267,7 @@ class Solver:
 
         found = self._refined(decrease, solve)
         for slower in _SLOWER:
-            # Now and then the solver gets nowhere: a slower rate's solution shows it where.
+            # Sometimes the solver fails; the solution at a slower rate then gives it a scale.
             near = None if found is not None else self._at(slower * decrease)
             if near is not None:
                 found = self._near(near, solve)
@@ -273,14 +275,14 @@ class Solver:
         least = _NOTHING * float(steps) ** 2 * self._e
         if found is None or fixed > 0 or found.multipliers.budgets.sum() > least:
             return found
-        # Every rate has a floor of zero: the least is the best.
+        # Every rate has a floor of zero, so the smallest rate is the best.
         fastest = self._refined(decrease, lambda program: program.fastest(least, least)) or found
-        # What is faster than at any residual is the solver's error.
+        # A speed above the best one at any residual is the solver's error.
         return replace(fastest, decrease=min(fastest.decrease, decrease))
 
     @property
     def _fixed_noise(self) -> float:
-        """What over e no multiplier changes: last steps' and the server's noise, and the start."""
+        """The terms over e without multipliers: noise of last steps and of the server, start."""
         server = float(self._server_noise * self._clients.server_sigma**2)
         return self._slack.last_noise * self._noise + (server + self._first) * float(self._per_e)
 
@@ -290,7 +292,7 @@ class Solver:
 
     @property
     def _per_e(self) -> Fraction:
-        """The factor on a coefficient of the residual, per square of gradients over L."""
+        """The factor of a coefficient of the residual, per squared gradient over L."""
         clients = self._clients
         unit = self._measure.unit(clients)
         return unit / clients.L**2 / (clients.L * self._round.client_lr)
@@ -308,7 +310,8 @@ class Solver:
             self._round,
             self._clients,
             found if speed is None else float(speed),
-            # A round that cannot tell clients apart has none: what the solver leaves is rounding.
+            # A round that treats all clients alike has no heterogeneity term; a small one is
+            # rounding.
             heterogeneity if self._round.tells_clients_apart else 0.0,
             noise if self._clients.sigma > 0 else 0.0,
             float(self._server_noise),

@@ -1,4 +1,4 @@
-"""Proofs in fractions of bounds for every client loss: made here, believed by the checker alone."""
+"""Proofs in fractions of bounds for every client loss; only the checker decides if they hold."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from fltheory.worst_case.rounds.measure import AnyClass, Claim, Given, Measure
 from fltheory.worst_case.rounds.one_round import Played
 from fltheory.worst_case.rounds.slack import GIVEN, Slack, slack_of
 
-# Denominators of rounded multipliers, tried in this order: the first that the checker accepts makes
-# the shortest proof.
+# Denominators of rounded multipliers, tried in this order: the first one accepted by the checker
+# gives the shortest proof.
 _BITS = (24, 32, 40, 52)
 _DENOMINATORS, _DECIMALS = (100, 1_000, 10_000), (4, 5, 6, 7)
-# How far the slack is from singular as the solver, which is right to about 1e-8, sees it: within
-# `_TIGHT` a claim may be tight, and beyond `_LARGEST_MISS` it is no rounding that it fails by.
+# Thresholds for the solver's least eigenvalue of the slack, which is accurate to about 1e-8: within
+# `_TIGHT` a claim may be tight, and a claim that fails by more than `_LARGEST_MISS` does not fail
+# by rounding.
 _TIGHT = 1e-6
 _LARGEST_MISS = -1e-3
 _UNIT_MARGIN = 1e-9
@@ -62,7 +63,7 @@ Rounding: TypeAlias = Callable[[float], Fraction]
 
 @dataclass(frozen=True)
 class Certificate(ProofFile[Proof]):
-    """A proof of a bound for every client of a class, as JSON.
+    """A proof, as JSON, of a bound for every client of a class.
 
     Attributes
     ----------
@@ -74,16 +75,16 @@ class Certificate(ProofFile[Proof]):
 
     @property
     def floor(self) -> Fraction:
-        """The limit of the squared distance after many rounds, over the dissimilarity^2.
+        """The limit of the squared distance after many rounds, over dissimilarity^2.
 
-        Of a proof for one step size and a rate below 1.
+        For a proof with a single step size and a rate below 1.
         """
         bound = self.proof.bound
         return bound["heterogeneity"][0] / (1 - bound["rate"][0])
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Its content: the claim, the class, the round and who takes part."""
+        """The certificate's content: the claim, the class, the round and who takes part."""
         proof = self.proof
         level = "sigma_*" if proof.heterogeneity == "optimum" else "sigma_G"
         after, before = ("E F(x+)", "F(x)") if proof.of_descent else ("E||x+ - x*||^2", "")
@@ -111,20 +112,20 @@ class Certificate(ProofFile[Proof]):
         )
 
     def rocq_theorem(self) -> str:
-        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+        """Return the proof as a theorem for Rocq, which needs the library in the folder ``rocq``.
 
         Raises
         ------
         ValueError
-            For an interval of steps, a hypothesis on the run, or what is too large; where clients
-            come independently for noise or a descent of F, too.
+            For an interval of steps, a hypothesis on the run, or a proof that is too large; for
+            independently present clients, also with noise or for a descent of F.
         """
         proof = self.proof
         drawn = isinstance(proof.taking_part, Drawn)
         return rocq_theorem(proof) if drawn else averaging_theorem(proof)
 
     def covers(self, *, n_clients: int | None = None, client_lr: Any = None) -> bool:
-        """Whether it holds for a number of clients, or a step size of theirs.
+        """Whether the certificate covers a number of clients or a client step size.
 
         The certificate fixes the share of excluded clients and the ratio of the server's step to
         the clients' step.
@@ -165,16 +166,16 @@ def _round_lines(proof: Proof) -> tuple[str, ...]:
 
 
 def certificate(bound: Bound, margin: float = 1e-6) -> Certificate:
-    """Return a proof in fractions of a bound, a little above the best.
+    """Return a proof in fractions of a bound slightly above the best one.
 
     Parameters
     ----------
     bound : Bound
     margin : float
-        The share by which the coefficients may exceed those of the bound and by which, if no speed
-        was given, ``1 - rate`` (or whatever else is to be large) may fall below its value there.
-        Coefficients that are zero up to the solver's precision become 1e-9 times the square of the
-        sum of the steps.
+        The relative amount by which the coefficients may exceed those of the bound and by which, if
+        no speed was given, ``1 - rate`` (or the decrease or gap) may fall below its value in the
+        bound. Coefficients that are zero up to the solver's precision become 1e-9 times the square
+        of the sum of the steps.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def certificate(bound: Bound, margin: float = 1e-6) -> Certificate:
 
 
 def raised(bound: Bound, share: Fraction) -> Claim:
-    """Return a bound's coefficients times a number above one, in fractions."""
+    """Return a bound as a claim in fractions, with coefficients raised by a factor above one."""
     a_round, clients, measure = bound.round, bound.client_class, bound.measure
     speed = bound.given_speed
     if speed is None:
@@ -207,12 +208,12 @@ def raised(bound: Bound, share: Fraction) -> Claim:
 
 
 def proved(a_round: Played, clients: AnyClass, claim: Claim) -> Certificate | None:
-    """Return a proof of a claim that the checker accepts, None if none is found."""
+    """Return a proof of a claim that the checker accepts; None if none is found."""
     return next(filter(None, map(Certificate.accepted, _texts(a_round, clients, claim))), None)
 
 
 def _texts(a_round: Played, clients: AnyClass, claim: Claim) -> Iterator[str]:
-    """Yield certificates of a claim, the shortest first."""
+    """Yield candidate certificates of a claim, the shortest first."""
     measure = claim.measure
     slack = slack_of(a_round, clients, measure, claim.given)
     scale = measure.unit(clients) / (clients.L * a_round.client_lr)
@@ -231,12 +232,12 @@ def _texts(a_round: Played, clients: AnyClass, claim: Claim) -> Iterator[str]:
     bound = {name: [value] for name, value in named.items()}
     steps = (a_round.client_lr, a_round.client_lr)
     values = Fraction(0) if measure.falls else decrease
-    # In coordinates of like size, and for what those do not help in the plain ones.
+    # First in scaled coordinates, and where those do not help, in the plain ones.
     for scales in (sums, (1.0, 1.0, 1.0)):
         solution = Program(slack, slack.bases(*scales)).widest_slack(*sums)
         if solution is None or -solution.value < _LARGEST_MISS:
             continue
-        # A claim that is tight has no proof but one, whose numbers are often short.
+        # A tight claim has only one proof, whose numbers are often short.
         short = _SHORT if abs(solution.value) < _TIGHT else ()
         for rounding in (*map(of_bits, _BITS), *short):
             box = rounded_box(
@@ -261,10 +262,11 @@ def rounded_box(
     values: Fraction = Fraction(0),
     supposed: Fraction = Fraction(0),
 ) -> Box:
-    """Return multipliers as fractions, for step sizes from one to another.
+    """Return multipliers as fractions, for an interval of step sizes.
 
-    ``values`` times a kind's share of F is what function values at x must be left with; and those
-    of the eligible clients with ``supposed`` less, for each of what is supposed of a run.
+    The coefficient that must remain of function values at x is ``values`` times a kind's share of
+    F; for eligible clients it is lower by ``supposed`` times the multiplier of the assumption about
+    a run.
     """
     given = Fraction(0)
     pairs = {own.name: [[Fraction(0)] * len(own) for _ in range(len(own))] for own in slack.points}
@@ -286,7 +288,7 @@ def rounded_box(
 
 
 def of_bits(bits: int) -> Rounding:
-    """Return a function that rounds a float to a fraction with ``bits`` bits after the point."""
+    """Return a function that rounds a float to a fraction with ``bits`` binary places."""
     unit = Fraction(1, 2**bits)
     return lambda value: round(value / unit) * unit
 
@@ -303,9 +305,9 @@ _SHORT = (*map(_of_denominator, _DENOMINATORS), *map(_of_decimals, _DECIMALS))
 
 
 def _balance(weights: list[list[Fraction]], more: Fraction) -> None:
-    """Add to weights until as much leaves every point as comes to it, but ``more`` from last to 0.
+    """Raise weights until in- and outflow of points are equal, but for ``more`` from last to 0.
 
-    Never taken away from: multipliers must not be negative.
+    Weights are only raised, since multipliers must not be negative.
     """
     size = len(weights)
     excess = [sum(weights[p]) - sum(row[p] for row in weights) for p in range(size)]
@@ -321,13 +323,13 @@ def _balance(weights: list[list[Fraction]], more: Fraction) -> None:
 
 
 def _shares(values: FloatArray, rounding: Rounding) -> list[Fraction]:
-    """Return values over their sum as fractions that sum to one; equal ones if all are zero."""
+    """Return values over their sum, as fractions that sum to one; equal shares if all are zero."""
     positive = np.maximum(values, 0.0)
     total = float(positive.sum())
     parts = positive / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
     rounded = [rounding(float(part)) for part in parts]
     if rounded:
-        # What rounding took comes from the largest, or goes to it.
+        # The largest share absorbs the rounding error.
         largest = max(range(len(rounded)), key=lambda index: rounded[index])
         rounded[largest] += 1 - sum(rounded)
     return rounded

@@ -10,7 +10,7 @@ from fltheory import validation
 from fltheory.decimals import as_fraction, written_fraction
 from fltheory.validation import shown
 
-# Far beyond it the solver's floats overflow, or are zero.
+# Far beyond this limit the solver's floats overflow or underflow.
 _SMALLEST = Fraction(1, 10**100)
 _LARGEST_RATIO = 10**10
 
@@ -134,12 +134,12 @@ class SmoothClass:
 
     @property
     def mu(self) -> Fraction:
-        """The least curvature of a client, ``-L``."""
+        """The smallest possible curvature of a client, ``-L``."""
         return -self.L
 
     @property
     def heterogeneity(self) -> Heterogeneity:
-        """Dissimilarity is bounded everywhere: there need not be an optimum."""
+        """Always "everywhere": there need not be an optimum at which to bound it."""
         return "everywhere"
 
 
@@ -153,12 +153,12 @@ def check_ratio(client_class: ClientClass | SmoothClass) -> None:
 
 
 def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:
-    """Return the fraction that somebody wrote, not negative, or above a number.
+    """Return a number as a fraction, after checking that it is not negative, or above ``above``.
 
     Raises
     ------
     ValueError
-        If it is no fraction, or out of range.
+        If it is not a fraction, or out of range.
     """
     must_be = "at least 0" if above is None else f"above {above}"
     try:

@@ -2,13 +2,14 @@
 
 Definitions
 -----------
-*Distance*: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, for clients that are convex.
-*Gap*: ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, at a rate that is
-given: summed over rounds, a bound on the mean of ``E F(x_r) - F*``, or on a weighted mean.
-*Descent*: ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``, for clients that need not be.
-F is L-smooth, so ``F(x - p) <= F(x) - <grad F(x), p> + L/2 ||p||^2``, and with L = 1 the
-right-hand side is ``F(x) - 1/2 (||grad F(x)||^2 - ||grad F(x) - p||^2)``: what a round does to the
-distance from x it does to half the distance from grad F(x).
+*Distance*: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, for convex clients. *Gap*: ``E||x+ -
+x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, at a given rate: summed over rounds, it
+bounds the mean, or a weighted mean, of ``E F(x_r) - F*``. *Descent*: ``E F(x+) <= F(x) - decrease
+||grad F(x)||^2 + residual``, for clients that need not be convex. F is L-smooth, so ``F(x - p) <=
+F(x) - <grad F(x), p> + L/2 ||p||^2``, and with L = 1 the right-hand side is ``F(x) - 1/2 (||grad
+F(x)||^2
+- ||grad F(x) - p||^2)``: so half the squared distance from grad F(x) takes the place of the squared
+  distance from x*.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ AnyClass: TypeAlias = ClientClass | SmoothClass
 
 
 class Measure(ABC):
-    """How coefficients of a bound become those of a slack, which is in units with L = 1 and over e.
+    """How a bound's coefficients become those of a slack, which has L = 1 and is divided by e.
 
     Attributes
     ----------
     claim : str
-        The inequality, as certificates state it.
+        The inequality in the wording of certificates.
     speed : str
-        Name of the coefficient of what a round makes smaller.
+        Name of the coefficient that measures the progress of a round.
     best : str
         Whether the "least" or the "largest" speed is the best.
     start : str
@@ -42,11 +43,11 @@ class Measure(ABC):
     sees_optimum : bool
         Whether the gradients at x* enter.
     part : Fraction
-        Factor of the squared length of a step.
+        Factor on the squared length of a step.
     falls : int
-        1 where what a round makes smaller is a square, 0 where it is the gap of F.
+        1 if a round decreases a square, 0 if it decreases the gap of F.
     keeps : float
-        Factor of ``||x||^2`` that remains besides: the rate that is given.
+        Factor of ``||x||^2`` that remains in addition: the given rate.
     """
 
     claim: ClassVar[str]
@@ -71,15 +72,15 @@ class Measure(ABC):
         return {self.speed: speed}
 
     def raised(self, speed: Fraction, share: Fraction) -> Fraction:
-        """Return a speed that is a little worse, by a share above one."""
+        """Return a slightly worse speed, by a factor above one."""
         return speed * (1 / share if speed > 0 else share)
 
     def unit(self, clients: AnyClass) -> Fraction:
-        """Return what a coefficient of the residual is multiplied by, before it is over e."""
+        """Return the factor on a coefficient of the residual, before the division by e."""
         return clients.L**2
 
     def floor(self, speed: float, residual: float) -> float:
-        """Return what is left after infinitely many rounds."""
+        """Return the limit of the bound after infinitely many rounds."""
         return residual / speed if speed > 0 else float("inf")
 
     @abstractmethod
@@ -88,51 +89,51 @@ class Measure(ABC):
 
     @abstractmethod
     def check(self, clients: AnyClass) -> None:
-        """Check that clients are of a class that this measure bounds.
+        """Check that the measure can be bounded for this class of clients.
 
         Raises
         ------
         ValueError
-            If they are not, with the reason.
+            If it cannot; the message says why.
         """
 
     @abstractmethod
     def clients(
         self, L: Any, mu: Any, heterogeneity: Any, sigma: Any, server_sigma: Any
     ) -> AnyClass:
-        """Return a class of clients, the widest that this measure bounds where mu is None.
+        """Return a class of clients; if mu is None, the widest for which this measure is bounded.
 
         Raises
         ------
         ValueError
-            For constants that are no fractions or out of range.
+            If a constant is not a fraction or is out of range.
         """
 
     def last_noise(self, a_round: Played, clients: AnyClass) -> Fraction:
-        """Return what the last local step's noise adds, as a coefficient of sigma^2."""
+        """Return the contribution of the last local step's noise, as a coefficient of sigma^2."""
         if clients.sigma == 0:
             return Fraction(0)
         reach = a_round.server_lr * a_round.client_lr
         return a_round.q * reach**2 * a_round.noise_weight * self._per_square(clients)
 
     def server_noise(self, a_round: Played, clients: AnyClass) -> Fraction:
-        """Return what the server's noise adds, as a coefficient of server_sigma^2."""
+        """Return the contribution of the server's noise, as a coefficient of server_sigma^2."""
         return (1 - a_round.q) * a_round.assist_lr**2 * self._per_square(clients)
 
     def _per_square(self, clients: AnyClass) -> Fraction:
-        """Return what a squared step adds to what is measured."""
+        """Return how much a squared step adds to the measured quantity."""
         return self.part * clients.L**2 / self.unit(clients)
 
 
 class _OfConvex(Measure):
-    """Measures that begin with the distance to x*."""
+    """Measures that start from the distance to x*."""
 
     claim = checker.CLAIM
 
     def clients(
         self, L: Any, mu: Any, heterogeneity: Any, sigma: Any, server_sigma: Any
     ) -> AnyClass:
-        # No rate is below one for clients that are convex only.
+        # For clients that are convex but not strongly convex, no rate is below one.
         strong = "1/10" if mu is None else mu
         return ClientClass(L, strong, heterogeneity, sigma, server_sigma)
 
@@ -172,12 +173,12 @@ class _Distance(_OfConvex):
 
 @dataclass(frozen=True)
 class Gap(_OfConvex):
-    """The gap of F at a rate that is given.
+    """The gap of F at a given rate.
 
     Attributes
     ----------
     rate : Fraction
-        1 for a plain mean over rounds, at most 1.
+        At most 1; 1 for a plain mean over rounds.
     """
 
     rate: Fraction = Fraction(1)
@@ -189,11 +190,11 @@ class Gap(_OfConvex):
         return float(self.rate)
 
     def coefficients(self, speed: Fraction) -> dict[str, Fraction]:
-        """Return the rate that is given, and the gap."""
+        """Return the given rate, and the gap."""
         return {"rate": self.rate, "gap": speed}
 
     def after(self, speed: float, residual: float, rounds: int, start: float) -> float:
-        """Bound the mean of ``E F(x_r) - F*``, r = 0 .. R - 1, by weights ``rate^-r``."""
+        """Bound the mean of ``E F(x_r) - F*``, r = 0 .. R - 1, with weights ``rate^-r``."""
         if speed <= 0:
             return float("inf")
         power = float(self.rate) ** rounds
@@ -264,7 +265,7 @@ class Claim:
     Attributes
     ----------
     speed : Fraction
-        The rate, the gap or the decrease, as the measure says.
+        The rate, the gap or the decrease, depending on the measure.
     heterogeneity, noise, server_noise : Fraction
     measure : Measure
     given : Given or None
@@ -284,6 +285,6 @@ class Claim:
         return {name: getattr(self, name) for name in checker.RESIDUAL}
 
     def times(self, factor: Fraction, speed: Fraction) -> Claim:
-        """Return a claim at another speed, its residual multiplied."""
+        """Return a claim at another speed, with its residual multiplied by a factor."""
         residual = {name: factor * value for name, value in self.residual.items()}
         return replace(self, speed=speed, **residual)  # type: ignore[arg-type]

@@ -1,13 +1,13 @@
 """One round in fractions: participants drawn uniformly, or available independently.
 
-A round of FedAvg or SAFARI draws them; weighted averaging takes the clients present. Covered is
-what makes rounds alike and the clients of a kind interchangeable.
+A round of FedAvg or SAFARI draws participants; weighted averaging uses the clients present. Covered
+are settings in which all rounds are alike and the clients of a kind interchangeable.
 
 Definitions
 -----------
-Client i's update ``D_i``, the sum of its gradients, has a random weight ``W_i``; clients of a kind
-are alike, n of them in kind c. With ``a_c = E sum W_i`` over the kind, ``M_cd = E (sum_c W_i)(sum_d
-W_j)`` and ``v_c = n (E W_i^2 - E W_i W_j)``,
+Client i's update ``D_i``, the sum of its gradients, has a random weight ``W_i``. Clients of the
+same kind are identical; kind c has n of them. With ``a_c = E sum W_i`` over the kind, ``M_cd = E
+(sum_c W_i)(sum_d W_j)`` and ``v_c = n (E W_i^2 - E W_i W_j)``,
 
     E||sum W_i D_i||^2 = sum_cd M_cd <mean_c D, mean_d D> + sum_c v_c mean_c ||D_i - mean_c D||^2
 """
@@ -53,15 +53,15 @@ from fltheory.worst_case.rounds.client_class import exact
 
 @dataclass(frozen=True)
 class ClientKind:
-    """Clients that are alike.
+    """A kind of identical clients.
 
     Attributes
     ----------
     name : str
     n_clients : int or None
-        None for every number.
+        None if the round is for every number of clients.
     share : Fraction
-        Their part of F.
+        The total weight of these clients in F.
     takes_part : bool
     """
 
@@ -73,7 +73,7 @@ class ClientKind:
 
 @dataclass(frozen=True, eq=False)
 class WeightMoments(ReadOnlyArrays):
-    """Moments of the kinds' weights, ``server_lr`` aside.
+    """Moments of the weights of each kind of client, without ``server_lr``.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class WeightMoments(ReadOnlyArrays):
     spread : array, (C,)
         v.
     square : array, (C,)
-        ``n E W_i^2``: what independent noise of each client is multiplied by.
+        ``n E W_i^2``, the factor on independent noise of the clients.
     """
 
     mean: FloatArray
@@ -94,8 +94,9 @@ class WeightMoments(ReadOnlyArrays):
 
 
 # ------------------------------------------------------------ participants drawn uniformly
-# Covered is what makes rounds alike and clients interchangeable: rounds that do not depend on the
-# past, participants drawn uniformly, equal weights, and a model that is never projected.
+# Covered are settings in which all rounds are alike and clients interchangeable: rounds that do not
+# depend on the past, participants drawn uniformly, equal weights, and a model that is never
+# projected.
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ class OneRound:
     Attributes
     ----------
     n_clients : int or None
-        N, excluded ones included; None for every number from m eligible ones on.
+        N, including excluded clients; None if the round is for every N with at least m eligible
+        clients.
     excluded_share : Fraction
         The share of clients who never take part.
     participants : int
@@ -134,7 +136,7 @@ class OneRound:
         Raises
         ------
         ValueError
-            For what is not covered, with the reason, and for steps that are no fractions.
+            If the setting is not covered (the message says why), or a step is not a fraction.
         """
         draw = process_of(participation).uniform_draw
         if draw is None:
@@ -151,19 +153,19 @@ class OneRound:
 
     @property
     def n_eligible(self) -> int | None:
-        """How many clients can be drawn, None for any number."""
+        """Number of clients that can be drawn; None for any number."""
         return None if self.n_clients is None else int(self.n_clients * (1 - self.excluded_share))
 
     @property
     def n_excluded(self) -> int | None:
-        """How many clients never take part, None for any number."""
+        """Number of clients that never take part; None for any number."""
         return None if self.n_clients is None else int(self.n_clients * self.excluded_share)
 
     @property
     def sampling_variance(self) -> Fraction:
-        """C with ``E||mean over the drawn - mean||^2 = c/n sum ||D_i - mean||^2``.
+        """The c in ``E||mean over the drawn - mean||^2 = c/n sum ||D_i - mean||^2``.
 
-        For every number of clients, it is its supremum 1/m.
+        For a round with any number of clients, it is the supremum, 1/m.
         """
         size, pool = self.participants, self.n_eligible
         if pool is None:
@@ -172,16 +174,17 @@ class OneRound:
 
     @property
     def tells_clients_apart(self) -> bool:
-        """Whether it matters how clients differ: not if the model moves along grad F alone.
+        """Whether differences between clients matter: not if the model moves along grad F alone.
 
-        So it does where only the server steps, and where every client takes one step.
+        It moves along grad F alone if only the server makes steps, or if every client makes one
+        step.
         """
         everybody = self.excluded_share == 0 and self.sampling_variance == 0
         return self.q > 0 and not (everybody and self.local_steps == 1)
 
     @property
     def kinds(self) -> tuple[ClientKind, ...]:
-        """Clients who can be drawn, and those who cannot."""
+        """The kinds of clients: those that can be drawn, and those that cannot."""
         out = self.excluded_share
         eligible = ClientKind("eligible", self.n_eligible, 1 - out)
         excluded = ClientKind("excluded", self.n_excluded, out, takes_part=False)
@@ -189,24 +192,24 @@ class OneRound:
 
     @property
     def moments(self) -> WeightMoments:
-        """Weights of those drawn are 1/m, and add up to one."""
+        """The moments of weights: 1/m for each drawn client, so that they add up to one."""
         first = np.eye(len(self.kinds))[0]
         spread, square = float(self.sampling_variance), float(self.noise_weight)
         return WeightMoments(first, np.outer(first, first), spread * first, square * first)
 
     @property
     def total_weight(self) -> Fraction:
-        """One."""
+        """The sum of all clients' weights, which is one."""
         return Fraction(1)
 
     @property
     def noise_weight(self) -> Fraction:
-        """``E sum_i W_i^2 = 1/m``."""
+        """The factor on noise, ``E sum_i W_i^2 = 1/m``."""
         return Fraction(1, self.participants)
 
     @property
     def taking_part(self) -> Mapping[str, Any]:
-        """Who takes part, as certificates have it."""
+        """The participation, in the format of certificates."""
         return {
             "participants": self.participants,
             "n_clients": "every" if self.n_clients is None else self.n_clients,
@@ -215,14 +218,14 @@ class OneRound:
 
     @property
     def algorithm(self) -> FedAvg | Safari:
-        """The algorithm with its own code, its steps as floats."""
+        """The algorithm, with its steps as floats."""
         client_lr, q = float(self.client_lr), float(self.q)
         if self.assist_lr == 0:
             return FedAvg(client_lr, self.local_steps, server_lr=float(self.server_lr))
         return Safari(q, client_lr, float(self.assist_lr), self.local_steps)
 
     def for_every_n_clients(self) -> OneRound:
-        """Return the round for every number of clients at this share of excluded ones."""
+        """Return the round for any number of clients with the same share of excluded ones."""
         return replace(self, n_clients=None)
 
 
@@ -253,7 +256,7 @@ def _steps(algorithm: Algorithm | Schedule, everybody: bool) -> Mapping[str, Any
 
 
 def _single_steps(method: LocalSgd, everybody: bool) -> FedAvg:
-    """Return local SGD that averages after every step as FedAvg."""
+    """Return local SGD that averages after every step, as an instance of FedAvg."""
     if not (method.averages_after(1) and method.averages_after(2)):
         raise ValueError(
             "local_steps must be 1 for LocalSgd, whose rounds are single steps, averaged from the "
@@ -289,8 +292,8 @@ def _why_not_run(algorithm: Algorithm | Schedule) -> str:
 
 
 # ------------------------------------------------------------ clients available independently
-# Covered is what makes rounds alike and the clients of a group interchangeable: availability that
-# depends on nothing, fixed weights or the mean of those present, and a model that is never
+# Covered are settings in which all rounds are alike and the clients of a group interchangeable:
+# independent availability, fixed weights or the mean over those present, and a model that is never
 # projected.
 
 Averaging: TypeAlias = Literal["weights", "present"]
@@ -305,19 +308,20 @@ class AvailabilityGroup:
     ----------
     n_clients : int
     availability : Fraction
-        p, in (0, 1], independently of all else.
+        p, in (0, 1], the probability of being present.
     target_weight : Fraction
         alpha of each client, above 0.
     weight : Fraction
         The server's factor on the update of each; 1 if it averages over the clients present.
     correlation : Fraction
-        lambda, in [0, 1): one that is there stays with probability ``lambda + (1 - lambda) p``, one
-        that is not comes with ``(1 - lambda) p``. 0 where rounds are independent.
+        lambda, in [0, 1): a client that is present stays with probability ``lambda + (1 - lambda)
+        p``, and one that is absent comes with probability ``(1 - lambda) p``. 0 if rounds are
+        independent.
 
     Raises
     ------
     ValueError
-        For numbers that are no fractions or out of range.
+        If a number is not a fraction or is out of range.
     """
 
     n_clients: int
@@ -338,26 +342,26 @@ class AvailabilityGroup:
 
     @property
     def stays(self) -> Fraction:
-        """Probability that one that is there takes part in the next round."""
+        """Probability that a client that is present takes part in the next round."""
         return self.correlation + self.comes
 
     @property
     def comes(self) -> Fraction:
-        """Probability that one that is not there takes part in the next round."""
+        """Probability that a client that is absent takes part in the next round."""
         return (1 - self.correlation) * self.availability
 
 
 @dataclass(frozen=True)
 class ParticipantChain:
-    """A chain of sets of participants, which two states may share.
+    """A Markov chain of sets of participants; several states may have the same set.
 
     Attributes
     ----------
     masks : tuple of tuples of bool, (M, N)
     transition : tuple of tuples of Fraction, (M, M)
-        A row for the state one comes from.
+        Transition probabilities; each row belongs to the current state.
     law : tuple of Fraction, (M,)
-        Its stationary law.
+        The stationary law.
     """
 
     masks: tuple[tuple[bool, ...], ...]
@@ -366,12 +370,12 @@ class ParticipantChain:
 
     @classmethod
     def of(cls, chain: FiniteChain) -> ParticipantChain:
-        """Read a chain in fractions; what rounding left of a row is shared out.
+        """Read a chain in fractions; rows are rescaled to sum to one.
 
         Raises
         ------
         ValueError
-            If it has a start, or more states than proofs cover.
+            If the chain has a start, or more states than proofs cover.
         """
         if chain.start is not None:
             raise ValueError("participation must have no start: its first round must be stationary")
@@ -388,7 +392,7 @@ class ParticipantChain:
 
     @property
     def availability(self) -> list[Fraction]:
-        """Each client's share of rounds."""
+        """The share of rounds in which each client is present."""
         return [
             sum((p for p, mask in zip(self.law, self.masks, strict=True) if mask[i]), Fraction(0))
             for i in range(len(self.masks[0]))
@@ -396,7 +400,7 @@ class ParticipantChain:
 
     @property
     def correlation(self) -> float:
-        """The size of the second eigenvalue, about."""
+        """The modulus of the second eigenvalue, approximately."""
         sizes = np.abs(np.linalg.eigvals(np.array(self.transition, dtype=float)))
         return min(float(np.sort(sizes)[-2]) if len(sizes) > 1 else 0.0, 0.999)
 
@@ -408,19 +412,21 @@ class AveragingRound:
     Attributes
     ----------
     groups : tuple of AvailabilityGroup
-        Target weights of all clients add up to 1.
+        The groups; the target weights of all clients add up to 1.
     averaging : {"weights", "present"}
-        "weights": ``x + server_lr sum w_i (y_i - x)``; "present": their mean, and x if nobody is.
+        "weights": ``x + server_lr sum w_i (y_i - x)``; "present": the mean over the clients
+        present, or x if nobody is.
     local_steps : int
     client_lr, server_lr : Fraction
     chain : ParticipantChain or None
-        Who takes part where clients do not come independently; each is a group then.
+        The chain that says who takes part, if clients are not independent; each client is then a
+        group.
 
     Raises
     ------
     ValueError
-        For numbers out of range, target weights that do not add up to 1, or weights of clients
-        that are averaged.
+        If a number is out of range, target weights do not add up to 1, or clients have weights
+        although they are averaged.
     """
 
     groups: tuple[AvailabilityGroup, ...]
@@ -442,7 +448,7 @@ class AveragingRound:
             raise ValueError("weight must be 1 where the server averages over those present")
 
     def _check_work(self) -> None:
-        """Refuse what the checker of proofs would not go over, or takes for something else."""
+        """Refuse rounds that the checker of proofs would reject or misread."""
         if self.is_correlated:
             raise ValueError(
                 "a_round must have clients that are uncorrelated in time for one inequality to "
@@ -478,12 +484,12 @@ class AveragingRound:
     ) -> AveragingRound:
         """Read a round off an algorithm, its participation and the objective.
 
-        Target weights are equal by default, or those that the algorithm has itself.
+        Target weights default to the algorithm's own if it has any, otherwise to equal ones.
 
         Raises
         ------
         ValueError
-            For what is not covered, with the reason, and for numbers that are no fractions.
+            If the setting is not covered (the message says why), or a number is not a fraction.
         """
         chain = (
             ParticipantChain.of(participation) if isinstance(participation, FiniteChain) else None
@@ -533,12 +539,12 @@ class AveragingRound:
 
     @property
     def is_correlated(self) -> bool:
-        """Whether presence depends on who was present in the round before."""
+        """Whether presence depends on who was present in the previous round."""
         return self.chain is not None or any(own.correlation for own in self.groups)
 
     @property
     def correlations(self) -> list[float]:
-        """About how long each group's presence is remembered, from round to round."""
+        """The approximate correlation of each group's presence between consecutive rounds."""
         if self.chain is not None:
             return [self.chain.correlation] * len(self.groups)
         return [float(own.correlation) for own in self.groups]
@@ -552,7 +558,7 @@ class AveragingRound:
 
     @property
     def noise_weight(self) -> Fraction:
-        """``E sum_i W_i^2``: of a mean over S it is the mean of 1/S where S is above 0."""
+        """The factor on noise, ``E sum_i W_i^2``; for a mean over S, ``E[1{S > 0}/|S|]``."""
         if self.averaging == "present":
             law = number_there(
                 [own.availability for own in self.groups for _ in range(own.n_clients)]
@@ -566,22 +572,22 @@ class AveragingRound:
 
     @property
     def q(self) -> Fraction:
-        """One: the server takes no step of its own."""
+        """The probability of a client round: one, as the server makes no steps of its own."""
         return Fraction(1)
 
     @property
     def assist_lr(self) -> Fraction:
-        """Zero."""
+        """The server's own step, which is zero."""
         return Fraction(0)
 
     @property
     def tells_clients_apart(self) -> bool:
-        """Whether it matters how clients differ: as a rule it does."""
+        """Whether differences between clients matter: in general they do."""
         return True
 
     @property
     def kinds(self) -> tuple[ClientKind, ...]:
-        """The groups."""
+        """The kinds of clients: the groups."""
         return tuple(
             ClientKind(str(c), own.n_clients, own.n_clients * own.target_weight, own.weight > 0)
             for c, own in enumerate(self.groups)
@@ -589,19 +595,19 @@ class AveragingRound:
 
     @property
     def moments(self) -> WeightMoments:
-        """By products of fixed weights, or by convolutions of binomial laws for a mean.
+        """The moments of weights, by convolutions of binomial laws for a mean.
 
         Raises
         ------
         ValueError
-            For groups and local steps that are too many to be proved.
+            If there are too many groups and local steps for a proof.
         """
         self._check_work()
         return _weight_moments(self)
 
     @property
     def taking_part(self) -> Mapping[str, Any]:
-        """Who takes part, as certificates have it."""
+        """The participation, in the format of certificates."""
         fractions = ("availability", "target_weight", "weight")
         return {
             "averaging": self.averaging,
@@ -648,7 +654,7 @@ def _weight_moments(a_round: AveragingRound) -> WeightMoments:
 
 
 def _number(counts: FloatArray, p: FloatArray, without: list[int]) -> FloatArray:
-    """Return the law of how many are there, of all clients but one of each group named."""
+    """Return the law of the number present among all clients but one per listed group."""
     from scipy.stats import binom
 
     law = np.ones(1)
@@ -683,7 +689,7 @@ def _targets(algorithm: Any, n_clients: int, given: ArrayLike | None) -> list[Fr
     total = sum(targets, Fraction(0))
     if abs(total - 1) > Fraction(1, 10**9):
         raise ValueError(f"target_weights must add up to 1, got {float(total):.12g}")
-    # Thirds have no decimals: what rounding left is shared out.
+    # Numbers such as 1/3 have no finite decimals, so the rounding error is distributed.
     return [target / total for target in targets]
 
 

@@ -19,7 +19,7 @@ Limit: TypeAlias = tuple[FloatArray, float]
 
 @dataclass(frozen=True, eq=False)
 class Multipliers(ReadOnlyArrays):
-    """Multipliers of a slack's forms, over e.
+    """Multipliers of a slack's forms, divided by e.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Multipliers(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class Solution(ReadOnlyArrays):
-    """The result of a program.
+    """A program's solution.
 
     Attributes
     ----------
@@ -57,15 +57,16 @@ class Solution(ReadOnlyArrays):
 
 
 class Program:
-    """A slack as a program in its multipliers, and at most one unknown more.
+    """A slack as a program in its multipliers and at most one additional unknown.
 
     Parameters
     ----------
     slack : Slack
     bases : list of arrays
-        Coordinates of each block in which the solver sees it.
+        The solver's coordinates of each block.
     identical : bool
-        Leave out what the budgets of heterogeneity bound, whose bases these then are.
+        Whether to leave out the vectors bounded by the budgets of heterogeneity; ``bases`` are then
+        those without them.
     """
 
     def __init__(self, slack: Slack, bases: list[FloatArray], *, identical: bool = False) -> None:
@@ -75,7 +76,7 @@ class Program:
         budgets = [] if identical else slack.budgets
         kinds = (budgets, slack.noises, slack.conditions, slack.orthogonal)
         self._forms = [self._seen(form) for kind in kinds for form in kind]
-        # Before the multipliers there is room for one unknown more.
+        # There is room for one additional unknown before the multipliers.
         ends = np.cumsum([1, *map(len, kinds)]).tolist()
         self._budgets, self._noises, self._pairs, self._orthogonal = map(slice, ends, ends[1:])
 
@@ -98,10 +99,10 @@ class Program:
     def least_floor(
         self, budget: float, noise: float, fixed: float, decrease: float
     ) -> Solution | None:
-        """Find the least ``(budget sum nu + noise sum s + fixed) / decrease``; value aside.
+        """Find the least ``(budget sum nu + noise sum s + fixed) / decrease``.
 
-        A quotient of linear functions: all is divided by the decrease, whose place the scale
-        takes, here in units of a decrease that is of the right size.
+        As this is a quotient of linear functions, everything is divided by the decrease, and the
+        scale becomes an unknown in its place, in units of the given ``decrease``.
         """
         prices = self._prices(budget, noise, own=fixed)
         below = [-decrease * matrix for matrix in self._decrease]
@@ -124,7 +125,7 @@ class Program:
         return None if found is None else self._solution(found, float(found.unknowns[0]))
 
     def widest_slack(self, decrease: float, budgets: float, noises: float) -> Solution | None:
-        """Find multipliers within given sums that leave the blocks' least eigenvalue largest."""
+        """Find the multipliers within given sums that maximise the blocks' least eigenvalue."""
         least = [-np.eye(len(matrix)) for matrix in self._change]
         limits = self._at_most(budgets, noises)
         prices, fixed = self._prices(own=-1.0), self._at(decrease)
@@ -134,7 +135,7 @@ class Program:
     def _prices(self, budget: float = 0.0, noise: float = 0.0, own: float = 0.0) -> FloatArray:
         prices = np.zeros(1 + len(self._forms))
         prices[0], prices[self._budgets], prices[self._noises] = own, budget, noise
-        # What is supposed of a run leaves so much of the dissimilarity besides.
+        # The dissimilarity term that the assumption about a run adds.
         prices[self._pairs.stop - 1] -= budget * (self._slack.given_level or 0.0)
         return prices
 
@@ -149,7 +150,7 @@ class Program:
         return limits
 
     def _at(self, decrease: float) -> Form:
-        """Return the slack at a decrease, without what multipliers add."""
+        """Return the slack at a decrease, without the multipliers' terms."""
         pairs = zip(self._change, self._decrease, strict=True)
         return [change - decrease * matrix for change, matrix in pairs]
 
@@ -163,10 +164,10 @@ class Program:
         decrease: float = 0.0,
         values: FloatArray | None = None,
     ) -> ProgramOptimum | None:
-        """Solve at prices of all unknowns, of which the first has a form if it is there.
+        """Solve with costs of all unknowns; the extra first unknown, if any, has the form ``own``.
 
-        Multipliers of pairs make function values cancel with those of a decrease that is given, or
-        with the first unknown's ``values``.
+        Multipliers of pairs must cancel the function values of the given decrease, or the first
+        unknown's ``values``.
         """
         forms = self._forms if own is None else [own, *self._forms]
         there = np.s_[:, len(prices) - len(forms) :]
@@ -174,7 +175,7 @@ class Program:
         rows = np.array([*signed, *(row for row, _ in limits)]).reshape(-1, len(prices))
         offsets = np.array([*np.zeros(len(signed)), *(offset for _, offset in limits)])
         balance = np.zeros((len(self._slack.balance), len(prices)))
-        # One local step measured by F compares no two points.
+        # With one local step and the descent of F, there are no pairs of points.
         if self._slack.conditions:
             balance[:, self._pairs] = self._slack.balance
         if values is not None:
@@ -191,7 +192,7 @@ class Program:
 
     @property
     def _filled(self) -> list[int]:
-        """The blocks that are not empty."""
+        """Indices of the blocks that are not empty."""
         return [block for block, basis in enumerate(self._bases) if basis.shape[1]]
 
     def _solution(self, found: ProgramOptimum, decrease: float, scale: float = 1.0) -> Solution:

@@ -1,4 +1,4 @@
-"""A round's slack matrices: what must be positive semidefinite for a bound to hold for all clients.
+"""A round's slack: the matrices that must be positive semidefinite for a bound on all clients.
 
 Definitions
 -----------
@@ -10,23 +10,23 @@ conditions, nu of the budgets of heterogeneity and s of those of noise,
 where ``A_ab + f_b - f_a <= 0`` for two points a, b of any function of the class. If it is a sum of
 squares and the function values cancel, ``E||x+||^2 <= rate ||x||^2 + sum nu_j H_j + ...`` holds.
 For the descent of F, it begins with ``F(x) - decrease ||grad F(x)||^2 - E F(x+)``, where F(x+) is
-what F's smoothness bounds it by; x* and its gradients are left out, and so is x, as moves from it
-are all that enters. For the gap of F, it has ``-gap (F(x) - F*)``, which function values must
-cancel with. A theorem's assumption about a run comes with a multiplier, too, as the last of the
-conditions: it is at most zero in the mean.
+replaced by its upper bound from F's smoothness; x* and its gradients are left out, and so is x, as
+only moves from it matter. For the gap of F, it has ``-gap (F(x) - F*)``, which must be cancelled by
+function values. A theorem's assumption about a run, which is at most zero in the mean, also has a
+multiplier, as the last condition.
 
-Clients of a kind are alike, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
+Clients of a kind are identical, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
 
-- the *mean* block, of x, each kind's mean gradients ``g_0 .. g_{K-1}`` along the way (``g_0`` alone
-  of clients that never take part), and its mean ``g_*`` at x*. Those add up to zero, which leaves
-  out the ``g_*`` of one kind, the reference;
+- the *mean* block, of x, each kind's mean gradients ``g_0 .. g_{K-1}`` at the local points (only
+  ``g_0`` for clients that never take part), and its mean ``g_*`` at x*. The weighted ``g_*`` add up
+  to zero, so the one of the reference kind is left out;
 - a block of *differences* from the mean for each kind, of ``(g_0 .. g_{K-1}, g_*)``;
 - with noise, a block of *fluctuations* of each client given x, of ``(h_1 .. h_{K-1}, xi_0 ..
-  xi_{K-2})``: what is random of its gradients, and the noise but for the last step's, which is
-  independent of all else. Those of different clients are independent.
+  xi_{K-2})``: the random part of its gradients, and the noise of all steps but the last, whose
+  noise is independent of everything else. Fluctuations of different clients are independent.
 
-All is divided by ``e = L client_lr``, so that multipliers of small steps are of moderate size and
-the matrices are quadratic in e where the steps keep their ratios.
+Everything is divided by ``e = L client_lr``, so that multipliers for small steps have moderate
+size, and the matrices are quadratic in e if the ratios of the steps are fixed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from fltheory.worst_case.rounds.one_round import Played
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix per block."""
 
-# A budget of zero is taken for this, so that no coordinate is stretched by more than 10^6.
+# Smaller budgets are replaced by this, so that no coordinate is stretched by more than 10^6.
 _SMALLEST = 1e-12
 GIVEN = "given"
 """A placeholder for a group of clients in the name of the last condition, if it is assumed about a
@@ -54,7 +54,7 @@ run."""
 
 @dataclass(frozen=True, eq=False)
 class Points(ReadOnlyArrays):
-    """Positions and gradients of a kind's points, the last of which may be x*, in each block.
+    """Positions and gradients of a kind's points in each block; the last point may be x*.
 
     ``blocks`` maps a block's index to rows of coordinates: positions and gradients, (P, d).
     """
@@ -63,12 +63,12 @@ class Points(ReadOnlyArrays):
     blocks: dict[int, tuple[FloatArray, FloatArray]]
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of points."""
         return len(self.blocks[0][0])
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """All ordered pairs."""
+        """All ordered pairs of different points."""
         return [(a, b) for a in range(len(self)) for b in range(len(self)) if a != b]
 
 
@@ -81,24 +81,26 @@ class Slack(ReadOnlyArrays):
     sizes : tuple of int
         Sizes of the blocks: mean, each kind's differences, each kind's fluctuations.
     decrease : Form
-        ``||x||^2``, whose coefficient is ``-(1 - rate)/e``, or ``||grad F(x)||^2``; zero for the
-        gap of F.
+        The form multiplied by the decrease: ``||x||^2``, with coefficient ``-(1 - rate)/e``, or
+        ``||grad F(x)||^2``; zero for the gap of F.
     change : Form
         ``(||x||^2 - E||x+||^2)/e`` or ``(F(x) - E F(x+))/e``, without the noise of last steps.
     conditions : list of Form
-        ``A_ab``, with ``pairs`` (kind, a, b); points are numbered, x* last if it is one.
+        ``A_ab``, for the ``pairs`` (kind, a, b) of numbered points, of which x*, if included, is
+        the last.
     budgets, noises, orthogonal : list of Form
         ``H_j``; ``||xi_k||^2``; products that are zero, whose multipliers have any sign.
     balance : array, (points of each kind but its last, pairs)
-        Times lambda it must be ``values`` times the decrease, so that function values cancel.
+        ``balance @ lambda`` must be ``values`` times the decrease, so that function values cancel.
     values : array, (points of each kind but its last,)
     last_noise : float
-        Coefficient of sigma^2 that the last local step's noise has, over e.
+        Coefficient of sigma^2 from the last local step's noise, divided by e.
     given_level : float or None
-        Coefficient of the dissimilarity in the last condition, if that is assumed about a run.
+        Coefficient of the dissimilarity in the last condition, if that is an assumption about a
+        run.
     directions : list of (basis, array of int)
-        Coordinates, one basis a block, and what moves the slack along each of them: 0 for the
-        multipliers of pairs, 1 the decrease, 2 a budget, 3 a noise's budget.
+        One basis per block, and which unknown changes the slack along each coordinate: 0 for the
+        multipliers of pairs, 1 the decrease, 2 a budget of heterogeneity, 3 a budget of noise.
     points : list of Points
         The points of each kind.
     """
@@ -119,17 +121,17 @@ class Slack(ReadOnlyArrays):
     points: list[Points]
 
     def bases(self, decrease: float, budget: float, noise: float) -> list[FloatArray]:
-        """Return coordinates, one basis a block, in which the slack's entries are of like size.
+        """Return one basis per block in which the slack's entries have similar sizes.
 
-        The model moves it by ``decrease``; gradients that are the same along the way and at x*
-        move it by the budget alone, which is tiny where many clients take part and huge where
-        some never do; and noise by its own budget.
+        Along the model, the slack changes by ``decrease``. Along gradients that are the same at all
+        local points and x*, it changes only by the budget, which is tiny if many clients take part
+        and huge if some never do. Along noise, it changes by the budget of noise.
         """
         sizes = np.sqrt(np.maximum([1.0, abs(decrease), budget, noise], _SMALLEST))
         return [basis / sizes[moved_by] for basis, moved_by in self.directions]
 
     def without_heterogeneity(self) -> list[FloatArray]:
-        """Return bases, one per block, of what is left where all budgets are zero."""
+        """Return one basis per block of the subspace on which all budgets' forms are zero."""
         bases = []
         for block, size in enumerate(self.sizes):
             total = sum((form[block] for form in self.budgets), np.zeros((size, size)))
@@ -146,7 +148,7 @@ def slack_of(
     Raises
     ------
     ValueError
-        For a class that the measure does not bound.
+        If the measure is not for this class.
     """
     measure.check(clients)
     assembly = _Assembly(a_round, clients, measure)
@@ -154,7 +156,7 @@ def slack_of(
 
 
 class _Assembly:
-    """Coordinates of every block, and the forms in them."""
+    """The coordinates of every block, and the forms in these coordinates."""
 
     def __init__(self, a_round: Played, clients: AnyClass, measure: Measure) -> None:
         self.round, self.clients, self.measure = a_round, clients, measure
@@ -162,7 +164,7 @@ class _Assembly:
         self.shares = np.array([float(kind.share) for kind in self.kinds])
         self.e = float(clients.L * a_round.client_lr)
         self.mu = float(clients.mu / clients.L)
-        # x and g_* come with the gradients, if they are there.
+        # x and g_* are among the coordinates of gradients, if included.
         self.first = int(measure.sees_optimum)
         self.steps = [a_round.local_steps if kind.takes_part else 1 for kind in self.kinds]
         own = [count + self.first for count in self.steps]
@@ -177,7 +179,8 @@ class _Assembly:
             ),
             *([2 * (a_round.local_steps - 1)] * len(self.noisy) or [0]),
         )
-        # The largest of those that take part: what its mean g_* is of the others' is moderate.
+        # The largest kind that takes part, so that its mean g_* has moderate coefficients in the
+        # others'.
         there = [(kind.share, c) for c, kind in enumerate(self.kinds) if kind.takes_part]
         self.reference = max(there)[1] if there else 0
         self.points = [self._points_of(c) for c in range(len(self.kinds))]
@@ -203,11 +206,11 @@ class _Assembly:
         )
 
     def under(self, given: Given) -> Slack:
-        """Return the slack with what is supposed of a run as its last condition."""
+        """Return the slack with an assumption about the run as its last condition."""
         plain = self.slack()
         column = np.zeros((len(plain.balance), 1))
         if self.first:
-            # Of the eligible clients at the model, whose points come first.
+            # The eligible clients' values at the model, whose points come first.
             column[0] = float(given.values / self.clients.L)
         return replace(
             plain,
@@ -227,7 +230,7 @@ class _Assembly:
                 own = np.arange(self.sizes[1 + c]) < self.steps[c]
                 matrices[1 + c] = moved * self.moments.spread[c] * np.outer(own, own)
         for block, c in enumerate(self.noisy, start=1 + len(self.kinds)):
-            # What is random of the gradients, without the noise itself.
+            # The random part of gradients, without the noise itself.
             own = np.arange(self.sizes[block]) < self.sizes[block] // 2
             matrices[block] = moved * self.moments.square[c] * np.outer(own, own)
         return self._form(matrices)
@@ -238,12 +241,12 @@ class _Assembly:
         start = 0 if self.first else int(self.starts[self.reference])
         moved_by[0][start] = 1
         if not self.first:
-            # Gradients that are the same for everybody and along the way, in the reference's place:
-            # the other kinds have places for their own.
+            # Gradients that are the same for all clients and points, in the place of the reference
+            # kind; the other kinds have their own places.
             bases[0][:, start] = 1
         for c in range(len(self.kinds)):
             if c != self.reference:
-                # Gradients that are the same along the way, and at x*.
+                # Gradients that are the same at all local points and at x*.
                 optimum = self._at_optimum(c)
                 column = int(optimum.argmax()) if self.first else int(self.starts[c + 1]) - 1
                 moved_by[0][column] = 2
@@ -263,7 +266,7 @@ class _Assembly:
 
     @property
     def _start(self) -> FloatArray:
-        """The quantity that a round decreases, by its distance from the step that is taken."""
+        """The vector whose squared length a round decreases: x, or the gradient of F at x."""
         return self._x if self.first else self._gradient_at_x()
 
     def _form(self, matrices: dict[int, FloatArray]) -> Form:
@@ -271,11 +274,11 @@ class _Assembly:
         return [matrices.get(block, zero) for block, zero in enumerate(zeros)]
 
     def _along(self, c: int) -> FloatArray:
-        """Return the rows of a kind's mean gradients along the way."""
+        """Return the rows of a kind's mean gradients at its local points."""
         return np.eye(self.sizes[0])[self.starts[c] : self.starts[c + 1]]
 
     def _at_optimum(self, c: int) -> FloatArray:
-        """Return a kind's mean gradient at x*; the reference's makes F stationary there."""
+        """Return a kind's mean gradient at x*; the reference kind's makes F stationary there."""
         kept = [d for d in range(len(self.kinds)) if d != self.reference]
         own = np.eye(self.sizes[0])[self.starts[-1] :]
         if not len(own):
@@ -303,7 +306,7 @@ class _Assembly:
     def _run(
         self, gradients: FloatArray, seen: FloatArray, start: FloatArray, at_optimum: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return points and gradients from ``start`` on, each less e times what it sees, and x*."""
+        """Return the local points and gradients from ``start`` on, and x*."""
         before = np.vstack([np.zeros_like(start), np.cumsum(seen, axis=0)[:-1]])
         points = start - self.e * before
         if not self.first:
@@ -339,7 +342,7 @@ class _Assembly:
         return self._form(matrices)
 
     def _values(self) -> FloatArray:
-        """Return the coefficients of function values in what the decrease is multiplied by."""
+        """Return the coefficients of function values in the term multiplied by the decrease."""
         rows = []
         for share, own in zip(self.shares, self.points, strict=True):
             rows += [share * (1 - self.measure.falls)] + [0.0] * (len(own) - 2)
@@ -357,7 +360,7 @@ class _Assembly:
         return [self._square(c, point, centre) for c in every for point, centre in centres]
 
     def _square(self, c: int, point: int, centre: FloatArray) -> Form:
-        """Return a kind's mean squared distance of gradients from a vector of the mean block."""
+        """Return the mean squared distance of a kind's gradients from a mean-block vector."""
         blocks = self.points[c].blocks
         off = blocks[0][1][point] - centre
         matrices = {0: np.outer(off, off)}
@@ -373,7 +376,7 @@ class _Assembly:
                 yield self._form({block: np.outer(unit, unit)})
 
     def _orthogonal(self) -> Iterator[Form]:
-        """Yield products of xi_k with earlier noise, and with gradients that it comes after."""
+        """Yield products of xi_k with earlier noise and with earlier gradients."""
         for block in range(1 + len(self.kinds), len(self.sizes)):
             size, count = self.sizes[block], self.sizes[block] // 2
             for k in range(count):
@@ -387,7 +390,7 @@ def _unit(size: int, index: int) -> FloatArray:
 
 
 def interpolation(own: Points, a: int, b: int, mu: float) -> dict[int, FloatArray]:
-    """Return ``A_ab`` of two points of a kind, by block; ``L = 1``."""
+    """Return ``A_ab`` for two points of a kind, by block, with ``L = 1``."""
     return {
         block: condition(points[a] - points[b], gradients[a], gradients[b], mu)
         for block, (points, gradients) in own.blocks.items()
@@ -395,7 +398,7 @@ def interpolation(own: Points, a: int, b: int, mu: float) -> dict[int, FloatArra
 
 
 def condition(apart: FloatArray, gradient: FloatArray, other: FloatArray, mu: float) -> FloatArray:
-    """Return ``A_ab`` from ``x_a - x_b`` and the two gradients; ``L = 1``."""
+    """Return ``A_ab`` from ``x_a - x_b`` and the two gradients, with ``L = 1``."""
     steeper = gradient - other
     squares = (
         np.outer(steeper, steeper) + mu * np.outer(apart, apart) - mu * symmetric(steeper, apart)
@@ -404,10 +407,10 @@ def condition(apart: FloatArray, gradient: FloatArray, other: FloatArray, mu: fl
 
 
 def _balance_of(every: Sequence[Points]) -> FloatArray:
-    """Return what of the pairs' multipliers must cancel; see `Slack.balance`."""
+    """Return the rows that make function values cancel; see `Slack.balance`."""
     rows = []
     for own in every:
-        # What cancels at all points but one cancels there too.
+        # Values that cancel at all points but one also cancel there.
         for point in range(len(own) - 1):
             rows.append(
                 [
@@ -420,5 +423,5 @@ def _balance_of(every: Sequence[Points]) -> FloatArray:
 
 
 def symmetric(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the matrix of twice a product of two linear forms."""
+    """Return the symmetric matrix of twice the product of two linear forms."""
     return np.outer(left, right) + np.outer(right, left)

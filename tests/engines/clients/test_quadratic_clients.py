@@ -394,3 +394,12 @@ def test_little_noise_is_noise(hessians: list) -> None:
     still, noisy = found
     assert still == pytest.approx([-0.5, -0.5, 1.5], rel=1e-12)
     assert abs(noisy - still) == pytest.approx([0.25, 0.25, 0.25], rel=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_who_asks_for_maps_alone_holds_no_second_copy_of_the_optima(shared: bool) -> None:
+    """A million clients' fill 400 MB."""
+    clients = QuadraticClients(random_problem(5, 4, 2, shared=shared), Silence())
+    clients.local_parts(3, 0.1)
+    clients.push(3, 0.1)
+    assert "_offsets" not in vars(clients)

@@ -416,6 +416,22 @@ def test_factored_advance_agrees_with_the_dense_one(
         np.testing.assert_allclose(factored[name], dense[name], rtol=1e-12)
 
 
+def test_halves_of_symmetric_moments_move_as_the_whole_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The whole map as a matrix is another path; of rounds that change, each runs once."""
+    problem = random_problem(17, 6, 12)
+    setting = Setting(Safari(0.7, 0.2, 0.1, 3), problem, UniformSubset(6, 3), 40, np.arange(12.0))
+    halved = exact(setting)
+    monkeypatch.setattr(moment_recursion, "_halved_advance", moment_recursion._dense_advance)
+    dense = exact(setting)
+    for name in FIELDS:
+        np.testing.assert_allclose(halved[name], dense[name], rtol=1e-12)
+        # What is stated for rounding covers either way.
+        stated = 2 * np.asarray(halved.rounding_error[name])
+        assert (np.abs(halved[name] - dense[name]) <= stated).all()
+
+
 def test_large_states_take_the_factored_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above 24 dimensions; the dense map of 25 would already hold 400 000 numbers."""
     monkeypatch.setattr(moment_recursion, "_dense_advance", lambda step: pytest.fail("dense"))

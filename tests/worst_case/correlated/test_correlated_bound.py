@@ -171,6 +171,16 @@ def test_a_bias_is_part_of_the_floor(correlation: str, least: float) -> None:
     assert found >= 34.916  # the limit: enumeration of 16 sets
 
 
+def test_the_floor_saturates_where_bursts_outlast_the_models_memory() -> None:
+    """By hand, for two clients of curvature mu = 0.1 whose gradients at the optimum are 1 and -1.
+
+    In a burst of one of them the model goes to its optimum, 10 from x*, and stays there while
+    nobody is present; only if both are, it is at x*: ``3/4 10^2``.
+    """
+    played = on_off(2, correlation="0.999999", client_lr="0.1", averaging="present")
+    assert 74.99 < best_correlated_bound(played, CLIENTS).floor < 1.1 * 75
+
+
 # ---------------------------------------------------------------- truths
 
 

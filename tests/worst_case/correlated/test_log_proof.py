@@ -22,6 +22,8 @@ from fltheory.worst_case.correlated.phases import PhasesCertificate
 from fltheory.worst_case.rounds.one_round import AvailabilityGroup, AveragingRound
 
 TRAINING = Training(noise=0.0)
+# Two phases, whose search takes most of the time, are not searched for so few rounds.
+FEW_ROUNDS = 19
 
 
 def _proved(
@@ -133,7 +135,7 @@ def test_a_condition_at_which_floats_cannot_tell_rates_is_refused() -> None:
 
 def test_condition_and_noise_are_rounded_up() -> None:
     """Six digits; a condition of nearly one is above one."""
-    log = AvailabilityLog.from_masks(np.ones((30, 2)))
+    log = AvailabilityLog.from_masks(np.ones((FEW_ROUNDS, 2)))
     for condition, above in ((1.0000001, "1.00001"), (3.3333333, "3.33334"), (12.3, "12.3")):
         found = log_proof(log, np.full(2, 1 / 2), Training(noise=0.0), condition)
         assert (found.condition, 1 / found.proof.mu) == (Fraction(above), Fraction(above))
@@ -147,7 +149,7 @@ def test_condition_and_noise_are_rounded_up() -> None:
 
 def test_a_dissimilarity_just_above_a_short_one_is_rounded_up() -> None:
     """The root of 2 Gamma is 1, and 5e-14 above it; of the latter more is proved, of 1.000001."""
-    log = AvailabilityLog.from_masks(np.random.default_rng(0).random((60, 2)) < 0.5)
+    log = AvailabilityLog.from_masks(np.random.default_rng(0).random((FEW_ROUNDS, 2)) < 0.5)
     one, above = (
         log_proof(log, np.full(2, 1 / 2), Training(noise=0.0, dissimilarity=gamma), 10.0).square
         for gamma in (0.5, 0.50000000000005)

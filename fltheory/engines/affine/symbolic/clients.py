@@ -1,10 +1,10 @@
 """Quadratic clients whose answers are affine forms in the model and in the noise.
 
-For a client with Hessian H and optimum c, ``A = I - lr H`` and a correction v, K steps of local
-SGD change its model by ``-lr sum_{k<K} A^k (H (x - c) + v)`` plus noise of covariance
-``lr^2 sigma^2 / d sum_{k<K} A^{2k}``: no inverse is needed, so that all of it is a fraction where
-the numbers are. With a proximal strength mu, it is ``A = I - lr (H + mu I)``. A client's noise is
-one block of d symbols with that covariance.
+Let ``A = I - lr H`` for a client with Hessian H and optimum c. With a correction v, K steps of
+local SGD change its model by ``-lr sum_{k<K} A^k (H (x - c) + v)`` plus noise of covariance ``lr^2
+sigma^2 / d sum_{k<K} A^{2k}``. No inverse is needed, so the result is a fraction if the inputs are.
+With a proximal strength mu, ``A = I - lr (H + mu I)``. A client's noise is one block of d symbols
+with that covariance.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class LocalMaps:
     Attributes
     ----------
     slope, noise : arrays, (N, d, d), or (1, d, d) where all are alike
-        ``noise`` is its covariance.
+        ``noise`` is the covariance of the noise.
     make_push : callable
-        Returns ``push``, which is worked out once a correction asks for it.
+        Computes ``push``, when a correction first needs it.
     """
 
     slope: Entries
@@ -51,12 +51,12 @@ class LocalMaps:
 
     @cached_property
     def push(self) -> Entries:
-        """The factor on corrections, in the shape of ``slope``."""
+        """The factor that multiplies corrections, in the shape of ``slope``."""
         return self.make_push()
 
 
 class ClientNumbers:
-    """A quadratic problem's numbers in an arithmetic, and what they make of local steps.
+    """A quadratic problem's numbers in an arithmetic, and the maps of its local steps.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ class ClientNumbers:
 
     @cached_property
     def optima(self) -> Entries:
-        """(N, d)."""
+        """(N, d) optima."""
         return entries(self.arithmetic, self.problem.optima)
 
     @cached_property
     def hessians(self) -> Entries:
-        """(N, d, d), or (1, d, d) where all are alike."""
+        """(N, d, d) Hessians, or (1, d, d) where all are alike."""
         hessians = self.problem.hessians
         return entries(self.arithmetic, hessians[None] if self.problem.shared_hessian else hessians)
 
@@ -103,7 +103,7 @@ class ClientNumbers:
 
     @cached_property
     def reach(self) -> float:
-        """How far, in floats, an optimum is from x* at most."""
+        """The largest distance of a client's optimum from x*, in floats."""
         return float(np.linalg.norm(self.problem.optima - self.problem.x_star, axis=1).max())
 
     def noise_level(self, sigma: float) -> Any:
@@ -111,7 +111,7 @@ class ClientNumbers:
         return self.arithmetic.entry(sigma) ** 2 / self.arithmetic.entry(self.problem.dim)
 
     def local_maps(self, steps: int, lr: Any, proximal: Any = 0) -> LocalMaps:
-        """Return the map of a number of steps of one step size."""
+        """Return the map of ``steps`` local steps of size ``lr``."""
         key = steps, identity_of(lr), identity_of(proximal)
         make = self._exact_maps if self.arithmetic.exact else self._float_maps
         return kept(self._known, key, lambda: make(steps, lr, proximal), MOST_LOCAL_MAPS)
@@ -134,7 +134,7 @@ class ClientNumbers:
         return LocalMaps(np.stack(slopes), noise, lambda: np.stack(pushes))
 
     def _of_each(self, noises: Entries) -> Entries:
-        """Return covariances at the level ``sigma`` at each client's own level."""
+        """Return covariances for noise of level ``sigma``, rescaled to each client's own level."""
         shares = self.problem.noise_shares
         if shares is None:
             return noises
@@ -144,7 +144,7 @@ class ClientNumbers:
         return number.value if isinstance(number, ExactNumber) else self.arithmetic.entry(number)
 
     def _float_maps(self, steps: int, lr: Any, proximal: Any) -> LocalMaps:
-        # In an eigenbasis, with expm1 and log1p, small steps lose nothing to cancellation.
+        # In an eigenbasis, expm1 and log1p avoid cancellation for small steps.
         asked = steps, as_float(lr), as_float(proximal)
         clients = self.silent_clients
         slope, noise = clients.local_parts(*asked)
@@ -156,9 +156,9 @@ class ClientNumbers:
         )
 
     def gradient_maps(self, steps: int, lr: Any) -> LocalMaps:
-        """Return what becomes of the sum of the exact gradients along the way.
+        """Return the maps to the sum of the exact gradients along the local steps.
 
-        A disturbance moves the gradient seen j steps later, which gives noise of covariance
+        Noise in a step moves the gradient seen j steps later, which gives noise of covariance
         ``sigma^2/d sum_{j<K} (I - A^j)^2``.
         """
         maps = self.local_maps(steps, lr)
@@ -193,7 +193,7 @@ class ClientNumbers:
 
     @property
     def power_rounding(self) -> float:
-        """The same for the K-fold powers behind them, and so for the noises, relatively."""
+        """Bound on the relative error of the K-fold powers in those maps, and so of the noises."""
         return self.silent_clients.power_rounding
 
 
@@ -215,7 +215,7 @@ class FormClients:
     ----------
     numbers : ClientNumbers
     space : Space
-        To which fresh noise is added.
+        The space that fresh noise symbols are added to.
     """
 
     def __init__(self, numbers: ClientNumbers, space: Space) -> None:
@@ -262,7 +262,7 @@ class FormClients:
         return self._sum(self._numbers.gradient_maps(steps, lr), x, who, weights, None)
 
     def loss(self, x: AffineArray, who: Masks) -> AffineArray:
-        """Return each client's loss at a model that is constant, zero where absent."""
+        """Return each client's loss, zero where absent; the model must be constant."""
         if not x.is_constant:
             raise refused("the losses")
         offset = self._space.constants(x.constant[:, None, :] - self._numbers.optima)
@@ -276,7 +276,8 @@ class FormClients:
         if numbers.arithmetic.exact:
             gradient = x @ self._space.constants(numbers.mean_hessian) - numbers.pull
         else:
-            # Measured from x*, where the gradient is zero: the pull of far optima would cancel.
+            # Measured from x*, where the gradient is zero: subtracting the pull of far optima would
+            # cancel digits.
             gradient = (x - problem.x_star) @ problem.mean_hessian
         if problem.server_sigma == 0:
             return gradient
@@ -290,7 +291,7 @@ class FormClients:
         return np.where(who, np.broadcast_to(known, who.shape), zero)
 
     def _each(self, local: LocalMaps, x: AffineArray, who: Any, correction: Any) -> AffineArray:
-        """Return what maps make of a model for each client, zero where absent."""
+        """Return each client's change under local maps, zero where absent."""
         moved = self._moved(local, x, correction)
         if self._numbers.problem.sigma > 0:
             moved = moved + self._noise_of_each(local, who)
@@ -299,7 +300,7 @@ class FormClients:
     def _sum(
         self, local: LocalMaps, x: AffineArray, who: Any, weights: Any, correction: Any
     ) -> AffineArray:
-        """Return the weighted sum of what maps make of a model for the participants."""
+        """Return the weighted sum of the participants' changes under local maps."""
         weighted = self._weights(who, weights)
         if correction is None:
             total = self._summed(local.slope, x, weighted)
@@ -332,12 +333,12 @@ class FormClients:
         return moved + self._pushed(local.push, correction, shape)
 
     def _pushed(self, push: Entries, correction: Any, shape: tuple[int, ...]) -> AffineArray:
-        """Return what corrections do to each client's change, (replicas, N, d)."""
+        """Return the contribution of corrections to each client's change, (replicas, N, d)."""
         every = self._space.namespace.zeros(shape) + self._space.forms(correction)
         return self._applied(push, every)
 
     def _summed(self, slope: Entries, x: AffineArray, weighted: Entries) -> AffineArray:
-        """Return ``sum_i w_i slope_i (x - c_i)`` without an array per client and replica."""
+        """Return ``sum_i w_i slope_i (x - c_i)`` without an array for each client and replica."""
         optima = self._numbers.optima
         if len(slope) == 1:
             total = weighted.sum(axis=1)
@@ -348,14 +349,15 @@ class FormClients:
             )
             return moved @ self._space.constants(slope[0].T)
         summed = np.tensordot(weighted, slope, axes=1)
-        # Differences x - c_i come first: of two far sums only what rounding left would remain.
+        # Differences x - c_i come first: subtracting two large sums would leave mostly rounding
+        # errors.
         apart = (x.constant[:, None] - optima)[..., None]
         constant = (weighted[:, :, None] * np.matmul(slope[None], apart)[..., 0]).sum(axis=1)
         linear = np.matmul(summed, x.values[..., 1:])
         return AffineArray(self._space, np.concatenate([constant[..., None], linear], axis=-1))
 
     def _noise_of_each(self, local: LocalMaps, who: Masks) -> AffineArray:
-        """Return noise, a block of its own for every client that is present in any replica."""
+        """Return noise with a separate block for every client that is present in some replica."""
         dim = self._numbers.problem.dim
         places = np.full((self.n_clients, dim), -1)
         for client in np.flatnonzero(who.any(axis=0)):
@@ -369,7 +371,7 @@ class FormClients:
         return AffineArray(self._space, values)
 
     def _fresh(self, covariance: Entries) -> AffineArray:
-        """Return one block of noise with a covariance a replica, (1, d)."""
+        """Return one block of noise, (1, d), with one covariance per replica."""
         first = self._space.fresh_noise(covariance)
         return self._space.symbols_from(first, covariance.shape[-1])
 
@@ -378,7 +380,7 @@ class FormClients:
 
 
 def split(vectors: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """Return the entries (rows, ...) whose numbers vectors (rows, n) hold one after another."""
+    """Split vectors (rows, n) into the state's entries (rows, ...), given their shapes."""
     parts, first = {}, 0
     for name, shape in shapes.items():
         width = prod(shape)
@@ -388,22 +390,22 @@ def split(vectors: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]
 
 
 def joined(state: State, names: Iterable[str]) -> Any:
-    """Return the vectors (rows, n) that hold a state's entries (rows, ...) one after another."""
+    """Concatenate a state's entries (rows, ...) into vectors (rows, n)."""
     return np.concatenate([state[name].reshape(len(state[name]), -1) for name in names], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class ReadRound:
-    """A round read off forms, from given counts: a row for each participant set.
+    """A round read off forms from given counts, with one row per participant set.
 
     Attributes
     ----------
     slopes, offsets, noises : arrays, (rows, n, n), (rows, n) and (rows, n, n)
-        Of the random entries, the noises as covariances.
+        The affine map of the random entries, and the covariance of its noise.
     known : mapping of str to array (rows, ...)
-        The other entries, or their parts that do not depend on the random ones.
+        The other entries after the round, or their parts that do not depend on the random ones.
     widened : tuple of str
-        Those of them that depend on the random ones after all.
+        Names of those other entries that turn out to depend on the random ones.
     """
 
     slopes: Entries
@@ -431,11 +433,11 @@ def read_round(
     numbers : ClientNumbers
     masks : array of bool, (rows, N)
     known : mapping of str to array (rows, ...)
-        Entries that are numbers.
+        Entries of the state whose values are known.
     random : mapping of str to tuple of int
-        The others' shapes.
+        Shapes of the other entries.
     origin : array, (n,)
-        Where those are measured from, before the round and after.
+        The point from which the random entries are measured, before the round and after.
     """
     n = origin.size
     space = Space(numbers.arithmetic, n)

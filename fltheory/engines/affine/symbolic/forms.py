@@ -1,10 +1,11 @@
 """Arrays of affine forms: a constant plus a linear part in symbols of the model and of the noise.
 
 An algorithm's own ``round`` runs on them as on any other backend's arrays, and what comes out is
-its affine map. Forms can be added, and multiplied by what does not depend on the model. They
-refuse, by name, to be compared, multiplied with each other, or put through any other function:
-so a round that branches on the model is found out, whatever its states are. What stays constant
-is bookkeeping (counts, weights, ages) and may be compared and divided as numbers are.
+its affine map. Forms can be added, and multiplied by values that do not depend on the model. They
+raise an error that names the operation when they are compared, multiplied with each other, or
+passed to any other function, so a round that branches on the model is detected in every state.
+Values that stay constant are bookkeeping (counts, weights, ages) and may be compared and divided
+like numbers.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ _REFUSED: ContextVar[list[NotAffineError] | None] = ContextVar("refused", defaul
 
 @contextmanager
 def nothing_refused() -> Iterator[None]:
-    """See to it that forms refuse nothing: a round that catches a refusal is refused all the same.
+    """Raise the first refusal of a form inside the block, even if the round caught it.
 
     Raises
     ------
     NotAffineError
-        The first refusal that was caught.
+        The first refusal.
     """
     refusals: list[NotAffineError] = []
     token = _REFUSED.set(refusals)
@@ -65,7 +66,7 @@ def nothing_refused() -> Iterator[None]:
 
 
 def noted(error: NotAffineError) -> NotAffineError:
-    """Return a refusal, remembered for whoever sees to it that nothing is refused."""
+    """Return a refusal after recording it for `nothing_refused`."""
     refusals = _REFUSED.get()
     if refusals is not None:
         refusals.append(error)
@@ -73,7 +74,7 @@ def noted(error: NotAffineError) -> NotAffineError:
 
 
 def refused(what: str) -> NotAffineError:
-    """Return the error for a round that does something to the model that is not affine."""
+    """Return the error for a round that applies a non-affine operation to the model."""
     return noted(
         NotAffineError(
             "the algorithm's round must be affine in its state for exact moments, but it takes "
@@ -100,14 +101,14 @@ class Space:
     Parameters
     ----------
     arithmetic : Arithmetic
-        Of constants and coefficients.
+        Arithmetic of the constants and coefficients.
     symbols : int
-        How many belong to the state.
+        Number of symbols that belong to the state.
 
     Attributes
     ----------
     noise : list of tuple (int, array)
-        Where a block of the noise's symbols begins, and its covariance (replicas or 1, w, w).
+        For each block of noise symbols, its first index and its covariance (replicas or 1, w, w).
     """
 
     arithmetic: Arithmetic
@@ -119,7 +120,7 @@ class Space:
         self.size = self.symbols
 
     def fresh_noise(self, covariance: Entries) -> int:
-        """Return where a new block of noise with a covariance (replicas or 1, w, w) begins."""
+        """Add a block of noise with a covariance (replicas or 1, w, w); return its first index."""
         first = self.size
         self.noise.append((first, covariance))
         self.size += covariance.shape[-1]
@@ -141,7 +142,7 @@ class Space:
         Raises
         ------
         NotAffineError
-            For whole numbers that floats do not tell apart, and complex numbers.
+            For complex numbers, and for whole numbers too large for floats to represent exactly.
         """
         if np.iscomplexobj(values):
             raise refused("a complex number")
@@ -157,31 +158,31 @@ class Space:
         return AffineArray(self, values)
 
     def symbols_from(self, first: int, count: int) -> AffineArray:
-        """Return ``count`` of the symbols as forms (1, count), from one on."""
+        """Return ``count`` symbols as forms (1, count), starting at ``first``."""
         values = np.full((1, count, 1 + first + count), self.zero)
         places = np.arange(count)
         values[0, places, 1 + first + places] = self.arithmetic.entry(1)
         return AffineArray(self, values)
 
     def full(self, shape: tuple[int, ...], value: int) -> AffineArray:
-        """Return constants that are all one whole number."""
+        """Return constants that all equal one whole number."""
         dtype = object if self.arithmetic.exact else np.float64
         return AffineArray(self, np.full((*shape, 1), self.arithmetic.entry(value), dtype=dtype))
 
     def forms(self, array: Any) -> AffineArray:
-        """Return an array that a round made as forms."""
+        """Return an array made by a round, converted to forms."""
         lifted = self.lift(array)
         if lifted is None:
             raise TypeError(f"a round must create its arrays with the backend, got {array!r}")
         return lifted
 
     def lift(self, other: Any) -> AffineArray | None:
-        """Return an operand as forms, None where it is none.
+        """Return an operand as forms, None if it cannot be one.
 
         Raises
         ------
         InexactRoundError
-            For floats where the numbers are exact.
+            For floats in an exact arithmetic.
         """
         if isinstance(other, AffineArray):
             return other
@@ -196,7 +197,7 @@ class Space:
         return None
 
     def refusal(self, what: str, form: AffineArray) -> NotAffineError:
-        """Return the error for a round that takes what a form does not know."""
+        """Return the error for a round that asks for something a form does not have."""
         return refused(what)
 
     def _scalar(self, other: Any) -> Entries:
@@ -214,7 +215,8 @@ class AffineArray(Compared):
     ----------
     space : Space
     values : array, (*shape, 1 + symbols)
-        Constant and coefficients of every form; symbols left out at the end have none.
+        Constant and coefficients of every form; trailing symbols may be left out, with coefficient
+        zero.
     """
 
     __slots__ = ("space", "values")
@@ -225,7 +227,7 @@ class AffineArray(Compared):
         self.values = space.arithmetic.made(values)
 
     def copy(self) -> AffineArray:
-        """Return the same forms in other memory."""
+        """Return a copy of the forms."""
         return AffineArray(self.space, self.values.copy())
 
     __copy__ = copy
@@ -238,7 +240,7 @@ class AffineArray(Compared):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape, without the symbols."""
+        """Shape of the array, without the axis of symbols."""
         return self.values.shape[:-1]
 
     @property
@@ -253,12 +255,12 @@ class AffineArray(Compared):
 
     @property
     def dtype(self) -> Arithmetic:
-        """The arithmetic, which stands for what a dtype says elsewhere."""
+        """The arithmetic, which takes the place of a dtype."""
         return self.space.arithmetic
 
     @property
     def device(self) -> str:
-        """Where it is."""
+        """Device of the array."""
         return "cpu"
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
@@ -266,7 +268,7 @@ class AffineArray(Compared):
 
     @property
     def constant(self) -> Entries:
-        """The constants, of the array's shape."""
+        """Constant terms, in the shape of the array."""
         return self.values[..., 0]
 
     def linear(self, width: int) -> Entries:
@@ -280,19 +282,19 @@ class AffineArray(Compared):
         return not any(map(bool, linear.flat)) if linear.dtype == object else not linear.any()
 
     def known(self, what: str) -> Entries:
-        """Return the constants, for what must not depend on the model.
+        """Return the constant terms of an array that must not depend on the model.
 
         Raises
         ------
         NotAffineError
-            If it does, naming what was asked for.
+            If the array does depend on it; the message names ``what``.
         """
         if not self.is_constant:
             raise self.space.refusal(what, self)
         return self.constant
 
     def cast(self, dtype: np.dtype) -> Entries:
-        """Return constants as an array of NumPy's; what depends on the model is refused."""
+        """Return constants as a NumPy array; forms that depend on the model are refused."""
         known = self.known(f"a cast to {dtype}")
         if not self.space.arithmetic.exact:
             return self.space.arithmetic.decided(known.astype(dtype))
@@ -375,7 +377,7 @@ class AffineArray(Compared):
         return NotImplemented if theirs is None else theirs / self
 
     def _whole(self, other: Any, divide: Any, what: str) -> Any:
-        """Divide constants with a rest, as counts are."""
+        """Apply a floor division or a remainder to constants."""
         theirs = self.space.lift(other)
         if theirs is None:
             return NotImplemented
@@ -446,7 +448,7 @@ class AffineArray(Compared):
         return made
 
     def __getattr__(self, name: str) -> Any:
-        # What an array of NumPy has and forms have not: a plain refusal, by name.
+        # Attributes that NumPy arrays have and forms lack: refuse them by name.
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
         raise refused(f"the method {name}")
@@ -477,7 +479,7 @@ class AffineArray(Compared):
 def _on_constants(
     space: Space, what: str, function: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Call a function of NumPy with constants for forms, refusing forms that are none."""
+    """Call a NumPy function with forms replaced by their constants; refuse non-constant forms."""
 
     def plain(item: Any) -> Any:
         if isinstance(item, AffineArray):
@@ -510,7 +512,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def _padded(array: AffineArray, width: int) -> Entries:
-    """Return an array's values with as many symbols as ``width`` has room for."""
+    """Return an array's values, padded with zeros to ``width``."""
     values = array.values
     missing = width - values.shape[-1]
     if missing <= 0:
@@ -530,7 +532,7 @@ def noise_covariance(image: AffineArray) -> Entries:
         coefficients[..., first : first + covariance.shape[-1]] for first, covariance in space.noise
     ]
     spread = [np.matmul(one, cov) for one, (_, cov) in zip(columns, space.noise, strict=True)]
-    # One product for all: one noise per client would be as many arrays (replicas, k, k) to add up.
+    # One product for all blocks: a product per client would add up as many arrays (replicas, k, k).
     return np.matmul(np.concatenate(spread, -1), np.concatenate(columns, -1).swapaxes(-1, -2))
 
 
@@ -559,7 +561,7 @@ class Namespace:
         return [array for array in lifted if array is not None]
 
     def _alike(self, *arrays: Any) -> list[Entries]:
-        """Return the values of some arrays with as many symbols each."""
+        """Return the values of several arrays, padded to the same number of symbols."""
         forms = self._forms(*arrays)
         width = max(form.values.shape[-1] for form in forms)
         return [_padded(form, width) for form in forms]
@@ -568,9 +570,9 @@ class Namespace:
         return AffineArray(self._space, values)
 
     def asarray(self, values: Any, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
-        """Return numbers as forms, or as a NumPy array for a dtype of NumPy's.
+        """Return numbers as forms, or as a NumPy array if ``dtype`` is a NumPy dtype.
 
-        What depends on the model keeps its kind: a cast to another rounds it.
+        Forms that depend on the model cannot be cast, because that would round them.
         """
         own = dtype is None or isinstance(dtype, type(self._space.arithmetic))
         if isinstance(values, AffineArray):
@@ -580,7 +582,7 @@ class Namespace:
         return self._space.lift(np.asarray(values)) if own else np.asarray(values, dtype=dtype)
 
     def astype(self, array: Any, dtype: Any, copy: bool = True) -> Any:
-        """Return an array with entries of another kind."""
+        """Return an array cast to another dtype."""
         return self.asarray(array, dtype=dtype)
 
     def zeros(self, shape: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -606,11 +608,11 @@ class Namespace:
         return self._filled(array.shape, dtype, 1)
 
     def full_like(self, array: Any, value: Any) -> AffineArray:
-        """Return one value everywhere."""
+        """Return an array filled with one value."""
         return self.zeros_like(array) + value
 
     def where(self, condition: Any, first: Any, second: Any) -> AffineArray:
-        """Return the first's forms where a condition holds, the second's elsewhere."""
+        """Return forms of ``first`` where a condition holds, of ``second`` elsewhere."""
         left, right = self._alike(first, second)
         return self._made(np.where(np.asarray(condition)[..., None], left, right))
 
@@ -646,12 +648,12 @@ class Namespace:
         return self._made(np.moveaxis(np.matmul(turned, columns), 0, -1))
 
     def concat(self, arrays: Any, axis: int = 0) -> AffineArray:
-        """Return arrays put one after another."""
+        """Join arrays along an existing axis."""
         forms = self._forms(*arrays)
         return self._made(np.concatenate(self._alike(*forms), axis=axis % forms[0].ndim))
 
     def stack(self, arrays: Any, axis: int = 0) -> AffineArray:
-        """Return arrays put side by side along a new axis."""
+        """Join arrays along a new axis."""
         forms = self._forms(*arrays)
         return self._made(np.stack(self._alike(*forms), axis=axis % (forms[0].ndim + 1)))
 
@@ -672,7 +674,7 @@ class Namespace:
         return self._made(form.values.squeeze(axis=axis % form.ndim))
 
     def expand_dims(self, array: Any, axis: int = 0) -> AffineArray:
-        """Return an array with an axis of length one more."""
+        """Return an array with an added axis of length one."""
         (form,) = self._forms(array)
         return self._made(np.expand_dims(form.values, axis % (form.ndim + 1)))
 
@@ -682,7 +684,7 @@ class Namespace:
         return self._made(np.take(form.values, np.asarray(indices), axis=axis % form.ndim))
 
     def take_along_axis(self, array: Any, indices: Any, axis: int) -> AffineArray:
-        """Return entries by their places along an axis."""
+        """Return entries selected by their indices along an axis."""
         (form,) = self._forms(array)
         places = np.asarray(indices)[..., None]
         return self._made(np.take_along_axis(form.values, places, axis=axis % form.ndim))
@@ -724,7 +726,7 @@ class Namespace:
         return first < second
 
     def clip(self, array: Any, least: Any = None, most: Any = None) -> AffineArray:
-        """Return constants put between limits."""
+        """Return constants clipped to limits."""
         (form,) = self._forms(array)
         form.known("a clip")
         raised = form if least is None else self.maximum(form, least)
@@ -745,7 +747,7 @@ class Namespace:
     def argsort(
         self, array: Any, axis: int = -1, stable: bool = True, descending: bool = False
     ) -> Any:
-        """Return the places of constants in order; of equals the first comes first."""
+        """Return the indices that sort constants; ties keep their order."""
         values = self._of_constants(array, "an order")
         if descending:
             values = -values

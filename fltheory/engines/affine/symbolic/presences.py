@@ -1,11 +1,11 @@
-"""Who takes part as a symbol: a mask on which a round is run once, for all participant sets.
+"""Symbolic participation masks: one run of a round covers all participant sets.
 
-An entry for client i is whatever it is without that client and with it, in numbers or in forms of
-the model. A function of one such entry is again of this kind. A sum over clients is a form: what it
-is without anybody, and for each client what that client adds. All may be multiplied by functions
-of how many take part, which are known where their number is fixed, and symbols else. What takes
-two clients together, a product or a comparison of sums, some clients picked out, is refused by
-name.
+An entry for client i is a pair of its values with that client absent and present, in numbers or in
+forms of the model. A function of one such entry is again such a pair. A sum over clients is a form
+that holds its value without participants and what each client adds to it. All of these may be
+multiplied by functions of the number of participants, which are plain numbers if that number is
+fixed and symbols otherwise. Operations that combine several clients (a product or a comparison of
+sums, a selection of clients) are refused by name.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NAMED = {"multiply": "a product", "divide": "a quotient"}
 
 
 class NoRoomError(ArithmeticError):
-    """A round has more noise than its space has symbols for."""
+    """A round needs more noise symbols than its space has room for."""
 
 
 def together(what: str) -> NotAffineError:
-    """Return the error for a round that takes several participants together."""
+    """Return the error for a round that combines several participants other than by a sum."""
     return noted(
         NotAffineError(
             "the algorithm's round must be a sum of the participants' contributions, for exact "
@@ -49,22 +49,22 @@ def together(what: str) -> NotAffineError:
 
 
 class PresenceSpace(Space):
-    """Symbols of the model and of noise, and their products with who takes part.
+    """Symbols of the model and of noise, and their products with symbols for participation.
 
-    A form's numbers are those of the model alone, then what each client adds, then the same times
-    functions of how many take part.
+    The values of a form are first its coefficients without participants, then what each client
+    adds, then the same for each further function of the number of participants.
 
     Parameters
     ----------
     arithmetic, symbols
-        As those of a `Space`.
+        As in `Space`.
     n_clients : int
     numbers : array, (K,)
-        How many may take part: one number where it is fixed.
+        Possible numbers of participants; a single one if their number is fixed.
     room : int
-        For how many symbols of noise there is room.
+        Largest number of noise symbols.
     sums : bool, default True
-        Whether sums over clients who differ may be held, which takes a form for each client.
+        Whether to allow sums over clients who differ, which need a form for each client.
     """
 
     def __init__(
@@ -86,36 +86,36 @@ class PresenceSpace(Space):
 
     @cached_property
     def namespace(self) -> Any:
-        """The array functions, which know symbols for who takes part."""
+        """The array functions, extended to symbols for participation."""
         return _Functions(self)
 
     @property
     def noises(self) -> int:
-        """How many symbols of noise a round has asked for so far."""
+        """Number of noise symbols that a round has asked for so far."""
         return self.size - self.symbols
 
     @cached_property
     def mask(self) -> Presences:
-        """The mask of who takes part, (1, N)."""
+        """The symbolic participation mask, (1, N)."""
         away, there = (np.full((1, self.n_clients), here) for here in (False, True))
         return Presences(self, {0: (away, there)}, -1)
 
     def is_mask(self, who: Any) -> bool:
-        """Whether it says who takes part, and nothing else."""
+        """Whether ``who`` equals the participation mask."""
         plain = isinstance(who, Presences) and who.is_plain and who.axis == -1
         return plain and all(map(np.array_equal, who.parts[0], self.mask.parts[0]))
 
     def fresh_noise(self, covariance: Entries) -> int:
-        """Return where a new block of noise begins."""
+        """Add a block of noise and return its first index."""
         first = super().fresh_noise(covariance)
         if self.size >= self.width:
             raise NoRoomError(f"noise of {self.noises} symbols")
         return first
 
     def own_noise(self, covariances: Entries, *, away: bool = False) -> AffineArray:
-        """Return noise (1, 1, w) that is each client's own, given its covariance (N or 1, w, w).
+        """Return each client's own noise (1, 1, w), given its covariance (N or 1, w, w).
 
-        It is there with the client, or, if ``away``, without.
+        The noise occurs when the client is present, or, if ``away``, when it is absent.
         """
         first = self.fresh_noise(covariances)
         count = covariances.shape[-1]
@@ -123,17 +123,17 @@ class PresenceSpace(Space):
         return self.symbols_from(first, count)[None]
 
     def refusal(self, what: str, form: AffineArray) -> NotAffineError:
-        """Return the error for what is not affine in the model, or in who takes part."""
+        """Return the error for an operation that is not affine in the model or in participation."""
         if self.is_plain(form):
             return super().refusal(what, form)
         return together(f"it takes {what} of several clients' contributions")
 
     def is_plain(self, form: AffineArray) -> bool:
-        """Whether it has nothing to do with who takes part."""
+        """Whether a form does not depend on who takes part."""
         return not _anything(form.values[..., self.width :])
 
     def blocks(self, form: AffineArray) -> Entries:
-        """Return numbers (*shape, E, 1 + N, width): for each function, of nobody and clients."""
+        """Return values (*shape, E, 1 + N, width), for no clients and for each, by function."""
         if not self._sums:
             raise together("it treats clients differently within a sum over them")
         outer = self.width * (1 + self.n_clients)
@@ -143,7 +143,7 @@ class PresenceSpace(Space):
         return padded.reshape(*form.shape, count, 1 + self.n_clients, self.width)
 
     def place(self, values: AffineArray) -> int:
-        """Return the place of a function of how many take part, a new one's at the end."""
+        """Return the index of a function of the number of participants, adding it if new."""
         for place, known in enumerate(self.functions):
             if np.array_equal(known.constant, values.constant):
                 return place
@@ -151,7 +151,7 @@ class PresenceSpace(Space):
         return len(self.functions) - 1
 
     def turned(self, item: Any, turn: Callable[[AffineArray], Any]) -> Any:
-        """Return an item with all functions of the number by which it is multiplied changed."""
+        """Apply ``turn`` to each function of the participants' number that multiplies an item."""
         if isinstance(item, OfNumber):
             return OfNumber(self, turn(item.values), item.ndim)
         if isinstance(item, Presences):
@@ -174,11 +174,11 @@ class PresenceSpace(Space):
         return AffineArray(self, made.reshape(*blocks.shape[:-3], -1))
 
     def forms(self, array: Any) -> AffineArray:
-        """Return an array that a round made as forms."""
+        """Return an array made by a round, converted to forms."""
         return array.forms() if isinstance(array, _Symbol) else super().forms(array)
 
     def parts(self, item: Any) -> Mapping[int, tuple[Any, ...]] | None:
-        """Return what an operand is for a client, by functions; None where it is of several."""
+        """Return an operand's values for one client, by function; None if it combines several."""
         if isinstance(item, Presences):
             return item.parts
         if isinstance(item, OfNumber):
@@ -201,7 +201,7 @@ def _each(function: Callable[..., Any], *inputs: tuple[Any, ...]) -> tuple[Any, 
 
 
 class _Functions:
-    """The namespace of forms, which hands symbols for who takes part to what knows them."""
+    """The array functions of forms, extended to symbols for participation."""
 
     def __init__(self, space: PresenceSpace) -> None:
         self._space, self._plain = space, Namespace(space)
@@ -214,7 +214,7 @@ class _Functions:
 
 
 def _answer(space: PresenceSpace, name: str, own: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function, on symbols if there are any."""
+    """Call an array function, handling symbols for participation among its arguments."""
     first = args[0] if args else None
     among = first if isinstance(first, list | tuple) else args
     if not any(isinstance(item, _Symbol) for item in among):
@@ -233,7 +233,7 @@ def _answer(space: PresenceSpace, name: str, own: Any, *args: Any, **kwargs: Any
 
 
 def _matmul(left: Any, right: Any) -> Any:
-    """Return a matrix product in which clients are summed over, or stay where they are."""
+    """Return a matrix product that sums over clients or leaves their axis in place."""
     if getattr(left, "axis", -1) != -1 or getattr(right, "axis", -2) != -2:
         raise together("it takes a matrix product of the participation mask")
     if right.ndim == 1:
@@ -242,7 +242,7 @@ def _matmul(left: Any, right: Any) -> Any:
 
 
 def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, ...]) -> Any:
-    """Apply a function entry by entry; what several clients do may be added up only."""
+    """Apply an elementwise function; contributions of several clients may only be added."""
     numbers = [isinstance(item, OfNumber) for item in inputs]
     if all(known or _single(item) for known, item in zip(numbers, inputs, strict=True)):
         values = (item.values if isinstance(item, OfNumber) else _flat(item) for item in inputs)
@@ -250,7 +250,7 @@ def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, .
     given = len(inputs) - 2 if name == "where" else 0
     by_number = any(isinstance(item, _Symbol) and not item.is_plain for item in inputs)
     if by_number and name in _SUMS and all(map(_is_truth, inputs[given:])):
-        # Added up, they would be counted.
+        # A sum of booleans would be a count.
         raise together(f"it takes {name} of boolean values")
     if any(numbers[: given or None]) and name in ("where", "multiply", "divide"):
         return _by_number(space, name, inputs, numbers.index(True))
@@ -266,7 +266,7 @@ def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, .
 
 
 def _by_number(space: PresenceSpace, name: str, inputs: tuple[Any, ...], at: int) -> Any:
-    """Multiply or divide by a function of how many take part, or let it choose."""
+    """Multiply, divide or select (``where``) by a function of the number of participants."""
     values, pick = inputs[at].values, space.namespace.where
     if name == "multiply":
         return space.turned(inputs[1 - at], lambda h: h * values)
@@ -286,7 +286,7 @@ def _by_number(space: PresenceSpace, name: str, inputs: tuple[Any, ...], at: int
 def _combined(
     space: PresenceSpace, name: str, own: Any, parts: list[Any], given: int
 ) -> dict[int, tuple[Any, ...]]:
-    """Return a function of what operands are for a client, the first ``given`` a condition."""
+    """Apply a function to operands' values for one client; the first ``given`` are conditions."""
     plain = [set(part) == {0} for part in parts]
     if all(plain):
         return {0: _each(own, *(part[0] for part in parts))}
@@ -318,7 +318,7 @@ def _combined(
 
 
 def _single(item: Any) -> bool:
-    """Say whether an operand is one number."""
+    """Return whether an operand is a single number."""
     if isinstance(item, AffineArray):
         return item.size == 1 and item.is_constant
     return isinstance(item, bool | int | float | ExactNumber) or (
@@ -335,7 +335,7 @@ def _flat(item: Any) -> Any:
 
 
 class _Symbol(NDArrayOperatorsMixin):
-    """A stand-in for an array that functions expect; whatever would give it away is refused."""
+    """A stand-in for an array; operations that need actual participants are refused."""
 
     __array_priority__ = 2000
     space: PresenceSpace
@@ -362,19 +362,19 @@ class _Symbol(NDArrayOperatorsMixin):
         return _answer(self.space, function.__name__, function, *args, **kwargs)
 
     def copy(self) -> Any:
-        """Return the same."""
+        """Return this object, which is immutable."""
         return self
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """Return the same with entries of another kind."""
+        """Return the array cast to another dtype."""
         return self.mapped(lambda values: self.space.namespace.astype(values, dtype))
 
     def reshape(self, *shape: Any) -> AffineArray:
-        """Return the numbers as forms, in another shape."""
+        """Return the values as forms, in another shape."""
         return self.forms().reshape(*shape)
 
     def taken(self, name: str, own: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return a function of NumPy's of this."""
+        """Return the result of a NumPy function."""
         if name in ("zeros_like", "ones_like", "full_like"):
             return own(self.like, *args, **kwargs)
         if name in ("astype", "asarray"):
@@ -383,36 +383,36 @@ class _Symbol(NDArrayOperatorsMixin):
 
     @property
     def is_plain(self) -> bool:
-        """Whether how many take part does not matter."""
+        """Whether the values do not depend on the number of participants."""
         return False
 
     @property
     def like(self) -> Any:
-        """An array of the same shape and kind."""
+        """An ordinary array of the same shape and dtype."""
         raise NotImplementedError
 
     def mapped(self, function: Callable[[Any], Any]) -> Any:
-        """Return a function of each entry."""
+        """Apply a function to each entry."""
         raise NotImplementedError
 
     def forms(self) -> AffineArray:
-        """Return the numbers as forms in who takes part."""
+        """Return the values as forms in the participation symbols."""
         raise NotImplementedError
 
 
 class OfNumber(_Symbol):
-    """A function of how many take part, with as many axes of length one as are asked for.
+    """A function of the number of participants, with ``ndim`` axes of length one.
 
     Parameters
     ----------
     space : PresenceSpace
     values : array or forms, (K,)
-        One for each number of participants.
+        The value for each number of participants.
     ndim : int
     """
 
     def __new__(cls, space: PresenceSpace, values: Any, ndim: int) -> Any:
-        """Return the number itself where it is known."""
+        """Return a plain value if the number of participants is fixed."""
         return values.reshape((1,) * ndim) if len(values) == 1 else super().__new__(cls)
 
     def __init__(self, space: PresenceSpace, values: Any, ndim: int) -> None:
@@ -425,23 +425,23 @@ class OfNumber(_Symbol):
 
     @property
     def dtype(self) -> Any:
-        """Of the values."""
+        """Dtype of the values."""
         return self.values.dtype
 
     @property
     def like(self) -> Any:
-        """A constant of the same kind."""
+        """A constant of the same shape and dtype."""
         return self.values[:1].reshape(self.shape)
 
     def mapped(self, function: Callable[[Any], Any]) -> OfNumber:
-        """Return a function of it."""
+        """Apply a function to the values."""
         return OfNumber(self.space, function(self.values), self.ndim)
 
     def __getitem__(self, index: Any) -> OfNumber:
         return OfNumber(self.space, self.values, self.like[index].ndim)
 
     def forms(self) -> AffineArray:
-        """Return it as a form."""
+        """Return the values as a form."""
         one = self.space.full(self.shape, 1)
         return self.space.turned(one, lambda h: h * self.space.forms(self.values))
 
@@ -454,16 +454,16 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 class Presences(_Symbol):
-    """Arrays for each client, by whether that client takes part.
+    """Arrays with an axis of clients, whose entries depend on whether that client takes part.
 
     Parameters
     ----------
     space : PresenceSpace
     parts : mapping of int to pair of arrays, (1, ..., N, ...)
-        By the place of a function of how many take part, by which it is multiplied: what is there
-        without the client, and with it.
+        For each index of a function of the number of participants, the values multiplied by that
+        function: with the client absent, and present.
     axis : int
-        That of the clients, counted from the last.
+        The axis of the clients, counted from the last.
     """
 
     def __init__(
@@ -478,12 +478,12 @@ class Presences(_Symbol):
 
     @property
     def is_plain(self) -> bool:
-        """Whether how many take part does not matter."""
+        """Whether the values do not depend on the number of participants."""
         return set(self.parts) == {0}
 
     @property
     def like(self) -> Any:
-        """The value without any client, or part of it."""
+        """An array of the same shape and dtype, from the values with clients absent."""
         return next(iter(self.parts.values()))[0]
 
     @property
@@ -498,14 +498,14 @@ class Presences(_Symbol):
 
     @property
     def dtype(self) -> Any:
-        """Of the entries."""
+        """Dtype of the entries."""
         return self.like.dtype
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def mapped(self, function: Callable[[Any], Any], axis: int | None = None) -> Presences:
-        """Return a function of each entry."""
+        """Apply a function to each entry."""
         made = {e: _each(function, sides) for e, sides in self.parts.items()}
         return Presences(self.space, made, self.axis if axis is None else axis)
 
@@ -524,7 +524,7 @@ class Presences(_Symbol):
         return self.mapped(lambda values: values[tuple(parts)], own - len(parts))
 
     def forms(self) -> AffineArray:
-        """Return the entries as forms, each in its client's presence."""
+        """Return the entries as forms, each in its own client's participation symbol."""
         every = np.arange(self.space.n_clients)
 
         def in_own(without: AffineArray, added: AffineArray) -> AffineArray:
@@ -538,7 +538,7 @@ class Presences(_Symbol):
     sum, mean, any, all, min, max = map(_method, _FOLDS[:6])
 
     def taken(self, name: str, own: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return a function of NumPy's of this, which may be a sum, a minimum or the like."""
+        """Return the result of a NumPy function, including reductions such as sums and minima."""
         taken = self._folded if name in _FOLDS else super().taken
         return taken(name, own, *args, **kwargs)
 
@@ -562,7 +562,7 @@ class Presences(_Symbol):
         return total[(..., None, *[slice(None)] * (-axis - 1))] if keepdims else total
 
     def _gathered(self, gather: Callable[[AffineArray, AffineArray], Any]) -> Any:
-        """Add up what is made of entries without clients and of what each client adds to them."""
+        """Combine entries of absent clients with what presence adds, summed over functions."""
         total: Any = None
         for e, sides in self.parts.items():
             without, there = map(self.space.forms, sides)
@@ -574,7 +574,7 @@ class Presences(_Symbol):
         return total
 
     def _with_noise_away(self, without: AffineArray, added: AffineArray) -> AffineArray:
-        """Count noise that absent clients have by client: it is not the same for all of them."""
+        """Move the noise of absent clients to their own parts, as it differs between clients."""
         for columns, away in self.space.own.values():
             if _anything(without.values[..., columns]):
                 if not away:
@@ -592,7 +592,7 @@ class Presences(_Symbol):
             blocks = space.blocks(base)
             blocks[..., 0, 1:, : each.shape[-1]] = np.moveaxis(each, 0, -2)
             return AffineArray(space, blocks.reshape(*base.shape, -1))
-        # Whoever comes adds the same.
+        # Every participant adds the same.
         one = AffineArray(space, each[0])
         if len(numbers) == 1:
             return base + one * numbers[0]
@@ -601,7 +601,7 @@ class Presences(_Symbol):
         return base + space.turned(one, lambda h: h * numbers)
 
     def _extreme(self, name: str, own: Any) -> Any:
-        """Return a minimum or the like over clients who are all alike."""
+        """Return a minimum or a similar reduction over clients who are all alike."""
         space = self.space
         first = [np.moveaxis(np.asarray(side), self.axis, 0) for side in self.parts[0]]
         if not all((side == side[:1]).all() for side in first) or first[0][0].size != 1:
@@ -619,7 +619,7 @@ def _clients_first(array: AffineArray, axis: int) -> Entries:
 
 
 class PresentClients(FormClients):
-    """The Clients contract for a mask of symbols.
+    """The Clients contract for a symbolic participation mask.
 
     Parameters
     ----------
@@ -631,7 +631,7 @@ class PresentClients(FormClients):
 
     @property
     def space(self) -> PresenceSpace:
-        """The symbols of which their changes are forms."""
+        """The symbols in which the clients' changes are forms."""
         return self._space
 
     def _offsets(self, x: Any) -> AffineArray:
@@ -655,7 +655,7 @@ class PresentClients(FormClients):
     def _sum(
         self, local: LocalMaps, x: AffineArray, who: Any, weights: Any, correction: Any
     ) -> Any:
-        # Who is absent may have any weight, an infinite one too.
+        # An absent client may have any weight, even an infinite one.
         there = self._space.namespace.where(who, weights, 0)
         changes = self._each(local, x, who, correction)
         return self._space.namespace.sum(there[:, :, None] * changes, axis=1)

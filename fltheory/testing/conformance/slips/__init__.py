@@ -1,1 +1,1 @@
-"""The usual slips, as mutations of the parts of the package's own algorithms."""
+"""Common slips of implementations, as mutations of parts of the package's own algorithms."""

@@ -1,4 +1,4 @@
-"""Slips that any algorithm can have: in local steps, in who counts, in the server's step."""
+"""Slips that any algorithm can have: in local steps, in participation, in the server's step."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fltheory.validation import FloatArray
 
 
 def _begun(play: Play, k: int, x: FloatArray, go: Steps, start: FloatArray) -> FloatArray:
-    """Return the change of the model by steps that begin elsewhere."""
+    """Return the change of the model by steps that start at another point."""
     play.kept[k] = play.kept["end", play.t] = end = go(start)
     return end - x
 
 
 def _along(play: Play, x: FloatArray, go: Steps, share: float, place: Any) -> FloatArray:
-    """Return the change by steps along ``v <- share v + gradient``, v being kept by place."""
+    """Return the change by steps along ``v <- share v + gradient``, with v stored by place."""
 
     def velocity(step: int, y: FloatArray) -> FloatArray:
         fresh = go.client.gradient(y) + go.push + go.proximal * (y - x)
@@ -31,7 +31,7 @@ def _along(play: Play, x: FloatArray, go: Steps, share: float, place: Any) -> Fl
 
 
 def _last(play: Play, x: FloatArray, go: Steps) -> FloatArray:
-    """Return what the last of those present changes."""
+    """Return the change by the last present client."""
     return replace(go, client=play.clients[play.who[-1]])(x) - x
 
 

@@ -1,4 +1,4 @@
-"""Slips in what the server keeps of each client: how it begins, when it is renewed, its mean."""
+"""Slips in the server's memory of each client: its start, its renewal, its mean."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IN_ROUND = ("mifa", "fedar")
 
 
 def keeping(one: Specification, says: str, kept: Kept) -> Slip:
-    """Return a memory other than the paper's memory."""
+    """Return a slip with a wrong memory."""
     if one.name in _IN_ROUND:
         return Slip(
             says,
@@ -40,7 +40,7 @@ def keeping(one: Specification, says: str, kept: Kept) -> Slip:
 
 
 def there(play: Play, rows: FloatArray) -> np.ndarray:
-    """Return who is present, (N, 1); for clusters, which have somebody present."""
+    """Return who is present, (N, 1), or which clusters have somebody present."""
     here = play.here
     if "clusters" in play.given:
         groups = np.array(play.given["clusters"])
@@ -109,7 +109,7 @@ _MEAN: Mapping[str, Change] = {
 
 
 def of_memory(one: Specification) -> list[Slip]:
-    """Return the slips in what is kept of each client, and in its mean over all."""
+    """Return the slips in the memory of each client and in its mean over all clients."""
     found = [keeping(one, says, kept) for says, kept in _KEPT.items()]
     if one.name == "fedar":
         return found
@@ -143,7 +143,7 @@ def _reach(play: Play) -> float:
 
 
 def _early(one: Specification, says: str, who: Callable[[Play], list[int]]) -> Slip:
-    """Return memories that have the round's own updates before they are used."""
+    """Return a slip in which memory already contains the round's own updates when it is used."""
 
     def before(play: Play, state: State) -> dict[str, Any]:
         rows, x = state[one.memory].copy(), state["x"][0]
@@ -169,7 +169,7 @@ def _without_surprise(play: Play, plain: Any, weights: FloatArray, vectors: Floa
 
 
 def fedvarp(one: Specification) -> list[Slip]:
-    """Return what else goes wrong in FedVARP, and with one memory a cluster."""
+    """Return further slips in FedVARP and ClusterFedVARP."""
     surprise = "the memory keeps the surprise instead of the update"
     found = [
         Slip("the old memory is not subtracted: no surprise", names={
@@ -195,7 +195,7 @@ def fedvarp(one: Specification) -> list[Slip]:
 
 
 def _models_kept(unseen: bool, play: Play, rows: FloatArray, proper: FloatArray) -> FloatArray:
-    """Return the mean of a table of models instead of updates, with x0 of those not seen or 0."""
+    """Return the mean of a table of models instead of updates; unseen clients have x0, or 0."""
     ends = play.kept.setdefault("ends", np.tile(play.x0[0], (play.n, 1)))
     for k, change in play.changes.items():
         ends[k] = play.x + change
@@ -208,7 +208,7 @@ def _waits(play: Play) -> bool:
 
 
 def _forgotten(play: Play, new: State, *, last: bool) -> State:
-    """Return the table without what came while it waited, or with its last round's alone."""
+    """Return the table without the updates from the waiting time, or with only the last round's."""
     just = play.seen.all() and not play.seen_before.all()
     stays = play.here[:, None] & just | (just and last)
     waited = _waits(play) and not play.seen_before.all()
@@ -251,7 +251,7 @@ _ALONG: Mapping[str, Change] = {
 
 
 def mifa(one: Specification) -> list[Slip]:
-    """Return what else goes wrong in MIFA."""
+    """Return further slips in MIFA."""
     return [
         *slips("options", _START),
         *slips("move", {**_STANDS, **_STANDS_IF_EMPTY}),
@@ -286,7 +286,7 @@ _CUTOFF: Mapping[str, Change] = {
     "the cut-off is one round too late": lambda p, most: most + 1,
     "the cut-off is not applied": lambda p, most: np.inf,
 }
-# What is summed up, (N,), and what that is divided by.
+# The summands, (N,), and the divisor.
 _COUNTED: Mapping[str, Callable[[Play, FloatArray], tuple[FloatArray, float]]] = {
     "divides by N instead of N_t, those that count": lambda p, psi: (psi, p.n),
     "divides by all who ever appeared: clients beyond the cut-off still count in N_t": (
@@ -331,7 +331,7 @@ def _ever_expired(play: Play, counts: np.ndarray) -> np.ndarray:
 
 
 def _counted(change: Callable[[Play, FloatArray], tuple[FloatArray, float]]) -> Change:
-    """Return a mean over others, or with another divisor, than the N_t that count."""
+    """Return a mean over other clients, or with another divisor, than the N_t that count."""
 
     def average(play: Play, plain: Any, psi: FloatArray, updates: FloatArray) -> FloatArray:
         mine, number = change(play, psi[0])
@@ -341,7 +341,7 @@ def _counted(change: Callable[[Play, FloatArray], tuple[FloatArray, float]]) -> 
 
 
 def _aged(says: str, age: Callable[[Play, FloatArray, FloatArray], FloatArray]) -> Slip:
-    """Return ages that are reset, or grow, at other times."""
+    """Return a slip in which ages are reset or grow at wrong times."""
 
     def weight(play: Play, psi: Any) -> Any:
         def of_age(ages: FloatArray) -> FloatArray:
@@ -351,7 +351,7 @@ def _aged(says: str, age: Callable[[Play, FloatArray, FloatArray], FloatArray]) 
         return of_age
 
     def average(play: Play, plain: Any, psi: FloatArray, updates: FloatArray) -> FloatArray:
-        # Without a cut-off the sum is divided by the number of those seen.
+        # Without a cut-off, the sum is divided by the number of clients seen.
         return np.asarray(plain(psi, updates) * play.seen.sum() / over(float((psi > 0).sum())))
 
     return Slip(
@@ -363,7 +363,7 @@ def _aged(says: str, age: Callable[[Play, FloatArray, FloatArray], FloatArray]) 
 
 
 def fedar(one: Specification) -> list[Slip]:
-    """Return what else goes wrong in FedAR."""
+    """Return further slips in FedAR."""
     counted, sized = (
         slips("names.weighted_sum", {says: _counted(change) for says, change in table.items()})
         for table in (_COUNTED, _SIZED)

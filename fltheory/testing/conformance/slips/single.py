@@ -1,4 +1,4 @@
-"""Slips in parts that one algorithm alone has: its term, its controls, its counts, its choice."""
+"""Slips in parts that only one algorithm has: terms, controls, counts, choices."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _term(says: str, pull: Callable[..., Any]) -> Slip:
 
 
 def fedprox(one: Specification) -> list[Slip]:
-    """Return what goes wrong in the proximal term."""
+    """Return slips in the proximal term."""
     return [_term(says, pull) for says, pull in _TERM.items()]
 
 
@@ -108,7 +108,7 @@ def _most_steps(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
 
 
 def fednova(one: Specification) -> list[Slip]:
-    """Return what goes wrong where clients make different numbers of steps."""
+    """Return slips in the handling of different numbers of steps."""
     largest = "everybody runs the largest number of steps"
     return [
         *(_nova(says, weigh) for says, weigh in _NOVA.items()),
@@ -180,10 +180,10 @@ def _right_c(p: Play, c: FloatArray, changes: FloatArray, new: FloatArray) -> Fl
 
 
 def _controls(says: str, *, c: Change = _right_c, kept: Any = None, **parts: Any) -> Slip:
-    """Return a server's control that is stored, and renewed by ``c``.
+    """Return a slip in which the server's control is stored and updated by ``c``.
 
-    It is the mean of the c_i where both are right, but not beside a fault in one of them.
-    ``kept`` is what clients keep, of the play, what they had, what is new, and c.
+    If both are right, it is the mean of the c_i, but not if one of them has a fault.
+    ``kept`` returns what clients store, given the play, their old and new controls, and c.
     """
 
     def mean(play: Play, rows: FloatArray, proper: FloatArray) -> FloatArray:
@@ -201,7 +201,7 @@ def _controls(says: str, *, c: Change = _right_c, kept: Any = None, **parts: Any
 
 
 def _renewal(says: str, change: Callable[[Play, int, State, FloatArray], FloatArray]) -> Slip:
-    """Return another c_i+, of a client, the state before the round and what it should be."""
+    """Return a slip with a wrong c_i+, given client, previous state and the correct value."""
 
     def after(play: Play, old: State, new: State) -> dict[str, Any]:
         rows = new["c_i"][0].copy()
@@ -237,7 +237,7 @@ def _pushed(push: Callable[[FloatArray, FloatArray], Any]) -> Change:
 
 
 def _one_by_one(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
-    """Return local steps with a control that is renewed as each client answers."""
+    """Return local steps with a server control that is updated after each client."""
     c, c_i = play.kept["c"], play.state["c_i"][0, k]
     seen = play.kept.setdefault(("seen", play.t), c)
     change = replace(go, push=seen - c_i)(x) - x
@@ -276,7 +276,7 @@ def _begun(of: str) -> Change:
 
 
 def scaffold(one: Specification) -> list[Slip]:
-    """Return what goes wrong in the controls."""
+    """Return slips in the controls."""
     begun = ("every c_i", "the server's control", "every control")
     once = "the correction c - c_i acts in the first local step only"
     within = "the server's control is renewed client by client within the round"
@@ -345,7 +345,7 @@ _CUT: Mapping[str, Change] = {
 
 
 def _intervals(how: State, play: Play, plain: Change, counts: State, who: Any) -> State:
-    """Return the counts after a round, with omega of intervals that are counted otherwise."""
+    """Return the counts after a round, with omega from wrongly counted intervals."""
     cutoff = play.given.get("cutoff", math.inf)
     ended = play.kept.setdefault("ended", [list(how.get("begun", ())) for _ in range(play.n)])
     age = play.kept.setdefault("age", np.zeros(play.n))
@@ -364,12 +364,12 @@ def _intervals(how: State, play: Play, plain: Change, counts: State, who: Any) -
 
 
 def _at(how: State) -> Change:
-    """Return where omega begins."""
+    """Return the initial omega."""
     return lambda p, state: {"omega": how.get("first", 1.0) + 0 * state["omega"]}
 
 
 def fedau(one: Specification) -> list[Slip]:
-    """Return what goes wrong in the intervals between rounds of presence."""
+    """Return slips in the intervals between rounds of presence."""
     return [
         *(
             slip
@@ -385,7 +385,7 @@ def fedau(one: Specification) -> list[Slip]:
 
 
 def fedavg_is(one: Specification) -> list[Slip]:
-    """Return what goes wrong where the availability is taken from what was seen."""
+    """Return slips in which the availability is replaced by observed frequencies."""
     says = "the share of rounds seen so far stands for the availability"
     return [Slip(says, weights=lambda p, w: p.t / np.maximum(p.times, 1) / p.n)]
 
@@ -450,7 +450,7 @@ def _by_merit(merit: Callable[..., FloatArray]) -> Change:
     def chosen(play: Play, plain: Change, urgency: FloatArray, who: np.ndarray) -> Any:
         alpha = per_client(play, "target_weights")
         values = merit(play, alpha, alpha / urgency[0])
-        # Of merit the order alone counts, and who is absent has 0.
+        # Only the order of merit counts, and absent clients have 0.
         return plain((values - values.min() + 1)[None], who)
 
     return chosen
@@ -482,7 +482,7 @@ def _begun_at(rate: Callable[[Play], float]) -> Change:
 
 
 def f3ast(one: Specification) -> list[Slip]:
-    """Return what goes wrong in the rates and in the choice."""
+    """Return slips in the rates and in the choice."""
     merits = {says: _by_merit(merit) for says, merit in _MERIT.items()}
     starts = {says: _begun_at(rate) for says, rate in _RATES.items()}
     again = "clients are drawn with replacement, so the most urgent one is taken `size` times"
@@ -571,7 +571,7 @@ def _remembered(play: Play, plain: Change, losses: Any, alpha: Any, pi: Any, by:
 
 
 def _pass(number: int) -> Change:
-    """Return who is left after the first pass alone, or the second."""
+    """Return who is left after only the first pass, or only the second."""
 
     def left(play: Play, plain: Change, kept: Any, *given: Any, **rest: Any) -> Any:
         play.kept["pass"] = 1 - play.kept.get("pass", 1)
@@ -581,9 +581,9 @@ def _pass(number: int) -> Change:
 
 
 def _tried(how: Mapping[str, Any]) -> Change:
-    """Return who is left where clients are tried by another epsilon, one by one.
+    """Return who is left if clients are tried one by one with another epsilon.
 
-    The numbers are Python's: of six clients they are summed up in a tenth of NumPy's time.
+    The numbers are Python's: for six clients, sums take a tenth of NumPy's time.
     """
 
     def left_in(
@@ -618,7 +618,7 @@ ONE_BY_ONE: Mapping[str, Change] = {"kept_after_exclusion": _tried({})}
 
 
 def _bare(counts: State, prior: float) -> FloatArray:
-    """Return the correlation by bare frequencies: 0 of 0, or a half, where there are none."""
+    """Return the correlation from raw frequencies, which are 0 or 1/2 without observations."""
     seen = counts["present"] + counts["absent"]
     away = counts["absent"] - np.where(seen > 0, 1 - counts["last"], 0.0)
     was_there, tiny = counts["present"] - counts["last"], 1e-300
@@ -627,7 +627,7 @@ def _bare(counts: State, prior: float) -> FloatArray:
 
 
 def _estimated(share: bool, prior: float | None) -> Change:
-    """Return estimates without the prior: of the availability, of the correlation, or both."""
+    """Return estimates without the prior, of the availability, the correlation, or both."""
 
     def known(play: Play, plain: Change, state: State, who: Any) -> Any:
         counts, pi, by = plain(state, who)
@@ -669,7 +669,7 @@ _REPORTS: Mapping[str, Change] = {
 
 
 def ca_fed(one: Specification) -> list[Slip]:
-    """Return what goes wrong in the estimates, in who is excluded and in the weights."""
+    """Return slips in the estimates, the exclusion and the weights."""
     exclusions = {
         "clients are tried in the order of correlation only": _pass(0),
         "clients are tried in the order of availability only": _pass(1),
@@ -703,7 +703,7 @@ def ca_fed(one: Specification) -> list[Slip]:
     ]
 
 
-# --- SAFARI: the server's own step, times what
+# --- SAFARI: factors on the server's own step
 
 _OWN: Mapping[str, Callable[[Play], float]] = {
     "has the clients' step size": lambda p: p.given["client_lr"] / p.given["assist_lr"],
@@ -714,7 +714,7 @@ _OWN: Mapping[str, Callable[[Play], float]] = {
 
 
 def safari(one: Specification) -> list[Slip]:
-    """Return what goes wrong in the rounds of the server."""
+    """Return slips in the server rounds."""
 
     def moved(rate: Callable[[Play], float]) -> Change:
         return lambda p, x, d: x + d * (rate(p) if p.branches[p.t - 1] == "server" else 1.0)
@@ -722,7 +722,7 @@ def safari(one: Specification) -> list[Slip]:
     return [Slip(f"the server's own step {says}", move=moved(of)) for says, of in _OWN.items()]
 
 
-# --- FedAWE: by how much updates are echoed, where clients begin, and whose models are averaged
+# --- FedAWE: echo factors, the clients' initial models, and whose models are averaged
 
 _SINCE: Mapping[str, Callable[[Play, FloatArray], Any]] = {
     "is left out: every update counts once": lambda p, since: 1.0 + 0 * since,
@@ -749,7 +749,7 @@ def _since(play: Play) -> FloatArray:
 
 
 def _echo(says: str, of: Callable[[Play, FloatArray], Any]) -> Slip:
-    """Return other numbers of rounds by which updates are echoed, the counts being right."""
+    """Return a slip with wrong numbers of rounds in the echo, although counts are right."""
 
     def before(play: Play, state: State) -> State:
         play.kept["counted"] = counted = state["since"][0]
@@ -768,7 +768,7 @@ def _after_start(play: Play, state: State, of: Callable[[Play, State], FloatArra
 
 
 def _averaged(says: str, mean: Callable[..., FloatArray], **parts: Any) -> Slip:
-    """Return another mean of the models of those present, (d,), of all clients' (N, d)."""
+    """Return a slip with a wrong mean (d,) of present clients' models, given all models (N, d)."""
 
     def average(play: Play, plain: Change, weights: FloatArray, echoed: FloatArray) -> FloatArray:
         play.kept["echoed"] = echoed
@@ -778,7 +778,7 @@ def _averaged(says: str, mean: Callable[..., FloatArray], **parts: Any) -> Slip:
 
 
 def fedawe(one: Specification) -> list[Slip]:
-    """Return what goes wrong in the echoes and in who has which model."""
+    """Return slips in the echoes and in the clients' own models."""
     return [
         *(_echo(f"the echo {says}", of) for says, of in _SINCE.items()),
         replace(

@@ -1,4 +1,4 @@
-"""Which slips an algorithm can have: those of its parts."""
+"""The slips that an algorithm can have, from the slips of its parts."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def slips_of(name: str) -> tuple[Slip, ...]:
     found += [] if one.server else [memory.BY_PLACE]
     found += anywhere.EVERYWHERE
     if name == "ca-fed":
-        # Trying few clients one by one is many times as fast as trying replicas of them at once.
+        # For few clients, trying them one by one is many times faster than in batches of replicas.
         found = [replace(slip, names={**ONE_BY_ONE, **slip.names}) for slip in found]
     return tuple(found)
 
 
 AS_IT_IS: Mapping[str, Slip] = {"ca-fed": Slip("", names=ONE_BY_ONE)}
 """Algorithms without a slip, in the way in which those with one are played."""
-# In which order clients are tried matters most where the bias counts for little; whether estimates
-# have their prior, where it is one-sided.
+# The order in which clients are tried matters most if the bias counts for little; the prior of
+# estimates matters most if it is one-sided.
 _LITTLE_BIAS = {"threshold": 0.0, "kappa_bar": 0.3}
 _ONE_SIDED = {"threshold": 0.0, "kappa_bar": 0.2, "prior": (9.0, 0.5), "availability": None}
 TELLING_OPTIONS: tuple[Mapping[str, Any], ...] = (
@@ -63,13 +63,13 @@ def played(name: str, case: Case, slip: Slip = NOTHING) -> FloatArray:
 
 
 def apart(name: str, case: Case, slip: Slip, models: FloatArray, allowed: FloatArray) -> bool:
-    """Return whether a slip gives other models: it is played as far as it takes to know.
+    """Return whether a slip gives different models, running it only as far as needed.
 
-    ``allowed`` is by how much each row may differ, (rounds + 1,).
+    ``allowed`` is the tolerance of each row, (rounds + 1,).
     """
     with np.errstate(all="ignore"):
         rows = zip(_play(name, case, slip).rows(), models, allowed, strict=True)
-        # Not "above": what is NaN is another model.
+        # Not "above", so that NaN counts as a different model.
         return any(not np.abs(row[0] - model).max() <= by for row, model, by in rows)
 
 

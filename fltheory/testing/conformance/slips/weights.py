@@ -1,7 +1,7 @@
-"""Slips in the weights of those present: what is weighed, what it is divided by, whose it is.
+"""Slips in the weights of present clients: in the raw weights, the divisor or their order.
 
-Every algorithm with such weights has ``w = raw / total`` over those present, raw being what its
-paper says about a client (its data, alpha/pi, omega, ...), and total their sum, or N, or 1.
+Every algorithm with such weights has ``w = raw / total`` over the clients present, where raw is the
+paper's number for a client (its data, alpha/pi, omega, ...), and total is their sum, N or 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def per_client(play: Play, name: str) -> FloatArray:
 
 
 def everybody(play: Play) -> FloatArray:
-    """Return the raw weights of all clients, where they do not change from round to round."""
+    """Return the raw weights of all clients, if they are the same in all rounds."""
     if "availability" in play.given and play.one.divisor == "present":
         return per_client(play, "target_weights") / per_client(play, "availability")
     if play.one.by_size and play.given.get("weighting", "n_samples") == "n_samples":
@@ -34,7 +34,7 @@ def everybody(play: Play) -> FloatArray:
 
 
 def over(total: float) -> float:
-    """Return a number to divide by, 1 in place of 0."""
+    """Return a divisor, with 1 in place of 0."""
     return total if total > 0 else 1.0
 
 
@@ -50,7 +50,7 @@ def steps_of(play: Play) -> FloatArray:
 
 
 def weighing(says: str, weigh: Weigh) -> Slip:
-    """Return weights other than those of the paper."""
+    """Return a slip with wrong weights."""
 
     def weights(play: Play, proper: FloatArray) -> FloatArray:
         if play.one.divisor == "present":
@@ -74,7 +74,7 @@ def _total_before(play: Play, raw: FloatArray, total: float) -> FloatArray:
 
 
 def _ordered(play: Play, raw: FloatArray, who: list[int]) -> FloatArray:
-    """Return weights that come in another order than the changes, those of ``who``."""
+    """Return weights in the order of ``who``, which differs from that of the changes."""
     weights = np.zeros(play.n)
     weights[who] = shares(raw)[play.who]
     return weights
@@ -168,7 +168,7 @@ _OVER_TARGETS: Mapping[str, Weigh] = {
 
 
 def inverse(one: Specification, fact: str) -> list[Slip]:
-    """Return slips of weights ``alpha / fact``, the fact being an availability or a rate."""
+    """Return slips in weights ``alpha / fact``, where the fact is an availability or a rate."""
 
     def by(says: str, alpha: float, power: float) -> Slip:
         def weigh(play: Play, raw: FloatArray, total: float) -> FloatArray:
@@ -224,7 +224,7 @@ def of_weights(one: Specification) -> list[Slip]:
     ]
     found = [weighing(says, weigh) for table in tables for says, weigh in table.items()]
     if plain and not one.by_size:
-        # All alike, they are the same as if divided by N.
+        # If all are equal, this is the same as dividing by N.
         found = [slip for slip in found if slip.says != _SHARES_OF_ALL]
     if one.by_size:
         says = "a client without data counts as if it had a sample"
@@ -233,7 +233,7 @@ def of_weights(one: Specification) -> list[Slip]:
         found += [] if one.sized_steps else [Slip(says, local=_in_place)]
     if "availability" in one.options and not one.chooses:
         found += [*inverse(one, "availability")]
-        # Where weights are divided by their sum, a common factor changes nothing.
+        # If weights are divided by their sum, a common factor changes nothing.
         found += [
             _told(says, change)
             for says, change in _KNOWN.items()
