@@ -106,7 +106,7 @@ def kept_after_exclusion(
     threshold : float
         tau.
     kappa_bar : float
-        The bias is weighted by its square.
+        The bias is weighted by ``kappa_bar^2``.
 
     Notes
     -----
@@ -187,8 +187,8 @@ class CAFed(ReadOnlyArrays, Algorithm):
     threshold : float
         tau >= 0: the amount by which an exclusion must lower epsilon_hat.
     kappa_bar : float
-        The bias in epsilon_hat is weighted by its square (Section VI-A). 1 gives Algorithm 1, and a
-        large value keeps everybody.
+        The bias in epsilon_hat is weighted by ``kappa_bar^2`` (Section VI-A). 1 gives Algorithm 1,
+        and a large value keeps everybody.
     availability, correlation : array, (N,), or float, optional
         pi and lambda from an oracle: give both or neither; estimated by default.
     known_minima : array, (N,), or float, optional

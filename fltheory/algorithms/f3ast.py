@@ -104,7 +104,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
             object.__setattr__(self, name, value)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound the weights by the smallest possible rates, as learned rates decay."""
+        """Bound the weights with the smallest possible rates, by which they are divided."""
         known = self.availability
         before = self.target_weights * (1.0 - self.smoothing) ** (round_index - 1)
         rate = self._smoothed(before if known is None else known, np.ones(n_clients))

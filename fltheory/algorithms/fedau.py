@@ -79,7 +79,9 @@ class FedAU(Algorithm):
         return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model and each client's omega, count and rounds of intervals, rounds since.
+        """Return the model and, for each client, omega and what it is computed from.
+
+        That is the number of ended intervals, their rounds in all, and the rounds since the last.
 
         Omega is computed from sums of rounds and not updated from its last value, so histories with
         the same counts have the same omega to the last bit, and the same future.

@@ -448,7 +448,7 @@ def drawn_at(
     replicas: int,
     seed: int,
 ) -> CurveSample | None:
-    """Sample a quantity in each setting, from separate random streams; None if impossible."""
+    """Sample a quantity in each setting, from separate random streams; None if not sampled."""
     if sample is None or replicas == 0:
         return None
     seeds = np.random.SeedSequence(seed).spawn(len(settings))

@@ -147,7 +147,7 @@ class Findings:
         Whether replicas of different rounds must be kept in separate batches, because a round uses
         the counts of some replicas for all. That is correct as long as all are in the same round.
     losses : Losses
-        The rounding errors peculiar to the rounds.
+        By how much the rounds' rounding errors exceed the stated bounds.
     """
 
     draws_from: str = ""
@@ -699,7 +699,7 @@ class _RealRounds:
     def _largest_losses(
         self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
     ) -> Losses:
-        """Return the largest rounding errors of the first round and, if needed, later ones."""
+        """Return the largest `losses` of the first round, and of later ones if they may differ."""
         most, shaken = NO_MORE, shaken_clients(problem)
         scheduled = isinstance(self._setting.algorithm, Schedule)
         alike = set(seen[0].before) <= set(random) and not scheduled

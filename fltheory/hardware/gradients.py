@@ -34,7 +34,7 @@ from fltheory.validation import ClientIndices
 
 
 class FlatModel:
-    """A module as a function of a vector, of length ``dim``, of its parameters in order.
+    """A module as a function of the vector, of length ``dim``, of its parameters in order.
 
     Buffers are kept unchanged. Modules with their own memory or randomness are refused: batch norm,
     whose statistics no algorithm here averages, and dropout, whose draws a resumed run would not

@@ -239,7 +239,7 @@ def _checked_labels(labels: ArrayLike) -> Labels:
 def _deal(
     holders: NDArray[np.intp], n_clients: int, p: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Draw which clients hold which classes: p classes per client, ``holders[c]`` clients each.
+    """Draw which clients hold which classes: p per client, and ``holders[c]`` clients for class c.
 
     Each client in turn takes the classes with most places left, which never gets stuck. Random
     switches of two clients' classes, a symmetric walk, then make all such tables equally likely.

@@ -199,7 +199,10 @@ class Process(ReadOnlyArrays):
 
     @property
     def n_states(self) -> int | None:
-        """M, the number of states: 1 for independent rounds, None if the law is unknown."""
+        """M, the number of states, which are numbered from 0; None if the law is unknown.
+
+        It is 1 if rounds are independent and identically distributed.
+        """
         return 1
 
     @property

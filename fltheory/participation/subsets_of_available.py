@@ -259,7 +259,10 @@ class WaitingSubset(SubsetOfAvailable):
         )
 
     def law(self) -> Law:
-        """Return the law, with a state for each subset and its members not yet seen."""
+        """Return the law, with a state for each subset and its members not yet seen.
+
+        The subset takes part once all of its members have been seen.
+        """
         p = [as_fraction(chance) for chance in self.availability]
         subsets = list(combinations(range(self.n_clients), self.size))
 

@@ -56,7 +56,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
 
     Examples
     --------
-    Two copies of Huber's loss with opposite tilts:
+    Half the squared distance from the interval [-1, 1]:
 
     >>> problem = PiecewiseQuadraticProblem([[[-1.0], [1.0]]], [[0.0, 0.0]], L=1.0, mu=0.0)
     >>> problem.gradient(np.array([[0.5], [3.0]])).tolist()
@@ -228,7 +228,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class _Face(ReadOnlyArrays):
-    """A set of points with their stationary shares ``a = slope x + offset``."""
+    """A set of points and their shares ``a = slope x + offset``, valid where none is negative."""
 
     members: list[int]
     slope: FloatArray

@@ -76,7 +76,7 @@ def on_backend(constants: FloatArray, like: Array) -> Array:
 
 
 def held_on_backend(array: NDArray[Any], like: Array, dtype: Any) -> Array:
-    """Return an array on the backend and device of ``like``, which must not be written to.
+    """Return an array, copied to the backend and device of ``like`` and not to be written to.
 
     The copy is cached, so that later rounds on a GPU copy nothing from the host.
     """

@@ -64,7 +64,7 @@ def losses(
     known: State,
     random: Mapping[str, tuple[int, ...]],
 ) -> Losses:
-    """Return how far a round's rounding errors exceed the bounds of `reading_errors`.
+    """Return the factors by which a round's rounding errors exceed the bounds of `reading_errors`.
 
     Parameters
     ----------

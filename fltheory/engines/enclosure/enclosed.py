@@ -440,7 +440,7 @@ class ExactRun(Rounds):
         ]
 
     def image(self, coming: ComingRound, index: int) -> Image:
-        """Return the images of histories, all read in one call of the round."""
+        """Return the images of histories; those not known yet are read off together, in batches."""
         twin = self._twins[id(coming.algorithm)]
         keys = _keys(coming)
         new = np.array([key not in twin.together for key in keys])
@@ -701,7 +701,7 @@ def _same(one: ComingRound, other: ComingRound) -> bool:
 
 
 def _batches(places: Rows, rows: Rows) -> Iterator[Rows]:
-    """Yield batches of places of roughly the limit's size, without splitting a history."""
+    """Yield batches of about `_READ_TOGETHER` places, without splitting a history."""
     while places.size:
         own = rows[places]
         end = int(np.searchsorted(own, own[min(_READ_TOGETHER, len(own)) - 1], side="right"))

@@ -208,10 +208,11 @@ Numbers: TypeAlias = float | FloatArray
 class MomentRounding:
     """A first-order bound on the moment recursion's rounding error, state by state.
 
-    The error of ``M`` is measured in the nuclear norm, which ``M -> E[A M A']`` enlarges by at most
-    ``||E[A'A]||`` for symmetric matrices, because this holds for the trace of every ``M >= 0``. The
-    sum over states is the nuclear norm of the block-diagonal matrix of all ``M_i``. ``moved`` is
-    the relative error added by a move of the chain, and ``noise`` the trace of the noise.
+    The error of ``M`` is measured in the nuclear norm, which ``M -> E[A M A']`` multiplies by at
+    most ``||E[A'A]||`` for symmetric matrices, because this holds for the trace of every
+    ``M >= 0``. The sum over states is the nuclear norm of the block-diagonal matrix of all ``M_i``.
+    ``moved`` is the relative error added by a move of the chain, and ``noise`` the trace of the
+    noise.
     """
 
     second_gain: Numbers

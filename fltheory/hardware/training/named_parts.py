@@ -163,12 +163,12 @@ def _classes(n_clients: int, classes_per_client: int, equal: bool = False) -> De
 
 
 def _two_classes(n_clients: int) -> Dealing:
-    """Deal every client two classes and equally many images, as FedAR."""
+    """Deal every client two classes and equally many images, as in FedAR."""
     return Dealing(n_clients, partitions.two_classes)
 
 
 def _dirichlet(n_clients: int, concentration: float) -> Dealing:
-    """Deal random shares of the classes, as FedAU."""
+    """Deal random shares of the classes, as in FedAU."""
     validation.positive("concentration", concentration)
     return Dealing(n_clients, partial(partitions.dirichlet, concentration=concentration))
 
@@ -227,7 +227,7 @@ class Presence(ABC):
 
 @dataclass(frozen=True)
 class Uniform(Presence):
-    """``size`` uniform clients per round, never the first ``excluded`` (SA-FL's m and s).
+    """``size`` clients drawn uniformly per round, never the first ``excluded`` (SA-FL's m and s).
 
     Clients are dealt their images at random, so excluding the first ones is no restriction.
     """
@@ -278,7 +278,7 @@ class ByClassShares(Presence):
 
     ``pattern`` is ``"bernoulli"``, ``"markov"`` or ``"cyclic"``. An absent Markov client comes back
     with probability ``transition`` (0.05 in the authors' code), if its availability allows that. A
-    cycle has ``period`` rounds (100 in the paper).
+    cycle has ``period`` rounds (100 by default).
     """
 
     pattern: str

@@ -237,7 +237,7 @@ class Curve(ReadOnlyArrays):
     loss: FloatArray
 
     def at(self, rounds: Sequence[int] | None) -> Curve:
-        """Return the measurements after the given rounds; None for all except before training.
+        """Return measurements after the given rounds; with None, all but the one before training.
 
         Raises
         ------
