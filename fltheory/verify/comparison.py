@@ -53,8 +53,7 @@ class Answer:
 
     @property
     def looseness(self) -> float:
-        """Bound over truth, which is at least 1 if the bound holds, or NaN if there is no verdict.
-        """
+        """Bound over truth, which is at least 1 if the bound holds; NaN if there is no verdict."""
         ratio = math.nan if self.verdict is None else self.verdict.ratio
         return math.inf if ratio == 0 else 1 / ratio
 

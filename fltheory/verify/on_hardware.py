@@ -216,8 +216,7 @@ def _setting(run: TheoryRun, smoothness: float, end: str) -> Setting:
 
 
 def _coupled_smoothness(theorem: Theorem, run: TheoryRun) -> float:
-    """Return an L that is at least the data's and solves the theorem's equations, or the data's L.
-    """
+    """Return an L, at least the data's, that solves the theorem's equations, or the data's L."""
     least = run.problem.L
     values = dict(theorem.constants(_setting(run, least, "high")))
     for hypothesis in theorem.hypotheses:

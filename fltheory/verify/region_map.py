@@ -320,8 +320,7 @@ class RegionMap(ReadOnlyArrays):
 
     @cached_property
     def looseness(self) -> FloatArray:
-        """log10(bound/truth) per cell, (len(y), len(x)); NaN where bound or truth is 0 or infinite.
-        """
+        """log10(bound/truth) per cell, (len(y), len(x)); NaN where either side is 0 or infinite."""
         return np.array([[_looseness(verdict) for verdict in row] for row in self.verdicts])
 
     def share(self, *outcomes: Outcome) -> float:

@@ -204,8 +204,7 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _span(node: ast.expr, symbols: Symbols, bits: int) -> Span:
-    """Return fractions below and above a formula's value, or twice the value if it is a fraction.
-    """
+    """Return fractions below and above a formula's value, which are equal if it is a fraction."""
     match node:
         case ast.Constant(value=number) if type(number) is int:
             return Fraction(number), Fraction(number)
@@ -852,8 +851,7 @@ def _local(hessian: Matrix, lr: Fraction, steps: int, is_noisy: bool) -> _Local:
 
 
 class _Block:
-    """Coordinates that no Hessian couples to others, relative to x*, and the clients' data in them.
-    """
+    """Coordinates, relative to x*, that no Hessian couples to others, and clients' data in them."""
 
     def __init__(
         self, clients: _Clients, axes: Sequence[int], x0: Sequence[Fraction], effort: _Effort
@@ -982,12 +980,12 @@ def _weighted(a: Parameters, r: _Round) -> None:
 
 
 def _by_availability(a: Parameters, r: _Round) -> None:
-    """The baseline of MIFA's paper, with weights 1/(N p_i)."""
+    """MIFA's baseline, with weights 1/(N p_i)."""
     _weigh(a, r, {i: 1 / (r.n * p) for i, p in enumerate(a["availability"])})
 
 
 def _unbiased(a: Parameters, r: _Round) -> None:
-    """The baseline of CA-Fed's paper, with weights alpha_k/pi_k."""
+    """CA-Fed's baseline, with weights alpha_k/pi_k."""
     _weigh(a, r, _ratios(a))
 
 
@@ -2356,8 +2354,7 @@ def _last_line(p: Fraction, cutoff: int) -> Callable[[int], Fraction]:
 def _worst_error(
     line: Callable[[Fraction, int], Callable[[int], Fraction]], *, from_cutoff: bool = False
 ) -> Callable[[_Known, int], Fraction]:
-    """Return the largest ratio of FedAU's weight errors to a line of the proof, t >= 1 or t >= K.
-    """
+    """Return the largest ratio of FedAU's weight errors to a line of a proof, t >= 1 or t >= K."""
 
     def worst(known: _Known, bits: int) -> Fraction:
         largest, cutoff = Fraction(0), known.parameter("cutoff")
@@ -2675,8 +2672,7 @@ def _texts(place: str, found: Any) -> dict[str, str]:
 
 
 def main(paths: Iterable[str]) -> int:
-    """Check files, and print what each certifies so that the reader can compare it with the paper.
-    """
+    """Check files and print what each certifies, so that readers can compare it with the paper."""
     failures = 0
     for path in paths:
         try:

@@ -220,8 +220,7 @@ class _Factor:
 
 
 def _factors(who: Mapping[str, Any]) -> Iterator[_Factor]:
-    """Yield the chains whose product is the participation process; the first state means present.
-    """
+    """Yield the chains whose product is the participation process; state 0 means present."""
     if who.get("start") is not None:
         raise refused("a chain that does not start from its stationary law")
     if who["name"] == "MarkovOnOff":

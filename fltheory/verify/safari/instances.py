@@ -153,8 +153,7 @@ def niche_of(genes: Genes) -> tuple[int, ...]:
 
 
 def simpler(name: str, value: Any) -> Sequence[Any]:
-    """Return values that may replace ``value``, with the simplest first and ``value`` itself last.
-    """
+    """Return values that may replace ``value``, the simplest first and ``value`` itself last."""
     if name == "rounds":
         return [r for r in _ROUND_LENGTHS if r < value] + [value]
     if name == "local_steps":
@@ -401,8 +400,7 @@ class _Coordinates:
 
 
 def _sampled(offsets: Sequence[float], size: int) -> tuple[float, float]:
-    """Return mean and second moment of the average of ``size`` offsets drawn without replacement.
-    """
+    """Return mean and second moment of the mean of ``size`` offsets drawn without replacement."""
     count = len(offsets)
     mean = sum(offsets) / count
     if size == count:
