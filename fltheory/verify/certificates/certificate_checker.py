@@ -579,7 +579,8 @@ def _solved(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
 class _Law:
     """The participation law: states, the sets possible in each, and transitions.
 
-    ``mixing`` is (rate, factor) with ``|P^t - pi| <= factor rate^t`` and rate (1 + lambda_2)/2.
+    ``mixing`` is (rate, factor) with ``|P^t - pi| <= factor rate^t`` and rate (1 + lambda_2)/2, if
+    each client has its own chain; for other chains of two states, only the rate; otherwise None.
     ``lengths`` is the product, over two-state chains with stationary law pi and 1 - pi, of ``8
     (pi^2 + (1 - pi)^2)``; see `_cited_factor`.
     """
@@ -2012,7 +2013,7 @@ def _reach(points: Callable[[_Known], list[list[Fraction]]]) -> Callable[[_Known
 
 
 def _around_ball(known: _Known, bits: int) -> list[tuple[Fraction, Span]]:
-    """Return clients' isotropic curvatures, and the range of their distances over W."""
+    """Return clients' isotropic curvatures, and brackets of their largest distances over W."""
     found = []
     centre, radius = _ball(known)
     for hessian, point in zip(known.w.clients.hessians, known.w.clients.optima, strict=True):
