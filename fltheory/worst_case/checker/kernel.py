@@ -7,10 +7,10 @@ this file decide. It has four parts.
 version; `fields_of`, `list_of`, `rows_of`, `fraction`, `whole` and `in_range` check its contents.
 Each raises `ProofError`, whose message begins with the place: ``"class.mu: out of range"``.
 
-*Vectors of interchangeable clients.* `Coordinates` have vectors that all clients share (the model x), and
-groups of clients, each with vectors of its own (gradients). `shared`, `own` (one client's vector)
-and `mean` (a group's mean) return a `Vector`; vectors are added, subtracted and multiplied by
-fractions.
+*Vectors of interchangeable clients.* `Coordinates` have vectors that all clients share (the model
+x), and groups of clients, each with vectors of its own (gradients). `shared`, `own` (one client's
+vector) and `mean` (a group's mean) return a `Vector`; vectors are added, subtracted and multiplied
+by fractions.
 
 *Forms.* A `SymmetricForm` is a quadratic form that does not change if clients of a group are
 exchanged, plus means of function values. It is built from terms of single clients and of pairs of
