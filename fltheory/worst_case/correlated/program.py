@@ -652,7 +652,7 @@ def least_of(
     margin: int | None = None,
     inner: int = 0,
 ) -> tuple[float, FloatArray] | None:
-    """Return the least cost and all unknowns, unused ones as in ``known``; None without a solution.
+    """Return the least cost and all unknowns, unused ones as ``known``; None if no solution.
 
     Parameters
     ----------
