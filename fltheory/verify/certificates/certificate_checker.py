@@ -2270,7 +2270,7 @@ def _run_sums(known: _Known, bits: int) -> tuple[Span, Span, Span]:
 
 
 def _chance_of_absence(known: _Known, bits: int) -> Fraction:
-    """Return the chance that a client is absent for more consecutive rounds than the cut-off."""
+    """Return the chance that some client is absent for more rounds in a row than the cut-off."""
     law, cutoff, n = known.w.law, known.parameter("cutoff"), len(known.w.clients.optima)
     _check_length(known, known.w.rounds * sum(map(bits_of, law.outcomes().values())))
     rows = {(place, (0,) * n): chance for place, chance in law.initial.items()}

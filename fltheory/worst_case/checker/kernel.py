@@ -220,7 +220,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# ---------------------------------------------------------------- vectors of identical clients
+# ----------------------------------------------------------- vectors of interchangeable clients
 
 
 @dataclass(frozen=True)
