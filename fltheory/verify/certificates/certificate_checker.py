@@ -2139,9 +2139,9 @@ def _summand_curvature(known: _Known, bits: int) -> Fraction:
     """Return CA-Fed's Appendix E number, above 1 where a summand of chi^2 is not convex.
 
     Along q + v with sum v = 0, the second derivative of ``(p - alpha)^2/p`` has the sign of
-    ``b z^2 - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. If the other clients
-    are not equally available, z and y are arbitrary, and the largest ratio of (b + p) z y to the
-    squares is (b + p)/(2 sqrt(b p)), with b p = alpha^2. Otherwise v_k determines y.
+    ``b z^2 - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. If the other
+    clients are not equally available, z and y are arbitrary, and the largest ratio of (b + p) z y
+    to the squares is (b + p)/(2 sqrt(b p)), with b p = alpha^2. Otherwise v_k determines y.
     """
     w, found = known.w, [Fraction(0)]
     pi, q = _availability(w), _weights(w)
