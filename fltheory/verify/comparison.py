@@ -367,8 +367,8 @@ def at_own_steps(
     Parameters
     ----------
     setting : Setting
-        Its number of rounds is a number of averages. Of its algorithm, only the number of local
-        steps between averages and SAFARI's q are used.
+        Its ``rounds`` count averages. Of its algorithm, only the number of local steps between
+        averages and SAFARI's q are used.
     statements : sequence of Statement, optional
         By default, every registered statement about a run.
     measure : {"loss", "distance"}

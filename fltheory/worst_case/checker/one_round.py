@@ -93,7 +93,7 @@ Polynomial = list[Fraction]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Identical clients, and the moments of their random weights.
+    """Interchangeable clients, and the moments of their random weights.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Drawn:
 
     @property
     def crowds(self) -> list[Crowd]:
-        """Return the crowds; a client is drawn with probability m/n, two with m(m-1)/(n(n-1))."""
+        """Return the crowds; weights are 1/m, with probability m/n, or m(m-1)/(n(n-1)) for two."""
         zero, m, out = Fraction(0), self.participants, self.excluded_share
         two = Fraction(m - 1, m)
         eligible = Crowd(
@@ -716,7 +716,7 @@ class _Play:
         form.add(-server * step**2, self.gradient, self.gradient)
 
     def add_heterogeneity(self, budget: Fraction) -> None:
-        """Add budgets times squares of gradients at x*, or of gradients at x minus that of F."""
+        """Add budgets times squared gradients at x* and, if bounded everywhere, at x minus F's."""
         parts = iter([budget * part for part in self.box.budgets])
         if self.proof.heterogeneity == "optimum":
             whole = next(parts)
