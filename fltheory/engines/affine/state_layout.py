@@ -126,7 +126,7 @@ def balanced_units(
         Powers of two, 1 for the model. Memory that affects nothing gets the size that the others
         give it.
     """
-    widths = [prod(shape) for shape in shapes.values()]
+    widths = [width for width in map(prod, shapes.values()) if width]
     if len(widths) == 1:
         return np.ones(widths[0])
     first, units = np.cumsum([0, *widths[:-1]]), np.ones(len(widths))

@@ -38,7 +38,7 @@ from fltheory.engines.affine.numbers import (
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, read_round
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
-from fltheory.engines.guard import guard_affine, guard_in_fractions, refused
+from fltheory.engines.guard import guard_affine, guard_in_fractions, refused, telling
 from fltheory.engines.history.histories import (
     Arrivals,
     ComingRound,
@@ -51,7 +51,6 @@ from fltheory.engines.history.histories import (
     WidenedError,
     check_ranges,
     ranges_of,
-    telling,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.observables import Observable
@@ -433,7 +432,7 @@ class ExactRun(Rounds):
 
     def branches(self, algorithm: Algorithm) -> Sequence[tuple[str, Any]]:
         """Return the branches with their probabilities, in fractions that sum to one."""
-        named = self._twins[id(algorithm)].fractional.branches
+        named = tuple(self._twins[id(algorithm)].fractional.branches)
         chances = [as_fraction(getattr(p, "value", p)) for _, p in named]
         return [
             (name, RATIONAL.entry(p / sum(chances)))

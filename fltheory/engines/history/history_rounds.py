@@ -28,7 +28,7 @@ from fltheory.engines.affine.state_layout import balanced_units, telling_sets
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence, analytic_clients
-from fltheory.engines.guard import guarded, other_alone, refused
+from fltheory.engines.guard import guarded, other_alone, refused, telling
 from fltheory.engines.history.histories import (
     ComingRound,
     Continuation,
@@ -37,7 +37,6 @@ from fltheory.engines.history.histories import (
     Rounds,
     Ways,
     distinct,
-    telling,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.setting import Setting
@@ -317,11 +316,9 @@ def _other_alone(coming: ComingRound | _Batch, clients: Any, some: State) -> str
         return ""
     counts = joined(coming.known, sorted(coming.known))[rows]
     together = _real_round(coming, clients, some)
-    for row in telling(counts).tolist():
-        other = other_alone(together, row, _real_round(coming, clients, some, slice(row, row + 1)))
-        if other:
-            return other
-    return ""
+    return other_alone(
+        together, telling(counts), lambda row: _real_round(coming, clients, some, row)
+    )
 
 
 @dataclass(frozen=True, eq=False)
