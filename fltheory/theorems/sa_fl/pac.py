@@ -654,7 +654,7 @@ _OF_LEMMA_1 = (*_ERRORS, m, d_H, beta_1, delta)
 
 
 def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tuple[float, float]]:
-    """Return a function for P[eps_Q > A], for noiseless thresholds on [0, 1]."""
+    """Return a function for P[eps_Q > A], noiseless thresholds on [0, 1]: 1/(2 - beta_Q) is 1."""
 
     def value(case: TailCase) -> tuple[float, float]:
         u = level(case.m, float(case.delta))
