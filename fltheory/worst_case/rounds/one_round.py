@@ -174,7 +174,7 @@ class OneRound:
 
     @property
     def tells_clients_apart(self) -> bool:
-        """Whether differences between clients matter, unless the model moves only along grad F.
+        """Whether clients' differences matter; they do not if the model moves only along grad F.
 
         The model moves only along grad F if only the server takes steps, or if every client takes
         one step.
