@@ -315,11 +315,11 @@ FedAR's weights grow with the number of inactive rounds. Because of (3), they ar
 
 Here the {n} clients have quadratic losses, and the minimum is known. {others} clients take part in
 all rounds, and the last client stops early. The server applies the plain mean of all clients'
-latest updates. The worth of a coalition is the expected decrease of F if only the coalition's updates are
-applied to the last round's model x. This expectation is exact, because x and the updates are
-jointly Gaussian and F is quadratic. The Shapley values are exact too, over all 2^{n} coalitions.
-"Mean" divides the sum of a coalition's updates by the number of its members, and "sum" divides it
-by {n}, the number of all clients. The paper does not say which of the two it uses.
+latest updates. The worth of a coalition is the expected decrease of F if only the coalition's
+updates are applied to the last round's model x. This expectation is exact, because x and the
+updates are jointly Gaussian and F is quadratic. The Shapley values are exact too, over all 2^{n}
+coalitions. "Mean" divides the sum of a coalition's updates by the number of its members, and "sum"
+divides it by {n}, the number of all clients. The paper does not say which of the two it uses.
 
 The values shown are divided by the decrease of the whole step if all updates are fresh, so an equal
 share is 1/{n}. The paper shows shares of the sum of all values at the same staleness instead. That
