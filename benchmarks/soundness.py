@@ -190,9 +190,8 @@ def soundness(
             break
         name, gentle = names[index % len(names)], index // len(names) % 4 == 0
         given = setting(draw, name, gentle=gentle)
-        # No bound is sharp if digits are lost. That of `exact` on ProxSkip's memory grows by a
-        # factor per round: it is right, and 3e-6 of the value after six rounds of seed 3.
-        gentle = gentle and name not in ("cancelling", "ProxSkip")
+        # No bound is sharp if digits are lost.
+        gentle = gentle and name != "cancelling"
         try:
             truth = exact(given, arithmetic="rational")
         except NotAffineError:

@@ -16,8 +16,8 @@ from fltheory import theorems
 from fltheory.algorithms import Constant, FedAWE, Harmonic, LocalSgd
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
-from fltheory.derivations.derivation import StepOutcome
-from fltheory.derivations.derivation_check import check_step
+from fltheory.derivations.derivation import Equal, StepOutcome
+from fltheory.derivations.derivation_check import check_derivation, check_step
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.truths import Sampling
@@ -193,6 +193,21 @@ def test_local_gradient_descent_by_a_plain_loop(reading: str) -> None:
     np.testing.assert_allclose([moments.spread(t) for t in range(40)], spread, atol=1e-12)
     truth = check(theorems.get("local-gd/lemma-2", reading), setting).truth
     assert min(abs(truth - sum(spread[t : t + 5])) for t in range(0, 40, 5)) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["local-gd/1", "local-gd/corollary-1"])
+def test_the_last_steps_of_local_gradient_descent_follow(name: str) -> None:
+    """And they do not if what they claim is 1% more."""
+    derivation = theorems.get(name).derivation
+    assert [one.outcome for one in check_derivation(derivation)] == [StepOutcome.FOLLOWS] * 2
+    for step in derivation.steps:
+        claim, more = step.claim, sp.Rational(101, 100)
+        if isinstance(claim, Equal):
+            wrong = replace(claim, left=more * claim.left)
+        else:
+            wrong = replace(claim, claimed=sp.Le(more * claim.claimed.lhs, claim.claimed.rhs))
+        found = check_step(replace(step, claim=wrong)).outcome
+        assert found is not StepOutcome.FOLLOWS
 
 
 def test_communication_by_hand() -> None:

@@ -1,8 +1,8 @@
 """The atlas: a page on widely cited theorems, and a figure per paper.
 
 Verdicts and ratios come from ``verification/baseline.csv``, results of searches from
-``benchmarks/atlas_searches.py``. Only the comparison of theorems at their own steps is computed
-here, with ``--compare``.
+``benchmarks/atlas_searches.py``. Only two things are computed here: the comparison of theorems at
+their own steps, with ``--compare``, and the figure of a paper that claims only orders.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fltheory.claims.curves import BoundCurve
 from fltheory.claims.statement import Statement
 from fltheory.cli import run_script
 from fltheory.commands.shared.written_files import tell_written
@@ -27,10 +28,12 @@ from fltheory.engines import read_setting
 from fltheory.evidence.verdict import Outcome
 from fltheory.files.whole_file import write_whole
 from fltheory.long_work.progress import shown_progress
+from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title, write_figure
 from fltheory.report.figures.looseness_figure import own_steps_figure
 from fltheory.report.html.html_report import HOW_TO_CITE, HOW_TO_CORRECT
 from fltheory.theorems import atlas
+from fltheory.verify import curve
 from fltheory.verify.baseline import Baseline, read_baseline
 from fltheory.verify.comparison import OwnSteps, at_own_steps, by_reason
 from fltheory.worst_case.audits.run_audit import times_best_provable
@@ -45,6 +48,7 @@ SEARCHES = ROOT / "benchmarks" / "atlas_searches.csv"
 SETTING = ROOT / "docs" / "examples" / "everybody.toml"
 _BEGIN, _END = "<!-- begin own steps -->\n", "<!-- end own steps -->\n"
 _LEAST_RATIO = 1e-16
+_REGIMES_DRAWN = 3
 
 PAPERS: Mapping[str, tuple[str, str]] = {
     "fedavg-li": (
@@ -146,8 +150,10 @@ def atlas_page(baseline: Baseline, searches: Mapping[tuple[str, str], str], own:
     parts += [f"## One problem, every theorem at its own steps\n\n{_BEGIN}{own}{_END}\n"]
     for paper, (title, about) in PAPERS.items():
         parts.append(f"## {paper}\n\n{title}. {about}\n\n")
-        if paper in drawn_papers():
-            parts.append(f"![How loose each statement is on its regimes](atlas-{paper}.svg)\n\n")
+        shown = "How loose each statement is on its regimes"
+        if _claims_only_orders(paper):
+            shown = "What each statement says is of an order, as its variable grows"
+        parts.append(f"![{shown}](atlas-{paper}.svg)\n\n")
         parts += _faults(paper)
     parts.append(f"## How to cite\n\n{HOW_TO_CITE}\n\n")
     parts.append(f"## How to correct a transcription\n\n{HOW_TO_CORRECT} {_ADDING}\n")
@@ -157,9 +163,8 @@ def atlas_page(baseline: Baseline, searches: Mapping[tuple[str, str], str], own:
 _ADDING = "See [how to add or change a paper](add-a-paper.md)."
 
 
-def drawn_papers() -> tuple[str, ...]:
-    """Return the papers with a figure: those with statements other than orders."""
-    return tuple(paper for paper in PAPERS if any(not one.axes for one in _of(paper)))
+def _claims_only_orders(paper: str) -> bool:
+    return all(one.axes for one in _of(paper))
 
 
 def _of(paper: str) -> list[Statement]:
@@ -221,15 +226,29 @@ def read_searches(path: Path) -> dict[tuple[str, str], str]:
     }
 
 
-def looseness_of_paper(paper: str, baseline: Baseline) -> Figure:
+def figure_of_paper(paper: str, baseline: Baseline) -> Figure:
+    """Draw how loose its statements are, or how what they say is of an order falls."""
+    return orders_of_paper(paper) if _claims_only_orders(paper) else looseness(paper, baseline)
+
+
+def orders_of_paper(paper: str) -> Figure:
+    """Draw each order and its truth on its first regimes."""
+    panels: dict[str, dict[str, BoundCurve]] = {}
+    for one in _of(paper):
+        shown = list(one.regimes.items())[:_REGIMES_DRAWN]
+        panels[one.id] = {name: curve(one, regime.setting) for name, regime in shown}
+    return figure(panels)
+
+
+def looseness(paper: str, baseline: Baseline) -> Figure:
     """Draw the ratio of each statement's bound to the truth on each of its regimes."""
     rows = [
         (f"{one.id.partition('/')[2]} ({one.reading})", _records(one, baseline))
         for one in _of(paper)
         if not one.axes
     ]
-    figure, axes = blank()
-    figure.set_size_inches(7.2, 1.3 + 0.36 * len(rows))
+    drawn, axes = blank()
+    drawn.set_size_inches(7.2, 1.3 + 0.36 * len(rows))
     for height, (_, records) in enumerate(reversed(rows)):
         for outcome, ratio in records.values():
             if not _LEAST_RATIO < ratio < math.inf:
@@ -248,7 +267,7 @@ def looseness_of_paper(paper: str, baseline: Baseline) -> Figure:
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("bound over truth, one dot per regime; left of the line the bound is refuted")
     set_title(axes, f"{paper}: pale dots are regimes in which a hypothesis fails")
-    return figure
+    return drawn
 
 
 def own_steps_part(found: OwnSteps) -> str:
@@ -308,9 +327,9 @@ def command(
     else:
         own = kept_part(PAGE.read_text(encoding="utf-8"))
     write_whole(PAGE, atlas_page(baseline, read_searches(SEARCHES), own))
-    for paper in drawn_papers():
+    for paper in PAPERS:
         target = PAGE.with_name(f"atlas-{paper}.svg")
-        write_figure(partial(looseness_of_paper, paper, baseline), target)
+        write_figure(partial(figure_of_paper, paper, baseline), target)
     tell_written(PAGE)
 
 

@@ -109,7 +109,7 @@ class LearningClaim(PointClaim):
         return of_learning(setting)
 
     def best_compared(self, setting: Any, sampling: Sampling) -> Comparison:
-        """Compare both sides in fractions, the most exact way."""
+        """Compare both sides; `compared` uses fractions if possible, which need no enclosures."""
         return self.compared(setting, sampling)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:

@@ -20,6 +20,7 @@ from fltheory.claims.comparison import Comparison
 from fltheory.content import cached_by_content
 from fltheory.decimals import how_many
 from fltheory.engines import Setting, monte_carlo
+from fltheory.engines.guard import rounds_now
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.evidence.evaluation import WithConstants, evaluate, theorem_values
@@ -399,7 +400,7 @@ def sampled_run(
     return Truth(run, Grade.STATISTICAL, Sampling(replicas, seed, FIGURE_ERROR_PROBABILITY))
 
 
-@cached_by_content(8)
+@cached_by_content(8, as_long_as=rounds_now)
 def _run(setting: Setting, replicas: int, seed: int, observe: tuple[Observable, ...]) -> Trajectory:
     """Return a sampled run; recent ones are cached, as readings of a theorem share them."""
     return monte_carlo(
@@ -447,7 +448,7 @@ def drawn_at(
     replicas: int,
     seed: int,
 ) -> CurveSample | None:
-    """Sample a quantity in each setting, from separate random streams; None if impossible."""
+    """Sample a quantity in each setting, from separate random streams; None if not sampled."""
     if sample is None or replicas == 0:
         return None
     seeds = np.random.SeedSequence(seed).spawn(len(settings))

@@ -1,4 +1,4 @@
-"""Claimed orders: under a schedule of step sizes, a theorem's quantity decays at some order.
+"""Claimed orders: under a schedule of step sizes, a theorem's quantity has some order of decay.
 
 The module also finds the limit of a quantity as a run grows, if known and nonzero.
 
@@ -113,7 +113,7 @@ _WORK_A_VALUE = AFFORDABLE / 40
 
 @dataclass(frozen=True, kw_only=True)
 class RateClaim(Statement):
-    """A corollary: under a schedule of step sizes, a theorem's quantity decays at some order.
+    """A corollary: under a schedule of step sizes, a theorem's quantity has some order of decay.
 
     Attributes
     ----------

@@ -332,8 +332,8 @@ class Inequality(Basis):
     ----------
     bound : sympy expression
     tightest : mapping
-        Like ``read_as``, for constants that a paper leaves open: values with which the bound is
-        smallest. A true statement must hold with these values, too.
+        Like ``read_as``, for constants that a paper leaves open: symbols whose values minimise the
+        bound. A true statement must hold with these values, too.
     """
 
     bound: sp.Expr
@@ -479,7 +479,7 @@ class Inequality(Basis):
 
 
 def lost_in(basis: Basis) -> str:
-    """Return a text on which hypotheses are missing from our copy of the paper; "" for none."""
+    """Return a text that names hypotheses missing from our copy of the paper; "" for none."""
     lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
     return f"no setting can be checked against '{'; '.join(lost)}'" if lost else ""
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,7 @@ from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
 from fltheory.content import (
@@ -39,12 +41,13 @@ from fltheory.content import (
     functions_of,
     globals_read,
     is_users,
+    kept,
+    kept_by,
     put_back,
     reached_from,
     runs_users_code,
     seed_again,
     state_of,
-    value_in,
 )
 from fltheory.engines.affine.numbers import (
     FLOAT64,
@@ -77,6 +80,7 @@ from fltheory.engines.clients.analytic_clients import (
 )
 from fltheory.engines.setting import Setting, in_float64
 from fltheory.participation.base import Masks
+from fltheory.participation.process import process_of
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray, shown
@@ -87,6 +91,12 @@ _ROWS = 9
 # Replicas that are also run alone: in the first check, and in all rounds that are not affine.
 _ALONE = 6
 _ALL_ALONE = 192
+_FEW_ALONE = 3
+# By how much a number must leave the range seen so far, as a share of that range.
+_STEP = 1 / 16
+# Most rounds of a user's run that are all run, and most clients whose sets are counted.
+_WHOLE_RUN = 4096
+_MOST_CLIENTS = 1024
 # Numbers of rounds run: first ones, later ones, and the total if all rounds are alike.
 _CONSECUTIVE = 16
 _SPREAD = 8
@@ -111,6 +121,8 @@ _NO_DATA = ModuleType | type | BuiltinFunctionType | np.ufunc
 
 
 _GENERATORS = RLock()
+# The guard's rounds may leave a refused algorithm in a state that no longer changes.
+_REFUSED: dict[Hashable, str] = {}
 
 
 class RoundRefusedError(ValueError):
@@ -135,7 +147,7 @@ class Findings:
         Whether replicas of different rounds must be kept in separate batches, because a round uses
         the counts of some replicas for all. That is correct as long as all are in the same round.
     losses : Losses
-        The rounding errors peculiar to the rounds.
+        By how much the rounds' rounding errors exceed the stated bounds.
     """
 
     draws_from: str = ""
@@ -152,6 +164,9 @@ def guarded(setting: Setting) -> Findings:
     RoundRefusedError
         If a round is not a pure function, or does not return a state.
     """
+    told = _REFUSED and _REFUSED.get(content(setting.algorithm, generators=False))
+    if told:
+        raise RoundRefusedError(told)
     return _guarded(in_float64(setting))
 
 
@@ -205,11 +220,37 @@ def guard_certain(setting: Setting) -> Findings:
     return found
 
 
-@cached_by_content(64)
+def rounds_now(setting: Setting, *_: Any) -> Hashable:
+    """Return what a few of a user's rounds give now: cached results are valid while it stays so.
+
+    Rounds may read what no content shows, such as files, the environment or context variables.
+    """
+    if not runs_users_code(setting.algorithm):
+        return None
+    with seeded(setting.algorithm, np.random.SeedSequence(_SEED)):
+        try:
+            return tuple(_RealRounds(in_float64(setting)).sample())
+        except Exception as error:
+            # The engine runs the same rounds, and reports the error.
+            return repr(error)
+
+
+@cached_by_content(64, as_long_as=rounds_now)
 def _guarded(setting: Setting) -> Findings:
+    before = content(setting.algorithm, generators=False)
+    try:
+        return _found(setting)
+    except RoundRefusedError as error:
+        after, told = content(setting.algorithm, generators=False), str(error)
+        if after != before:
+            kept(_REFUSED, after, lambda: told, 64)
+        raise
+
+
+def _found(setting: Setting) -> Findings:
     algorithm = setting.algorithm
     # From a seed that nobody else uses, so that a round that reseeds a generator is noticed too.
-    with seeded(algorithm, np.random.SeedSequence(_SEED)), _no_fresh_seed(algorithm):
+    with seeded(algorithm, np.random.SeedSequence(_SEED)), no_fresh_seed(algorithm):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
         # Only some rounds are run, but the branches of all of them are checked, as engines do.
         asked = None
@@ -219,13 +260,14 @@ def _guarded(setting: Setting) -> Findings:
                 _check_branches(asked, index)
         told = rounds.unequal()
         differs = "" if told else rounds.differs()
+        rounds.see_all()
         draws_from, told = watch.draws_from(), told or rounds.told
         if told and not draws_from:
             raise refused(told)
         return Findings(draws_from, differs, rounds.apart, rounds.losses)
 
 
-@cached_by_content(64)
+@cached_by_content(64, as_long_as=rounds_now)
 def _in_fractions(setting: Setting) -> str:
     floats = in_float64(setting)
     real, algorithm = _RealRounds(floats), in_round(setting.algorithm, 1)
@@ -291,13 +333,9 @@ def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
     """Return, by name, the data that a function keeps or reads besides its arguments."""
     seen.add(function)
     name = function.__qualname__
-    held: dict[str, Any] = {f"{name}.{key}": value for key, value in vars(function).items()}
+    held = kept_by(function)
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     held |= {f"a default of {name}": defaults} if defaults else {}
-    held |= {
-        f"{key} in {name}": value_in(cell)
-        for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    }
     held |= {f"the global {key}": value for key, value in globals_read(function).items()}
     data: dict[str, Any] = {}
     for key, value in held.items():
@@ -322,59 +360,65 @@ def _generators(algorithm: Algorithm | Schedule) -> dict[str, Generator]:
 
 
 @contextmanager
-def _as_before(algorithm: Algorithm | Schedule) -> Iterator[None]:
-    """Restore the state of all random generators at the end of the block."""
-    states = [(one, state_of(one)) for one in _generators(algorithm).values()]
-    try:
-        yield
-    finally:
-        for generator, state in states:
-            put_back(generator, state)
-
-
-@contextmanager
 def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Iterator[None]:
     """Seed an algorithm's own generators, and restore their state afterwards.
 
     One thread at a time: some generators are global, and one advanced by another thread would look
     as if the round had advanced it.
     """
-    with _GENERATORS, _as_before(algorithm):
+    with _GENERATORS:
         generators = _generators(algorithm).values()
-        for generator, child in zip(generators, seed.spawn(len(generators)), strict=True):
-            seed_again(generator, child)
-        yield
+        states = [state_of(one) for one in generators]
+        try:
+            for generator, child in zip(generators, seed.spawn(len(generators)), strict=True):
+                seed_again(generator, child)
+            yield
+        finally:
+            for generator, state in zip(generators, states, strict=True):
+                put_back(generator, state)
 
 
 @contextmanager
-def _no_fresh_seed(algorithm: Algorithm | Schedule) -> Iterator[None]:
+def no_fresh_seed(algorithm: Algorithm | Schedule) -> Iterator[None]:
     """Refuse an algorithm that asked the operating system for randomness, which cannot be seeded.
 
     The draws may matter so rarely that repeated runs do not differ, so calls are watched with a
-    profile function, unless a profiler is already running. NumPy's generators and `secrets` call
-    `os.urandom`; Python's own generators do so in C, so their seeding is watched instead.
+    profile function. A profiler written in Python keeps running meanwhile; if one in C is running,
+    nothing is watched. NumPy's generators and `secrets` call `os.urandom`; Python's own generators
+    do so in C, so their seeding is watched instead.
     """
     asked: list[str] = []
+    before: Any = sys.getprofile()
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         if event == "c_call" and argument is os.urandom:
             asked.append("os.urandom")
         elif event == "call" and frame.f_code is random.Random.seed.__code__:
             asked.extend(["random.Random"] if frame.f_locals["a"] is None else [])
+        if before is not None:
+            before(frame, event, argument)
 
-    if not runs_users_code(algorithm) or sys.getprofile() is not None:
+    if not runs_users_code(algorithm) or not (before is None or callable(before)):
         yield
         return
     sys.setprofile(profile)
     try:
         yield
     finally:
-        sys.setprofile(None)
+        sys.setprofile(before)
     if asked:
         raise refused(
             f"it draws randomness from the operating system ({asked[0]}): draw from a generator "
             "that the algorithm keeps, which is then seeded"
         )
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Hide warnings, but leave NumPy's error handling as the user has set it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 # --- real rounds --------------------------------------------------------------------------------
@@ -443,6 +487,7 @@ class _RealRounds:
         self._setting = setting
         self._problem = problem = setting.problem
         self.told, self.apart, self.losses = "", False, NO_MORE
+        self._users = runs_users_code(setting.algorithm)
         self._size = problem.n_clients * problem.dim
         self._noisy = problem.sigma > 0 or problem.server_sigma > 0
         self._scale = max(1.0, float(np.abs(setting.x0).max(initial=0.0)))
@@ -461,25 +506,30 @@ class _RealRounds:
         return state
 
     def _round(
-        self, now: _Round, state: State, who: Masks, noise: NoiseSource | None = None
+        self,
+        now: _Round,
+        state: State,
+        who: Masks,
+        noise: NoiseSource | None = None,
+        errors: AbstractContextManager[None] | None = None,
     ) -> State:
         """Run a round, and check that it leaves its arguments unchanged."""
-        kept, index = {name: np.array(array) for name, array in state.items()}, now.index
+        given, index = {name: np.array(array) for name, array in state.items()}, now.index
         present = who.copy()
         clients = self._clients if noise is None else self._clients.with_noise(noise)
         try:
-            with np.errstate(all="ignore"):
+            with errors or np.errstate(all="ignore"):
                 after = now.algorithm.round(state, clients, who, now.branch)
         except ValueError:
             raise
         except Exception as error:
             raise refused(f"round {index} raises {type(error).__name__}: {error}") from error
-        for name, before in kept.items():
+        for name, before in given.items():
             if name not in state or not _same(before, np.asarray(state[name])):
                 raise refused(f"round {index} changed its argument state[{name!r}] in place")
         if not np.array_equal(who, present):
             raise refused(f"round {index} changed its argument who in place")
-        _check_state(f"round {index}", after, len(who), kept)
+        _check_state(f"round {index}", after, len(who), given)
         return after
 
     def unequal(self) -> str:
@@ -491,13 +541,13 @@ class _RealRounds:
             return ""
         rng = np.random.default_rng(1)
         # The package's own algorithms are run in such batches by tests.
-        whole = runs_users_code(self._setting.algorithm) and self._size * _BATCH <= _NUMBERS_AT_ONCE
+        whole = self._users and self._size * _BATCH <= _NUMBERS_AT_ONCE
         many = _BATCH if whole else _ALONE
         drawn = next(self._setting.participation.masks(rng, many)).copy()
         # Like `np.unique` of the rows, which would take as long as all rounds together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
         few = np.frombuffer(b"".join(sets), dtype=drawn.dtype).reshape(len(sets), -1)
-        who = np.concatenate([few, drawn])[:many]
+        who = np.concatenate([few, self._sets, drawn])[: max(many, len(few) + len(self._sets))]
         start = self._start(len(who))
         for name, array in self._start(1).items():
             if not _same(np.broadcast_to(array, start[name].shape), start[name]):
@@ -511,37 +561,102 @@ class _RealRounds:
                 now = _Round(index, algorithm, branch)
                 first = self._round(now, state, who)
                 told = self._run_again(now, state, who, first)
-                told = told or self._beside_others(now, state, who, first, len(few))
+                told = told or self._beside_others(now, state, who, first, range(len(few)))
                 if told:
                     return told
         return ""
 
+    def see_all(self) -> None:
+        """Run all rounds of a user's run once: they may change or draw something only later."""
+        state, rounds = self._start(_PATHS), self._setting.rounds
+        alike = set(state) == {"x"} and self._one_after_another
+        if not self._users or alike or rounds * self._size > _LARGEST or rounds > _WHOLE_RUN:
+            return
+        rng = np.random.default_rng(2)
+        masks = self._setting.participation.masks(rng, _PATHS)
+        for index, who in zip(range(1, rounds + 1), masks, strict=False):
+            algorithm = in_round(self._setting.algorithm, index)
+            branches = _likely(algorithm)
+            made = [self._round(_Round(index, algorithm, b), state, who.copy()) for b in branches]
+            state = made[int(rng.integers(len(made)))]
+
+    @cached_property
+    def _sets(self) -> Masks:
+        """All participant sets that engines may enumerate, if the round is a user's.
+
+        Use of other replicas' sets shows only in a batch with all sets, rare ones too.
+        """
+        process = process_of(self._setting.participation)
+        none = np.zeros((0, self._problem.n_clients), dtype=bool)
+        if not self._users or self._problem.n_clients > _MOST_CLIENTS:
+            return none
+        count = process.n_outcomes if process.independent else process.n_states
+        if count is None or count * self._size > _NUMBERS_AT_ONCE:
+            return none
+        if process.independent:
+            return np.array([mask for _, mask in process.outcomes()])
+        who = process.law().who
+        return np.array([mask for state in range(count) for _, mask in who(state)])
+
+    def _on_all_sets(self, random: tuple[str, ...]) -> list[_Seen]:
+        """Run the first round, and the last if it may differ, for all participant sets."""
+        some, rng = self._sets[:_BATCH], np.random.default_rng(3)
+        last = self._setting.rounds if isinstance(self._setting.algorithm, Schedule) else 1
+        return [
+            self._seen(_Round(index, algorithm, branch), some, self._start(len(some)), random, rng)
+            for index in sorted({1, last} if len(some) else {})
+            for algorithm in [_algorithm_in(self._setting, index)]
+            for branch in _likely(algorithm)
+        ]
+
+    def sample(self) -> Iterator[bytes]:
+        """Yield the results of a few rounds, under the error handling that is set outside."""
+        state, rounds = self._start(1), self._setting.rounds
+        masks = self._setting.participation.masks(np.random.default_rng(0), 1)
+        for index, who in zip(sorted({1, 2, 3, (3 + rounds) // 2, rounds}), masks, strict=False):
+            algorithm = in_round(self._setting.algorithm, index)
+            for branch in _likely(algorithm):
+                now = _Round(index, algorithm, branch)
+                after = self._round(now, state, who.copy(), errors=_unwarned())
+                yield from (np.asarray(array).tobytes() for array in after.values())
+            state = after
+
+    def check_batch(self, index: int, state: State, who: Masks, rows: Iterable[int]) -> None:
+        """Raise RoundRefusedError if some replicas become something else in a batch than alone."""
+        algorithm = in_round(self._setting.algorithm, index)
+        for branch in _likely(algorithm):
+            now = _Round(index, algorithm, branch)
+            together = self._round(now, state, who)
+            told = self._beside_others(now, state, who, together, rows)
+            if told:
+                raise refused(told)
+
     def _run_again(self, now: _Round, state: State, who: Masks, first: State) -> str:
         """Return how a second run of a round, or one with entries reordered, differs, or ""."""
-        for again, how in (
-            (state, "when it is run again"),
-            (
-                {name: state[name] for name in reversed(list(state))},
-                "with the state's entries in another order",
-            ),
-        ):
-            after = self._round(now, again, who)
-            for name, array in first.items():
-                if not _same(array, after[name]):
-                    return f"round {now.index} gives a different {name!r} {how}"
+        backwards = {name: state[name] for name in reversed(list(state))}
+        ways: list[tuple[State, str, AbstractContextManager[None] | None]] = [
+            (state, "when it is run again", None),
+            (backwards, "with the state's entries in another order", None),
+        ]
+        if self._users:
+            # Engines silence NumPy's warnings, on which a round may depend.
+            ways.append((state, "where NumPy may warn, or raise", _unwarned()))
+        for again, how, errors in ways:
+            other = _unlike(first, self._round(now, again, who, errors=errors))
+            if other:
+                return f"round {now.index} gives a different {other!r} {how}"
         return ""
 
     def _beside_others(
-        self, now: _Round, state: State, who: Masks, together: State, rows: int
+        self, now: _Round, state: State, who: Masks, together: State, rows: Iterable[int]
     ) -> str:
-        """Return how one of a batch's first replicas differs from a run of it alone, or ""."""
-        for row in range(rows):
-            here = slice(row, row + 1)
-            part = {name: array[here] for name, array in state.items()}
-            other = other_alone(together, row, self._round(now, part, who[here]))
-            if other:
-                return f"round {now.index} gives a replica {other}"
-        return ""
+        """Return how one of some replicas of a batch differs from a run of it alone, or ""."""
+
+        def alone(row: slice) -> State:
+            return self._round(now, {name: array[row] for name, array in state.items()}, who[row])
+
+        other = other_alone(together, rows, alone)
+        return other and f"round {now.index} gives a replica {other}"
 
     def differs(self) -> str:
         """Return how real rounds deviate from their forms, or "" if no deviation is found.
@@ -556,26 +671,35 @@ class _RealRounds:
         try:
             random = forms.random_at_start(self._setting)
             while True:
-                seen, widened = list[_Seen](), tuple[str, ...]()
-                for one in self.run(random):
-                    seen.append(one)
-                    widened = forms.check(one, random)
-                    if widened:
-                        break
-                else:
-                    if not set(seen[0].before) <= set(random):
-                        self._side_by_side(seen)
-                    self.losses = self._largest_losses(problem, seen, random)
-                    return ""
+                seen = list[_Seen]()
+                widened = self._widened(forms, random, seen)
+                if not widened:
+                    break
                 random = (*random, *widened)
+            if not set(seen[0].before) <= set(random):
+                self._side_by_side(seen)
+            self.losses = self._largest_losses(problem, seen, random)
+            return ""
         except NotAffineError as error:
             list(self.run(()))
             return str(error)
 
+    def _widened(
+        self, forms: _Forms, random: tuple[str, ...], seen: list[_Seen]
+    ) -> tuple[str, ...]:
+        """Compare rounds with forms, collect them, and return further entries the model moves."""
+        for one in self.run(random):
+            seen.append(one)
+            widened = forms.check(one, random)
+            if widened:
+                return widened
+        of_sets = (forms.check(one, random) for one in self._on_all_sets(random))
+        return next(filter(None, of_sets), ())
+
     def _largest_losses(
         self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
     ) -> Losses:
-        """Return the largest rounding errors of the first round and, if needed, later ones."""
+        """Return the largest `losses` of the first round, and of later ones if they may differ."""
         most, shaken = NO_MORE, shaken_clients(problem)
         scheduled = isinstance(self._setting.algorithm, Schedule)
         alike = set(seen[0].before) <= set(random) and not scheduled
@@ -596,7 +720,7 @@ class _RealRounds:
             known = {name: array for name, array in state.items() if name not in random}
             found = losses(self._setting, shaken, one.now.index, one.now.branch, who, known, shapes)
             most = Losses(*np.maximum(most, found).tolist())
-        if not runs_users_code(self._setting.algorithm):
+        if not self._users:
             # Branch probabilities of the package's own algorithms are rounded once.
             return most
         visited = {one.now.index for one in (seen if scheduled else seen[:1])}
@@ -612,14 +736,14 @@ class _RealRounds:
             kinds.setdefault((kind, one.now.branch), []).append(one)
         for some in kinds.values():
             last, count = some[-1], len(some[0].who)
-            of_last = self._beside_others(last.now, last.before, last.who, last.after, count)
+            of_last = self._beside_others(last.now, last.before, last.who, last.after, range(count))
             self.told = self.told or of_last
             rows = np.linspace(0, len(some) * count - 1, _ALONE).astype(int)
             state = {n: np.concatenate([one.before[n] for one in some])[rows] for n in last.before}
             who = np.concatenate([one.who for one in some])[rows]
             try:
                 together = self._round(last.now, state, who)
-                mixed = self._beside_others(last.now, state, who, together, len(rows))
+                mixed = self._beside_others(last.now, state, who, together, range(len(rows)))
             except ValueError:
                 mixed = "refused"
             self.apart = self.apart or bool(mixed)
@@ -664,6 +788,10 @@ class _RealRounds:
         first = 1 if self._size > _LARGEST else max(count - _SPREAD, _FEWEST - 1)
         later = np.geomspace(first + 1, max(rounds, first + 1), count - first)
         places = {*range(1, first + 1), *(later.astype(int).tolist() if first > 1 else ())}
+        if self._users and isinstance(self._setting.algorithm, Schedule):
+            # A kind of algorithm may run in a single round.
+            kinds = (type(in_round(self._setting.algorithm, r)) for r in range(rounds, 0, -1))
+            places |= set(dict(zip(kinds, range(rounds, 0, -1), strict=True)).values())
         return sorted(index for index in places if index <= rounds)
 
     def _seen(
@@ -677,7 +805,7 @@ class _RealRounds:
         after = self._round(now, before, who)
         if not random and len(who) > 1:
             # Runs on numbers are computed in batches, whatever the round.
-            self.told = self.told or self._beside_others(now, before, who, after, len(who))
+            self.told = self.told or self._beside_others(now, before, who, after, range(len(who)))
         way = self._way(before, random, rng)
         beyond: State = {}
         if random:
@@ -731,6 +859,55 @@ class _RealRounds:
             found = np.stack([back, twice])
             _check_misses(seen.now.index, found, expected, self._scale, _tolerance(self._problem))
         return {name: array[1::four] for name, array in after.items()}
+
+
+class SampledTogether:
+    """Checks that replicas sampled in one batch become what each does alone.
+
+    A user's round may use the numbers of other replicas where the guard's few paths never lead:
+    ``if (absent >= 5).any()``. So some replicas are also run alone whenever a number is smaller or
+    larger than any before.
+
+    Parameters
+    ----------
+    setting : Setting
+        With floats.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self._rounds = _RealRounds(setting) if runs_users_code(setting.algorithm) else None
+        self._ends: dict[str, tuple[FloatArray, FloatArray]] = {}
+
+    def check(self, index: int, state: State, who: Masks) -> None:
+        """Raise RoundRefusedError if a round makes something else of a replica alone."""
+        if self._rounds is None or len(who) == 1:
+            return
+        farthest = [
+            row
+            for name, array in (*state.items(), ("who", who))
+            for row in self._farthest(name, np.real(array).reshape(len(who), -1).astype(float))
+        ]
+        if farthest:
+            turned = np.roll(farthest, index)[: _FEW_ALONE - 1].tolist()
+            self._rounds.check_batch(index, state, who, {*turned, index % len(who)})
+
+    def _farthest(self, name: str, numbers: FloatArray) -> list[int]:
+        """Return the rows with a number smaller or larger than any before.
+
+        Whole numbers may be counts, and any change matters; other numbers must leave the range by a
+        share of it.
+        """
+        least, most = numbers.min(axis=0), numbers.max(axis=0)
+        low, high = self._ends.get(name, (np.inf, -np.inf))
+        step = np.where(least == np.rint(least), 0.0, _STEP * np.fmax(high - low, 0.0))
+        # A number that all rows share says nothing about other rows.
+        lower = np.flatnonzero((least < low - step) & (least < most))
+        higher = np.flatnonzero((most > high + step) & (least < most))
+        self._ends[name] = np.fmin(low, least), np.fmax(high, most)
+        return [
+            *numbers[:, lower].argmin(axis=0).tolist(),
+            *numbers[:, higher].argmax(axis=0).tolist(),
+        ]
 
 
 class _Forms:
@@ -853,6 +1030,8 @@ def _algorithm_in(setting: Setting, index: int) -> Algorithm:
 
 
 def _check_branches(algorithm: Algorithm, index: int) -> None:
+    if isinstance(algorithm.branches, Iterator) and algorithm.branches is algorithm.branches:
+        raise refused(f"branches are {shown(algorithm.branches)}, which can be read once only")
     chances = [chance for _, chance in algorithm.branches]
     if not all(chance >= 0 for chance in chances) or not abs(float(sum(chances)) - 1) <= 1e-9:
         raise ValueError(
@@ -897,15 +1076,33 @@ def _same(one: Any, other: Any) -> bool:
     return left.shape == right.shape and np.array_equal(left, right, equal_nan=_floats(left, right))
 
 
+def _unlike(one: State, other: State) -> str:
+    """Return the name of an entry in which two states differ, or nothing."""
+    return next((name for name, array in one.items() if not _same(array, other[name])), "")
+
+
 def _floats(*arrays: np.ndarray) -> bool:
     return all(array.dtype.kind == "f" for array in arrays)
 
 
-def other_alone(together: State, row: int, alone: State) -> str:
-    """Return which entry of a replica differs between a batch and a run alone, or ""."""
-    for name, array in together.items():
-        if not _close(array[row : row + 1], alone[name]):
-            return f"another {name!r} in a batch than alone"
+def telling(counts: FloatArray) -> NDArray[np.intp]:
+    """Return the rows with the smallest or largest value of some count, and some in between.
+
+    Running these rows alone is the best test for code that uses other replicas' counts: ``if
+    (absent >= 5).any()`` shows once it is true for some row.
+    """
+    between = np.linspace(0, len(counts) - 1, _ALONE).astype(int)
+    return np.unique(np.concatenate([counts.argmin(axis=0), counts.argmax(axis=0), between]))
+
+
+def other_alone(together: State, rows: Iterable[int], run: Callable[[slice], State]) -> str:
+    """Return which entry of some replica differs between a batch and a run alone, or ""."""
+    for row in rows:
+        here = slice(row, row + 1)
+        alone = run(here)
+        for name, array in together.items():
+            if not _close(array[here], alone[name]):
+                return f"another {name!r} in a batch than alone"
     return ""
 
 

@@ -28,6 +28,7 @@ from fltheory.engines.enclosure.enclosed import (
     rational_trajectory,
 )
 from fltheory.engines.enclosure.exact_setting import NoExactTwinError, exact_setting
+from fltheory.engines.guard import rounds_now
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import OVERFLOW, Trajectory
 from fltheory.evidence.enclosed_values import (
@@ -118,7 +119,7 @@ def enclosed_run(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE)
     return found
 
 
-@cached_by_content(32)
+@cached_by_content(32, as_long_as=rounds_now)
 def _affordable_trajectory(
     setting: Setting, observe: tuple[Observable, ...], most: float
 ) -> Trajectory | str:

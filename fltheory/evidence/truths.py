@@ -34,7 +34,7 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.guard import guarded
+from fltheory.engines.guard import guarded, rounds_now
 from fltheory.engines.observables import Observable
 from fltheory.engines.sampled.ceilings import Range, ranges
 from fltheory.engines.setting import in_float64
@@ -291,7 +291,7 @@ def truth(
     return _truth(setting, tuple(observe), sampling or Sampling())
 
 
-@cached_by_content(32)
+@cached_by_content(32, as_long_as=rounds_now)
 def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
     # A round that draws random numbers itself has no map, and is random even given its
     # participants.
@@ -336,7 +336,7 @@ def _sampled(
     return replace(found, ranges=limits)
 
 
-@cached_by_content(32)
+@cached_by_content(32, as_long_as=rounds_now)
 def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
     """Compute moments, conditional on histories if rounds count; None if no engine applies.
 

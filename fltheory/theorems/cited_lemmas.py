@@ -132,8 +132,8 @@ def largest_ratio(local_steps: int, step: float, *, convex: bool = False) -> flo
 def largest_step(local_steps: int) -> float:
     """Return the largest s = eta K L for which 5 and 30 are enough on quadratics, by bisection.
 
-    The result is infinite for one step, after which the drift is ``eta^2 (sigma^2 + ||grad
-    F_i(x)||^2)``.
+    The result is infinite for one step, after which the drift is
+    ``eta^2 (sigma^2 + ||grad F_i(x)||^2)``.
     """
     if validation.whole_number("local_steps", local_steps, at_least=1) == 1:
         return math.inf

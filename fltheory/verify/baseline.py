@@ -102,7 +102,7 @@ def recorded_outcomes(statement: Statement) -> dict[str, str] | None:
 
 
 def departure(cell: Cell, baseline: Baseline) -> str | None:
-    """Return a message on how a cell differs from its record; None if it does not."""
+    """Return a message on how, and by how much, a cell differs from its record, or None."""
     record = baseline.get(cell.key)
     if record is None:
         return f"{cell.name}: not recorded"

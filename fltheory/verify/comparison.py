@@ -367,8 +367,8 @@ def at_own_steps(
     Parameters
     ----------
     setting : Setting
-        Its rounds are numbers of averages. From its algorithm, only the number of local steps
-        between averages, and SAFARI's q, are used.
+        Its ``rounds`` count averages. From its algorithm, only the number of local steps between
+        averages, and SAFARI's q, are used.
     statements : sequence of Statement, optional
         By default, every registered statement about a run.
     measure : {"loss", "distance"}

@@ -37,7 +37,8 @@ class Record:
     outcome : str
         One word; for a verdict, the name of its `Outcome`.
     ratio : float
-        Truth over bound. This and the other numbers are NaN where undefined.
+        The ratio of a `Verdict`, e.g. truth over bound. This and the other numbers are NaN where
+        undefined.
     evidence : str
         The name of the evidence's grade in lower case; an empty one is not compared.
     truth, bound, error : float

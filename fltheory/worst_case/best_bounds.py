@@ -84,7 +84,7 @@ def best_bound(
 
     - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``,
       which bounds any number of rounds by iteration. For heterogeneity at the optimum without
-      noise, the bound is attained in the class; otherwise it may be larger. For a `SmoothClass`,
+      noise, this is the supremum over the class; otherwise it may be larger. For a `SmoothClass`,
       whose clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``.
       For the gap, ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, which
       bounds the mean of ``E F(x_r) - F*`` over rounds with weights ``rate^-r``.

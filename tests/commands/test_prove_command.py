@@ -224,6 +224,7 @@ def test_what_rocq_does_not_know_is_told_before_the_search(
         (["--client-lr", "3"], "no finite floor was found at K = 1, client_lr = 3: try a smaller"),
         (["--rounds", "0"], "--rounds must be at least 1, got 0"),
         (["--local-steps", "0"], "--local-steps must be at least 1, got 0"),
+        (["--local-steps", "41"], "local_steps must be at most 40, which is what the checker"),
         (["--correlation", "1"], "--correlation must be below 1, got 1"),
         (["--availability", "0"], "--availability must be above 0, got '0'"),
     ],

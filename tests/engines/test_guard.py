@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -292,6 +293,60 @@ class LongestAbsence(Algorithm):
             "x": state["x"] + change / (2 + longest),
             "absent": xp.where(who, 0 * absent, absent + 1),
         }
+
+
+class LongAbsence(LongestAbsence):
+    """Steps are short once a client has been away for five rounds: of a batch, or of a run."""
+
+    def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+        long = state["absent"] >= 5
+        long = long.any() if self.over_replicas else long.any(axis=1, keepdims=True)
+        change = clients.local_sgd(state["x"], who, steps=1, lr=0.5).sum(axis=1)
+        absent = np.where(who, 0 * state["absent"], state["absent"] + 1)
+        return {"x": state["x"] + change * np.where(long, 0.5, 0.25), "absent": absent}
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.5])
+def test_samples_are_not_taken_of_replicas_that_look_at_rare_others(sigma: float) -> None:
+    """Fails if only the guard's few paths tell, none of which is away for so long."""
+    problem = QuadraticProblem([[1.0]], [[0.0], [1.0]], sigma=sigma)
+    own, others = (
+        Setting(LongAbsence(over), problem, Bernoulli([0.7, 0.6]), 12, [3.0])
+        for over in (False, True)
+    )
+    run, computed = monte_carlo(own, 2000, 0), paths(own).squared_distance
+    assert run.standard_error is not None
+    assert (abs(run.squared_distance - computed) <= 6 * run.standard_error.squared_distance).all()
+    with pytest.raises(RoundRefusedError, match="gives a replica another 'x' in a batch"):
+        monte_carlo(others, 200, 0)
+
+
+def test_branches_that_can_be_read_once_are_refused_by_name() -> None:
+    class Once(FedAvg):
+        branches = iter([("clients", 1.0)])  # type: ignore[assignment]
+
+    setting = Setting(Once(0.5, 1), PROBLEM, UniformSubset(2, 1), 3, [1.0])
+    for arithmetic in ("float64", "enclosed"):
+        with pytest.raises(RoundRefusedError, match="can be read once only"):
+            exact(setting, arithmetic=arithmetic)
+
+
+def test_fresh_seeds_are_seen_beside_a_profiler_in_python() -> None:
+    class Fresh(FedAvg):
+        def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+            rare = np.random.default_rng().random() < 2.0**-40
+            after = super().round(state, clients, who, branch)
+            return {"x": after["x"] + 1e9 * rare}
+
+    seen: list[str] = []
+    sys.setprofile(lambda frame, event, argument: seen.append(event))
+    try:
+        with pytest.raises(RoundRefusedError, match="operating system"):
+            guarded(Setting(Fresh(0.5, 1), PROBLEM, UniformSubset(2, 1), 3, [1.0]))
+        assert sys.getprofile() is not None
+    finally:
+        sys.setprofile(None)
+    assert "c_call" in seen
 
 
 def test_replicas_with_other_counts_must_not_change_what_one_comes_to() -> None:

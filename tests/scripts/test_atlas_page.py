@@ -19,7 +19,7 @@ def test_the_page_is_of_today() -> None:
     baseline, searches = read_baseline(script.BASELINE), script.read_searches(script.SEARCHES)
     again = "python docs/scripts/atlas.py"
     assert script.atlas_page(baseline, searches, script.kept_part(page)) == page, again
-    for paper in script.drawn_papers():
+    for paper in script.PAPERS:
         assert script.PAGE.with_name(f"atlas-{paper}.svg").is_file(), again
 
 

@@ -369,8 +369,7 @@ class Shaken(Float64):
     """Floats that are deliberately perturbed in proportion to their size, to imitate rounding.
 
     Equal numbers get equal perturbations, so equal terms still cancel; whole numbers stay exact. A
-    perturbed number carries the last bits of the seed as a mark; some others carry it by chance,
-    hence several seeds.
+    perturbed number carries the last bits of the seed as a mark; some others carry it by chance.
     """
 
     seed: int = 0
@@ -444,7 +443,7 @@ class Rational(_AsMade):
     exact: bool = True
 
     def entry(self, value: Any) -> Any:
-        """Return the fraction that a number represents."""
+        """Return a number as a fraction; a float counts as its shortest decimal."""
         if isinstance(value, fmpq):
             return value
         fraction = as_fraction(value)
@@ -455,12 +454,12 @@ class Rational(_AsMade):
         return ExactNumber(self.entry(value))
 
     def root(self, value: Any) -> Any:
-        """Return the square root of the square of a fraction.
+        """Return the square root of a fraction that is a square.
 
         Raises
         ------
         InexactRoundError
-            If the root is not a fraction.
+            If the fraction is not a square.
         """
         above, below = math.isqrt(max(int(value.p), 0)), math.isqrt(int(value.q))
         if fmpq(above, below) ** 2 != value:
@@ -477,7 +476,7 @@ class Balls(_AsMade):
     exact: bool = True
 
     def entry(self, value: Any) -> Any:
-        """Return a ball that holds the number represented."""
+        """Return a ball that holds a number; a float counts as its shortest decimal."""
         if isinstance(value, arb):
             return value
         if isinstance(value, fmpq):

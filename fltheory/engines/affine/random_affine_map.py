@@ -28,7 +28,8 @@ class RandomAffineMap:
     """First two moments of ``s -> A s + b + noise`` with random A, b independent of s.
 
     Where participation follows a Markov chain, there is one map per state of the chain: arrays then
-    have an axis for the states, after the axis of the factors, and ``rows`` and ``sums`` are empty.
+    have an axis for the states, after the axis of the factors, and there are no ``rows`` and no
+    ``sums``.
 
     Attributes
     ----------

@@ -64,7 +64,7 @@ def losses(
     known: State,
     random: Mapping[str, tuple[int, ...]],
 ) -> Losses:
-    """Return how far a round's rounding errors exceed the bounds of `reading_errors`.
+    """Return the factors by which a round's rounding errors exceed the bounds of `reading_errors`.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def losses(
         others = [made for made, decisions in read_again if decisions == decided]
         if not others:
             return NO_MORE
-        units = balanced_units(plain.slopes[0], random)
+        units = balanced_units(in_round(algorithm, index), lambda _: plain.slopes[:1], random)
         turned = units / units[:, None]
         moved = [
             (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -18,7 +18,9 @@ from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
-_NO_PULL = 1e-9
+_NO_EFFECT = 1e-9
+# One is enough for a single entry of memory; the units of several settle within a few.
+_SWEEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +75,16 @@ class StateLayout:
         return run
 
     def _balanced_units(self, algorithm: Algorithm, problem: QuadraticProblem) -> FloatArray:
-        """Return the units that balance memory and model in a round of every other client."""
-        units = self.units
-        if units.size == problem.dim:
-            return units
-        branch = max(algorithm.branches, key=lambda named: named[1])[0]
-        probe = Probe(self.function(algorithm, branch), problem, self.origin, self.origin)
-        every_other = np.arange(problem.n_clients)[None] % 2 == 0
+        """Return the units that balance memory and model."""
+
+        def slopes(branch: str) -> FloatArray:
+            probe = Probe(self.function(algorithm, branch), problem, self.origin, self.origin)
+            return probe.maps(telling_sets(problem.n_clients)).slopes
+
         try:
-            slope = probe.maps(every_other).slopes[0]
+            return balanced_units(algorithm, slopes, self.shapes)
         except RoundOverflowError:
-            return units
-        return balanced_units(slope, self.shapes)
+            return self.units
 
     def form(self, form: QuadraticForm) -> QuadraticForm:
         """Return a quadratic form in the model's offset as a form in the state's offset."""
@@ -101,27 +101,50 @@ class StateLayout:
         return split(vectors * self.units, self.shapes)
 
 
-def balanced_units(slope: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> FloatArray:
-    """Return units in which each entry of the memory and the model affect each other equally."""
-    widths = [prod(shape) for shape in shapes.values()]
-    units, first, dim = np.ones(sum(widths)), widths[0], widths[0]
-    for width in widths[1:]:
-        part = slice(first, first + width)
-        units[part] = _balance(slope[part, :dim], slope[:dim, part])
-        first = part.stop
-    return units
+def telling_sets(n_clients: int) -> Masks:
+    """Return every other client, and everybody: sets that show which entries affect which."""
+    return np.stack([np.arange(n_clients) % 2 == 0, np.full(n_clients, True)])
 
 
-def _balance(from_model: FloatArray, to_model: FloatArray) -> float:
-    """Return the root of the ratio of two maps' sizes, to the nearest power of two.
+def balanced_units(
+    algorithm: Algorithm, slopes: Callable[[str], FloatArray], shapes: Mapping[str, tuple[int, ...]]
+) -> FloatArray:
+    """Return units in which each entry of the memory and all others affect each other equally.
 
-    Memory that does not move the model gets the size that the model gives it.
+    Parameters
+    ----------
+    algorithm : Algorithm
+    slopes : callable
+        Returns those of a branch's round (sets, n, n). Later sets count only where one entry does
+        not affect another in the first.
+    shapes : mapping of str to tuple of int
+        Those of the state's entries, the model first.
+
+    Returns
+    -------
+    array, (n,)
+        Powers of two, 1 for the model. Memory that affects nothing gets the size that the others
+        give it.
     """
-    from_size, to_size = np.linalg.norm(from_model), np.linalg.norm(to_model)
-    if not from_size > _NO_PULL:
-        return 1.0
-    unit = np.sqrt(from_size / to_size) if to_size > _NO_PULL else from_size
-    return float(2.0 ** np.rint(np.log2(unit)))
+    widths = [width for width in map(prod, shapes.values()) if width]
+    if len(widths) == 1:
+        return np.ones(widths[0])
+    first, units = np.cumsum([0, *widths[:-1]]), np.ones(len(widths))
+    effects = np.zeros((len(widths), len(widths)))
+    with np.errstate(over="ignore"):
+        squares = np.sum([p * slopes(name) ** 2 for name, p in algorithm.branches if p > 0], axis=0)
+        for sums in np.add.reduceat(np.add.reduceat(squares, first, axis=1), first, axis=2):
+            effects = np.where(effects > 0, effects, np.sqrt(sums))
+    effects[~np.isfinite(effects) | (effects <= _NO_EFFECT)] = 0.0
+    np.fill_diagonal(effects, 0.0)
+    # A model that is only an output affects nothing. What it is made of is then measured like it.
+    effects[:, 0] = np.where(effects[:, 0] > 0, effects[:, 0], effects[0])
+    for entry in _SWEEPS * list(range(1, len(widths))):
+        of_others = np.linalg.norm(effects[entry] * units)
+        on_others = np.linalg.norm(effects[:, entry] / units)
+        if of_others > 0:
+            units[entry] = np.sqrt(of_others / on_others) if on_others > 0 else of_others
+    return np.repeat(2.0 ** np.rint(np.log2(units)), widths)
 
 
 def _model_first(state: State) -> list[str]:

@@ -385,7 +385,7 @@ class QuadraticClients(AnalyticClients):
         weights: FloatArray,
         replicas: ReplicaIndices,
     ) -> FloatArray:
-        """Do as `_sum_apart`, client by client, where building sparse arrays would cost more."""
+        """Return what `_sum_apart` does, by the same additions, where sparse arrays cost more."""
         dim = offset.shape[1]
         clients, rows = np.nonzero(who.T)
         inputs = np.empty((rows.size, local.stacked.shape[1]))

@@ -38,7 +38,7 @@ from fltheory.engines.affine.numbers import (
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, read_round
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
-from fltheory.engines.guard import guard_affine, guard_in_fractions, refused
+from fltheory.engines.guard import guard_affine, guard_in_fractions, refused, telling
 from fltheory.engines.history.histories import (
     Arrivals,
     ComingRound,
@@ -51,7 +51,6 @@ from fltheory.engines.history.histories import (
     WidenedError,
     check_ranges,
     ranges_of,
-    telling,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.observables import Observable
@@ -433,7 +432,7 @@ class ExactRun(Rounds):
 
     def branches(self, algorithm: Algorithm) -> Sequence[tuple[str, Any]]:
         """Return the branches with their probabilities, in fractions that sum to one."""
-        named = self._twins[id(algorithm)].fractional.branches
+        named = tuple(self._twins[id(algorithm)].fractional.branches)
         chances = [as_fraction(getattr(p, "value", p)) for _, p in named]
         return [
             (name, RATIONAL.entry(p / sum(chances)))
@@ -441,7 +440,7 @@ class ExactRun(Rounds):
         ]
 
     def image(self, coming: ComingRound, index: int) -> Image:
-        """Return the images of histories, all read in one call of the round."""
+        """Return the images of histories; those not known yet are read off together, in batches."""
         twin = self._twins[id(coming.algorithm)]
         keys = _keys(coming)
         new = np.array([key not in twin.together for key in keys])
@@ -702,7 +701,7 @@ def _same(one: ComingRound, other: ComingRound) -> bool:
 
 
 def _batches(places: Rows, rows: Rows) -> Iterator[Rows]:
-    """Yield batches of places of roughly the limit's size, without splitting a history."""
+    """Yield batches of about `_READ_TOGETHER` places, without splitting a history."""
     while places.size:
         own = rows[places]
         end = int(np.searchsorted(own, own[min(_READ_TOGETHER, len(own)) - 1], side="right"))

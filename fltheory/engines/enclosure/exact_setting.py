@@ -89,7 +89,7 @@ class Widening(Rational):
     """An arithmetic for hyper-parameters: fractions that may become balls."""
 
     def parameter(self, value: Any) -> WideningNumber:
-        """Return the fraction that a number represents."""
+        """Return a number as a fraction; a float counts as its shortest decimal."""
         return WideningNumber(self.entry(value))
 
 

@@ -145,7 +145,7 @@ def _ends(p: float, cutoff: float, rounds: int) -> Iterator[tuple[int, int, Floa
     """Yield, for s = 1 .. rounds-1, s, the least m kept, and u(m, s) for all m kept.
 
     ``u(m, s) = sum_{k<K} p (1-p)^(k-1) u(m-1, s-k) + (1-p)^(K-1) u(m-1, s-K)``; the first sum
-    is updated from s to s.
+    is updated from one s to the next.
     """
     stays = 1 - p
     cut = 0.0 if cutoff == math.inf else stays ** (cutoff - 1)
@@ -166,7 +166,7 @@ def _ends(p: float, cutoff: float, rounds: int) -> Iterator[tuple[int, int, Floa
 
 
 def _counts_kept(mean: float, variance: float, cutoff: float, s: int) -> tuple[int, int]:
-    """Return the smallest and largest interval counts within nine deviations after s rounds."""
+    """Return the range of interval counts within nine standard deviations after s rounds."""
     spread = _DEVIATIONS * math.sqrt(s * variance / mean**3) + _MARGIN
     fewest = 1 if cutoff == math.inf else math.ceil(s / cutoff)
     return max(1, fewest, math.floor(s / mean - spread)), min(s, math.ceil(s / mean + spread))

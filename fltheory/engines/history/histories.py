@@ -39,8 +39,6 @@ MOST_HISTORIES = 50_000
 _MOST_STATES = 1 << 18
 _MOST_NUMBERS = 1 << 22
 _LARGEST_COUNT = 2**53
-# Number of histories run alone, besides those with an extreme count.
-_ALONE = 6
 
 T = TypeVar("T")
 Numbers: TypeAlias = NDArray[Any]
@@ -529,18 +527,8 @@ def _table(place: Rows, known: Mapping[str, FloatArray]) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-def telling(counts: FloatArray) -> Rows:
-    """Return the rows with the smallest or largest value of some count, and some in between.
-
-    Running these rows alone is the best test for code that uses other replicas' counts: ``if
-    (absent >= 5).any()`` shows once it is true for some row.
-    """
-    between = np.linspace(0, len(counts) - 1, _ALONE).astype(int)
-    return np.unique(np.concatenate([counts.argmin(axis=0), counts.argmax(axis=0), between]))
-
-
 def distinct(table: FloatArray) -> tuple[Rows, Rows]:
-    """Return the index of the first copy of each distinct row, and the number of each row's copy.
+    """Return the index of the first copy of each distinct row, and which of these each row equals.
 
     Rows are compared by their bytes, which takes a tenth of the time of sorting them.
     """

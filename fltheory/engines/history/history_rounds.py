@@ -24,11 +24,11 @@ from fltheory.algorithms.contract import Algorithm, State, in_round
 from fltheory.content import kept, runs_users_code
 from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.probe import CLIENTS_AS_ONE, reading_errors
-from fltheory.engines.affine.state_layout import balanced_units
+from fltheory.engines.affine.state_layout import balanced_units, telling_sets
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence, analytic_clients
-from fltheory.engines.guard import guarded, other_alone, refused
+from fltheory.engines.guard import guarded, other_alone, refused, telling
 from fltheory.engines.history.histories import (
     ComingRound,
     Continuation,
@@ -37,7 +37,6 @@ from fltheory.engines.history.histories import (
     Rounds,
     Ways,
     distinct,
-    telling,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.setting import Setting
@@ -100,21 +99,22 @@ class AffineRounds(Rounds):
         if names not in self._balanced:
             shapes = {name: np.shape(self._start[name])[1:] for name in names}
             first = in_round(self.setting.algorithm, 1)
+            sets = telling_sets(self._problem.n_clients)
+            known = {
+                name: np.repeat(array, len(sets), axis=0)
+                for name, array in self._start.items()
+                if name not in names
+            }
+
+            def slopes(branch: str) -> FloatArray:
+                read = self._numbers, sets, known, shapes, self._origin(names)
+                return np.asarray(read_round(first, branch, *read).slopes)
+
             try:
-                slope = read_round(
-                    first,
-                    max(first.branches, key=lambda named: named[1])[0],
-                    self._numbers,
-                    np.arange(self._problem.n_clients)[None] % 2 == 0,
-                    {name: array for name, array in self._start.items() if name not in names},
-                    shapes,
-                    self._origin(names),
-                ).slopes[0]
+                self._balanced[names] = balanced_units(first, slopes, shapes)
             except NotAffineError:
-                # The round may still be affine for the sets that occur, if not for every other
-                # client.
-                slope = np.eye(self._origin(names).size)
-            self._balanced[names] = balanced_units(slope, shapes)
+                # The round may still be affine for the sets that occur, if not for these.
+                self._balanced[names] = np.ones(self._origin(names).size)
         return self._balanced[names]
 
     def image(self, coming: ComingRound, index: int) -> Image:
@@ -316,11 +316,9 @@ def _other_alone(coming: ComingRound | _Batch, clients: Any, some: State) -> str
         return ""
     counts = joined(coming.known, sorted(coming.known))[rows]
     together = _real_round(coming, clients, some)
-    for row in telling(counts).tolist():
-        other = other_alone(together, row, _real_round(coming, clients, some, slice(row, row + 1)))
-        if other:
-            return other
-    return ""
+    return other_alone(
+        together, telling(counts), lambda row: _real_round(coming, clients, some, row)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,7 +99,7 @@ def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Effects:
-    """Each client's new model: ``slope (y - c) + noise``; one slope if it is shared.
+    """Each client's change of a model y: ``slope (y - c) + noise``; one slope if it is shared.
 
     ``rows`` returns the vectors y_i of the module's docstring.
     """
@@ -189,7 +189,9 @@ class _OneSum(PresentClients):
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """A round ``s' = slope s + offset + into u + noise``, where u sums changes of ``start s + at``.
+    """A round ``s' = slope s + offset + into u + noise`` with the sum u over participants.
+
+    The sum is over the weighted changes that clients make to the model ``start s + at``.
 
     ``effects`` is None if the round does not use its clients.
     """

@@ -208,10 +208,11 @@ Numbers: TypeAlias = float | FloatArray
 class MomentRounding:
     """A first-order bound on the moment recursion's rounding error, state by state.
 
-    The error of ``M`` is measured in the nuclear norm, which ``M -> E[A M A']`` enlarges by at most
-    ``||E[A'A]||`` for symmetric matrices, because this holds for the trace of every ``M >= 0``. The
-    sum over states is the nuclear norm of the block-diagonal matrix of all ``M_i``. ``moved`` is
-    the relative error added by a move of the chain, and ``noise`` the trace of the noise.
+    The error of ``M`` is measured in the nuclear norm, which ``M -> E[A M A']`` multiplies by at
+    most ``||E[A'A]||`` for symmetric matrices, because this holds for the trace of every
+    ``M >= 0``. The sum over states is the nuclear norm of the block-diagonal matrix of all ``M_i``.
+    ``moved`` is the relative error added by a move of the chain, and ``noise`` the trace of the
+    noise.
     """
 
     second_gain: Numbers
@@ -243,7 +244,11 @@ class MomentRounding:
         return 2 * np.sqrt(self.second_gain) * self.offset_size
 
     def of_one_round(
-        self, traces: Numbers, weights: Numbers = 1.0, weight_errors: Numbers = 0.0
+        self,
+        traces: Numbers,
+        weights: Numbers = 1.0,
+        weight_errors: Numbers = 0.0,
+        after: Numbers = np.inf,
     ) -> tuple[FloatArray, FloatArray]:
         """Return the errors that one round adds to those of M and m.
 
@@ -253,10 +258,13 @@ class MomentRounding:
             ``E||s||^2``, or ``E||s||^2 1{state}``.
         weights, weight_errors : float or array
             The state's probability, and the error of this probability.
+        after : float or array
+            ``E||s||^2`` after the round, if it is known; the noise of the round only adds to it.
         """
         size, root = np.sqrt(traces), np.sqrt(weights)
         perturbed = self.slope_error * size + self.offset_error * root
         image = np.sqrt(self.second_gain) * size + self.offset_size * root
+        image = np.minimum(image, np.sqrt(after))
         inflow = self.inflow_work * weights
         second_new = (
             self.unit * (self.slope_work * traces + self.cross_work * size * root + inflow)
@@ -356,7 +364,7 @@ def propagate(
         now, ahead = slice(done, done + count), slice(done + 1, done + count + 1)
         begun = totals[:, done]
         if one_state:
-            sums = rounding.of_one_round(traces[now])
+            sums = rounding.of_one_round(traces[now], after=traces[ahead])
         else:
             begun = np.minimum(begun, errors[:2, done].sum(axis=-1))
             fresh = rounding.of_states(traces[now], weights[now], errors[:, done:])

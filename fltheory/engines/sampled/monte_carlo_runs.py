@@ -19,7 +19,7 @@ from fltheory.engines.clients.analytic_clients import (
     SteppedClients,
     analytic_clients,
 )
-from fltheory.engines.guard import guarded, seeded
+from fltheory.engines.guard import SampledTogether, guarded, no_fresh_seed, seeded
 from fltheory.engines.observables import Observable, standard_samples
 from fltheory.engines.setting import Setting, in_float64
 from fltheory.engines.simulation import simulate
@@ -99,7 +99,8 @@ def monte_carlo(
     seeds = sequence.spawn(len(sizes))
 
     def run(chunk: tuple[int, np.random.SeedSequence]) -> _Summary:
-        return _run_chunk(setting, chunk[0], chunk[1], observe, step_by_step)
+        with no_fresh_seed(setting.algorithm):
+            return _run_chunk(setting, chunk[0], chunk[1], observe, step_by_step)
 
     total: _Summary | None = None
     with seeded(setting.algorithm, *sequence.spawn(1)) if draws_itself else nullcontext():
@@ -183,10 +184,13 @@ def _run_chunk(
         participation_rng=participation_rng,
         branch_rng=branch_rng,
     )
+    together = SampledTogether(setting)
     mean = np.empty((len(FIELDS) + len(observe), setting.rounds + 1))
     squares = np.empty_like(mean)
     with np.errstate(over="ignore", invalid="ignore"):
         for r, (state, who) in enumerate(islice(states, setting.rounds + 1)):
+            if r < setting.rounds:
+                together.check(r + 1, state, who)
             x = state["x"]
             samples = standard_samples(problem, x)
             samples += [item.sample(problem, observers, x, who) for item in observe]

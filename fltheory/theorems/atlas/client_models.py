@@ -1,10 +1,11 @@
 """Second moments of the clients' own models in local SGD, step by step.
 
 The papers bound quantities of single clients (their gradients along the run, the distances between
-their models), which cannot be read off the server's model. Let ``z_k = w_k - x*``, and let ``H_k
-(z_k - o_k)`` be the gradient of client k. Then a step is affine in ``z = (z_1, .., z_N, 1)``, and
-so is an average over drawn clients. So ``E z z'`` obeys a recursion, which is computed here
-independently of the engines. Numbers are floats, or exact if the setting's numbers are exact.
+their models), which cannot be read off the server's model. Let ``z_k = w_k - x*``, and let
+``H_k (z_k - o_k)`` be the gradient of client k. Then a step is affine in
+``z = (z_1, .., z_N, 1)``, and so is an average over drawn clients. So
+``E z z'`` obeys a recursion, which is computed here independently of the engines. Numbers are
+floats, or exact if the setting's numbers are exact.
 """
 
 from __future__ import annotations

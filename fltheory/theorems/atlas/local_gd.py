@@ -23,6 +23,7 @@ from fltheory.algorithms import AveragedIterate, Constant, LocalSgd
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
+from fltheory.derivations.derivation import Derivation, Equal, Implied, Step
 from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, number, root, with_rounding
 from fltheory.grammar.family import Family, Parameter
@@ -216,7 +217,7 @@ def _setting(
 
 
 def _corollary_setting(*, local_steps: int = 4, epochs: int = 16, **changes: Any) -> Setting:
-    """Return the setting with gamma = sqrt(M)/(4L sqrt(T)), the corollary's step."""
+    """Return the setting with gamma = sqrt(M)/(4L sqrt(T)); as M = 4, it is 2H/sqrt(T)/(4LH)."""
     step = 2 * local_steps / (local_steps * epochs) ** 0.5
     return _setting(local_steps=local_steps, epochs=epochs, step=step, **changes)
 
@@ -290,6 +291,84 @@ def _derived(printed: Any, make: Callable[..., Setting], *, step: bool = True) -
     )
 
 
+# ------------------------------------------------------------ the ends of the proofs
+
+_V, _D, _R, _f = sp.symbols("V_sum D_sum R_T f_T", nonnegative=True)
+_n = sp.Symbol("n", positive=True)
+_BOUND = as_printed(lambda: 2 * D**2 / (gamma * T) + 24 * gamma**2 * sigma**2 * H**2 * L)
+_BOUND_AT_ITS_STEP = as_printed(
+    lambda: 8 * L * D**2 / sp.sqrt(M * T) + 3 * M * sigma**2 * H**2 / (2 * L * T)
+)
+_STEP_OF_COROLLARY = as_printed(lambda: sp.sqrt(M) / (4 * L * sp.sqrt(T)))
+_SMALL_ENOUGH = sp.Le(gamma, 1 / (4 * L * H))
+_DRIFT = gamma**2 * H**2 * sigma**2
+_LEFT_OF_LEMMA_2 = sp.Rational(3, 2) * L * _V - _D
+_PROOF = Derivation(
+    (
+        Step(
+            "Lemma 2, first to second inequality",
+            "3/2 L sum V_t - sum D_t <= -1/2 sum D_t + n 12 L gamma^2 H^2 sigma^2",
+            Implied(
+                given=(
+                    sp.Le(_V, 5 * L * gamma**2 * H**2 * _D + 8 * _n * _DRIFT),
+                    _SMALL_ENOUGH,
+                ),
+                claimed=sp.Le(_LEFT_OF_LEMMA_2, -_D / 2 + 12 * _n * L * _DRIFT),
+                multipliers=(
+                    sp.Rational(3, 2) * L,
+                    sp.Rational(15, 2) * L**2 * H**2 * _D * (gamma + 1 / (4 * L * H)),
+                ),
+            ),
+        ),
+        Step(
+            "Lemmas 1 and 2 to (5)",
+            "the sum over t < T, of which the distance in the end is left out",
+            Implied(
+                given=(
+                    sp.Le(_R, D**2 + gamma * _LEFT_OF_LEMMA_2),
+                    sp.Le(_LEFT_OF_LEMMA_2, -_D / 2 + 12 * T * L * _DRIFT),
+                    sp.Le(_f, _D / T),
+                ),
+                claimed=sp.Le(_f, _BOUND),
+                multipliers=(2 / (gamma * T), 2 / T, sp.Integer(1)),
+            ),
+        ),
+    ),
+    (
+        "Lemma 1 for gamma <= 1/(4L), summed over t < T, and Lemma 2's first inequality.",
+        "f is convex, so f(x-_T) is at most the mean of the f(x^_t).",
+    ),
+    {
+        _V: "sum of V_t over n steps",
+        _D: "sum of D_f(x^_t, x*) over the same steps",
+        _R: "||x^_T - x*||^2",
+        _f: "f(x-_T) - f(x*)",
+        _n: "steps",
+    },
+)
+_PROOF_OF_COROLLARY = Derivation(
+    (
+        Step(
+            "few local steps",
+            "the step is as small as Theorem 1 requires",
+            Implied(
+                given=(sp.Le(H, sp.sqrt(T) / sp.sqrt(M)),),
+                claimed=_SMALL_ENOUGH,
+                multipliers=(sp.sqrt(M) / (4 * L * H * sp.sqrt(T)),),
+                under={gamma: _STEP_OF_COROLLARY},
+            ),
+        ),
+        Step(
+            "(5) at this step",
+            "Theorem 1's bound",
+            Equal(_BOUND, _BOUND_AT_ITS_STEP, under={gamma: _STEP_OF_COROLLARY}),
+        ),
+    ),
+    ("Theorem 1.",),
+)
+
+# ------------------------------------------------------------ the statements
+
 _alone = partial(_setting, averaged=False)
 
 LEMMA_1 = PointClaim(
@@ -340,7 +419,10 @@ LEMMA_2 = PointClaim(
     hypotheses=(*_ANY_STEP, replace(_SMALL, source="Lemma 2"), _LATE),
     regimes=_regimes(_alone),
     family=_family(_alone),
-    note="Checked to the letter: an epoch begins at t_p, where Algorithm 1 has not yet averaged.",
+    note=(
+        "Checked to the letter: an epoch begins at t_p, where Algorithm 1 has not yet averaged. "
+        "The second inequality follows from the first: see the proof of Theorem 1."
+    ),
     kind=StatementKind.LEMMA,
 )
 
@@ -356,8 +438,9 @@ THEOREM_1 = Theorem(
         r"f(\bar x_T)-f(x_\star)",
         LOSS,
     ),
-    bound=as_printed(lambda: 2 * D**2 / (gamma * T) + 24 * gamma**2 * sigma**2 * H**2 * L),
+    bound=_BOUND,
     hypotheses=(*_ANY_STEP, _SMALL, _LATE),
+    derivation=_PROOF,
     regimes=_regimes(_setting),
     family=_family(_setting),
     own_run=OwnRun(partial(_own, step_of=_largest_step)),
@@ -369,13 +452,14 @@ COROLLARY_1 = replace(
     id="local-gd/corollary-1",
     title="Local gradient descent with steps of 1/sqrt(T): the excess loss of the average model",
     source=f"{_PAPER}, Corollary 1",
-    bound=as_printed(lambda: 8 * L * D**2 / sp.sqrt(M * T) + 3 * M * sigma**2 * H**2 / (2 * L * T)),
+    bound=_BOUND_AT_ITS_STEP,
+    derivation=_PROOF_OF_COROLLARY,
     hypotheses=(
         *_ANY_STEP,
         _LATE,
         Hypothesis(
             "step size",
-            as_printed(lambda: sp.Eq(gamma, sp.sqrt(M) / (4 * L * sp.sqrt(T)))),
+            as_printed(lambda: sp.Eq(gamma, _STEP_OF_COROLLARY)),
             "Corollary 1",
         ),
         Hypothesis(
@@ -407,7 +491,7 @@ COROLLARY_1 = replace(
 
 
 def _least_accuracy(setting: Setting) -> Any:
-    """Return the smallest epsilon whose half is at least both terms of the bound."""
+    """Return the least epsilon with 2 D^2/(gamma T) and 24 gamma^2 sigma^2 H^2 L at most half."""
     lr = _step(setting)
     of_start = 4 * value_in("squared_distance", setting) / (lr * setting.rounds)
     of_clients = value_in("48 * local_steps**2 * control_gap * L", setting) * lr * lr

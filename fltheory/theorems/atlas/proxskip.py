@@ -68,9 +68,9 @@ def lyapunov(setting: Setting) -> tuple[Any, Any, float]:
     """Return Psi_0 and E Psi_T, and a bound on the error of the latter.
 
     With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*``, a step is linear in (z, u) and the noise n.
-    First, ``y = z - gamma (H z - u + n)``. Then z becomes either y or the mean of ``y - gamma/p
-    u``, and u changes by ``p/gamma`` times the difference between z and y. So second moments obey a
-    recursion.
+    First, ``y = z - gamma (H z - u + n)``. Then z becomes either y or the mean of
+    ``y - gamma/p u``, and u changes by ``p/gamma`` times the difference between z and y.
+    So second moments obey a recursion.
     """
     problem: Any = setting.problem
     method: Any = setting.algorithm

@@ -206,7 +206,7 @@ def _products(moment: Moment, most: int) -> Iterator[tuple[int, Exponents, int, 
 
 
 def _equation(loss: OneLoss, moment: Moment, order: int) -> Equation:
-    """Return ``E phi(state+) - E phi(state)`` for a monomial, over g if it has no xi."""
+    """Return ``E phi(state+) - E phi(state)`` for ``x^i xi_1^j ..``, over g if it has no xi."""
     i, controls = moment
     named, degree = len(controls), sum(controls)
     most = order - 2 * degree if controls else order + 2
@@ -630,8 +630,8 @@ THEOREM_4_1 = replace(
             "|E_pi x - x* + tau sigma^2/(4 a^2) gamma/N + tau sigma^2/(12 a) (H-1)(5H-1)/H gamma^2|"
         ),
         latex=(
-            r"\Bigl|\mathbb E_\pi x-x^\star+\frac{\tau\sigma^2}{4a^2}\frac{\gamma}{N}"
-            r"+\frac{\tau\sigma^2}{12a}\frac{(H-1)(5H-1)}{H}\gamma^2\Bigr|"
+            r"\left|\mathbb E_\pi x-x^\star+\frac{\tau\sigma^2}{4a^2}\frac{\gamma}{N}"
+            r"+\frac{\tau\sigma^2}{12a}\frac{(H-1)(5H-1)}{H}\gamma^2\right|"
         ),
         unit=LENGTH,
         order=_BEYOND_BOTH,
@@ -646,7 +646,7 @@ CONTROLS = replace(
         "SCAFFOLD's controls keep fluctuating, however many clients there are",
         Rest((0, (2,)), _controls),
         text="|1/N sum_c E xi_c^2 - sigma^2/H (1 - 1/N)|",
-        latex=r"\Bigl|\frac1N\sum_c\mathbb E\xi_c^2-\frac{\sigma^2}{H}(1-\frac1N)\Bigr|",
+        latex=r"\left|\frac1N\sum_c\mathbb E\xi_c^2-\frac{\sigma^2}{H}(1-\frac1N)\right|",
         unit=GRADIENT**2,
         order=gamma,
     ),
@@ -661,7 +661,7 @@ SQUARE = replace(
         "gamma^2 term",
         Rest((2, ()), _square),
         text="|E x^2 - sigma^2/(2 a) gamma/N|",
-        latex=r"\Bigl|\mathbb E x^2-\frac{\sigma^2}{2a}\frac{\gamma}{N}\Bigr|",
+        latex=r"\left|\mathbb E x^2-\frac{\sigma^2}{2a}\frac{\gamma}{N}\right|",
         unit=LENGTH**2,
         order=_BEYOND_BOTH,
     ),

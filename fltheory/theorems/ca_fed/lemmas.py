@@ -1,7 +1,7 @@
 """CA-Fed: Lemmas 1 to 3 of the proof of Theorem 2, and consequences of Lemma 1 used there.
 
-The lemmas are about the iterates w_t, not about their average. Sums over t run over the rounds t =
-1 .. T, with w_1 = w_{0,0}. On the right-hand side of Lemma 2, they run over all t >= 1, as in
+The lemmas are about the iterates w_t, not about their average. Sums over t run over the rounds
+t = 1 .. T, with w_1 = w_{0,0}. On the right-hand side of Lemma 2, they run over all t >= 1, as in
 Theorem 2.
 """
 

@@ -341,7 +341,7 @@ def _growth_of_disagreement(case: DisagreementCase) -> float:
 
 
 def _one(_: Any) -> int:
-    """Return 1, which is d_H, beta_Q, beta_P and the smallest c for thresholds without noise."""
+    """Return 1, the value of d_H, beta_Q, beta_P and the smallest c for noiseless thresholds."""
     return 1
 
 
@@ -456,8 +456,8 @@ def _kept_by_few_server_samples(system: ServerAssistedSystem) -> KnownDecay | No
 
     Any threshold in the gap between the target and the server's nearest sample is then a minimiser.
     Suppose that P has mass u in the part of the gap on the right. With probability (1 - u)^n_T, no
-    server sample is there, and the worst minimiser errs by u. So the mean is at least u (1 -
-    u)^n_T.
+    server sample is there, and the worst minimiser errs by u. So the mean is at least
+    u (1 - u)^n_T.
     """
     counts = {system.split(value)[0] for value in system.sizes}
     if len(counts) > 1 or not system.is_noiseless or system.server != system.target:
@@ -656,7 +656,7 @@ _OF_LEMMA_1 = (*_ERRORS, m, d_H, beta_1, delta)
 
 
 def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tuple[float, float]]:
-    """Return a function for P[eps_Q > A], for noiseless thresholds on [0, 1]."""
+    """Return a function for P[eps_Q > A], noiseless thresholds on [0, 1]: 1/(2 - beta_Q) is 1."""
 
     def value(case: TailCase) -> tuple[float, float]:
         u = level(case.m, float(case.delta))
@@ -728,7 +728,7 @@ LEMMA_1_DERIVED = replace(
 def _tail_quantile(
     family: TailFamily, n: int, replicas: int, rng: np.random.Generator
 ) -> Measurement:
-    """Return the u with ``2 (1-u)^m - (1-2u)^m = delta``, by bisection."""
+    """Return the u at which ``2 (1-u)^m - (1-2u)^m``, zero from 1/2 on, falls to delta."""
     del replicas, rng
     wanted, low, high = family.log_delta(n), 0.0, 0.5
     for _ in range(200):

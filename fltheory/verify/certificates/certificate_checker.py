@@ -579,7 +579,8 @@ def _solved(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
 class _Law:
     """The participation law: states, the sets possible in each, and transitions.
 
-    ``mixing`` is (rate, factor) with ``|P^t - pi| <= factor rate^t`` and rate (1 + lambda_2)/2.
+    ``mixing`` is (rate, factor) with ``|P^t - pi| <= factor rate^t`` and rate (1 + lambda_2)/2, if
+    each client has its own chain; for other chains of two states, only the rate; otherwise None.
     ``lengths`` is the product, over two-state chains with stationary law pi and 1 - pi, of ``8
     (pi^2 + (1 - pi)^2)``; see `_cited_factor`.
     """
@@ -2012,7 +2013,7 @@ def _reach(points: Callable[[_Known], list[list[Fraction]]]) -> Callable[[_Known
 
 
 def _around_ball(known: _Known, bits: int) -> list[tuple[Fraction, Span]]:
-    """Return clients' isotropic curvatures, and the range of their distances over W."""
+    """Return clients' isotropic curvatures, and brackets of their largest distances over W."""
     found = []
     centre, radius = _ball(known)
     for hessian, point in zip(known.w.clients.hessians, known.w.clients.optima, strict=True):
@@ -2137,10 +2138,10 @@ def _both_shares(known: _Known) -> list[tuple[Fraction, Fraction]]:
 def _summand_curvature(known: _Known, bits: int) -> Fraction:
     """Return CA-Fed's Appendix E number, above 1 where a summand of chi^2 is not convex.
 
-    Along q + v with sum v = 0, the second derivative of ``(p - alpha)^2/p`` has the sign of ``b z^2
-    - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. If the other clients
-    are not equally available, z and y are arbitrary, and the largest ratio of (b + p) z y to the
-    squares is (b + p)/(2 sqrt(b p)), with b p = alpha^2. Otherwise v_k determines y.
+    Along q + v with sum v = 0, the second derivative of ``(p - alpha)^2/p`` has the sign of
+    ``b z^2 - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. If the other
+    clients are not equally available, z and y are arbitrary, and the largest ratio of (b + p) z y
+    to the squares is (b + p)/(2 sqrt(b p)), with b p = alpha^2. Otherwise v_k determines y.
     """
     w, found = known.w, [Fraction(0)]
     pi, q = _availability(w), _weights(w)
@@ -2269,7 +2270,7 @@ def _run_sums(known: _Known, bits: int) -> tuple[Span, Span, Span]:
 
 
 def _chance_of_absence(known: _Known, bits: int) -> Fraction:
-    """Return the chance that a client is absent for more consecutive rounds than the cut-off."""
+    """Return the chance that some client is absent for more rounds in a row than the cut-off."""
     law, cutoff, n = known.w.law, known.parameter("cutoff"), len(known.w.clients.optima)
     _check_length(known, known.w.rounds * sum(map(bits_of, law.outcomes().values())))
     rows = {(place, (0,) * n): chance for place, chance in law.initial.items()}

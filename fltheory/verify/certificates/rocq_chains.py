@@ -68,7 +68,7 @@ def is_on_chain(document: Mapping[str, Any]) -> bool:
 
 
 def chain_refutation(document: Mapping[str, Any]) -> str:
-    """Return a Rocq file whose theorem says that a run's average exceeds CA-Fed's Theorem 2.
+    """Return a Rocq file that says that a run's average exceeds the bound of CA-Fed's Theorem 2.
 
     Parameters
     ----------

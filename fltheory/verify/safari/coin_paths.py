@@ -147,7 +147,7 @@ class _Axis:
         return _range_of_square(z, self.target, self.gradient_of_clients**2)
 
     def least(self, of_gradient: Number, of_losses: Number) -> Number:
-        """Return the minimum of a combination of G_3 and G_4 over the reachable interval."""
+        """Return the minimum of a combination of its shares of G_3 and G_4 over what is reached."""
         square = of_gradient * self.curvature**2 + of_losses * self.curvature / 2
         linear = -of_losses * self.curvature * self.target
         ends = self.reached

@@ -463,7 +463,7 @@ def _inside(batch: InstanceBatch, rounds: RoundRange) -> NDArray[np.bool_]:
 
 
 def _relative_margin(hypothesis: Hypothesis, values: dict[sp.Symbol, FloatArray]) -> FloatArray:
-    """Return a condition's relative distance from its limit, in [-1, 1]; NaN if undefined."""
+    """Return how far inside its limit a condition is, relatively, in [-1, 1]; NaN if undefined."""
     condition = hypothesis.condition
     left, right = evaluate(condition.lhs, values), evaluate(condition.rhs, values)
     if isinstance(condition, sp.Ge | sp.Gt):

@@ -7,10 +7,10 @@ this file decide. It has four parts.
 version; `fields_of`, `list_of`, `rows_of`, `fraction`, `whole` and `in_range` check its contents.
 Each raises `ProofError`, whose message begins with the place: ``"class.mu: out of range"``.
 
-*Vectors of identical clients.* `Coordinates` have vectors that all clients share (the model x), and
-groups of clients, each with vectors of its own (gradients). `shared`, `own` (one client's vector)
-and `mean` (a group's mean) return a `Vector`; vectors are added, subtracted and multiplied by
-fractions.
+*Vectors of interchangeable clients.* `Coordinates` have vectors that all clients share (the model
+x), and groups of clients, each with vectors of its own (gradients). `shared`, `own` (one client's
+vector) and `mean` (a group's mean) return a `Vector`; vectors are added, subtracted and multiplied
+by fractions.
 
 *Forms.* A `SymmetricForm` is a quadratic form that does not change if clients of a group are
 exchanged, plus means of function values. It is built from terms of single clients and of pairs of
@@ -220,7 +220,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# ---------------------------------------------------------------- vectors of identical clients
+# ----------------------------------------------------------- vectors of interchangeable clients
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class Vector:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of identical clients.
+    """A group of interchangeable clients, whose losses may differ.
 
     Attributes
     ----------
@@ -385,8 +385,9 @@ class SymmetricForm:
     ) -> None:
         """Add interpolation conditions, which are at most zero for every function of the class.
 
-        The class is that of 1-smooth, mu-strongly convex functions. The condition of a pair of
-        points, with the points and gradients of each client, is ``weights[a][b] >= 0`` times
+        The class is that of 1-smooth functions of curvature at least mu, which may be negative.
+        The condition of a pair of points, with the points and gradients of each client, is
+        ``weights[a][b] >= 0`` times
 
             f_b - f_a + <g_b, x_a - x_b>
                 + (|g_a - g_b|^2 + mu |x_a - x_b|^2 - 2 mu <g_a - g_b, x_a - x_b>) / (2 (1 - mu))
@@ -569,7 +570,7 @@ def with_numbers(claim: str, bound: Mapping[str, Fraction]) -> str:
 
 
 def run(arguments: Sequence[str], program: str, check: Callable[[str], str]) -> int:
-    """Check a file, printing its claim: return 0 if it is proved, 1 if not, 2 for wrong usage."""
+    """Check a file: return 0 and print its claim if it is proved, 1 if not, 2 for wrong usage."""
     if len(arguments) != 1:
         print(f"usage: python {program} FILE", file=sys.stderr)
         return 2

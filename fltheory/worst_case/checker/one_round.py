@@ -91,7 +91,7 @@ Polynomial = list[Fraction]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Identical clients, and the moments of their random weights.
+    """Interchangeable clients, and the moments of their random weights.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Drawn:
 
     @property
     def crowds(self) -> list[Crowd]:
-        """Return the crowds: one client is drawn with chance m/n, two with m(m-1)/(n(n-1))."""
+        """Return the crowds: weights are 1/m, drawn with chance m/n, or m(m-1)/(n(n-1)) for two."""
         zero, m, out = Fraction(0), self.participants, self.excluded_share
         two = Fraction(m - 1, m)
         eligible = Crowd(
@@ -713,7 +713,7 @@ class _Play:
         form.add(-server * step**2, self.gradient, self.gradient)
 
     def add_heterogeneity(self, budget: Fraction) -> None:
-        """Add budgets times squared gradients at x*, or of gradients at x minus that of F."""
+        """Add budgets times squared gradients at x* and, if bounded everywhere, at x minus F's."""
         parts = iter([budget * part for part in self.box.budgets])
         if self.proof.heterogeneity == "optimum":
             whole = next(parts)

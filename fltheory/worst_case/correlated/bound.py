@@ -332,6 +332,11 @@ def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
             "participation must have at least two clients, got 1: a single client's gradient at x* "
             "is zero, so that its coefficient has no smallest value"
         )
+    if a_round.local_steps > correlated_checker.MOST_STEPS:
+        raise ValueError(
+            f"local_steps must be at most {correlated_checker.MOST_STEPS}, which is what the "
+            f"checker of proofs takes, got {a_round.local_steps}"
+        )
     states = math.prod(own.n_clients + 1 for own in a_round.groups)
     if a_round.chain is None and states > _MOST_STATES:
         raise ValueError(

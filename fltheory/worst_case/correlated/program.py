@@ -470,7 +470,7 @@ class OnOffProgram:
         yield from self._ends(self.cells[state], [own], h, 0.0 if self.rate is None else -1.0)
 
     def _start(self) -> Iterator[Block]:
-        """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` at the start."""
+        """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` for stationary S."""
         cells = self._everybody
         found = self._expected(cells, self._first, False)
         used = [
@@ -652,7 +652,7 @@ def least_of(
     margin: int | None = None,
     inner: int = 0,
 ) -> tuple[float, FloatArray] | None:
-    """Return the least cost and all unknowns; None if there is no solution.
+    """Return the least cost and all unknowns, unused ones as ``known``; None if no solution.
 
     Parameters
     ----------

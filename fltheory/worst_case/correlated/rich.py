@@ -501,7 +501,7 @@ class RichProgram(OnOffProgram):
         )
 
     def _start(self) -> tuple[list[Block], list[FloatArray]]:  # type: ignore[override]
-        """Return the blocks of ``start ||z||^2 + once h >= E W + below h`` at the start."""
+        """Return the blocks of ``start ||z||^2 + once h >= E W + below h`` for stationary S."""
         cells, clients = self._everybody, self._first_clients
         total, z = self._sum(cells, clients), self._unit_of_z(cells, clients)
         found = self._expectation(cells, clients, self._first, z, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import mpmath
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import FedVarp, Mifa, Scaffold
+from fltheory.algorithms import FedVarp, Mifa, ProxSkip, Scaffold
 from fltheory.algorithms.contract import Algorithm
-from fltheory.engines import Setting, exact
+from fltheory.engines import Setting, exact, paths
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.moments.moment_map import (
     _FEW,
@@ -20,9 +21,12 @@ from fltheory.engines.moments.moment_map import (
     grown_errors,
     steady_errors,
 )
+from fltheory.engines.trajectory import Trajectory
 from fltheory.participation import Bernoulli, FiniteChain, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import QuadraticProblem
 from tests.drawn import in_turn
+
+Engine = Callable[[Setting], Trajectory]
 
 ROUNDS, LR, HESSIANS, OPTIMA, SIGMA = 150, 0.25, (1.0, 0.5), (3.0, -1.0), 0.75
 PROBLEM = QuadraticProblem([[[h]] for h in HESSIANS], [[c] for c in OPTIMA], sigma=SIGMA)
@@ -193,6 +197,26 @@ def test_memory_that_moves_nothing_is_measured_as_the_model_makes_it(
     expected = 4 * (0.5 + 0.5 * 0.125**2) ** np.arange(9)
     np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-13)
     assert (run.rounding_error.squared_distance <= 1e-12 * expected[0]).all()
+
+
+@pytest.mark.parametrize("engine", [exact, paths])
+@pytest.mark.parametrize("n_clients", [2, 3])
+def test_bounds_hardly_depend_on_the_unit_of_losses(engine: Engine, n_clients: int) -> None:
+    """Losses 2^16 times as steep, with steps 2^16 times as short, make the same models.
+
+    ProxSkip's controls are gradients, and its model is an output that moves no other entry.
+    """
+    rng = np.random.default_rng(5)
+    hessians, optima = rng.uniform(1, 2, (n_clients, 1, 1)), rng.normal(size=(n_clients, 1))
+    participation, relative = Bernoulli(rng.uniform(0.3, 0.9, n_clients)), []
+    for scale in (1.0, 2.0**16):
+        problem = QuadraticProblem(hessians * scale, optima, sigma=0.1 * scale)
+        algorithm = ProxSkip(0.4 / scale, 0.1)
+        run = engine(Setting(algorithm, problem, participation, 8, [3.0]))
+        assert run.rounding_error is not None
+        relative.append(run.rounding_error.squared_distance / run.squared_distance)
+    assert relative[0].max() < 1e-9
+    assert (relative[1] <= 3 * relative[0]).all()
 
 
 @pytest.mark.parametrize("more", [0, 1, 300])

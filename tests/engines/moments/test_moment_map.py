@@ -130,7 +130,8 @@ def test_what_one_round_adds_to_the_errors_by_hand() -> None:
     """With ||s|| = 2 the image has a size of 3 x 2 + 5 = 11, and maps are off by .1 x 2 + .2 = .4.
 
     To M: a hundredth of 11 x 4 + 13 x 2 + 17 and of the inflow, 17, once more; .3 for the noise;
-    2 x 11 x .4 + .4^2 for the maps. To m: a hundredth of 7 x 2 + 5, and .4.
+    2 x 11 x .4 + .4^2 for the maps. To m: a hundredth of 7 x 2 + 5, and .4. If it is known that
+    E||s||^2 is 4 after the round, the image has a size of 2, and maps add 2 x 2 x .4 + .4^2.
     """
     rounding = MomentRounding(
         second_gain=9.0,
@@ -147,6 +148,9 @@ def test_what_one_round_adds_to_the_errors_by_hand() -> None:
     )
     second, first = rounding.of_one_round(4.0)
     assert float(second) == pytest.approx(0.87 + 0.17 + 0.3 + 8.8 + 0.16, rel=1e-14)
+    assert float(first) == pytest.approx(0.19 + 0.4, rel=1e-14)
+    second, first = rounding.of_one_round(4.0, after=4.0)
+    assert float(second) == pytest.approx(0.87 + 0.17 + 0.3 + 1.6 + 0.16, rel=1e-14)
     assert float(first) == pytest.approx(0.19 + 0.4, rel=1e-14)
     assert float(rounding.coupling) == pytest.approx(2 * 3 * 5, rel=1e-14)
 

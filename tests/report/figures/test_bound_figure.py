@@ -12,6 +12,7 @@ from matplotlib.mathtext import MathTextParser
 
 from fltheory import theorems
 from fltheory.claims.curves import BoundCurve
+from fltheory.claims.statement import Statement
 from fltheory.report import figure, write_figure
 from fltheory.report.figures.figure_axes import label
 from fltheory.verify import Outcome
@@ -175,10 +176,16 @@ def test_the_same_curve_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     assert 1000 < first.stat().st_size < 150_000
 
 
+def quantity_latex(statement: Statement) -> str:
+    """Return how its left side is typeset; an order has that of its theorem."""
+    quantity = getattr(getattr(statement, "theorem", statement), "quantity", None)
+    return getattr(quantity, "latex", "")
+
+
 @pytest.mark.parametrize(
     "statement",
-    [s for s in theorems.registered() if getattr(getattr(s, "quantity", None), "latex", "")],
+    [s for s in theorems.registered() if quantity_latex(s)],
     ids=lambda statement: f"{statement.id} {statement.reading}",
 )
-def test_every_registered_quantity_is_a_label(statement) -> None:
-    MathTextParser("path").parse(label(f"${statement.quantity.latex}$"))
+def test_every_registered_quantity_is_a_label(statement: Statement) -> None:
+    MathTextParser("path").parse(label(f"${quantity_latex(statement)}$"))

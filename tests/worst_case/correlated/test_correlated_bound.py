@@ -13,12 +13,13 @@ from fltheory import Setting, exact, stationary
 from fltheory.algorithms import FedAvg, Unbiased, WeightedFedAvg
 from fltheory.participation import FiniteChain, MarkovOnOff
 from fltheory.problems import QuadraticProblem
-from fltheory.worst_case import ClientClass, best_bound
+from fltheory.worst_case import ClientClass, best_bound, certificate
 from fltheory.worst_case.correlated.bound import (
     CorrelatedBound,
     best_correlated_bound,
     best_step,
 )
+from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.rounds.bound import best_bound_of
 from fltheory.worst_case.rounds.one_round import (
     AvailabilityGroup,
@@ -26,6 +27,7 @@ from fltheory.worst_case.rounds.one_round import (
     AveragingRound,
 )
 from tests.worst_case.correlated.full_correlated_program import least_floor
+from tests.worst_case.correlated.plain_loop import Clients, largest_share
 
 CLIENTS = ClientClass(1, "0.1")
 
@@ -225,6 +227,30 @@ def test_no_truth_is_above_a_bound(seed: int, averaging: Averaging) -> None:
             for name in ("mean", "short"):
                 assert means[rounds - 1] <= _bound(bounds[name], rounds, start, h) * (1 + 1e-9)
             assert run.squared_distance[rounds] <= _bound(bounds["rate"], rounds, start, h)
+
+
+@pytest.mark.parametrize("averaging", ["weights", "present"])
+@pytest.mark.parametrize("measured", ["mean", "rich", "rate", "loss"])
+def test_no_piecewise_quadratic_is_above_what_is_proved(
+    averaging: Averaging, measured: str
+) -> None:
+    """Along every path of sets of two clients, from x* and from elsewhere, by a plain loop."""
+    rng = np.random.default_rng(5)
+    played = on_off(2, correlation="0.7", client_lr="0.3", averaging=averaging)
+    asked: dict[str, Any] = {
+        "rate": {"rate": "0.99"},
+        "loss": {"measure": "loss", "rounds": 6, "distance": 3},
+    }
+    bound = best_correlated_bound(played, CLIENTS, **asked.get(measured, {}))
+    made = certificate(richer_bound(bound) if measured == "rich" else bound, 1e-4)
+    made.verify()
+    clients = Clients.drawn(rng, 0.1, 40, 2)
+    best = clients.minimiser(np.array([0.5, 0.5]))
+    start = best + rng.choice([0.0, 1.0, 5.0], size=best.shape)
+    which = measured if measured in ("rate", "loss") else "mean"
+    largest, compared = largest_share(made.proof.bound, which, clients, start, played, 6)
+    assert compared >= 240
+    assert 0.01 < largest <= 1
 
 
 @pytest.mark.parametrize("averaging", ["weights", "present"])

@@ -31,6 +31,7 @@ from fltheory.worst_case.correlated.phases import (
     phases_certificate,
 )
 from tests.worst_case.correlated.enumerated_proof import phases_are_proved
+from tests.worst_case.correlated.plain_loop import Clients, paths
 from tests.worst_case.correlated.test_correlated_bound import CLIENTS, on_off
 
 NOISY = ClientClass(1, "0.1", sigma=1)
@@ -118,6 +119,27 @@ def test_no_truth_is_above_a_bound(seed: int, measure: Any) -> None:
         assert truth <= right * (1 + 1e-9)
         largest = max(largest, truth / right)
     assert largest > 0.4
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_piecewise_quadratics_are_below_what_is_proved_of_falling_steps_but_nearly_reach_it(
+    measured: bool,
+) -> None:
+    """Along every path of sets of two clients, from x* and from elsewhere, by a plain loop."""
+    played, steps = on_off(2, correlation="0.8", client_lr="1"), ("0.4", "0.2", "0.1")
+    phases = [StepPhase(1, Fraction(step), measured=measured) for step in steps]
+    made = phases_certificate(best_phased_bound(played, CLIENTS, phases, distance=1), 1e-4)
+    made.verify()
+    rng, said = np.random.default_rng(6), made.proof.bound
+    losses = Clients.drawn(rng, 0.1, 400, 2)
+    best = losses.minimiser(np.array([0.5, 0.5]))
+    start = best + rng.choice([0.0, 1.0, 5.0], size=best.shape)
+    h = sum(losses.gradient(i, best)[:, 0] ** 2 for i in range(2)) / 2
+    bound = float(said["start"]) * ((start - best) ** 2)[:, 0] + float(said["heterogeneity"]) * h
+    runs = paths(losses, start, played, [float(step) for step in steps])
+    squares = [((x - best) ** 2) @ chance for x, _, chance in runs]
+    truth = np.mean(squares[:3], axis=0) if measured else squares[3]
+    assert 0.9 < (truth / bound).max() <= 1
 
 
 @pytest.mark.parametrize("clients", [CLIENTS, NOISY])
