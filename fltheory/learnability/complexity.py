@@ -64,7 +64,7 @@ def log_crossing(m: int, slope: float, start: float) -> float:
 
     Examples
     --------
-    A single point crosses the line if it is above 1/2, where the line becomes positive:
+    With a single point, there is a crossing if it is above 1/2, where the line becomes positive:
 
     >>> round(math.exp(log_crossing(1, 0.5, 0.5)), 12)
     0.5
