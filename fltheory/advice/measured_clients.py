@@ -55,8 +55,8 @@ class MeasuredClients:
     curvatures log-uniform between L/condition and L, as `ClientPopulation` draws them. If c is the
     curvature of F, the distance from w_0 to w* is ``||grad F(w_0)|| / c``, and that from a client's
     optimum to w* is ``sigma_G / rms(c_k)``. With ``u = log condition``, the squared coefficient of
-    variation of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 -
-    e^-u)/u``.
+    variation of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean
+    ``L (1 - e^-u)/u``.
 
     The contribution of minibatch noise is subtracted from all squares. If only some of the log's
     clients were measured, they are treated as a random sample. Intervals are Student's t intervals

@@ -104,9 +104,9 @@ def read_log(
 
     Round r, from 0, begins at ``start + r round_length``, and a client takes part in it if it is
     online at that moment. Times are numbers or ISO 8601 dates; dates are in seconds, and in UTC
-    unless they say otherwise. Fields are separated by commas, semicolons or tabs. Lines ``# start:
-    0``, ``# rounds: 100`` and ``# round_length: 60`` in front of the header have the same meaning
-    as the arguments with these names; arguments take precedence.
+    unless they say otherwise. Fields are separated by commas, semicolons or tabs. Lines
+    ``# start: 0``, ``# rounds: 100`` and ``# round_length: 60`` in front of the header have the
+    same meaning as the arguments with these names; arguments take precedence.
 
     Parameters
     ----------
