@@ -1,9 +1,9 @@
 """Hashable keys of the full content of objects, to detect whether an object has changed.
 
 If the key of a cache is a mutable object, the cache returns stale results after the object changes.
-So keys are made of the content. Large read-only arrays are compared by identity, and so are objects
-that Python cannot inspect (a lock, a module). A key keeps such objects alive, so that no other
-object can get their address.
+So keys are made from the content. Large read-only arrays are compared by identity, and so are
+objects that Python cannot inspect (a lock, a module). A key keeps such objects alive, so that no
+other object can get their address.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DISPATCHES = cast(FunctionType, singledispatch(len)).__code__
 
 
 class _Same:
-    """A key that equals only keys of the same object."""
+    """A key that is equal only to keys of the same object."""
 
     __slots__ = ("thing",)
 
@@ -57,7 +57,7 @@ class _Same:
 
 
 def content(thing: Any, *, generators: bool = True) -> Hashable:
-    """Return an object's content as a key, with equal value and hash while nothing has changed.
+    """Return an object's content as a key; value and hash stay equal while nothing changes.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def kept_by(function: FunctionType) -> dict[str, Any]:
 
 
 def globals_read(function: FunctionType) -> dict[str, Any]:
-    """Return the globals that a function uses, and attributes it uses of users' modules."""
+    """Return the globals that a function uses, and the attributes of users' modules it uses."""
     names, held = _names_in(function.__code__), function.__globals__
     read = {name: held[name] for name in names if name in held}
     # Modules that the function itself imports are not among its globals.
@@ -187,7 +187,7 @@ def _names_in(code: CodeType) -> tuple[str, ...]:
 
 
 def _value_in(cell: Any) -> Any:
-    """Return the content of a closure's cell, None if it is empty."""
+    """Return the content of a closure's cell, or None if the cell is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -203,7 +203,7 @@ def is_users(module: str | None) -> bool:
 
 
 def runs_users_code(algorithm: Any) -> bool:
-    """Return whether an object holds a class or function of a user."""
+    """Return whether an object contains a user's class or function."""
     held = [*reached_from(algorithm).classes, *attributes_of(algorithm).values()]
     return any(is_users(one.__module__) for one in held if isinstance(one, type | FunctionType))
 
@@ -262,7 +262,7 @@ class _Walk:
         kind = type(thing)
         if kind in _EXACTLY:
             return (kind, thing)
-        # Whether an object is a fraction takes longer to ask than all else.
+        # Checking whether an object is a fraction takes longer than all the other checks.
         if kind not in _CONTAINERS:
             if isinstance(thing, float):
                 return thing.hex()
@@ -280,7 +280,7 @@ class _Walk:
         if isinstance(thing, Generator):
             self.found[id(thing)] = thing
             state = state_of(thing) if self._generators else None
-            # The state of Python's generator is a tuple of 625 whole numbers, already hashable.
+            # The state of Python's generator is a tuple of 625 integers, which is already hashable.
             return state if isinstance(thing, random.Random) else self(state)
         if isinstance(thing, np.ndarray | np.generic):
             return self._array(np.asarray(thing))
@@ -345,7 +345,7 @@ class _Walk:
 
 
 def _number(value: Any) -> Hashable:
-    """Return a key of a FLINT number; a fraction's text is complete, a ball's is truncated."""
+    """Return a key of a FLINT number; a fraction's text is complete, but a ball's is truncated."""
     if hasattr(value, "mid"):
         return (type(value), value.mid().man_exp(), value.rad().man_exp())
     return (type(value), str(value))
@@ -365,7 +365,7 @@ def _can_be_written(array: np.ndarray) -> bool:
 
 
 def _bits_in_use() -> int:
-    """Return FLINT's current precision in bits, which results depend on; 0 if it is not loaded."""
+    """Return FLINT's precision in bits, on which results depend, or 0 if it is not loaded."""
     flint = sys.modules.get("flint")
     return 0 if flint is None else int(flint.ctx.prec)
 
@@ -386,8 +386,8 @@ def cached_by_content(
         Called with the same arguments. A cached result is used only if this still returns the
         same.
     by_precision : bool
-        Whether the current precision is part of the key, because balls cached at a coarser one
-        would be too wide.
+        Whether the current precision is part of the key, because balls cached at a lower
+        one would be too wide.
 
     Examples
     --------
@@ -427,7 +427,7 @@ def cached_by_content(
 
 
 def kept(held: dict[Any, T], key: Any, make: Callable[[], T], most: int = 8) -> T:
-    """Return the value cached for a key, making it if missing; at most ``most`` are kept."""
+    """Return the value cached for a key, making it if missing; at most ``most`` values are kept."""
     if key not in held:
         while len(held) >= most:
             held.pop(next(iter(held)))

@@ -13,7 +13,7 @@ sqrt(T)). That psi, its cap, tau_max and the steps are those of (6) and of the t
 hypothesis that cannot be evaluated, so nothing printed holds or is refuted here: verdicts are
 UNDECIDED, and show the behaviour of our psi. For claims about our psi, see the derived readings.
 
-Truth is exact along known cycles. All problems are quadratic, hence strongly convex: Theorem 2 is
+Truth is exact along known cycles. All problems are strongly convex quadratics: Theorem 2 is
 about nonconvex losses but assumes Assumptions 1 to 7, which include strong convexity.
 """
 

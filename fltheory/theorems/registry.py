@@ -235,7 +235,7 @@ def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
 
 
 def _statements_in(path: Path) -> tuple[Statement, ...]:
-    """Run a file and return its statements, leaving the registry unchanged."""
+    """Run a file and return its statements; running it cannot replace registered ones."""
     before = dict(_BY_NAME)
     try:
         module = run_file(path, "file of theorems")

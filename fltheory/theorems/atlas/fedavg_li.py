@@ -64,7 +64,10 @@ PAPER = "Li et al. (ICLR 2020)"
 
 
 def _is_mean_of_all(setting: Setting) -> int:
-    """Return 1 if an average is ``sum_k p_k w_k``, else 0, as when it is the plain mean."""
+    """Return 1 if an average is ``sum_k p_k w_k``, else 0.
+
+    Drawing everybody gives the plain mean, which is the same if all p_k are equal.
+    """
     everybody = setting.participation.fixed_size == setting.problem.n_clients
     by_p = local_sgd(setting).sampled == "steps" or _unevenness(setting) == 0
     return int(everybody and by_p and not isinstance(setting.participation, WithReplacement))

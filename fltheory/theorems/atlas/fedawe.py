@@ -52,8 +52,8 @@ _EIGENVALUE_ERROR = 1e-13
 def _largest_absence(setting: Setting, power: int) -> Any:
     """Return the largest ``E (t - tau_i(t))^power`` over clients and t = 0 .. R.
 
-    tau_i(t) is the last round before t in which i was available, -1 if there is none. After ``a = t
-    - tau_i(t)``, the next value is 1 with probability p_i^t, and a + 1 otherwise.
+    tau_i(t) is the last round before t in which i was available, -1 if there is none. After
+    ``a = t - tau_i(t)``, the next value is 1 with probability p_i^t, and a + 1 otherwise.
     """
     rows = availability_rows(setting)
     means = squares = largest = [Fraction(1)] * len(rows[0])

@@ -206,7 +206,7 @@ def _products(moment: Moment, most: int) -> Iterator[tuple[int, Exponents, int, 
 
 
 def _equation(loss: OneLoss, moment: Moment, order: int) -> Equation:
-    """Return ``E phi(state+) - E phi(state)`` for a monomial, over g if it has no xi."""
+    """Return ``E phi(state+) - E phi(state)`` for ``x^i xi_1^j ..``, over g if it has no xi."""
     i, controls = moment
     named, degree = len(controls), sum(controls)
     most = order - 2 * degree if controls else order + 2

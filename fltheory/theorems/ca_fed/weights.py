@@ -71,11 +71,11 @@ def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float,
 def _convergence_bend(setting: Setting) -> tuple[float, float]:
     """Return a number that is at most 1 if and only if (12) is locally convex in q.
 
-    The Hessian of ``(1/2 q'Aq + B)/l``, ``l = pi'q``, times l is ``A^(1/2) M A^(1/2)`` with ``M = I
-    - u c' - c u' + (c'c + 2B) u u'``, ``c = A^(1/2) q`` and ``u = A^(-1/2) pi/l``, so that ``u'c``
-      is one. Orthogonally to u and c, M is the identity; on their span it has the trace ``(c'c +
-      2B) u'u`` and the determinant ``2B u'u``. The returned number is 1 minus the smallest
-      eigenvalue of M.
+    The Hessian of ``(1/2 q'Aq + B)/l``, ``l = pi'q``, times l is ``A^(1/2) M A^(1/2)`` with
+    ``M = I - u c' - c u' + (c'c + 2B) u u'``, ``c = A^(1/2) q`` and ``u = A^(-1/2) pi/l``, so that
+    ``u'c`` is one. Orthogonally to u and c, M is the identity; on their span it has the trace
+    ``(c'c + 2B) u'u`` and the determinant ``2B u'u``. The returned number is 1 minus the smallest
+    eigenvalue of M.
     """
     s = view_of(setting).averaging
     terms = s.convergence_terms

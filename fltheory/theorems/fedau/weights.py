@@ -82,7 +82,7 @@ def counted(p: FloatArray, cutoff: float, t: NDArray[Any]) -> FloatArray:
 
 
 def _worst_ratio(setting: Setting, line: _Line, *, from_cutoff: bool) -> tuple[float, float]:
-    """Return the largest ratio of a weight's error to a line of the proof, t >= 1 (or K)."""
+    """Return the largest ratio, over clients and t >= 1 (or K), of a weight's error to a line."""
     s = fedau_of(setting)
     first = int(min(s.cutoff, s.rounds)) if from_cutoff else 1
     t = np.arange(first, s.rounds)

@@ -341,7 +341,7 @@ def _growth_of_disagreement(case: DisagreementCase) -> float:
 
 
 def _one(_: Any) -> int:
-    """Return 1: d_H, beta_Q, beta_P and the smallest c for thresholds without noise."""
+    """Return 1, the value of d_H, beta_Q, beta_P and the smallest c for noiseless thresholds."""
     return 1
 
 
@@ -654,7 +654,7 @@ _OF_LEMMA_1 = (*_ERRORS, m, d_H, beta_1, delta)
 
 
 def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tuple[float, float]]:
-    """Return a function for P[eps_Q > A], for noiseless thresholds on [0, 1]."""
+    """Return a function for P[eps_Q > A], noiseless thresholds on [0, 1]: 1/(2 - beta_Q) is 1."""
 
     def value(case: TailCase) -> tuple[float, float]:
         u = level(case.m, float(case.delta))
@@ -726,7 +726,7 @@ LEMMA_1_DERIVED = replace(
 def _tail_quantile(
     family: TailFamily, n: int, replicas: int, rng: np.random.Generator
 ) -> Measurement:
-    """Return the u with ``2 (1-u)^m - (1-2u)^m = delta``, by bisection."""
+    """Return the u at which ``2 (1-u)^m - (1-2u)^m``, zero from 1/2 on, falls to delta."""
     del replicas, rng
     wanted, low, high = family.log_delta(n), 0.0, 0.5
     for _ in range(200):

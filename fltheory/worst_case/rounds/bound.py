@@ -90,7 +90,7 @@ class Bound:
 
     @property
     def floor(self) -> float:
-        """The limit of the bound after many rounds; infinite if the bound grows."""
+        """The limit of the bound after many rounds; infinite if it need not stay bounded."""
         return self.measure.floor(self.speed, self.residual)
 
     def after(self, rounds: int, start: float) -> float:

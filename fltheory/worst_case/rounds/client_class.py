@@ -153,7 +153,7 @@ def check_ratio(client_class: ClientClass | SmoothClass) -> None:
 
 
 def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:
-    """Return a number as a fraction, after checking that it is not negative, or above ``above``.
+    """Return a number as a fraction, after checking that it is at least 0, or more than ``above``.
 
     Raises
     ------

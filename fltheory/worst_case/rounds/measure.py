@@ -6,10 +6,9 @@ Definitions
 x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, at a given rate: summed over rounds, it
 bounds the mean, or a weighted mean, of ``E F(x_r) - F*``. *Descent*: ``E F(x+) <= F(x) - decrease
 ||grad F(x)||^2 + residual``, for clients that need not be convex. F is L-smooth, so ``F(x - p) <=
-F(x) - <grad F(x), p> + L/2 ||p||^2``, and with L = 1 the right-hand side is ``F(x) - 1/2 (||grad
-F(x)||^2
-- ||grad F(x) - p||^2)``: so half the squared distance from grad F(x) takes the place of the squared
-  distance from x*.
+F(x) - <grad F(x), p> + L/2 ||p||^2``, and with L = 1 the right-hand side is
+``F(x) - 1/2 (||grad F(x)||^2 - ||grad F(x) - p||^2)``: so half the squared distance from grad F(x)
+takes the place of the squared distance from x*.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ are settings in which all rounds are alike and the clients of a kind interchange
 Definitions
 -----------
 Client i's update ``D_i``, the sum of its gradients, has a random weight ``W_i``. Clients of the
-same kind are identical; kind c has n of them. With ``a_c = E sum W_i`` over the kind, ``M_cd = E
-(sum_c W_i)(sum_d W_j)`` and ``v_c = n (E W_i^2 - E W_i W_j)``,
+same kind are interchangeable; kind c has n of them. With ``a_c = E sum W_i`` over the kind,
+``M_cd = E (sum_c W_i)(sum_d W_j)`` and ``v_c = n (E W_i^2 - E W_i W_j)``,
 
     E||sum W_i D_i||^2 = sum_cd M_cd <mean_c D, mean_d D> + sum_c v_c mean_c ||D_i - mean_c D||^2
 """
@@ -53,7 +53,7 @@ from fltheory.worst_case.rounds.client_class import exact
 
 @dataclass(frozen=True)
 class ClientKind:
-    """A kind of identical clients.
+    """A kind of interchangeable clients, whose losses may differ.
 
     Attributes
     ----------
@@ -558,7 +558,7 @@ class AveragingRound:
 
     @property
     def noise_weight(self) -> Fraction:
-        """The factor on noise, ``E sum_i W_i^2``; for a mean over S, ``E[1{S > 0}/|S|]``."""
+        """The factor on noise, ``E sum_i W_i^2``; for a mean over S, ``E[1/|S|; |S| > 0]``."""
         if self.averaging == "present":
             law = number_there(
                 [own.availability for own in self.groups for _ in range(own.n_clients)]

@@ -15,7 +15,7 @@ only moves from it matter. For the gap of F, it has ``-gap (F(x) - F*)``, which 
 function values. A theorem's assumption about a run, which is at most zero in the mean, also has a
 multiplier, as the last condition.
 
-Clients of a kind are identical, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
+Clients of a kind are interchangeable, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
 
 - the *mean* block, of x, each kind's mean gradients ``g_0 .. g_{K-1}`` at the local points (only
   ``g_0`` for clients that never take part), and its mean ``g_*`` at x*. The weighted ``g_*`` add up
