@@ -353,7 +353,7 @@ def _curvatures(condition: float, count: int, seed: int) -> FloatArray:
 
 
 def _fit_for_advice(log: AvailabilityLog) -> AvailabilityLog:
-    """Return a log that is long enough for advice; refuse others."""
+    """Return a log of two or more rounds with somebody online; refuse others."""
     if not log.rounds_present.any():
         raise ValueError("log must have at least one client online in at least one round, got none")
     if log.n_rounds < 2:

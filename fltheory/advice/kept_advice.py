@@ -82,7 +82,7 @@ class Kept:
 
 
 def _parts(thing: Any) -> Any:
-    """Return the content of an array, or of an object with attributes, in a form for JSON."""
+    """Return a digest of an array, or the attributes of an object, in a form for JSON."""
     if isinstance(thing, np.ndarray):
         return hashlib.sha256(thing.tobytes()).hexdigest()
     return attributes_of(thing)

@@ -1,15 +1,15 @@
-"""A guard that runs real rounds: each must be a pure function and match the map read off it.
+"""A guard that runs real rounds: each must be a pure function and match the map read from it.
 
-Engines read a round's map off the algorithm's own code and use it for every round alike. That is
-right for a round that is a *pure function* of state, clients, participants and branch, the same for
-each replica, and that does on numbers what it does on forms. The guard checks this on real rounds
-of the setting itself: consecutive ones at the beginning and some up to the last, on drawn paths of
-participants, from states of the run and from states far away on both sides of each.
+Engines read a round's map from the algorithm's own code and use it for all rounds alike. This is
+correct if a round is a *pure function* of state, clients, participants and branch, is the same for
+each replica, and does the same on numbers as on forms. The guard checks this on real rounds of the
+setting itself: consecutive ones at the beginning, and some up to the last. They run on drawn paths
+of participants, from states of the run and from states far away on both sides of each.
 
-The findings are final. A round whose only side effect is to advance a random generator is random:
-it is seeded and sampled. A round with any other side effect is refused, and the message says what
-it changed, because no run of it means anything. A round that is pure but does not match the map
-read off it has no exact moments.
+The findings are final. A round whose only side effect is to advance a random generator is random,
+so it is seeded and sampled. A round with any other side effect is refused, because no run of it
+means anything; the message says what the round changed. A round that is pure but does not match the
+map read from it has no exact moments.
 """
 
 from __future__ import annotations
@@ -85,10 +85,11 @@ from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray, shown
 
-# Number of participant paths followed, and of rows in a round, which include both far ends.
+# Number of participant paths followed, and number of rows in a round, which include both far ends.
 _PATHS = 3
 _ROWS = 9
-# Replicas that are also run alone: in the first check, and in all rounds that are not affine.
+# Number of replicas that are also run alone, in the first check and in all rounds that are not
+# affine.
 _ALONE = 6
 _ALL_ALONE = 192
 _FEW_ALONE = 3
@@ -97,7 +98,7 @@ _STEP = 1 / 16
 # Most rounds of a user's run that are all run, and most clients whose sets are counted.
 _WHOLE_RUN = 4096
 _MOST_CLIENTS = 1024
-# Numbers of rounds run: first ones, later ones, and the total if all rounds are alike.
+# Numbers of rounds run: the first ones, the later ones, and the total if all rounds are alike.
 _CONSECUTIVE = 16
 _SPREAD = 8
 _FEWEST = 4
@@ -106,7 +107,7 @@ _NEAR = 2.0**-20
 _FARTHEST = 1e100
 # Operations in a round besides sums over clients and coordinates, such as local steps and weights.
 _OPERATIONS = 4096
-# Sums may be taken in another order in a batch than alone.
+# Sums may be taken in a different order in a batch than alone.
 _ALIKE = 1e-9
 # Clients times model dimension; beyond this, a single round costs as much as the recursion.
 _LARGEST = 200_000
@@ -130,7 +131,7 @@ class RoundRefusedError(ValueError):
 
 
 class RandomRoundError(NotAffineError):
-    """A round draws from its own generator, so it has no map; it can be sampled."""
+    """A round draws from its own generator, so it has no map but can be sampled."""
 
 
 @dataclass(frozen=True)
@@ -140,14 +141,15 @@ class Findings:
     Attributes
     ----------
     draws_from : str
-        The generator that a round draws from by its own code; empty if there is none.
+        The generator from which a round draws in its own code, or empty if there is none.
     differs : str
-        How a real round deviates from its forms; empty if none does.
+        How a real round deviates from its forms, or empty if none does.
     apart : bool
         Whether replicas of different rounds must be kept in separate batches, because a round uses
-        the counts of some replicas for all. That is correct as long as all are in the same round.
+        the counts of some replicas for all of them. This is correct as long as all replicas are in
+        the same round.
     losses : Losses
-        By how much the rounds' rounding errors exceed the stated bounds.
+        The factors by which the rounds' rounding errors exceed the stated bounds.
     """
 
     draws_from: str = ""
@@ -171,15 +173,15 @@ def guarded(setting: Setting) -> Findings:
 
 
 def guard_affine(setting: Setting) -> Findings:
-    """Return the findings, checking that a setting's rounds are the affine maps read off them.
+    """Return the findings, checking that a setting's rounds are the affine maps read from them.
 
     Raises
     ------
     RoundRefusedError
         If a round is not a pure function, or does not return a state.
     NotAffineError
-        If a round deviates from the map read off forms; a `RandomRoundError` if it draws random
-        numbers itself.
+        If a round deviates from the map read from forms. The error is a `RandomRoundError` if the
+        round draws random numbers itself.
     """
     found = guard_certain(setting)
     if found.differs:
@@ -193,8 +195,8 @@ def guard_in_fractions(setting: Setting) -> None:
     Raises
     ------
     NotAffineError
-        If it is not, for instance because a number is truncated: 100 times 0.29 is 29 in fractions,
-        but just below 29 in floats.
+        If it is not the same, for instance because a number is truncated: 100 times 0.29 is 29 in
+        fractions, but just below 29 in floats.
     """
     told = _in_fractions(setting)
     if told:
@@ -249,10 +251,11 @@ def _guarded(setting: Setting) -> Findings:
 
 def _found(setting: Setting) -> Findings:
     algorithm = setting.algorithm
-    # From a seed that nobody else uses, so that a round that reseeds a generator is noticed too.
+    # The seed is one that nobody else uses, so that a round that reseeds a generator is also
+    # noticed.
     with seeded(algorithm, np.random.SeedSequence(_SEED)), no_fresh_seed(algorithm):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
-        # Only some rounds are run, but the branches of all of them are checked, as engines do.
+        # Only some rounds are run, but the branches of all rounds are checked, as engines do.
         asked = None
         for index in range(1, 1 + setting.rounds if isinstance(algorithm, Schedule) else 1):
             before, asked = asked, in_round(algorithm, index)
@@ -330,7 +333,7 @@ def _own(algorithm: Algorithm | Schedule) -> dict[str, Any]:
 
 
 def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
-    """Return, by name, the data that a function keeps or reads besides its arguments."""
+    """Return, by name, the data that a function keeps or reads in addition to its arguments."""
     seen.add(function)
     name = function.__qualname__
     held = kept_by(function)
@@ -347,7 +350,7 @@ def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
 
 
 def _generators(algorithm: Algorithm | Schedule) -> dict[str, Generator]:
-    """Return, by name, the random generators that a round may draw from by its own code."""
+    """Return, by name, the random generators from which a round may draw in its own code."""
     held: dict[str, Generator] = {
         "NumPy's global generator": np.random.mtrand._rand,
         "Python's global generator": getattr(random, "_inst"),  # noqa: B009
@@ -363,8 +366,8 @@ def _generators(algorithm: Algorithm | Schedule) -> dict[str, Generator]:
 def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Iterator[None]:
     """Seed an algorithm's own generators, and restore their state afterwards.
 
-    One thread at a time: some generators are global, and one advanced by another thread would look
-    as if the round had advanced it.
+    Only one thread does this at a time, because some generators are global. If another thread
+    advanced one of them, it would look as if the round had advanced it.
     """
     with _GENERATORS:
         generators = _generators(algorithm).values()
@@ -382,7 +385,7 @@ def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Ite
 def no_fresh_seed(algorithm: Algorithm | Schedule) -> Iterator[None]:
     """Refuse an algorithm that asked the operating system for randomness, which cannot be seeded.
 
-    The draws may matter so rarely that repeated runs do not differ, so calls are watched with a
+    The draws may matter so rarely that repeated runs do not differ. So calls are watched with a
     profile function. A profiler written in Python keeps running meanwhile; if one in C is running,
     nothing is watched. NumPy's generators and `secrets` call `os.urandom`; Python's own generators
     do so in C, so their seeding is watched instead.
@@ -451,7 +454,7 @@ class SharedDraws:
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """A round to run: its index, its algorithm and the branch."""
+    """A round to run, given by its index, algorithm and branch."""
 
     index: int
     algorithm: Algorithm
@@ -460,7 +463,7 @@ class _Round:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """A real round without noise: states before and after it, near and far away.
+    """A real round without noise: the states before and after it, near and far away.
 
     Arrays are (rows, ...), except ``beyond``, which has twice as many rows: the states after a
     round from ``before + way``, then those from ``before - way``.
@@ -533,7 +536,7 @@ class _RealRounds:
         return after
 
     def unequal(self) -> str:
-        """Return how a round fails to be the same each time and for each replica, or "".
+        """Return how a round differs between runs or between replicas, or "".
 
         Replicas with different states and participants are run together and alone.
         """
@@ -544,7 +547,8 @@ class _RealRounds:
         whole = self._users and self._size * _BATCH <= _NUMBERS_AT_ONCE
         many = _BATCH if whole else _ALONE
         drawn = next(self._setting.participation.masks(rng, many)).copy()
-        # Like `np.unique` of the rows, which would take as long as all rounds together.
+        # This does what `np.unique` of the rows would do, which takes as long as all rounds
+        # together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
         few = np.frombuffer(b"".join(sets), dtype=drawn.dtype).reshape(len(sets), -1)
         who = np.concatenate([few, self._sets, drawn])[: max(many, len(few) + len(self._sets))]
@@ -632,7 +636,7 @@ class _RealRounds:
                 raise refused(told)
 
     def _run_again(self, now: _Round, state: State, who: Masks, first: State) -> str:
-        """Return how a second run of a round, or one with entries reordered, differs, or ""."""
+        """Return how a second run of a round, or a run with entries reordered, differs, or ""."""
         backwards = {name: state[name] for name in reversed(list(state))}
         ways: list[tuple[State, str, AbstractContextManager[None] | None]] = [
             (state, "when it is run again", None),
@@ -661,7 +665,7 @@ class _RealRounds:
     def differs(self) -> str:
         """Return how real rounds deviate from their forms, or "" if no deviation is found.
 
-        Clients that are not quadratic have no forms, but the rounds are run all the same.
+        Clients that are not quadratic have no forms, but the rounds are still run.
         """
         problem = self._problem
         if not isinstance(problem, QuadraticProblem) or self._size > _LARGEST:
@@ -699,7 +703,7 @@ class _RealRounds:
     def _largest_losses(
         self, problem: QuadraticProblem, seen: Sequence[_Seen], random: tuple[str, ...]
     ) -> Losses:
-        """Return the largest `losses` of the first round, and of later ones if they may differ."""
+        """Return the largest `losses` of the first round, and of later ones that may differ."""
         most, shaken = NO_MORE, shaken_clients(problem)
         scheduled = isinstance(self._setting.algorithm, Schedule)
         alike = set(seen[0].before) <= set(random) and not scheduled
@@ -710,8 +714,8 @@ class _RealRounds:
             width = sum(map(prod, shapes.values())) + _FEW_CLIENTS * problem.dim
             if self._size * width > _NUMBERS_AT_ONCE:
                 continue
-            # Each client's noise has its own symbols, so only a few clients are used; and subsets
-            # of them, because with all present, offsets at x* may cancel.
+            # Each client's noise has its own symbols, so only a few clients are used. Subsets of
+            # these are used, because offsets at x* may cancel if all are present.
             drawn, every = one.who[0], np.arange(problem.n_clients)
             few, even = every < _FEW_CLIENTS, every % 2 == 0
             sets = [few, few & even, few & ~even, drawn & (drawn.cumsum() <= _FEW_CLIENTS)]
@@ -721,14 +725,14 @@ class _RealRounds:
             found = losses(self._setting, shaken, one.now.index, one.now.branch, who, known, shapes)
             most = Losses(*np.maximum(most, found).tolist())
         if not self._users:
-            # Branch probabilities of the package's own algorithms are rounded once.
+            # The branch probabilities of the package's own algorithms are rounded only once.
             return most
         visited = {one.now.index for one in (seen if scheduled else seen[:1])}
         errors = [chance_error(self._setting.algorithm, index) for index in visited]
         return most._replace(chance=max(errors))
 
     def _side_by_side(self, seen: Sequence[_Seen]) -> None:
-        """Record whether a replica's result depends on replicas of other counts or other rounds."""
+        """Record whether a replica's result depends on replicas of other counts or rounds."""
         scheduled = isinstance(self._setting.algorithm, Schedule)
         kinds: dict[Hashable, list[_Seen]] = {}
         for one in seen:
@@ -782,7 +786,7 @@ class _RealRounds:
         return all(in_round(schedule, index) is second for index in rounds)
 
     def _visited(self, most: int) -> list[int]:
-        """Return indices of about ``most`` rounds to run: the first, and some up to the last."""
+        """Return indices of about ``most`` rounds to run: first ones, and some up to the last."""
         rounds = self._setting.rounds
         count = max(_FEWEST, min(most, _NUMBERS_AT_ONCE // (_ROWS * self._size)))
         first = 1 if self._size > _LARGEST else max(count - _SPREAD, _FEWEST - 1)
@@ -804,7 +808,7 @@ class _RealRounds:
     ) -> _Seen:
         after = self._round(now, before, who)
         if not random and len(who) > 1:
-            # Runs on numbers are computed in batches, whatever the round.
+            # Runs on numbers are computed in batches, regardless of the round.
             self.told = self.told or self._beside_others(now, before, who, after, range(len(who)))
         way = self._way(before, random, rng)
         beyond: State = {}
@@ -824,8 +828,8 @@ class _RealRounds:
     ) -> dict[str, FloatArray]:
         """Return the displacements from some states to the other ends of their test lines.
 
-        The ends are far away, except for the first of several states: its line leads to a model
-        close to x* with almost empty memory, where a threshold on small updates would show.
+        The ends are far away, except for the first of several states. Its line leads to a model
+        close to x* with almost empty memory, which would reveal a threshold on small updates.
         """
         sizes = [np.abs(before[name]).max(initial=self._scale) for name in random]
         far = min(_FAR * max(sizes, default=0.0), _FARTHEST)
@@ -841,8 +845,8 @@ class _RealRounds:
     def _goes_on(self, seen: _Seen, random: tuple[str, ...]) -> State:
         """Return the states after a round, with noise if there is any.
 
-        Also check that the round is affine in its noise: with opposite draws, the state must move
-        as far in the opposite direction.
+        This also checks that the round is affine in its noise: with opposite draws, the state must
+        move equally far in the opposite direction.
         """
         if not (self._noisy and random):
             return seen.after
@@ -911,7 +915,7 @@ class SampledTogether:
 
 
 class _Forms:
-    """The same rounds on forms, each along the line through a state and a state far away.
+    """The same rounds on forms, each along the line through one state and another far away.
 
     Parameters
     ----------
@@ -948,12 +952,12 @@ class _Forms:
             random += sorted(moving - set(random))
 
     def check(self, one: _Seen, random: tuple[str, ...]) -> tuple[str, ...]:
-        """Compare a real round with forms; return further entries that depend on the model, if any.
+        """Compare a real round with forms, and return any further entries that depend on the model.
 
         Raises
         ------
         NotAffineError
-            If they differ, with the round in the message, or if forms refuse an operation.
+            If they differ (the message gives the round), or if forms refuse an operation.
         """
         space, image = self.image(one.now, one.who, one.before, one.way)
         widened = sorted(_moving(space, image) - set(random))
@@ -990,7 +994,7 @@ class _Forms:
 
 
 def _on_forms(what: str, run: Callable[[], Any]) -> Any:
-    """Run part of an algorithm on forms; any error means that it has no affine map."""
+    """Run part of an algorithm on forms; any error means that there is no affine map."""
     try:
         with nothing_refused():
             return run()
@@ -1016,7 +1020,7 @@ def _algorithm_in(setting: Setting, index: int) -> Algorithm:
     RoundRefusedError
         If a schedule changes an algorithm that it has returned.
     ValueError
-        If the branches' chances are not probabilities that sum to 1.
+        If the branches' probabilities are not in [0, 1] or do not sum to 1.
     """
     schedule = setting.algorithm
     algorithm = in_round(schedule, index)
@@ -1096,7 +1100,7 @@ def telling(counts: FloatArray) -> NDArray[np.intp]:
 
 
 def other_alone(together: State, rows: Iterable[int], run: Callable[[slice], State]) -> str:
-    """Return which entry of some replica differs between a batch and a run alone, or ""."""
+    """Return which entry of some replica differs between its runs in a batch and alone, or ""."""
     for row in rows:
         here = slice(row, row + 1)
         alone = run(here)
@@ -1119,8 +1123,9 @@ def _close(one: Any, other: Any) -> bool:
 def _tolerance(problem: Problem) -> float:
     """Return the allowed difference of two computations, relative to their largest number.
 
-    Each computation sums over N clients and d coordinates, one by one at worst, besides its other
-    operations. Each operation is off by at most the unit roundoff of the largest number.
+    Each computation sums over N clients and d coordinates, one by one at worst, in addition to its
+    other operations. The error of each operation is at most the unit roundoff of the largest
+    number.
     """
     return 2 * UNIT_ROUNDOFF * (_OPERATIONS + problem.n_clients + problem.dim)
 

@@ -23,8 +23,8 @@ class Hypothesis:
     source : str
         The place in the paper that states it.
     stated : str
-        The wording of a paper, if ``condition`` is only for evaluation; a corrected statement shows
-        this instead.
+        How a paper would word it, if ``condition`` is only for evaluation; a corrected statement
+        shows this instead.
     any_sign : bool
         Whether the paper allows denominators in the condition to be negative. Otherwise they must
         be positive, and `with_signs` adds this as separate conditions.

@@ -114,8 +114,7 @@ class Refutation:
     ------
     ValueError
         If ``why`` is not one to three sentences, ``change`` is empty, neither a regime nor a
-        certificate
-        shows the fault, or ``natural`` is given though a certificate is kept.
+        certificate shows the fault, or ``natural`` is given though a certificate is kept.
 
     Examples
     --------

@@ -285,7 +285,7 @@ def _latex(correction: Correction) -> Iterator[str]:
     statement = correction.corrected
     basis = statement.basis
     yield from _PREAMBLE
-    yield rf"\begin{{corrected}}[{escaped(f'{statement.source}; {statement.kind}')}]"
+    yield rf"\begin{{corrected}}[{escaped(f'{statement.source}. Kind: {statement.kind}')}]"
     if basis.hypotheses:
         yield "If"
         yield r"\begin{itemize}"
@@ -316,10 +316,11 @@ def _latex(correction: Correction) -> Iterator[str]:
     for change in correction.changes:
         why = f" {sentence_latex(change.why)}" if change.why else ""
         label = f"[{correction.label(change)}]"
-        yield rf"  \item[{{{label}}}] {change.kind}: {sentence_latex(change.about)}.{why}"
+        fixed = f"{change.kind.capitalize()}, fixed by: {sentence_latex(change.about)}."
+        yield rf"  \item[{{{label}}}] {fixed}{why}"
     for hypothesis in correction.left_out:
         left_out = f"{sentence_latex(hypothesis.name)}, ${printed_latex(hypothesis.condition)}$"
-        yield rf"  \item[] left out: {left_out}."
+        yield rf"  \item[] Hypothesis left out: {left_out}."
     if note := further_note(correction):
         starred = has_other_parts(correction)
         heading = rf"[{{[*]}}] {OTHER_PARTS}: " if starred else "[] "

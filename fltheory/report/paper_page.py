@@ -188,7 +188,7 @@ def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:
         yield f"## {identifier}"
         yield ""
         first = readings[0]
-        yield f"{first.title}. Source: {first.source}; {first.kind}."
+        yield f"{first.title}. Source: {first.source}. Kind: {first.kind}."
         yield ""
         for statement in readings:
             heading = _READINGS.get(statement.reading, statement.reading)

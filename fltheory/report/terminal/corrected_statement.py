@@ -31,7 +31,8 @@ def corrected_text(correction: Correction) -> str:
 def _text(correction: Correction) -> Iterator[str]:
     statement = correction.corrected
     basis = statement.basis
-    yield f"{statement.id}, corrected ({statement.source}; {statement.kind}): {statement.title}"
+    yield f"{statement.id}, corrected"
+    yield f"{statement.title}. Source: {statement.source}. Kind: {statement.kind}."
     yield ""
     if basis.hypotheses:
         yield "If"
@@ -41,13 +42,14 @@ def _text(correction: Correction) -> Iterator[str]:
         yield from _assertion_text(correction, assertion)
     yield from _symbols(correction)
     yield ""
-    yield "What changes"
+    yield "What changes:"
     for change in correction.changes:
-        yield f"  [{correction.label(change)}] {change.kind}: {change.about}"
+        fault = f"[{correction.label(change)}] {change.kind.capitalize()}"
+        yield f"  {fault}, fixed by: {change.about}."
         if change.why:
             yield f"      {change.why}"
     for hypothesis in correction.left_out:
-        yield f"  left out: {hypothesis.name}, {printed_text(hypothesis.condition)}"
+        yield f"  Hypothesis left out: {hypothesis.name}, {printed_text(hypothesis.condition)}."
     if note := further_note(correction):
         yield ""
         yield f"{_note_heading(correction)}: {note}"

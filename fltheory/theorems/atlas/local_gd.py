@@ -101,7 +101,7 @@ _worst_step, _worst_epoch = _Worst(_lemma_1_margins), _Worst(_lemma_2_margins)
 
 
 def _lost(setting: Setting, steps: int) -> float:
-    """Return how far off both sides together may be, from moments after up to so many steps."""
+    """Return a bound on the error of both sides, from moments after up to this many steps."""
     reach = float(_step(setting) * local_sgd(setting).local_steps * setting.problem.L)
     return 4 * (1 + reach) ** 2 * client_models(setting).rounding(steps)
 

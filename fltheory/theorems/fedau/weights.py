@@ -205,7 +205,7 @@ STEP = _on_weights(
     note=(
         "Checked to the letter: the error is split as if E omega_t were E S_n, and the number of "
         "completed intervals is taken to be at least floor(t/K), and at least one before round K. "
-        "But before round K no interval may have ended, and omega is then 1."
+        "But before round K, it is possible that no interval has ended, and omega is then 1."
     ),
     kind=StatementKind.STEP,
 )
