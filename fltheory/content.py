@@ -204,6 +204,8 @@ def is_users(module: str | None) -> bool:
 
 def runs_users_code(algorithm: Any) -> bool:
     """Return whether an object contains a user's class or function."""
+    if is_users(type(algorithm).__module__):
+        return True
     held = [*reached_from(algorithm).classes, *attributes_of(algorithm).values()]
     return any(is_users(one.__module__) for one in held if isinstance(one, type | FunctionType))
 
