@@ -142,12 +142,15 @@ def balanced_units(
     # A model that is only an output affects nothing. The entries from which it is made are then
     # measured in the same unit.
     effects[:, 0] = np.where(effects[:, 0] > 0, effects[:, 0], effects[0])
-    for entry in _SWEEPS * list(range(1, len(widths))):
-        of_others = np.linalg.norm(effects[entry] * units)
-        on_others = np.linalg.norm(effects[:, entry] / units)
-        if of_others > 0:
-            units[entry] = np.sqrt(of_others / on_others) if on_others > 0 else of_others
-    return np.repeat(2.0 ** np.rint(np.log2(units)), widths)
+    with np.errstate(all="ignore"):
+        for entry in _SWEEPS * list(range(1, len(widths))):
+            of_others = np.hypot.reduce(effects[entry] * units)
+            on_others = np.hypot.reduce(effects[:, entry] / units)
+            if of_others > 0:
+                units[entry] = np.sqrt(of_others / on_others) if on_others > 0 else of_others
+        units = 2.0 ** np.rint(np.log2(units))
+    # Scales so far apart that their ratios are no floats are left as they are.
+    return np.repeat(np.where(np.isfinite(units).all() and units.all(), units, 1.0), widths)
 
 
 def _model_first(state: State) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from oracles import random_problem
 
 from fltheory.algorithms import FedVarp, Mifa, ProxSkip, Scaffold
-from fltheory.algorithms.contract import Algorithm
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Algorithm
 from fltheory.engines import Setting, exact, paths
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.moments.moment_map import (
@@ -230,3 +230,28 @@ def test_errors_are_added_up_round_by_round(gain: float, more: int) -> None:
         expected.append(float(held))
     found = _accumulated(gain, np.array([float(one) for one in fresh]), 2.5)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+class FarScales:
+    """Two memories a scale of 1e90 above the model: their ratios in turn are no floats."""
+
+    branches = EVERY_ROUND_CLIENTS
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "a": 0 * x0, "b": 0 * x0}
+
+    def round(self, state, clients, who, branch):
+        step = clients.summed_local_sgd(state["x"], who, who / clients.n_clients, steps=1, lr=0.5)
+        b = state["b"] / 2 + state["a"] * 1e90
+        return {"x": state["x"] + b / 1e90 / 1e90 * 0.1, "a": step * 1e90, "b": b}
+
+
+def test_memories_of_scales_far_apart_leave_the_run_as_it_is() -> None:
+    """One client at 1 that is always there, from 0: the steps add up by hand."""
+    problem = QuadraticProblem([[[1.0]]], [[1.0]])
+    run = exact(Setting(FarScales(), problem, Bernoulli([1.0]), 4, np.zeros(1)))
+    x = a = b = 0.0
+    for _ in range(4):
+        x, a, b = x + 0.1 * (b / 2 + a), 0.5 * (1 - x), b / 2 + a
+    assert run.diverged_at is None
+    assert run.squared_distance[-1] == pytest.approx((x - 1) ** 2, rel=1e-12)
