@@ -12,6 +12,10 @@ verify: $(VENV)/.installed
 findings: verify
 	$(BIN)/python docs/scripts/findings.py --check --verdicts out/verify.json
 
+# Only plugins that the tests use: pytest would look for assertions to rewrite in the whole package of
+# each plugin that it finds by itself, and ours is in `fltheory`.
+test soundness: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
+test soundness: export PYTEST_PLUGINS := xdist.plugin,_hypothesis_pytestplugin,fltheory.testing.pytest_plugin
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(if $(VERDICTS),--verdicts=$(VERDICTS))
 

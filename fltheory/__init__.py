@@ -1,7 +1,7 @@
-"""Tell whether a convergence theorem is true as printed, where it applies, how loose it is.
+"""Find out whether a convergence theorem is true as printed, where it applies, how loose it is.
 
-A theory-verification toolkit for federated learning under partial participation. What most people
-need is here (``import fltheory as fl``):
+A theory-verification toolkit for federated learning under partial participation. Most people need
+only what is here (``import fltheory as fl``):
 
 >>> import fltheory as fl
 >>> theorem = fl.theorem("sa-fl/5", reading="derived")
@@ -24,7 +24,7 @@ The rest is in subpackages, which load when they are used:
 - `fltheory.algorithms`: the papers' algorithms
 - `fltheory.weights`: CA-Fed's optimal aggregation weights
 - `fltheory.engines`: the truth, exact or sampled
-- `fltheory.learnability`: PAC learnability: what is impossible, and how a server's data helps
+- `fltheory.learnability`: PAC learnability: what is impossible, and how a server's data help
 - `fltheory.logs`: logs of who was online, read, described and fitted
 - `fltheory.fedau`: FedAU's best cut-off
 - `fltheory.theorems`: the papers' statements as data
@@ -80,7 +80,7 @@ _SUBPACKAGES = (
     "worst_case",
     "sweep",
 )
-# Where a name here comes from, and what it is called there.
+# Where each name here comes from, and what it is called there.
 _NAMES: Mapping[str, tuple[str, str]] = {
     **{
         name: ("engines", name)

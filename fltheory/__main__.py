@@ -6,7 +6,7 @@ from fltheory.commands.shared.exit_status import exit_interrupted
 
 
 def main() -> None:
-    """Run the command line; an interrupt while it is still being loaded is one line as well."""
+    """Run the command line; an interrupt while it is being loaded prints only one line, too."""
     try:
         from fltheory.cli import main as command
     except KeyboardInterrupt:

@@ -23,15 +23,17 @@ Kind = tuple[Callable[[Any], bool], str]
 
 
 def checks_kinds(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """Return a function that refuses arguments of a kind other than the annotated one.
+    """Return a function that refuses arguments that are not of the annotated kind.
 
     Objects, strings, callables, and sequences and mappings of these are checked. Numbers and arrays
-    are not: they must meet further conditions, which the function checks itself.
+    are not checked here, because they must meet further conditions, which the function checks
+    itself.
 
     Raises
     ------
     ValueError
-        When the function is called; the message gives the argument, what it must be and its value.
+        If the function is called with a wrong argument; the message gives the argument, what it
+        must be and its value.
 
     Examples
     --------
@@ -77,7 +79,7 @@ def _kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
 
 
 def _kind(hint: Any) -> Kind | None:
-    """Return the kind for a type hint, None for a hint that is not checked."""
+    """Return the kind for a type hint, or None if the hint is not checked."""
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         return _one_of([_kind(one) for one in get_args(hint)])
@@ -128,7 +130,7 @@ def _mapping(item: Kind | None) -> Kind:
 
 
 def _class(kind: type) -> Kind | None:
-    """Return the kind of a class's instances, None for types that are checked elsewhere."""
+    """Return the kind of a class's instances, or None if the type is checked elsewhere."""
     if issubclass(kind, np.ndarray | Path | os.PathLike) or kind in (int, float, complex, object):
         return None
     words = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
@@ -144,8 +146,8 @@ def _class(kind: type) -> Kind | None:
 def _could_be(value: Any, protocol: type) -> bool:
     """Return whether a value has at least one member of a protocol.
 
-    A user's object need not have all of them, as the missing ones may never be used. Members are
-    looked up without computing them, as some take long.
+    A user's object need not have all members, because the missing ones may never be used. Members
+    are looked up without computing them, because some take long to compute.
     """
     if isinstance(value, type | FunctionType):
         return False

@@ -15,8 +15,8 @@ from fltheory.commands.shared.former_names import Rest, add_hidden, with_new_opt
 from fltheory.commands.shared.preparation import prepare
 from fltheory.commands.shared.written_files import with_inputs_kept
 
-# The kind of user; the words of each command, in the help's order; example arguments. A command's
-# file is named by its first word.
+# For each kind of user: the words of each command, in the order of the help, and example arguments.
+# A command's file is named after its first word.
 PANELS = {
     "A theorem": {
         "theorems": "fedau",
@@ -61,8 +61,8 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
     Parameters
     ----------
     typed : collection of str, optional
-        The words after ``fltheory``. Commands that are not among them get no options, only their
-        place in the help, as reading all options takes longer than showing the help.
+        The words after ``fltheory``. Other commands get no options, only their place in the help,
+        because reading all options takes longer than showing the help.
     """
     root = typer.Typer(
         add_completion=False,
@@ -116,7 +116,7 @@ def _without_options(command: Callable[..., None]) -> Callable[[], None]:
 
 
 def command_of(words: str) -> Callable[..., None]:
-    """Return the function of a command; that of "trace fit" is ``trace.fit``."""
+    """Return the function of a command; for "trace fit", this is ``trace.fit``."""
     file, _, name = words.partition(" ")
     found: Callable[..., None] = getattr(
         import_module(f"fltheory.commands.{file}"), name or "command"
@@ -150,7 +150,7 @@ def with_loads_first(arguments: Sequence[str]) -> list[str]:
 
 
 def run_script(command: Callable[..., None]) -> NoReturn:
-    """Run a function as a program of its own, with the options and error handling of a command."""
+    """Run a function as a separate program, with the options and error handling of a command."""
     root = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     root.command()(with_inputs_kept(command))
     exit_status.run(root, f"python {sys.argv[0]}")

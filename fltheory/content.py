@@ -1,9 +1,9 @@
 """Hashable keys of the full content of objects, to detect whether an object has changed.
 
 If the key of a cache is a mutable object, the cache returns stale results after the object changes.
-So keys are made of the content. Large read-only arrays are compared by identity, and so are objects
-that Python cannot inspect (a lock, a module). A key keeps such objects alive, so that no other
-object can get their address.
+So keys are made from the content. Large read-only arrays are compared by identity, and so are
+objects that Python cannot inspect (a lock, a module). A key keeps such objects alive, so that no
+other object can get their address.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial, wraps
+from functools import cached_property, lru_cache, partial, singledispatch, wraps
 from itertools import count
+from logging import Logger
 from operator import length_hint
 from threading import Lock
 from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -35,8 +36,13 @@ _CONTAINERS = frozenset({dict, list, tuple, set, frozenset, np.ndarray})
 _VALUES = ("sympy.", "fltheory.grammar.symbols")
 
 
+# What a logger does with its records does not come back to whoever uses it.
+_OUTLETS = frozenset({"_cache", "filters", "handlers", "manager", "parent"})
+_DISPATCHES = cast(FunctionType, singledispatch(len)).__code__
+
+
 class _Same:
-    """A key that equals only keys of the same object."""
+    """A key that is equal only to keys of the same object."""
 
     __slots__ = ("thing",)
 
@@ -51,7 +57,7 @@ class _Same:
 
 
 def content(thing: Any, *, generators: bool = True) -> Hashable:
-    """Return an object's content as a key, with equal value and hash while nothing has changed.
+    """Return an object's content as a key; value and hash stay equal while nothing changes.
 
     Parameters
     ----------
@@ -113,6 +119,7 @@ def _cached_and_slots(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
         for name, value in vars(owner).items()
         if isinstance(value, cached_property)
     )
+    cached |= _OUTLETS if issubclass(cls, Logger) else set()
     slots = tuple(
         name
         for owner in cls.__mro__
@@ -143,11 +150,30 @@ def functions_of(cls: type) -> Iterator[FunctionType]:
                     yield inner
 
 
+def kept_by(function: FunctionType) -> dict[str, Any]:
+    """Return, by name, what a function keeps: its attributes, and the content of its closure.
+
+    Of a `functools.singledispatch` function, only the functions to choose from: its cache of
+    earlier choices does not matter.
+    """
+    name, code = function.__qualname__, function.__code__
+    if code is _DISPATCHES:
+        return {f"{name}.registry": dict(vars(function)["registry"])}
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    return {
+        **{f"{name}.{key}": value for key, value in vars(function).items()},
+        **{f"{key} in {name}": _value_in(cell) for key, cell in cells},
+    }
+
+
 def globals_read(function: FunctionType) -> dict[str, Any]:
-    """Return the globals that a function uses, and attributes it uses of users' modules."""
+    """Return the globals that a function uses, and the attributes of users' modules it uses."""
     names, held = _names_in(function.__code__), function.__globals__
     read = {name: held[name] for name in names if name in held}
-    for module, value in tuple(read.items()):
+    # Modules that the function itself imports are not among its globals.
+    package, known = held.get("__package__"), sys.modules
+    imported = [(name, known.get(name) or known.get(f"{package}.{name}")) for name in names]
+    for module, value in (*read.items(), *imported):
         if isinstance(value, ModuleType) and _is_own(value.__name__):
             read |= {f"{module}.{n}": vars(value)[n] for n in names if n in vars(value)}
     return read
@@ -160,8 +186,8 @@ def _names_in(code: CodeType) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*code.co_names, *(name for names in inner for name in names))))
 
 
-def value_in(cell: Any) -> Any:
-    """Return the content of a closure's cell, None if it is empty."""
+def _value_in(cell: Any) -> Any:
+    """Return the content of a closure's cell, or None if the cell is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -177,7 +203,9 @@ def is_users(module: str | None) -> bool:
 
 
 def runs_users_code(algorithm: Any) -> bool:
-    """Return whether an object holds a class or function of a user."""
+    """Return whether an object contains a user's class or function."""
+    if is_users(type(algorithm).__module__):
+        return True
     held = [*reached_from(algorithm).classes, *attributes_of(algorithm).values()]
     return any(is_users(one.__module__) for one in held if isinstance(one, type | FunctionType))
 
@@ -236,7 +264,7 @@ class _Walk:
         kind = type(thing)
         if kind in _EXACTLY:
             return (kind, thing)
-        # Whether an object is a fraction takes longer to ask than all else.
+        # Checking whether an object is a fraction takes longer than all the other checks.
         if kind not in _CONTAINERS:
             if isinstance(thing, float):
                 return thing.hex()
@@ -254,7 +282,7 @@ class _Walk:
         if isinstance(thing, Generator):
             self.found[id(thing)] = thing
             state = state_of(thing) if self._generators else None
-            # The state of Python's generator is a tuple of 625 whole numbers, already hashable.
+            # The state of Python's generator is a tuple of 625 integers, which is already hashable.
             return state if isinstance(thing, random.Random) else self(state)
         if isinstance(thing, np.ndarray | np.generic):
             return self._array(np.asarray(thing))
@@ -305,10 +333,9 @@ class _Walk:
         if id(thing) in self._known:
             return ("again", self._known[id(thing)])
         self._known[id(thing)] = len(self._known)
-        cells = [value_in(cell) for cell in thing.__closure__ or ()]
         defaults = (thing.__defaults__, thing.__kwdefaults__)
         read = globals_read(thing) if _is_own(thing.__module__) else {}
-        return (_Same(thing.__code__), *map(self, (cells, defaults, vars(thing), read)))
+        return (_Same(thing.__code__), *map(self, (kept_by(thing), defaults, read)))
 
     def _class(self, cls: type) -> Hashable:
         """Return a key of a class's data, and of the code and globals of its functions."""
@@ -320,7 +347,7 @@ class _Walk:
 
 
 def _number(value: Any) -> Hashable:
-    """Return a key of a FLINT number; a fraction's text is complete, a ball's is truncated."""
+    """Return a key of a FLINT number; a fraction's text is complete, but a ball's is truncated."""
     if hasattr(value, "mid"):
         return (type(value), value.mid().man_exp(), value.rad().man_exp())
     return (type(value), str(value))
@@ -340,21 +367,29 @@ def _can_be_written(array: np.ndarray) -> bool:
 
 
 def _bits_in_use() -> int:
-    """Return FLINT's current precision in bits, which results depend on; 0 if it is not loaded."""
+    """Return FLINT's precision in bits, on which results depend, or 0 if it is not loaded."""
     flint = sys.modules.get("flint")
     return 0 if flint is None else int(flint.ctx.prec)
 
 
-def cached_by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+def cached_by_content(
+    most: int,
+    *,
+    as_long_as: Callable[..., Hashable] = lambda *_, **__: None,
+    by_precision: bool = True,
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Return a decorator that caches a function's recent results by the content of arguments.
-
-    The current precision is part of the key, because balls cached at a coarser one would be too
-    wide.
 
     Parameters
     ----------
     most : int
         Number of results to keep.
+    as_long_as : callable
+        Called with the same arguments. A cached result is used only if this still returns the
+        same.
+    by_precision : bool
+        Whether the current precision is part of the key, because balls cached at a lower
+        one would be too wide.
 
     Examples
     --------
@@ -370,22 +405,23 @@ def cached_by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
-        kept: OrderedDict[Hashable, T] = OrderedDict()
+        kept: OrderedDict[Hashable, tuple[T, Hashable]] = OrderedDict()
         lock = Lock()
 
         @wraps(function)
         def cached(*args: Any, **options: Any) -> T:
-            key = content((args, options)), _bits_in_use()
+            key = content((args, options)), _bits_in_use() if by_precision else 0
             with lock:
-                if key in kept:
-                    kept.move_to_end(key)
-                    return kept[key]
-            value = function(*args, **options)
+                found = kept.get(key)
+            if found is None or found[1] != as_long_as(*args, **options):
+                value = function(*args, **options)
+                found = value, as_long_as(*args, **options)
             with lock:
-                kept[key] = value
+                kept[key] = found
+                kept.move_to_end(key)
                 while len(kept) > most:
                     kept.popitem(last=False)
-            return value
+            return found[0]
 
         return cached
 
@@ -393,7 +429,7 @@ def cached_by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T
 
 
 def kept(held: dict[Any, T], key: Any, make: Callable[[], T], most: int = 8) -> T:
-    """Return the value cached for a key, making it if missing; at most ``most`` are kept."""
+    """Return the value cached for a key, making it if missing; at most ``most`` values are kept."""
     if key not in held:
         while len(held) >= most:
             held.pop(next(iter(held)))

@@ -1,4 +1,4 @@
-"""The exact values of numbers as written, and numbers as text."""
+"""The exact values of numbers as they are written, and numbers as text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 
 
 def as_fraction(value: Any) -> Fraction:
-    """Return a number as a fraction; a float counts as its shortest decimal.
+    """Return a number as a fraction; a float is read as its shortest decimal.
 
     Raises
     ------
     ValueError
-        If it is not a finite number.
+        If the value is not a finite number.
 
     Examples
     --------
@@ -45,10 +45,10 @@ def _shortest_decimal(value: float) -> Fraction:
 
 
 def complement(value: Any) -> Any:
-    """Return one minus a number or numbers; for floats, one minus the decimal, then rounded.
+    """Return one minus a number or numbers; for a float, one minus its decimal, then rounded.
 
     Subtracting the float itself would keep the float's rounding error, which is relatively large if
-    the number is near one. Exact numbers are subtracted as they are.
+    the number is near one. Exact numbers are subtracted unchanged.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def complement(value: Any) -> Any:
     """
     if isinstance(value, np.ndarray) and value.dtype != object:
         found = np.asarray(1.0 - value)
-        # The error of a number up to one half is at most one rounding of the result.
+        # For a number up to one half, the error is at most one rounding error of the result.
         large = value > 0.5
         numbers, places = np.unique(value[large], return_inverse=True)
         found[large] = np.array([complement(one) for one in numbers.tolist()])[places]
@@ -69,12 +69,13 @@ _MOST_DIGITS = 1000
 
 
 def written_fraction(text: str) -> Fraction:
-    """Return the number in a text, a fraction or a decimal.
+    """Return the number written in a text as a fraction or a decimal.
 
     Raises
     ------
     ValueError
-        If it is not a number, or one with more than a thousand digits, which would fill the memory.
+        If the text is not a number, or is a number with more than a thousand digits, which would
+        fill the memory.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def written_fraction(text: str) -> Fraction:
 
 
 def fraction_text(value: Fraction) -> str:
-    """Return a fraction as text, if short, with its approximate decimal value.
+    """Return a fraction as text with its approximate decimal value, or only the latter if long.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def fraction_text(value: Fraction) -> str:
 
 
 def _decimal(value: Fraction) -> Decimal:
-    """Return a fraction that is too small for a float, as a decimal."""
+    """Return as a decimal a fraction that is too small for a float."""
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 

@@ -1,7 +1,7 @@
 """Square roots, logarithms and norms for floats and exact numbers alike.
 
-NumPy silently converts an array of objects to floats to take its norm. So code that reads constants
-off a setting, which may be in floats or in exact numbers, uses these functions instead.
+NumPy silently converts an array of objects to floats to take its norm. So code that reads a
+setting's constants, which may be floats or exact numbers, uses these functions instead.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def norm(vector: Any) -> Any:
 def largest_norm(vectors: Any) -> Any:
     """Return the largest Euclidean norm of the rows of an array (n, d).
 
-    For exact numbers the squares are compared, which are fractions if the numbers are.
+    For exact numbers, the squares are compared, because they are fractions if the numbers are.
     """
     if is_exact(vectors):
         return root(largest((vectors * vectors).sum(axis=1)))
@@ -64,7 +64,7 @@ def largest_norm(vectors: Any) -> Any:
 
 
 def largest(values: Any) -> Any:
-    """Return the largest of some numbers; for overlapping balls, a ball that holds it.
+    """Return the largest of some numbers or, for overlapping balls, a ball that contains it.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def largest(values: Any) -> Any:
 
 
 def number(value: Any) -> Any:
-    """Return an exact number unchanged, anything else as a float.
+    """Return an exact number unchanged, and anything else as a float.
 
     Examples
     --------
@@ -92,15 +92,15 @@ ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
 
 def with_rounding(value: Any, operations: float, size: Any = None) -> tuple[Any, float]:
-    """Return a value and a bound on its rounding error, zero for exact numbers.
+    """Return a value and a bound on its rounding error, which is zero for exact numbers.
 
     Parameters
     ----------
     value : float or exact number
     operations : float
-        Number of operations, in units of a few dozen.
+        Number of operations, in units of a few dozen operations.
     size : float, optional
-        Size of the largest number in the computation; by default that of the value.
+        Size of the largest number in the computation; by default, the size of the value.
     """
     if is_exact(value):
         return value, 0.0
@@ -125,7 +125,7 @@ def powers(base: Any, exponents: Any) -> Any:
 def solve(matrix: Any, vector: Any) -> Any:
     """Return the solution of a system of linear equations with matrix (d, d) and vector (d,).
 
-    Systems in exact numbers are solved by elimination, with the first pivot proved nonzero.
+    Systems in exact numbers are solved by elimination; each pivot is the first one proved nonzero.
 
     Examples
     --------

@@ -77,8 +77,8 @@ def weight_errors(
     Parameters
     ----------
     p : float, array, (n,), or AvailabilityLog
-        Participation probabilities, in (0, 1], for independent rounds; or a log, whose first T
-        rounds are followed for all clients present in some round of it.
+        Participation probabilities, in (0, 1], for independent rounds; or a log, of which the first
+        T rounds are followed for all clients that are ever present in it.
     rounds : int
         T.
     cutoffs : array, (k,)
@@ -122,9 +122,9 @@ def best_cutoff(
 ) -> BestCutoff:
     """Return the cut-off K with the smallest weight error, and the paper's choices for comparison.
 
-    Errors are computed for values of K that grow by a quarter at a time, up to T or until longer
-    intervals are practically impossible for every client; then for all K between the neighbours of
-    the best. The smallest error may be missed if there are several local minima.
+    Errors are first computed for values of K that grow by a quarter at a time, up to T or until
+    longer intervals are practically impossible for every client, and then for all K between the
+    neighbours of the best one. The smallest error may be missed if there are several local minima.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def best_cutoff(
     Raises
     ------
     ValueError
-        If p is outside (0, 1], or there are fewer than 2 rounds, or more than the log has.
+        If p is outside (0, 1], or there are fewer than 2 rounds, or more rounds than the log has.
 
     Examples
     --------

@@ -22,7 +22,8 @@ _SCALARS = frozenset({"bool", "float", "int", "str"})
 def read_only(value: T) -> T:
     """Make the arrays in ``value``, and the memory behind views, read-only, and return ``value``.
 
-    This is for arrays made by the package: nothing is copied, except memory not owned by NumPy.
+    This is for arrays made by the package. Nothing is copied, except memory that NumPy does not
+    own.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def read_only_copy(value: T) -> T:
 
 
 def _with_arrays(value: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """Apply ``change`` to each array; a container is replaced only if one of its arrays is."""
+    """Apply ``change`` to each array; a container is replaced only if one of its arrays changes."""
     if isinstance(value, np.ndarray):
         return change(value)
     if isinstance(value, tuple | list):
@@ -82,12 +83,12 @@ def _locked_copy(array: np.ndarray) -> np.ndarray:
 class ReadOnlyArrays:
     """Base of classes whose arrays cannot be written to.
 
-    For subclasses, whether dataclasses or not, it ensures that:
+    For subclasses, whether or not they are dataclasses, it ensures that:
 
-    - arrays among the attributes of a new object, also in tuples, lists and dictionaries, are
-      read-only; those that a caller could write to are copied first (`read_only_copy`);
+    - arrays among the attributes of a new object are read-only, including arrays in tuples, lists
+      and dictionaries; those that a caller could write to are copied first (`read_only_copy`);
     - arrays that a property or cached property returns are read-only (`read_only`);
-    - arrays of an object that was copied or sent from another process are read-only, too.
+    - arrays of an object that was copied or sent from another process are also read-only.
 
     Arrays inside other objects are not changed.
 

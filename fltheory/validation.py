@@ -31,7 +31,7 @@ _MOST_ITEMS = 100 * _SHOWN_CHARACTERS
 
 
 def shown(value: Any) -> str:
-    """Return a value as text for an error message, truncated if long.
+    """Return a value as text for an error message, truncated if it is long.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def shown(value: Any) -> str:
 
 
 def _is_no_number(value: Any) -> bool:
-    """Return whether a value is not a number, though conversion would make it one.
+    """Return whether a value is not a number, although conversion would make it one.
 
     Text, True and masked entries can all be converted to numbers.
     """
@@ -117,7 +117,7 @@ def array_of(
     name : str
     value : array
     *axes : int or str
-        The size of each axis, or a name for any size but zero.
+        The size of each axis, or a name if any size except zero is allowed.
     flags : bool
         Whether entries may be booleans.
     for_all : bool
@@ -126,7 +126,7 @@ def array_of(
     Raises
     ------
     ValueError
-        For another shape, or if `real_array` refuses the value.
+        If the shape is different, or `real_array` refuses the value.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _first_nonfinite(array: FloatArray) -> float:
 
 
 def real_number(name: str, value: float, must_be: str, accepts: Callable[[float], bool]) -> float:
-    """Return ``float(value)`` if finite and accepted; otherwise raise a ValueError."""
+    """Return ``float(value)`` if it is finite and accepted; otherwise raise ValueError."""
     try:
         number = math.nan if _is_no_scalar(value) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -175,7 +175,7 @@ def _is_no_scalar(value: Any) -> bool:
 
 
 def positive(name: str, value: float) -> float:
-    """Return ``value`` as a float if it is finite and above zero."""
+    """Return ``value`` as a float if it is finite and positive."""
     found = real_number(name, value, "a finite number above 0", lambda number: number > 0)
     # Smaller numbers have lost digits, and their inverses overflow.
     must_be = "a finite number of at least 2.3e-308"
@@ -183,7 +183,7 @@ def positive(name: str, value: float) -> float:
 
 
 def nonnegative(name: str, value: float) -> float:
-    """Return ``value`` as a float if it is finite and not below zero."""
+    """Return ``value`` as a float if it is finite and nonnegative."""
     return real_number(name, value, "a finite number of at least 0", lambda number: number >= 0)
 
 
@@ -222,8 +222,8 @@ def availability(name: str, value: ArrayLike, *, shape: str = "(N,)") -> FloatAr
     Raises
     ------
     ValueError
-        For other numbers, or numbers so small that their inverse overflows; the error names the
-        client.
+        If a number is not in (0, 1], or is so small that its inverse overflows; the message names
+        the client.
     """
     array = real_array(name, value, shape=shape)
     bad = np.flatnonzero(~((array >= LEAST_AVAILABILITY) & (array <= 1)))
@@ -243,7 +243,7 @@ def one_each(name: str, value: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        For another shape, or no clients.
+        If the shape is different, or there are no clients.
     """
     array = real_array(name, value, shape="(N,)")
     if array.ndim != 1 or array.size == 0:
@@ -276,7 +276,7 @@ def text(name: str, value: Any) -> None:
 
 
 def path(name: str, value: Any) -> Path:
-    """Return the path of a file or folder; ValueError for a value that is neither text nor a path.
+    """Return the path of a file or folder; raise ValueError if ``value`` is not text or a path.
 
     Examples
     --------

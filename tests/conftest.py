@@ -38,6 +38,13 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def plugins_found_as_ever() -> None:
+    """Let runs of pytest inside tests find plugins by themselves, which `make test` does not."""
+    for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_PLUGINS"):
+        os.environ.pop(name, None)
+
+
 @pytest.fixture
 def two_points() -> QuadraticProblem:
     """Losses (x + 1)^2 and (x - 1)^2: x* = 0, F* = 1, L = mu = 2, sigma_G = 2, Gamma = 1."""

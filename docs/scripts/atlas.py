@@ -54,48 +54,51 @@ PAPERS: Mapping[str, tuple[str, str]] = {
     "fedavg-li": (
         "Li, Huang, Yang, Wang and Zhang, *On the Convergence of FedAvg on Non-IID Data* "
         "(ICLR 2020)",
-        "We had the paper without its appendix: Theorems 1 to 4 and two remarks. The text does "
-        "not give the constants of Theorem 4 or the ridge regression that it is about. We check "
-        "it on other quadratic clients, and the constants of its second reading are ours.",
+        "We had the paper without its appendix: Theorems 1 to 4 and two remarks. The text gives "
+        "neither the constants of Theorem 4 nor the ridge regression problem that the theorem "
+        "concerns. We check the theorem on other quadratic clients, and the constants of its "
+        "second reading are ours.",
     ),
     "local-gd": (
         "Khaled, Mishchenko and Richtarik, *First Analysis of Local GD on Heterogeneous Data* "
         "(2019)",
-        "The whole paper. Algorithm 1 averages one step later than the analysis needs. We check "
-        "both readings, and both hold.",
+        "We check the whole paper. Algorithm 1 averages one step later than the analysis needs. "
+        "We check both readings, and both hold.",
     ),
     "proxskip": (
         "Mishchenko et al. (ICML 2022); Malinovsky, Yi and Richtarik, *Variance Reduced ProxSkip* "
         "(NeurIPS 2022)",
-        "Theorems 5 and 6 of the second paper, in the consensus form (Scaffnew).",
+        "We check Theorems 5 and 6 of the second paper, in the consensus form (Scaffnew).",
     ),
     "fedprox": (
         "Li, Sahu, Zaheer, Sanjabi, Talwalkar and Smith, *Federated Optimization in Heterogeneous "
         "Networks* (MLSys 2020)",
-        "Theorem 4, on one round with inexact local solutions.",
+        "We check Theorem 4, which is about one round with inexact local solutions.",
     ),
     "fednova": (
         "Wang, Liu, Liang, Joshi and Poor, *Tackling the Objective Inconsistency Problem* "
         "(NeurIPS 2020)",
-        "Theorems 1 and 2. Theorem 1 hides its constants. The two of its four terms that are of "
-        "order 1/T are missing or garbled in our copy. So we check the theorem only as an order "
-        "in T, to which these two terms make no difference.",
+        "We check Theorems 1 and 2. Theorem 1 hides its constants. Two of its four terms, which "
+        "are of order 1/T, are missing or garbled in our copy. So we check Theorem 1 only as an "
+        "order in T, to which these two terms make no difference.",
     ),
     "fedawe": (
         "Xiang, Ioannidis, Yeh, Joe-Wong and Su, *Efficient Federated Learning against "
         "Heterogeneous and Non-stationary Client Unavailability* (NeurIPS 2024)",
-        "Lemmas 2 to 4, Theorem 1 and Corollary 1. The derived readings have the constants of the "
-        "proofs. Condition (11) on the step sizes adds numbers of different units, in L + 1 and 1 "
-        "+ L^2. The derived readings replace it by weaker conditions with consistent units.",
+        "We check Lemmas 2 to 4, Theorem 1 and Corollary 1. The derived readings have the "
+        "constants of the proofs. Condition (11) on the step sizes adds numbers of different "
+        "units, namely in L + 1 and in 1 + L^2. The derived readings replace it by weaker "
+        "conditions with consistent units.",
     ),
     "scaffold-bias": (
         "Tang and Peng, *Beyond Client Averaging: A Client-Independent Second-Order "
         "Stationary-Bias Component in Stochastic SCAFFOLD* (preprint, 2026)",
-        "Theorem 4.1, and (11) and (16), on which its proof rests. The loss is not quadratic, so "
-        "the exact engine does not apply. Instead, the moments of the stationary law are found by "
-        "solving linear equations, for any number of clients. This leaves an error of higher "
-        "order in the step size, which is estimated. The moments agree with the paper's "
-        "simulations, with ours, and, for two clients, with a bound on the error.",
+        "We check Theorem 4.1, and also (11) and (16), on which its proof rests. The loss is not "
+        "quadratic, so the exact engine does not apply. Instead, we solve linear equations for "
+        "the moments of the stationary distribution, for any number of clients. This leaves an "
+        "error of higher order in the step size, which is estimated. The moments agree with the "
+        "paper's simulations and with ours. For two clients, they also agree with a bound on the "
+        "error.",
     ),
 }
 
@@ -118,8 +121,8 @@ The columns of the table are:
   of settings that met every hypothesis. `falsify` is the search of this package, and "plain runs"
   is an independent one (`benchmarks/atlas_plain_runs.py`). For an order, `falsify` divides the
   truth by the expression in the O(.), and `verdicts` divides the change of the truth over a decade
-  by the claimed change. A bound can be improved at most by the inverse of the larger of the ratios
-  in these two columns;
+  by the claimed change. A bound can be improved at most by a factor that is the inverse of the
+  larger ratio in these two columns;
 - *over provable*: the statement's bound divided by the best bound that we can prove for every
   client loss, with all clients and one local step (`fltheory prove ID` shows the setting and the
   proof). We have no such proof for several local steps, random averages or postponed gossip, which

@@ -333,9 +333,9 @@ _INTRODUCTION = """\
 Made by `python docs/scripts/bias.py`; do not edit. `--check` says whether it is current.
 
 Each number is the bias ||lim E x_r - x*||, where x* minimises F = sum alpha_i F_i. All numbers are
-for one problem: five clients in the plane, each with its own Hessian (eigenvalues between 1/2 and
-2), {steps} local steps of size {lr:g}, and server step size 1. Gradients are exact. Noise would not
-change the limit of the mean if rounds are affine. It would change the limit of CA-Fed, which
+for one problem with five clients in the plane, each with its own Hessian (eigenvalues between 1/2
+and 2), {steps} local steps of size {lr:g}, and server step size 1. Gradients are exact. Noise would
+not change the limit of the mean if rounds are affine. It would change the limit of CA-Fed, which
 excludes clients by their losses.
 
 | process | who takes part |
@@ -384,7 +384,7 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
         "is the drift of local steps. SCAFFOLD has no bias."
     )
     yield (
-        "- These have no bias from participation, under any process: "
+        "- The following algorithms have no bias from participation, under any process: "
         f"{_listed(rows, PROCESSES)}. With exact gradients, they have a fixed point that does not "
         "depend on who takes part. At this point the server remembers each client's update at the "
         "same model, so a new update changes nothing. There is no such point if unlike clients "
@@ -392,10 +392,10 @@ def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
     )
     independent = _listed(rows, _INDEPENDENT, besides=_named(rows, PROCESSES))
     yield (
-        "- These have no bias if rounds are independent, but some bias if rounds depend on each "
-        f"other: {independent}. Each step is unbiased given the model. But if presence lasts for "
-        "several rounds, the clients that are present have also moved the model, so participation "
-        "and model are correlated, and the step is biased on average."
+        "- The following algorithms have no bias if rounds are independent, but some bias if "
+        f"rounds depend on each other: {independent}. Each step is unbiased given the model. But "
+        "if presence lasts for several rounds, the clients that are present have also moved the "
+        "model, so participation and model are correlated, and the step is biased on average."
     )
     yield (
         "- The minimisers of the plain mean and of the unequally weighted mean are "

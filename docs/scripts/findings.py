@@ -62,7 +62,7 @@ from fltheory.verify.search.falsification import Falsification, Survival, surviv
 from fltheory.worst_case.proof.rocq_words import NotExportedError
 
 SURVIVAL, NATURAL_WITNESS, SEARCH, VERDICT = "survival", "natural witness", "search", "verdict"
-"""Kinds of cells: how a repair fares, each fault by itself, a search, and one on one regime."""
+"""Kinds of cells: a repair's survival, each fault by itself, a search, and a regime's verdict."""
 
 _SHARE_AROUND_REGIMES = 100
 _REFUTED, _NOT_REFUTED = "REFUTED", "NOT REFUTED"
@@ -70,7 +70,7 @@ _REFUTED, _NOT_REFUTED = "REFUTED", "NOT REFUTED"
 
 @dataclass(frozen=True)
 class PageWork(Task):
-    """One kind of work about one statement: a search is one cell, verdicts are one per regime."""
+    """One kind of work about one statement: one cell per search, one per verdict on a regime."""
 
     kind: str
     budget: int
@@ -206,7 +206,7 @@ def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
     if not found:
         return
     over = f"in {found[0].tried} settings with {NATURAL}"
-    yield f"Each fault was also searched by itself, with the others fixed, {over}:"
+    yield f"We also searched for a refutation by each fault alone, with the others fixed, {over}:"
     yield ""
     for one in found:
         yield f"- {one.fault.about}, {one.fault.source}: {one.outcome}"
@@ -250,8 +250,8 @@ _INTRODUCTION = """\
 
 This page lists what was checked, statement by statement. For each refuted statement it gives the
 claim, a setting that refutes it, the corrected statement, and the step at which the statement and
-its proof differ. It judges formulas as printed in the versions that we had, not people. The
-theorems that everybody cites have [a page of their own](atlas.md). See also [the
+its proof differ. It judges formulas, as printed in the versions that we had; it does not judge
+people. The theorems that everybody cites have [a page of their own](atlas.md). See also [the
 glossary](glossary.md) and [what a verdict means](verdicts.md).
 
 Every refutation says how serious the fault is:
@@ -264,7 +264,7 @@ Every refutation says how serious the fault is:
 Remarks, examples, assumptions and steps of proofs are not counted as refuted theorems. A *natural
 witness* is a setting with several clients, many rounds and moderate numbers that refutes the
 statement by one fault alone. Where a statement and its proof differ, FAILS marks a step that does
-not follow, and DIFFERS two expressions that are not equal.
+not follow, and DIFFERS marks two expressions that are not equal.
 
 `python docs/scripts/findings.py` writes this page from the certificates in
 `verification/witnesses/` and from its own searches; do not edit it. Each certificate was found by
@@ -291,7 +291,7 @@ def findings(
         Folder that file names are shown relative to.
     budget : int
         Number of settings for each search on a repair, or on a statement that neither a certificate
-        nor a regime refutes; a hundredth of it for searches around regimes.
+        nor a regime refutes. Searches around regimes use a hundredth of this number.
     verdicts : sequence of Cell, optional
         Verdicts on all regimes, if known; by default they are checked.
     kept : KeptWork, optional
@@ -419,7 +419,7 @@ def _statements(
     searched: Mapping[str, str],
 ) -> Iterator[str]:
     yield "## Every printed statement\n"
-    yield "For statements about SAFARI the search tries random settings, for all others it starts"
+    yield "For statements about SAFARI, the search tries random settings. For all others, it starts"
     yield "from their regimes.\n"
     yield "| statement | verdicts on its regimes | search for a refutation |"
     yield "|---|---|---|"
@@ -438,7 +438,7 @@ def _refutes(cell: Cell) -> bool:
 
 
 def _verdicts(cells: Sequence[Cell]) -> str:
-    """Return a statement's verdicts over its regimes, those refuted by name."""
+    """Return a statement's verdicts over its regimes, and name the refuted regimes."""
     count = Counter(cell.verdict.outcome.name for cell in cells)
     refuted = [repr(cell.regime) for cell in cells if _refutes(cell)]
     named = f" ({', '.join(refuted)})" if refuted else ""
@@ -490,7 +490,7 @@ def _corrected_lines(theorem: Statement) -> Iterator[str]:
 
 
 def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield the section of a statement that regimes refute; nothing where none does."""
+    """Yield the section of a statement that regimes refute, or nothing if none does."""
     refuted = [cell for cell in cells if _refutes(cell)]
     if not refuted:
         return
@@ -536,7 +536,7 @@ _BROKEN: Mapping[Relation, str] = {
 def _heading_lines(theorem: Statement) -> Iterator[str]:
     yield f"## {theorem.id}, {theorem.reading}"
     yield ""
-    yield f"{theorem.title}. Source: {theorem.source}; {theorem.kind}."
+    yield f"{theorem.title}. Source: {theorem.source}. Kind: {theorem.kind}."
     yield ""
     for fault in theorem.refutations:
         natural = f" Natural witness: {fault.natural_witness}." if fault.natural_witness else ""
@@ -598,7 +598,7 @@ def command(
     store: StoreFile = None,
     dask: DaskAddress = None,
 ) -> None:
-    """Make the page of findings: certificates are checked, repairs and the rest searched."""
+    """Make the page of findings: check certificates, and search for refutations of all else."""
     paths = sorted(witnesses.glob("*.json"))
     if not paths:
         raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")

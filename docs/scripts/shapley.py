@@ -307,19 +307,19 @@ _INTRODUCTION = """\
 
 Made by `python docs/scripts/shapley.py`; do not edit. `--check` says whether it is current.
 
-FedAR (Section 3.2, Figure 1) lets one client stop some rounds before the end, but still applies its
-last update, and measures by Shapley values what each update contributes to the step of the last
-round. From CIFAR-10, the paper concludes that (1) stale updates can still contribute, (2) they
+In FedAR's experiment (Section 3.2, Figure 1), one client stops some rounds before the end, but its
+last update is still applied. Shapley values measure what each update contributes to the step of the
+last round. From CIFAR-10, the paper concludes that (1) stale updates can still contribute, (2) they
 contribute less the staler they are, and (3) very stale updates do harm. Because of (1) and (2),
-FedAR's weights grow with the number of inactive rounds; because of (3), they are cut off.
+FedAR's weights grow with the number of inactive rounds. Because of (3), they are cut off.
 
 Here the {n} clients have quadratic losses, and the minimum is known. {others} clients take part in
-all rounds; the last client stops early. The server applies the plain mean of all clients' latest
-updates. The worth of a coalition is the expected decrease of F if only the coalition's updates are
-applied to the last round's model x. This expectation is exact, because x and the updates are
-jointly Gaussian and F is quadratic. The Shapley values are exact too, over all 2^{n} coalitions.
-"Mean" divides the sum of a coalition's updates by the number of its members; "sum" divides it by
-{n}, the number of all clients. The paper does not say which it uses.
+all rounds, and the last client stops early. The server applies the plain mean of all clients'
+latest updates. The worth of a coalition is the expected decrease of F if only the coalition's
+updates are applied to the last round's model x. This expectation is exact, because x and the
+updates are jointly Gaussian and F is quadratic. The Shapley values are exact too, over all 2^{n}
+coalitions. "Mean" divides the sum of a coalition's updates by the number of its members, and "sum"
+divides it by {n}, the number of all clients. The paper does not say which of the two it uses.
 
 The values shown are divided by the decrease of the whole step if all updates are fresh, so an equal
 share is 1/{n}. The paper shows shares of the sum of all values at the same staleness instead. That
@@ -332,8 +332,8 @@ progress of a round. A stale update was computed when the gradient was larger. W
 descends, a stale update points in the same direction as a fresh one, and at first it is worth more.
 Weights that grow with staleness then enlarge what is already large. With much noise, an update is
 worth less from the first round on, because the same noise is applied again and again and the model
-already contains it. A fresh update of a client unlike the others is worth less than an equal share,
-or does harm.
+already contains it. If a client is unlike the others, its fresh update is worth less than an equal
+share, or does harm.
 """
 
 

@@ -18,9 +18,9 @@ class AdaFed(InverseAvailability):
     """Federated averaging with weights target over availability, normalised over participants.
 
     ``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)`` with ``w_k = (alpha_k / pi_k) / sum_{h in S}
-    alpha_h / pi_h``. Follows the AdaFed of CA-Fed's published code, the only form available to us
-    (we had no copy of Tan et al., 2022). That code leaves out the selection of present clients by
-    Tan et al.; here all of them train. Dividing by a random sum makes the algorithm biased.
+    alpha_h / pi_h``. Follows AdaFed in CA-Fed's published code, the only version available to us
+    (we had no copy of Tan et al., 2022). That code omits Tan et al.'s selection among the clients
+    present, so here all of them train. Dividing by a random sum makes the algorithm biased.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class AdaFed(InverseAvailability):
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or the arrays do not fit together.
+        If a parameter is out of range, or the arrays do not fit together.
 
     Examples
     --------

@@ -28,9 +28,9 @@ from fltheory.validation import FloatArray
 def first_counts(like: Array, n_clients: int) -> State:
     """Return the counts before the first round, for as many replicas as ``like`` has rows.
 
-    ``present`` and ``absent`` count rounds, ``stayed`` and ``waited`` the rounds that repeat
-    presence and absence; ``last`` is 1 for clients present in the last round. All are
-    (replicas, n_clients).
+    ``present`` and ``absent`` count a client's rounds of presence and absence. ``stayed`` and
+    ``waited`` count those that follow a round of the same kind. ``last`` is 1 for clients present
+    in the last round. All are (replicas, n_clients).
     """
     xp = array_namespace(like)
     zeros = xp.tile(xp.zeros_like(like[:, :1]), (1, n_clients))
@@ -61,8 +61,8 @@ def estimated_availability(counts: State, prior: tuple[float, float]) -> Array:
 def estimated_correlation(counts: State, prior: tuple[float, float]) -> Array:
     """Return lambda_hat, the second eigenvalue of the estimated 2 by 2 transition matrix.
 
-    It is the trace of the matrix minus one. Each row has the prior (n, m) of pi_hat, so rounds are
-    taken as independent until transitions indicate otherwise.
+    It is the trace of the matrix minus one. Each row has the same prior (n, m) as pi_hat, so rounds
+    are treated as independent until the observed transitions indicate otherwise.
     """
     was_present = counts["present"] - counts["last"]
     seen = counts["present"] + counts["absent"]
@@ -90,7 +90,7 @@ def kept_after_exclusion(
 
     ``epsilon = sum_kept alpha_k gap_k / S + kappa_bar^2 (1 - S)^2 max_k gap_k``.
 
-    A client is excluded if that lowers epsilon by at least ``threshold``, and it then stays
+    A client is excluded if its exclusion lowers epsilon by at least ``threshold``, and it stays
     excluded in later trials.
 
     Parameters
@@ -102,7 +102,7 @@ def kept_after_exclusion(
     gap : array, (replicas, N)
         ``F_hat_k - F_hat_k^*``.
     order_by : array, (replicas, N)
-        rho; among equal values, the client of lower index is tried first.
+        rho; among equal values, the client with the lower index is tried first.
     threshold : float
         tau.
     kappa_bar : float
@@ -110,12 +110,12 @@ def kept_after_exclusion(
 
     Notes
     -----
-    Follows lines 16 to 27 of Algorithm 1; differs in three ways, where the lines as printed cannot
-    be intended. ``q^+`` is q with the tried client's entry set to zero (the lines never initialise
-    it, nor undo a rejected trial). The last remaining client is kept, since the importance is
-    undefined without clients. And if no gap is above zero, nobody is excluded: in a first round all
-    gaps are zero, so epsilon is 0 for any set of kept clients, and with tau = 0 the lines would
-    exclude everybody.
+    Follows lines 16 to 27 of Algorithm 1, but differs in three ways, because the lines as printed
+    cannot be what the authors intended. ``q^+`` is q with the tried client's entry set to zero (the
+    lines never initialise it, nor undo a rejected trial). The last remaining client is kept, since
+    the importance is undefined without clients. Finally, nobody is excluded if no gap is above
+    zero. In the first round all gaps are zero, so epsilon is 0 for any set of kept clients, and
+    with tau = 0 the printed lines would exclude everybody.
     """
     xp = array_namespace(gap)
     order = xp.argsort(-order_by, axis=1, stable=True)
@@ -132,9 +132,9 @@ def kept_after_exclusion(
         return loss / share + kappa_bar**2 * largest * (1 - share) ** 2
 
     # A client's trial depends on earlier exclusions. All clients are tried at once, given a guess
-    # of who is excluded, and again with the result as guess, until the guess is reproduced. Then
-    # each trial agrees with the sequential one. Each pass settles at least one more client, in
-    # order; in practice a few passes are enough.
+    # of who is excluded, and then again with the result as the guess, until the result equals the
+    # guess. Then each trial agrees with the sequential one. Each pass settles at least one more
+    # client, in order; in practice a few passes are enough.
     goes = xp.zeros_like(inside)
     while True:
         stays = 1 - xp.astype(goes, gap.dtype)
@@ -150,7 +150,7 @@ def kept_after_exclusion(
 
 
 def _left_of_others(own: Array, stays: Array) -> Array:
-    """Return, for each place, the sum over kept clients before it and all clients after it.
+    """Return, for each position, the sum over kept clients before it and all clients after it.
 
     Nothing is subtracted from a total, so if all remaining gaps are zero, their sum is exactly
     zero, and ties are exact.
@@ -166,10 +166,10 @@ def _left_of_others(own: Array, stays: Array) -> Array:
 class CAFed(ReadOnlyArrays, Algorithm):
     """Correlation-aware federated averaging.
 
-    Each round the clients present report their losses, estimates are updated, clients are
-    tried for exclusion in descending lambda_hat and then in ascending pi_hat, and those
-    present and not excluded train: ``x <- x + server_lr sum_k (alpha_k / pi_hat_k)
-    (y_E^k - x)``.
+    In each round, the clients present report their losses, and the estimates are updated. Clients
+    are then tried for exclusion, first in order of descending lambda_hat and then in order of
+    ascending pi_hat. Finally, those present and not excluded train: ``x <- x + server_lr sum_k
+    (alpha_k / pi_hat_k) (y_E^k - x)``.
 
     Parameters
     ----------
@@ -182,15 +182,15 @@ class CAFed(ReadOnlyArrays, Algorithm):
     server_lr : float
         eta_s, the factor on the weighted update.
     loss_smoothing : float
-        beta of equation (15), in [0, 1]: the share of the new report. At 0 the first report
-        stays, and nobody is ever excluded unless ``known_minima`` are given.
+        beta of equation (15), in [0, 1]: the weight of the new report. With 0, the first report is
+        never updated, and nobody is ever excluded unless ``known_minima`` are given.
     threshold : float
         tau >= 0: the amount by which an exclusion must lower epsilon_hat.
     kappa_bar : float
         The bias in epsilon_hat is weighted by ``kappa_bar^2`` (Section VI-A). 1 gives Algorithm 1,
         and a large value keeps everybody.
     availability, correlation : array, (N,), or float, optional
-        pi and lambda from an oracle: give both or neither; estimated by default.
+        pi and lambda from an oracle. Give both or neither; by default, they are estimated.
     known_minima : array, (N,), or float, optional
         F_k^* from an oracle; by default the smallest smoothed loss so far is used instead.
     prior : tuple of float
@@ -200,22 +200,22 @@ class CAFed(ReadOnlyArrays, Algorithm):
     Raises
     ------
     ValueError
-        If a parameter is out of its range, the arrays do not fit together, or only one of
+        If a parameter is out of range, the arrays do not fit together, or only one of
         ``availability`` and ``correlation`` is given.
 
     Notes
     -----
-    Follows Algorithm 1 with the estimators of Section IV-B; differs in that W is the whole space,
-    so nothing is projected, and in the details that `kept_after_exclusion` lists. Where
-    the paper does not say what to do:
+    Follows Algorithm 1 with the estimators of Section IV-B. It differs in that W is the whole
+    space, so nothing is projected, and in the details listed under `kept_after_exclusion`. Where
+    the paper does not say what to do, we chose the following:
 
-    - F_hat_k is the first report once there is one (F_hat^(0) is not given). A client that
+    - F_hat_k starts at the client's first report (the paper does not give F_hat^(0)). A client that
       has not reported counts with a gap ``F_hat_k - F_hat_k^*`` of zero.
-    - At a first report, the gap is zero too, if minima are estimated; so in the first round
-      nobody is excluded.
-    - Gamma_hat is the largest gap over all clients, excluded and absent ones included.
-    - lambda_hat is the signed second eigenvalue, as lambda_k in Section V-A, not its modulus.
-    - Among clients of equal lambda or pi, the one of lower index is tried first.
+    - If minima are estimated, the gap is also zero at a client's first report, so nobody is
+      excluded in the first round.
+    - Gamma_hat is the largest gap over all clients, including those excluded or absent.
+    - lambda_hat is the signed second eigenvalue, like lambda_k in Section V-A, and not its modulus.
+    - Among clients with equal lambda or pi, the one with the lower index is tried first.
     - A round in which nobody is present changes only the availability estimates.
 
     Examples
@@ -280,8 +280,8 @@ class CAFed(ReadOnlyArrays, Algorithm):
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound the weights by the smallest pi_hat that a client present in this round can have.
 
-        Which clients are excluded depends on the model, so the sum is bounded by that over all
-        clients.
+        Which clients are excluded depends on the model, so the sum of the weights is bounded by the
+        sum over all clients.
         """
         pi = self.availability
         if pi is None:
@@ -293,9 +293,9 @@ class CAFed(ReadOnlyArrays, Algorithm):
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the state before the first round.
 
-        ``"loss"`` is F_hat, ``"minimum"`` F_hat^*, ``"reported"`` 1 for clients that have reported,
-        ``"kept"`` 1 for those not excluded in the last round; without an oracle, the counts of
-        `first_counts` are added.
+        ``"loss"`` is F_hat, ``"minimum"`` is F_hat^*, ``"reported"`` is 1 for clients that have
+        reported, and ``"kept"`` is 1 for those not excluded in the last round. Without an oracle,
+        the counts of `first_counts` are added.
         """
         check_one_each("target_weights", self.target_weights, n_clients)
         xp = array_namespace(x0)
@@ -307,7 +307,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
         return state
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
-        """Return the state after one round with ``who`` present: lines 3 to 14."""
+        """Return the state after one round with ``who`` present (lines 3 to 14)."""
         x = state["x"]
         xp = array_namespace(x)
         losses = self._losses(state, clients.loss(x, who), who)
@@ -349,7 +349,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
         )
 
     def _kept(self, losses: State, alpha: Array, pi: Array, correlation: Array) -> Array:
-        """Return the clients kept after both passes: lines 5 to 7."""
+        """Return the clients kept after both passes (lines 5 to 7)."""
         loss = losses["loss"]
         xp = array_namespace(loss)
         zeros = xp.zeros_like(loss)

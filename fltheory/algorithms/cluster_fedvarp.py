@@ -19,17 +19,17 @@ from fltheory.algorithms.shared.step_sizes import checked_steps
 class ClusterFedVarp(Algorithm):
     """The participants' mean deviation from their clusters' memories, plus the mean memory.
 
-    Follows the pseudo-code in the form of a later implementation. With ``Delta_i = (w - w_tau^i) /
-    (eta_c tau)`` of those in S and c_i the cluster of i, ``v = 1/|S| sum_{i in S} (Delta_i -
-    y_{c_i}) + 1/N sum_c |c| y_c``, ``w <- w - server_lr eta_c tau v``, and then y_c becomes the
-    mean Delta of the members of S in c, if there are any; ``y = 0`` at first. With a cluster for
-    every client, it is `FedVarp`.
+    Follows the pseudo-code in the form used by a later implementation. Let ``Delta_i = (w -
+    w_tau^i) / (eta_c tau)`` for i in S, and let c_i be the cluster of i. Then ``v = 1/|S| sum_{i in
+    S} (Delta_i - y_{c_i}) + 1/N sum_c |c| y_c``, ``w <- w - server_lr eta_c tau v``, and y_c
+    becomes the mean Delta of the members of S in c, if there are any; ``y = 0`` at first. With one
+    client per cluster, it is `FedVarp`.
 
-    - Empty round, which the paper does not have: nothing changes.
+    - Empty round (the paper has none): nothing changes.
     - First appearance: the memory is that of the cluster, 0 if none of its clients has appeared.
-    - Return after any absence: the deviation is from the memory that the cluster's latest
-      participants left.
-    - A cluster of which nobody has appeared contributes nothing, but counts in N.
+    - Return after any absence: the deviation is measured from the memory left by the cluster's
+      latest participants.
+    - A cluster with no client that has appeared contributes nothing, but its clients count in N.
 
     Parameters
     ----------
@@ -45,8 +45,9 @@ class ClusterFedVarp(Algorithm):
     Raises
     ------
     ValueError
-        If ``clusters`` are not whole numbers from 0 without a gap, a step size is not positive
-        or ``local_steps`` is below 1; by `init`, if there is not one cluster for each client.
+        If the values of ``clusters`` are not the integers 0, ..., C - 1, a step size is not
+        positive or ``local_steps`` is below 1. `init` raises it if there is not one cluster for
+        each client.
 
     Examples
     --------

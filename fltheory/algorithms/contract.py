@@ -1,7 +1,7 @@
-"""The contracts of algorithms and of the clients that they run on.
+"""The interfaces of algorithms and of the clients that they run on.
 
-Arrays carry a leading replica axis and belong to the backend (NumPy, torch); an algorithm
-does arithmetic on them and never asks which backend it has.
+Arrays have a leading replica axis and belong to the backend (NumPy, torch). An algorithm only does
+arithmetic on them and never asks which backend it runs on.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class Clients(Protocol):
     ) -> Array:
         """Return ``sum_i weights_i (y_K^i - x)`` over those present, shape (replicas, dim).
 
-        The law is that of the sum of `local_sgd`. For algorithms that do not need each client's own
-        change, this lets a backend draw the noise of the sum at once. Subclasses of this contract
-        inherit the plain sum, on NumPy and on torch.
+        It has the same distribution as the sum of `local_sgd`. For algorithms that do not need each
+        client's own change, this lets a backend draw the noise of the sum at once. Subclasses
+        inherit the plain sum, which works on NumPy and torch.
         """
         change = self.local_sgd(
             x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
@@ -93,8 +93,7 @@ class Algorithm(Protocol):
 
     ``branches`` lists the algorithm's own random choices in a round, as (name, probability). An
     engine draws one branch per round, independently of participation, and passes its name. By
-    default, subclasses of this contract have client rounds only, and a server that keeps nothing
-    but the model.
+    default, subclasses have only client rounds, and their server keeps nothing but the model.
     """
 
     @property
@@ -105,7 +104,7 @@ class Algorithm(Protocol):
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the state before the first round, from models ``x0`` of (replicas, dim).
 
-        The entry ``"x"`` is the server's model; others are memory.
+        The entry ``"x"`` is the server's model; the other entries are memory.
         """
         return {"x": x0}
 
@@ -133,7 +132,7 @@ def checked_algorithm(value: Any, *, scheduled: bool = True) -> None:
     Raises
     ------
     ValueError
-        Also for a class instead of an instance.
+        Also if given a class instead of an instance.
     """
     if not (_runs_rounds(value) or (scheduled and _is_schedule(value))):
         kinds = "an algorithm, or a schedule of one" if scheduled else "an algorithm"
@@ -152,7 +151,7 @@ def _is_schedule(value: Any) -> bool:
 
 
 def in_round(algorithm: Algorithm | Schedule, round_index: int) -> Algorithm:
-    """Return the algorithm of a round, counted from 1; without a schedule, ``algorithm`` itself."""
+    """Return the algorithm of a round, counted from 1; it is ``algorithm`` without a schedule."""
     # Called in every round, so it avoids isinstance of a protocol, which takes 20 microseconds.
     at: Callable[[int], Algorithm] | None = getattr(algorithm, "at", None)
     return cast("Algorithm", algorithm) if at is None else at(round_index)
@@ -169,8 +168,8 @@ It returns the fraction of the way to its own optimum that each client moves, (N
 class KnownLimit(Protocol):
     """An algorithm whose limit is a known weighted mean of its clients' optima.
 
-    It is known for clients with quadratic losses whose curvature is the same in all directions, and
-    who come and go independently by two-state chains.
+    The limit is known for clients with quadratic losses whose curvature is the same in all
+    directions, if their presence follows independent two-state chains.
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:

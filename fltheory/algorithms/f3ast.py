@@ -28,16 +28,17 @@ class F3ast(ReadOnlyArrays, Algorithm):
     """At most ``size`` present clients per round, by greedy descent on ``sum_k alpha_k^2 / r_k``.
 
     ``r_k`` estimates how often client k is chosen. A round chooses the ``size`` present clients of
-    largest ``alpha_k^2 / r_k^2`` (all of them if fewer are present; among equals, the one of lower
-    index), sets ``r_k <- (1 - beta) r_k + beta 1{k chosen}``, and moves ``x <- x + server_lr sum_{k
-    chosen} (alpha_k / r_k) (y_K^k - x)`` with the new r. A round in which nobody is present leaves
-    x unchanged, and every r_k decays.
+    largest ``alpha_k^2 / r_k^2`` (all of them if fewer are present; among equals, the one with the
+    lower index), sets ``r_k <- (1 - beta) r_k + beta 1{k chosen}``, and moves ``x <- x + server_lr
+    sum_{k chosen} (alpha_k / r_k) (y_K^k - x)`` with the new r. A round in which nobody is present
+    leaves x unchanged, and every r_k decays.
 
-    Follows the published code of Ribero, Vikalo and de Veciana (2022); differs in not dividing the
-    update by ``size``, a factor that ``server_lr`` can absorb. With ``availability`` it follows
-    CA-Fed's published code instead, which learns nothing: in every round, ``r_k = (1 - beta) pi_k +
-    beta 1{k present}``, and clients are chosen by this r. That form is biased if more than ``size``
-    clients may be present, because clients are then chosen less often than they are present.
+    Follows the published code of Ribero, Vikalo and de Veciana (2022); it differs in that the
+    update is not divided by ``size``, a factor that ``server_lr`` can absorb. With ``availability``
+    it follows CA-Fed's published code instead, which learns nothing: in every round, ``r_k = (1 -
+    beta) pi_k + beta 1{k present}``, and clients are chosen by this r. That form is biased if more
+    than ``size`` clients may be present, because clients are then chosen less often than they are
+    present.
 
     Parameters
     ----------
@@ -54,12 +55,12 @@ class F3ast(ReadOnlyArrays, Algorithm):
     smoothing : float
         beta, in [0, 1]; 0.01 is the default of Ribero et al.
     availability : array, (N,), or float, optional
-        pi, in (0, 1]: CA-Fed's form with an oracle. By default, r is learned.
+        pi, in (0, 1], from an oracle, for CA-Fed's form. By default, r is learned.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or the arrays do not fit together.
+        If a parameter is out of range, or the arrays do not fit together.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
             object.__setattr__(self, name, value)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound the weights with the smallest possible rates, by which they are divided."""
+        """Bound the weights, which are divided by the rates, with the smallest possible rates."""
         known = self.availability
         before = self.target_weights * (1.0 - self.smoothing) ** (round_index - 1)
         rate = self._smoothed(before if known is None else known, np.ones(n_clients))

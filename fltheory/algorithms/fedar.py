@@ -30,23 +30,24 @@ _OLDEST = 100_000
 
 @dataclass(frozen=True)
 class FedAR(Algorithm):
-    """A weighted mean of the latest updates of all clients not inactive for too long.
+    """A weighted mean of the latest updates of all clients except those inactive for too long.
 
-    Follows Algorithm 1 with equations (4), (5) and (7): those present overwrite ``G_i = (w - w_K^i)
-    / eta_t`` and have ``tau_i = 0``, which grows by one per round for the others; then ``w <- w -
-    server_lr eta_t / N_t sum_i psi(tau_i) G_i``. The sum is over those who ever took part and have
-    ``tau_i <= tau_max(t)``; N_t is their number, counted every round. Our copy of the text lacks
-    equations (4), (6) and (7): the scaling of G is MIFA's, and (7) is a reconstruction from the
-    paper's words. **The caller supplies psi, equation (6)**; the default `CappedLinear` is our own
-    choice. The server's step size is an addition.
+    Follows Algorithm 1 with equations (4), (5) and (7). Those present set ``G_i = (w - w_K^i) /
+    eta_t`` and ``tau_i = 0``; for the others, tau_i grows by one. Then ``w <- w - server_lr eta_t /
+    N_t sum_i psi(tau_i) G_i``. The sum is over the clients that have ever taken part and have
+    ``tau_i <= tau_max(t)``; N_t is their number, counted in every round. Our copy of the text lacks
+    equations (4), (6) and (7). We took the scaling of G from MIFA and reconstructed (7) from the
+    paper's description. **The caller supplies psi, equation (6)**; the default `CappedLinear` is
+    our own choice. The server's step size is an addition.
 
-    - Empty round: a step along the stale updates, all one round older; if none is left, no step.
+    - Empty round: the model moves along the stale updates, all one round older, or stays if none is
+      left.
     - First appearance: from then on the client counts in N_t.
     - Absence beyond tau_max(t): the client counts neither in the sum nor in N_t.
     - Return after any absence: the update is fresh, has weight 1, and counts again.
 
-    Ages are not affine in the state, but they are known given who takes part: moments are exact
-    with `engines.paths`.
+    Ages do not change affinely in the state, but they are known given who takes part, so
+    `engines.paths` gives exact moments.
 
     Parameters
     ----------
@@ -65,8 +66,8 @@ class FedAR(Algorithm):
     Raises
     ------
     ValueError
-        If ``weight`` breaks its contract (the message names the clause), ``cutoff`` is
-        negative, a step size is not positive or ``local_steps`` is below 1.
+        If ``weight`` does not meet the requirements of `InactivityWeight` (the message says which),
+        ``cutoff`` is negative, a step size is not positive or ``local_steps`` is below 1.
 
     Examples
     --------

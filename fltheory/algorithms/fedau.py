@@ -22,10 +22,10 @@ class FedAU(Algorithm):
     """FedAvg weighted by the mean interval between participations, estimated during the run.
 
     Follows Algorithms 1 and 2: ``x <- x + eta/N sum_n omega_t^n Delta_t^n`` over those who take
-    part, where omega_t depends only on rounds before t. A client's time is cut into intervals: each
-    ends with a round in which it took part, or after K rounds; omega is their mean length, and 1
-    until the first one has ended. A round without participants leaves the model where it is, and
-    lengthens every open interval.
+    part, where omega_t depends only on rounds before t. For each client, the rounds are divided
+    into intervals. An interval ends with a round in which the client takes part, or after K rounds.
+    Omega is the mean length of the intervals that have ended, and 1 until the first one has ended.
+    A round without participants leaves the model where it is, and lengthens every open interval.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class FedAU(Algorithm):
             validation.whole_number("cutoff", self.cutoff, at_least=1)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight by omega in the long run: rounds per ended interval."""
+        """Weight by the long-run value of omega, the number of rounds per ended interval."""
         stays_away = 1 - chains.comes
         ever = chains.availability > 0
-        # Between two rounds of presence that are L rounds apart ceil(L/K) intervals end, and
-        # P(L > n) = (1 - stays) (1 - comes)^(n - 1); omega is E L = 1/pi over their mean number.
+        # Between two rounds of presence that are L rounds apart, ceil(L/K) intervals end, and P(L >
+        # n) = (1 - stays) (1 - comes)^(n - 1); omega is E L = 1/pi over their mean number.
         last_away = stays_away ** (self.cutoff - 1)
         round_again = np.where(ever, 1 - stays_away**self.cutoff, 1.0)
         number = 1 + (1 - chains.stays) * last_away / round_again
@@ -81,9 +81,10 @@ class FedAU(Algorithm):
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model and, for each client, omega and what it is computed from.
 
-        That is the number of ended intervals, their rounds in all, and the rounds since the last.
+        Omega is computed from the number of ended intervals and their total length. The state also
+        has the number of rounds since the last interval ended.
 
-        Omega is computed from sums of rounds and not updated from its last value, so histories with
+        Because omega is computed from these sums, not by updating its last value, histories with
         the same counts have the same omega to the last bit, and the same future.
         """
         xp = array_namespace(x0)

@@ -41,8 +41,8 @@ class FedAvgIS(Algorithm):
     Raises
     ------
     ValueError
-        For an availability outside (0, 1], a step size that is not positive or ``local_steps``
-        below 1; by `init`, if there is not one availability for each client.
+        If an availability is outside (0, 1], a step size is not positive or ``local_steps`` is
+        below 1. `init` raises it if there is not one availability for each client.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class FedAvgIS(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight equally the clients that ever appear, if the given availabilities are correct."""
+        """Weight all clients that ever appear equally, if the given availabilities are correct."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability / np.array(self.availability) * moved
 

@@ -64,7 +64,7 @@ class FedAWE(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight equally all clients that ever appear, by the paper's Proposition 1."""
+        """Weight all clients that ever appear equally, by the paper's Proposition 1."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:

@@ -22,11 +22,11 @@ class FedNova(Algorithm):
     """Normalised averaging, unbiased although clients make different numbers of local steps.
 
     Client i makes tau_i steps of SGD, and ``d_i = (y_i - x) / tau_i``. Then ``x <- x + server_lr
-    tau_eff sum_i p_i d_i`` with ``tau_eff = sum_i p_i tau_i``, both sums over those present and p
-    normalised to one over them. Follows Wang et al. with plain local SGD (the vector a_i consists
-    of ones) and the paper's own choice of tau_eff. It differs in that the paper samples clients,
-    whereas here all clients present take part. With equal numbers of steps, it is FedAvg weighted
-    by ``client_weights``.
+    tau_eff sum_i p_i d_i`` with ``tau_eff = sum_i p_i tau_i``, where both sums run over those
+    present, and p is normalised to sum to one over them. Follows Wang et al. with plain local SGD
+    (the vector a_i consists of ones) and the paper's own choice of tau_eff. It differs in that the
+    paper samples clients, whereas here all clients present take part. With equal numbers of steps,
+    it is FedAvg weighted by ``client_weights``.
 
     - Nothing changes in an empty round, or if everybody present has weight 0.
     - First appearance, and return after any absence: nothing is remembered about a client.
@@ -37,7 +37,8 @@ class FedNova(Algorithm):
     client_lr : float
         eta, the step size of local SGD.
     local_steps : int or tuple of int, (N,)
-        tau_i, the local SGD steps of each client in a round; a single number serves all.
+        tau_i, the local SGD steps of each client in a round; a single number is used for all
+        clients.
     client_weights : tuple of float, (N,), optional
         p before it is normalised, such as the clients' numbers of samples: not negative, not all
         zero. Equal by default.
@@ -47,8 +48,9 @@ class FedNova(Algorithm):
     Raises
     ------
     ValueError
-        For weights that are negative or all zero, a step size that is not positive or a number of
-        steps below 1; by `init`, if their number differs from that of the clients.
+        If a weight is negative or all are zero, a step size is not positive or a number of steps is
+        below 1. `init` raises it if the number of weights or of step counts differs from that of
+        the clients.
 
     Examples
     --------

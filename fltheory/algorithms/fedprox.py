@@ -15,8 +15,8 @@ from fltheory.algorithms.shared.step_sizes import checked_steps
 class FedProx(Algorithm):
     """FedAvg whose clients take local steps on ``F_k(y) + mu/2 ||y - x||^2``.
 
-    Follows Algorithm 2 of Li et al. (MLSys 2020), where x is the server's model in the round, with
-    ``local_steps`` steps of SGD as the inexact solver: ``y <- y - eta (grad F_k(y) + mu (y - x))``.
+    Follows Algorithm 2 of Li et al. (MLSys 2020). The inexact solver is ``local_steps`` steps of
+    SGD, ``y <- y - eta (grad F_k(y) + mu (y - x))``, where x is the server's model in the round.
     The server takes the participants' mean, or one weighted by ``client_weights``. It differs in
     that the paper samples clients in proportion to their data, whereas here all clients present
     take part. If ``mu = 0``, it is FedAvg; with ``client_weights`` n_k it is the FedAvg of McMahan
@@ -42,8 +42,8 @@ class FedProx(Algorithm):
     Raises
     ------
     ValueError
-        For weights that are negative or all zero, a negative ``proximal``, a step size that is
-        not positive or ``local_steps`` below 1; by `init`, if there are not as many weights as
+        If a weight is negative or all are zero, ``proximal`` is negative, a step size is not
+        positive or ``local_steps`` is below 1. `init` raises it if there are not as many weights as
         clients.
 
     Examples

@@ -23,15 +23,15 @@ from fltheory.validation import FloatArray
 class FedVarp(Algorithm):
     """The participants' mean deviation from their memories, plus all clients' mean memory.
 
-    Follows the published update in the form of later implementations. With ``Delta_i = (w -
-    w_tau^i) / (eta_c tau)`` of those in S, ``v = 1/|S| sum_{i in S} (Delta_i - y_i) + 1/N sum_j
-    y_j``, ``w <- w - server_lr eta_c tau v``, and then ``y_i <- Delta_i`` for i in S; ``y = 0`` at
-    first. The mean is over those present, however many; in the paper their number is always M. It
-    is unbiased only if all clients are equally likely to be present.
+    Follows the published update in the form used by later implementations. Let ``Delta_i = (w -
+    w_tau^i) / (eta_c tau)`` for i in S. Then ``v = 1/|S| sum_{i in S} (Delta_i - y_i) + 1/N sum_j
+    y_j``, ``w <- w - server_lr eta_c tau v``, and ``y_i <- Delta_i`` for i in S; ``y = 0`` at
+    first. The mean is over those present, however many there are; in the paper their number is
+    always M. The update is unbiased only if all clients are equally likely to be present.
 
-    - Empty round, which the paper does not have: nothing changes, as in FedAU's code.
+    - Empty round (the paper has none): nothing changes, as in FedAU's code.
     - First appearance: the client's memory is 0, so its deviation is its whole update.
-    - Return after any absence: the deviation is from the unchanged memory.
+    - Return after any absence: the deviation is measured from the unchanged memory.
     - Clients that never appeared contribute nothing, and count in N.
 
     Parameters
@@ -63,7 +63,7 @@ class FedVarp(Algorithm):
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight equally all clients that ever appear: memories are exact in the limit."""
+        """Weight all clients that ever appear equally: memories are exact in the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:

@@ -31,16 +31,16 @@ SAMPLED = get_args(Sampled)
 class LocalSgd:
     """Local SGD whose *rounds are single steps*, so that every client has its own model.
 
-    In step t = 1, 2, ... each client present does ``w^k <- w^k - eta_t grad F_k(w^k)``; after
-    every E-th step all models become their weighted mean. The model ``x`` is that mean,
-    ``sum_k p_k w^k``, after every step. So the step size may decay inside a round, and errors
-    are those after single steps. With constant steps and everybody present, the model after
-    n E steps is `WeightedFedAvg`'s after n rounds.
+    In step t = 1, 2, ... each client present does ``w^k <- w^k - eta_t grad F_k(w^k)``; after every
+    E-th step all models become their weighted mean. The model ``x`` is that mean, ``sum_k p_k
+    w^k``, after every step. So the step size may decay within a round, and errors are those after
+    each step. With a constant step size and everybody present, the model after n E steps is
+    `WeightedFedAvg`'s after n rounds.
 
     By default, a client steps only if it takes part in that step. With ``sampled="average"``
-    participants are drawn for the average, as in Li et al.'s Assumptions 5 and 6: every client
-    steps, and after every E-th step all models become the mean of those drawn; a client drawn twice
-    counts twice. If nobody is drawn, they become ``sum_k p_k w^k``.
+    participants are drawn for the average, as in Li et al.'s Assumptions 5 and 6. Every client then
+    makes every step, and after every E-th step all models become the mean of those drawn; a client
+    drawn twice counts twice. If nobody is drawn, they become ``sum_k p_k w^k``.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class LocalSgd:
     Raises
     ------
     ValueError
-        For weights that are not positive or do not sum to one, or other arguments; by
-        ``init``, if there are not as many weights as clients.
+        If the weights are not positive or do not sum to one, or another argument is out of range.
+        ``init`` raises it if there are not as many weights as clients.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class LocalSgd:
 
 @dataclass(frozen=True)
 class _SgdStep(Algorithm):
-    """One SGD step of all clients or of the participants, with an average after it if due."""
+    """One SGD step of all clients or of the participants, followed by an average if one is due."""
 
     client_lr: float
     averages: bool

@@ -25,21 +25,22 @@ class Mifa(Algorithm):
     """The mean of the latest updates of all clients.
 
     Follows the authors' code: those present put ``G^i = (w - w_K^i) / eta_t`` in the server's
-    table, and then ``w <- w - server_lr eta_t / N sum_i G^i``: an old entry is scaled by the
-    current step size, not by that of its own round. The server's step size is an addition.
+    table, and then ``w <- w - server_lr eta_t / N sum_i G^i``. An old entry is scaled by the
+    current step size, not by that of the round in which it was made. The server's step size is an
+    addition.
 
-    - Empty round: a step along the table as it is.
+    - Empty round: the model moves along the unchanged table.
     - First appearance: the client's entry is filled, and stays until the client returns.
     - Return after any absence: the entry is overwritten; its age plays no role.
     - Until all clients have appeared: with ``start="wait"`` the model does not move. Because it
-      does not move, entries made during the wait have the same law as if all clients computed them
-      when the last one appears, as in the code; the code makes its first step one round later. With
-      ``start="zero"`` the model moves at once; clients that never appeared contribute nothing, and
-      the sum is still divided by N, as in the code.
+      does not move, entries made during the wait have the same distribution as if all clients
+      computed them when the last one appears, which is what the code does. The code makes its first
+      step one round later. With ``start="zero"`` the model moves at once; clients that never
+      appeared contribute nothing, and the sum is still divided by N, as in the code.
 
-    A schedule of step sizes also counts the rounds of waiting, unlike the code. With
-    ``start="zero"`` moments are exact with `engines.exact`; with ``start="wait"`` they are exact
-    given who takes part, with `engines.paths`.
+    Unlike in the code, a schedule of step sizes also counts the rounds of waiting. With
+    ``start="zero"``, `engines.exact` gives exact moments; with ``start="wait"``, `engines.paths`
+    gives moments that are exact given who takes part.
 
     Parameters
     ----------
@@ -74,11 +75,11 @@ class Mifa(Algorithm):
         validation.one_of("start", self.start, STARTS)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
-        """Weight equally all clients that ever appear: entries are exact in the limit."""
+        """Weight all clients that ever appear equally: entries are exact in the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
-        """Bound the weights of a mean over the table, in which all updates count equally."""
+        """Bound the weights, which are equal because the step is a mean over the table."""
         largest = np.full(n_clients, self.server_lr / n_clients)
         updates = UpdateBounds(
             self.local_steps, self.client_lr, largest, self.server_lr, stale=True

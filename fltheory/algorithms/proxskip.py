@@ -33,7 +33,7 @@ class ProxSkip(Algorithm):
     control, and the mean is over those present.
 
     - Nobody is present: nothing changes.
-    - First appearance, and return: with the model and control that the client had.
+    - First appearance, and return: the client has the same model and control as before.
     - Clients that never appeared count in ``x`` with the initial model.
 
     Parameters
@@ -46,7 +46,7 @@ class ProxSkip(Algorithm):
     Raises
     ------
     ValueError
-        For a step size that is not positive, or p outside (0, 1].
+        If the step size is not positive, or p is outside (0, 1].
 
     Examples
     --------

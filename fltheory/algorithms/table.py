@@ -62,10 +62,11 @@ class Listed:
         The name as papers write it.
     paper : str
     example : callable, optional
-        Returns values, for a number of clients, of the options without defaults, to try the
-        algorithm.
+        Takes a number of clients and returns values for the options without defaults, with which to
+        try the algorithm.
     parts : mapping of str to class, optional
-        Classes that make hyper-parameters that are objects, from hyper-parameters of their own.
+        Classes of those hyper-parameters that are objects; their parameters become hyper-parameters
+        of the entry.
 
     Examples
     --------
@@ -94,12 +95,12 @@ class Listed:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """Names of the step sizes and facts about clients that it takes from the circumstances."""
+        """Names of the step sizes and client facts that come from the circumstances."""
         return tuple(n for n in self.__signature__.parameters if n in (*STEPS, *FACTS))
 
     @property
     def facts_required(self) -> tuple[str, ...]:
-        """Names of the facts about clients' presence that it requires."""
+        """Names of the facts about clients' presence that the algorithm requires."""
         parameters = self.__signature__.parameters
         coming = ("availability", "correlation")
         return tuple(
@@ -108,11 +109,11 @@ class Listed:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of its other hyper-parameters, which the user may choose."""
+        """Names of the algorithm's other hyper-parameters, which the user may choose."""
         return tuple(n for n in self.__signature__.parameters if n not in (*STEPS, *FACTS))
 
     def __call__(self, **given: Any) -> Algorithm:
-        """Return the algorithm; a ValueError or TypeError comes from the class."""
+        """Return the algorithm; any ValueError or TypeError is raised by its class."""
         for name, part in self.parts.items():
             if name not in given:
                 its = [n for n in signature(part).parameters if n in given]
@@ -199,7 +200,7 @@ def listed(name: str) -> Listed:
     Raises
     ------
     ValueError
-        For an unknown name; the message lists the known names.
+        If the name is unknown; the message lists the known names.
 
     Examples
     --------
@@ -219,7 +220,7 @@ def class_named(name: str) -> Callable[..., Any]:
     Raises
     ------
     ValueError
-        For any other class.
+        If no algorithm or part has a class of that name.
     """
     classes = (*(entry.algorithm for entry in ALGORITHMS.values()), *PARTS)
     for found in classes:

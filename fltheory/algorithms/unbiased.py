@@ -16,8 +16,8 @@ class Unbiased(InverseAvailability):
 
     ``q_k = alpha_k / pi_k`` is not normalised; a round in which nobody is present changes nothing.
 
-    Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients, called
-    Unbiased in Section V-A. It differs in that W is the whole space, so nothing is projected.
+    Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients; Section
+    V-A calls this Unbiased. It differs in that W is the whole space, so nothing is projected.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Unbiased(InverseAvailability):
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or the arrays do not fit together.
+        If a parameter is out of range, or the arrays do not fit together.
 
     Examples
     --------

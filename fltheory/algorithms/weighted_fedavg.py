@@ -25,7 +25,7 @@ class WeightedFedAvg(Algorithm):
     ``x <- x + server_lr * sum_{k in A_t} q_k (y_K^k - x)`` after ``local_steps`` steps of local
     SGD. The weights are not renormalised over those present, so a round with few participants moves
     the model less, and an empty round does not move it. The paper projects the model onto a set W;
-    this does not.
+    this class does not.
 
     Parameters
     ----------
@@ -41,9 +41,8 @@ class WeightedFedAvg(Algorithm):
     Raises
     ------
     ValueError
-        For weights that are negative, not finite or all zero, a step size that is not
-        positive or ``local_steps`` below 1; by `init`, if there are not as many weights as
-        clients.
+        If a weight is negative or not finite, all weights are zero, a step size is not positive or
+        ``local_steps`` is below 1. `init` raises it if there are not as many weights as clients.
 
     Examples
     --------

@@ -299,9 +299,9 @@ class ServerMomentum(_Around):
 class WarmStarted:
     """SCAFFOLD that starts with a round in which every client sets its control and no model moves.
 
-    ``c_i`` is the mean of K fresh gradients of client i at the initial model, for every client,
-    whether present or not: the start that SCAFFOLD's theorem on nonconvex losses requires. It takes
-    an extra round, so ``rounds`` of a run is one more than SCAFFOLD's number of rounds.
+    For every client i, present or not, ``c_i`` is the mean of K fresh gradients at the initial
+    model. SCAFFOLD's theorem on nonconvex losses requires this start. It takes an extra round, so
+    ``rounds`` of a run is one more than SCAFFOLD's number of rounds.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ class WarmStarted:
     Raises
     ------
     ValueError
-        For another algorithm.
+        If the algorithm is not a `Scaffold`.
 
     Examples
     --------

@@ -155,7 +155,7 @@ def deferred(write: Callable[Given, Derivation]) -> Callable[Given, Derivation]:
 
 @deferred
 def written_in(module: str, name: str) -> Derivation:
-    """Return the derivation with a name in a module, which is imported on first use."""
+    """Return the derivation with this name in a module; the module is imported on first use."""
     found: Derivation = getattr(import_module(module), name)
     return found
 

@@ -132,7 +132,7 @@ def _shown_negative(part: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
 
 
 def _by_facts(expression: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
-    """Return whether it is a fact, or a positive multiple of a fact's core."""
+    """Return whether the expression is a fact, or a positive multiple of a fact's core."""
     return expression in facts or any(
         _is_positive_multiple(expression, _core(fact)) for fact in facts
     )
@@ -204,10 +204,10 @@ def value_at(expression: sp.Expr, point: Point) -> sp.Expr:
 
 
 def holds_at(relation: Relational, point: Point) -> bool | None:
-    """Decide ``left <= right`` and the like in fractions.
+    """Decide ``left <= right`` and the like with exact fractions.
 
     A side with a square root is compared through its square if both sides are nonnegative. The
-    result is None if that does not decide, or if a side is undefined.
+    result is None if that is not enough to decide, or if a side is undefined.
 
     Examples
     --------

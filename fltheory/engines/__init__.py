@@ -1,4 +1,4 @@
-"""The engines: exact where a round is affine, sampled elsewhere."""
+"""The engines, which are exact where a round is affine and sampled elsewhere."""
 
 from fltheory.engines.history.paths import paths
 from fltheory.engines.moments.limits import stationary

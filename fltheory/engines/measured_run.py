@@ -1,9 +1,9 @@
 """Measurements of theorems' quantities and constants on runs with real data.
 
-Noise and dissimilarity of a `MultinomialProblem` have no closed form, so each is bracketed. The
-lower end is its largest value at the models before each round, a lower bound on the supremum over
-any set that contains them. The upper end holds everywhere, or on the smallest ball around x* that
-contains these models.
+The noise and dissimilarity of a `MultinomialProblem` have no closed form, so each is bracketed. The
+lower end is the largest value at the models before each round, which is a lower bound on the
+supremum over any set that contains these models. The upper end is valid everywhere, or on the
+smallest ball around x* that contains these models.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Bracket:
 
     @classmethod
     def of(cls, seen: float, bound: float) -> Self:
-        """Return the bracket of an observed value and a bound, in order even after rounding."""
+        """Return the bracket of an observed value and a bound, ordered even after rounding."""
         return cls(min(seen, bound), max(seen, bound))
 
 
@@ -46,7 +46,7 @@ class BatchSampling:
     batch_size : int
         B.
     replacement : bool
-        Whether samples are drawn with replacement; otherwise those of a batch are distinct.
+        Whether samples are drawn with replacement; otherwise, the samples of a batch are distinct.
     """
 
     batch_size: int
@@ -57,7 +57,7 @@ class BatchSampling:
         return self._of_batch(of_one, sizes, np.minimum(self.batch_size, sizes))
 
     def largest_variance(self, of_one: FloatArray, sizes: NDArray[np.intp]) -> FloatArray:
-        """Return the variance of the smallest batch's mean; a pass may end with a smaller batch."""
+        """Return the variance of the smallest batch's mean; a pass may end with a small batch."""
         rest = sizes % self.batch_size
         return self._of_batch(of_one, sizes, np.where(rest > 0, rest, self.batch_size))
 
@@ -73,7 +73,7 @@ class BatchSampling:
 class Server:
     """The server's own samples, as a problem with one client, and their sampling.
 
-    ``is_unbiased`` means that they are all clients' samples, with the weights of F.
+    ``is_unbiased`` means that these are the samples of all clients, with the weights of F.
     """
 
     data: MultinomialProblem
@@ -88,13 +88,13 @@ class MeasuredRun:
     Attributes
     ----------
     trajectory : Trajectory
-        It has ``standard_error`` and the observable ``participant_excess_loss``, whose expectation
-        over the participants of a round is exact.
+        It has ``standard_error``, and the observable ``participant_excess_loss``. The expectation
+        of the latter over the participants of a round is exact.
     radius : float
         The largest distance from x* of any model before a round.
     smoothness : Bracket
-        Largest smoothness of any client on that ball; the lower end is the largest curvature at x*
-        and at the start.
+        Largest smoothness of any client on the ball of that radius; the lower end is the largest
+        curvature at x* and at the start.
     sigma, dissimilarity : Bracket
         Gradient noise and dissimilarity sigma_G, each the largest over clients.
     server_sigma : Bracket
@@ -138,7 +138,7 @@ def measure_run(
     Raises
     ------
     ValueError
-        For fewer than two runs, no models, or arrays that do not fit.
+        If there are fewer than two runs or no models, or the shapes of the arrays do not match.
     """
     share = validation.real_array("inclusion", inclusion, shape="(N,)")
     if share.shape != (problem.n_clients,) or share.sum() <= 0:
@@ -245,7 +245,8 @@ class _Measuring:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the server's bias and the variance of one of its samples, (replicas,)."""
         if server.is_unbiased:
-            # From variances within and between clients, without another pass over the data.
+            # This uses the variances within and between clients, without another pass over the
+            # data.
             return np.zeros(len(x)), (sums.variances + apart**2) @ self._problem.alpha
         own = server.data.client_sums(x)
         return np.linalg.norm(own.gradients[:, 0] - gradient, axis=1), own.variances[:, 0]
@@ -254,13 +255,13 @@ class _Measuring:
 def dissimilarity_bound(
     problem: MultinomialProblem, at_optimum: ClientSums, radius: float
 ) -> float:
-    """Bound ``||grad F_i - grad F||`` over all clients and the ball of a radius around x*.
+    """Bound ``||grad F_i - grad F||`` over all clients and a ball around x*.
 
     The penalty cancels. The data contribute ``mean_j r_j (a_j, 1)'`` to ``grad F_i``, with
-    ``||r_j|| <= sqrt(2)``, so the norm is at most ``2 sqrt(L_i - ridge)`` everywhere. On the ball
-    it changes by at most ``L_i - ridge`` per unit of length, and the data's part of ``grad F`` by
-    at most the clients' mean of this. Both Hessians are positive, so their difference is bounded by
-    the larger.
+    ``||r_j|| <= sqrt(2)``, so the norm is at most ``2 sqrt(L_i - ridge)`` everywhere. On the ball,
+    it changes by at most ``L_i - ridge`` per unit of length, and the data's part of ``grad F``
+    changes by at most the clients' mean of this. Both Hessians are positive, so their difference is
+    bounded by the larger one.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Observables: quantities of a round that theorems use, besides the three of every trajectory.
+"""Observables: quantities of a round that theorems use, beyond the three of every trajectory.
 
-Each knows its expectation as a quadratic form in the model's offset from x*, for exact
-engines, and how to sample it.
+Each observable gives its expectation as a quadratic form in the model's offset from x*, for exact
+engines, and can be sampled.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ ExactSets: TypeAlias = Sequence[tuple[Fraction, Masks]]
 class QuadraticForm(ReadOnlyArrays):
     """``s' matrix s + 2 vector's + constant`` in the offset ``s = x - x*``.
 
-    ``relative_error`` bounds the relative rounding error of the coefficients. If the form depends
-    on the state of a chain, all four attributes have a leading axis of states.
+    ``relative_error`` is a bound on the relative rounding error of the coefficients. If the form
+    depends on the state of a chain, all four attributes have a leading axis of states.
     """
 
     matrix: FloatArray
@@ -59,7 +59,7 @@ class QuadraticForm(ReadOnlyArrays):
 
     @property
     def row(self) -> FloatArray:
-        """The coefficients of the moments ``(M, m, w)``, one after another; (..., n^2 + n + 1)."""
+        """The coefficients of the moments ``(M, m, w)``, in this order; (..., n^2 + n + 1)."""
         *states, n = self.vector.shape
         constant = np.reshape(self.constant, (*states, 1))
         return np.concatenate(
@@ -90,7 +90,7 @@ class QuadraticForm(ReadOnlyArrays):
         weights, weight_error : arrays
             Probabilities of states, and their errors.
         totals : pair of arrays
-            With states: other bounds on the sums over states of ``second_error`` and
+            If there are states, other bounds on the sums over states of ``second_error`` and
             ``first_error``.
         """
         n = self.vector.shape[-1]
@@ -99,8 +99,8 @@ class QuadraticForm(ReadOnlyArrays):
         distance = np.sqrt(traces * weights)
         size = curvature * traces + 2 * slope * distance + level * weights
         states = 1 if totals is None else np.shape(weights)[-1]
-        # One sum of n^2 + n + 1 products per state; 8 allows for the form's entries, which are sums
-        # and products of a few numbers.
+        # There is one sum of n^2 + n + 1 products per state. The 8 allows for the form's entries,
+        # which are sums and products of a few numbers.
         readout = 8 * (n * n + n + states) * UNIT_ROUNDOFF + self.relative_error
         shifted = curvature * (2 * distance + origin_error * weights) + 2 * slope * weights
         own = readout * size + shifted * origin_error + level * weight_error
@@ -120,8 +120,8 @@ class Envelope:
     ----------
     slope, level : float
     noise, spread : float
-        For the noise in V besides that of x: a bound on its mean, and its Lipschitz constant as a
-        function of a standard Gaussian vector.
+        For the noise in V in addition to that of x: a bound on its mean, and its Lipschitz constant
+        as a function of a standard Gaussian vector.
     """
 
     slope: float
@@ -135,12 +135,12 @@ class HasEnvelope(Protocol):
     """An observable with a bound on its values."""
 
     def envelope(self, problem: Problem) -> Envelope | None:
-        """Return the observable's envelope on a problem; None if it has none."""
+        """Return the observable's envelope on a problem, or None if it has none."""
         ...
 
 
 class Observable(Protocol):
-    """A quantity of a round as a function of the initial model, in expectation over the round."""
+    """A quantity of a round, as a function of the initial model, in expectation over the round."""
 
     @property
     def name(self) -> str:
@@ -148,7 +148,7 @@ class Observable(Protocol):
         ...
 
     def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
-        """Return the expectation given the model, over participants and noise."""
+        """Return the expectation over participants and noise, given the model."""
         ...
 
     def sample(
@@ -160,7 +160,7 @@ class Observable(Protocol):
     def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
         """Return the expectation given the model, as the matrix of a quadratic form in (s, 1).
 
-        Shape (d + 1, d + 1), in the arithmetic of the problem's numbers; ``sets`` are the
+        It has shape (d + 1, d + 1), and the arithmetic of the problem's numbers. ``sets`` are the
         participant sets with their probabilities.
         """
         ...
@@ -169,7 +169,7 @@ class Observable(Protocol):
 def standard_forms(problem: QuadraticProblem) -> Mapping[str, QuadraticForm]:
     """Return squared distance, squared gradient and excess loss as quadratic forms."""
     hessian, origin = problem.mean_hessian, np.zeros(problem.dim)
-    # A mean over clients, summed one by one.
+    # This is a mean over clients, summed one by one.
     lost = 0.0 if problem.shared_hessian else problem.n_clients * UNIT_ROUNDOFF
     return {
         "squared_distance": QuadraticForm(np.eye(problem.dim), origin, 0.0),
@@ -192,8 +192,8 @@ def standard_samples(problem: Problem, x: FloatArray) -> list[FloatArray]:
 class ParticipantGradientSum:
     """``||1/m sum_{i in S_r} sum_k grad F_i(x_{r,k}^i)||^2`` along local steps.
 
-    SA-FL's G_2 before the maximum over rounds (Theorem 4). The models ``x_{r,k}^i`` come from noisy
-    local SGD, but the gradients in the sum are exact.
+    This is SA-FL's G_2 before the maximum over rounds is taken (Theorem 4). The models
+    ``x_{r,k}^i`` come from noisy local SGD, but the gradients in the sum are exact.
     """
 
     local_steps: int
@@ -275,7 +275,7 @@ def squared_norm_form(law: RandomAffineMap) -> QuadraticForm:
 class ParticipantExcessLoss:
     """``1/m sum_{i in S_r} [F_i(x_r) - F_i(x*)]``, SA-FL's G_4 (Theorem 5).
 
-    It can be negative: x* minimises F, not the participants' losses.
+    It can be negative, because x* minimises F, not the participants' losses.
     """
 
     name: str = "participant_excess_loss"
@@ -297,7 +297,7 @@ class ParticipantExcessLoss:
     def sample(
         self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
     ) -> FloatArray:
-        """Return the mean over participants of the excess over their loss at x*."""
+        """Return the mean over participants of the excess of their losses over those at x*."""
         at_optimum = problem.client_losses(problem.x_star)
         excess = problem.client_losses(x) - at_optimum
         return np.einsum("ri,ri->r", participant_average(who, x), excess)
@@ -350,7 +350,7 @@ class BiasedExcessLoss:
 class PresentExcessLoss:
     """``sum_{k in A} q_k [F_k(x) - F_k(w)]``, where w minimises ``sum_k p_k F_k``.
 
-    CA-Fed's Lemma 2 sums it over rounds. It can be negative, as w minimises the sum over all
+    CA-Fed's Lemma 2 sums it over rounds. It can be negative, because w minimises the sum over all
     clients.
 
     Attributes
@@ -376,7 +376,7 @@ class PresentExcessLoss:
         )
 
     def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
-        """Return the expectation, with ``F_k(x*) - F_k(w) = (g_k - H_k v/2)'v``, ``v = x* - w``."""
+        """Return the expectation; ``F_k(x*) - F_k(w) = (g_k - H_k v/2)'v`` for ``v = x* - w``."""
         entry = numbers.arithmetic.entry
         shares = np.full(numbers.problem.n_clients, entry(0))
         for chance, mask in sets:
@@ -413,10 +413,10 @@ def _excess_of(problem: QuadraticProblem, shares: FloatArray) -> QuadraticForm:
 def _offset_of_minimiser(
     numbers: ClientNumbers, x_star: Entries, weights: tuple[float, ...]
 ) -> Entries:
-    """Return ``x* - w`` for the minimiser w of ``sum_i w_i F_i``: H^-1 times the gradient at x*."""
+    """Return ``x* - w`` for the minimiser w of ``sum_i w_i F_i``: H^-1 times its gradient at x*."""
     given = entries(numbers.arithmetic, np.array(weights, dtype=object))
     form = _excess_form(numbers, x_star, given)
-    # The factor 1/2 of both is omitted.
+    # The factor 1/2 of both terms is omitted.
     return np.asarray(solve(form[:-1, :-1], form[:-1, -1]))
 
 

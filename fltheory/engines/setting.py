@@ -23,7 +23,7 @@ from fltheory.validation import FloatArray, shown
 
 @dataclass(frozen=True, eq=False)
 class Setting(ReadOnlyArrays):
-    """An algorithm on a problem with participation; engines run it, and theorems are checked on it.
+    """An algorithm on a problem with participation, on which theorems are checked.
 
     Parameters
     ----------
@@ -31,15 +31,15 @@ class Setting(ReadOnlyArrays):
     problem : Problem
     participation : Participation
     rounds : int
-        R, communication rounds.
+        R, the number of communication rounds.
     x0 : array, (d,)
         Initial model.
 
     Raises
     ------
     ValueError
-        If the parts do not fit together: different numbers of clients, a wrong shape of ``x0``,
-        NaN, or fewer than one round.
+        If the parts do not match: the numbers of clients differ, ``x0`` has the wrong shape or
+        contains NaN, or there is less than one round.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def check_repeats(algorithm: Algorithm | Schedule, participation: Participation)
 
 
 def _check_part(name: str, value: Any, needed: str) -> None:
-    """Raise ValueError for a class, and for a value without the attribute that the part needs."""
+    """Raise ValueError for a class, or for a value without the attribute that the part needs."""
     if isinstance(value, type) or not hasattr(value, needed):
         kind = {"problem": "a problem", "participation": "who takes part"}[name]
         raise ValueError(f"{name} must be {kind}, got {shown(value)}")
@@ -113,8 +113,8 @@ def check_clients(problem: Problem, participation: Participation) -> None:
 def in_float64(setting: Setting) -> Setting:
     """Return the setting with floats where its numbers are fractions or balls.
 
-    Engines in float64 start with this, because NumPy makes a fraction times an array an object
-    array.
+    Engines in float64 start with this, because in NumPy a fraction times an array is an array of
+    objects.
     """
     algorithm = with_parameters(setting.algorithm, FLOAT64)
     problem = setting.problem
@@ -141,10 +141,10 @@ def without_idle_projection(
     """Return the setting without a projection that never moves a model, so that rounds are affine.
 
     On quadratic clients with exact gradients and steps ``eta <= 1/L``, E local steps move x by
-    ``-M_k (x - c_k)`` with the eigenvalues of M_k between ``theta = 1 - (1 - eta mu)^E`` and
-    ``1 - (1 - eta L)^E <= kappa theta``. With ``s = server_lr sum_{k in A} q_k`` and ``s (1 - (1 -
-    eta L)^E) <= 1``, a round takes a distance R from any centre to at most ``(1 - s theta) R + s
-    kappa theta max_k ||c_k - centre||``, so the model stays within radius ``kappa max_k ||c_k -
+    ``-M_k (x - c_k)`` with the eigenvalues of M_k between ``theta = 1 - (1 - eta mu)^E`` and ``1 -
+    (1 - eta L)^E <= kappa theta``. With ``s = server_lr sum_{k in A} q_k`` and ``s (1 - (1 - eta
+    L)^E) <= 1``, a round takes a distance R from any centre to at most ``(1 - s theta) R + s kappa
+    theta max_k ||c_k - centre||``, so the model stays within radius ``kappa max_k ||c_k -
     centre||``.
 
     Parameters
@@ -153,7 +153,7 @@ def without_idle_projection(
     problem : QuadraticProblem
         The setting's problem.
     judged_on : callable, optional
-        Returns the setting whose numbers decide, for instance its exact twin.
+        Returns the setting whose numbers decide this, for instance the exact twin.
 
     Raises
     ------

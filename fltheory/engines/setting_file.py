@@ -1,7 +1,7 @@
-"""Settings as TOML files, written by users or found by searches, and read by every command.
+"""Settings as TOML files, which users write or searches find, and which every command reads.
 
-A part is a table with its ``kind``, the name of a class of this package, and the arguments of that
-class by name::
+A part is a table with its ``kind``, which is the name of a class of this package, and that class's
+arguments by name::
 
     rounds = 300
     x0 = 0.9
@@ -27,7 +27,7 @@ A witness may name the statement that it refutes, which does not change the sett
     theorem = "my/1"
     reading = "printed"
 
-Fractions are written as strings. Classes of a loaded file ``my_theorem.py`` are
+Fractions are written as strings. Classes of a loaded file ``my_theorem.py`` are called
 ``my_theorem.NAME``.
 """
 
@@ -112,7 +112,7 @@ def read_setting(path: Path | str) -> Setting:
 
 
 def read_witness(path: Path | str) -> tuple[Setting, Refutes | None]:
-    """Read a setting as `read_setting` does, and the statement that its file says it refutes."""
+    """Read a setting as `read_setting` does, with the statement that its file says it refutes."""
     document = toml_of("file of a setting must exist", path)
     try:
         return setting_of(document), refutes_in(document)
@@ -121,12 +121,12 @@ def read_witness(path: Path | str) -> tuple[Setting, Refutes | None]:
 
 
 def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
-    """Return the statement that a setting's document says it refutes, None if there is none.
+    """Return the statement that a setting's document says it refutes, or None if there is none.
 
     Raises
     ------
     ValueError
-        If the table ``[refutes]`` has another form.
+        If the table ``[refutes]`` has a different form.
     """
     table = document.get(_REFUTES)
     if table is None:
@@ -145,13 +145,13 @@ def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = 
     path : Path
     setting : Setting
     refutes : Refutes, optional
-        The statement that the setting is a witness against.
+        The statement against which the setting is a witness.
 
     Raises
     ------
     ValueError
-        If it is not a setting, or a part cannot be written: it has a function among its arguments,
-        is a problem made of samples, or is of a class that no loaded file defines.
+        If it is not a setting, or a part cannot be written because it has a function among its
+        arguments, is a problem made of samples, or is of a class that no loaded file defines.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def read_participation(path: Path) -> tuple[Participation, tuple[str, ...]]:
 
 
 def _written(place: str, value: Any) -> Any:
-    """Return a value in a form that TOML can hold, without entries that are None."""
+    """Return a value in a form that TOML can represent, without entries that are None."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     match value:
@@ -255,7 +255,7 @@ def _written(place: str, value: Any) -> Any:
 
 
 def _name_of(kind: type) -> str | None:
-    """Return the name of a class of this package or of a loaded file, None for any other."""
+    """Return the name of a class of this package or of a loaded file, otherwise None."""
     if kind in (getattr(package, kind.__name__, None) for package in _PARTS.values()):
         return kind.__name__
     if kind.__module__.startswith(LOADED_FILE):
@@ -286,7 +286,7 @@ def setting_of(document: Mapping[str, Any]) -> Setting:
         except ValueError as error:
             complaints.append(str(error))
     if complaints:
-        # All errors are reported at once, so that the file can be corrected in one go.
+        # All errors are reported together, so that the file can be corrected at once.
         raise ValueError("; ".join(complaints))
     x0 = document["x0"]
     if isinstance(x0, int | float) and not isinstance(x0, bool):
@@ -301,12 +301,12 @@ def _part(name: str, table: Any) -> Any:
 
 
 def argument_names(place: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the entries that the table of a part may have, ``kind`` first.
+    """Return the entries that the table of a part may have, with ``kind`` first.
 
     Parameters
     ----------
     place : str
-        Where the table stands, e.g. ``algorithm`` or ``algorithm.step_sizes``.
+        Position of the table, such as ``algorithm`` or ``algorithm.step_sizes``.
     table : dict
 
     Raises
@@ -351,7 +351,7 @@ def _kind(place: str, table: Mapping[str, Any], package: Any) -> Callable[..., A
 @cache
 def _kinds(package: Any) -> Mapping[str, Callable[..., Any]]:
     """Return the classes and functions that make parts of a setting, by name."""
-    # Balls and step sizes are also parts of an algorithm.
+    # Balls and step sizes can be parts of an algorithm, too.
     packages = (package,) if package is not algorithms else (algorithms, problems)
     named = {name: getattr(one, name) for one in reversed(packages) for name in one.__all__}
     return {name: one for name, one in named.items() if _makes(one)}

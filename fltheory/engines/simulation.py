@@ -34,9 +34,9 @@ def simulate(
     x0 : array, (replicas, dim)
         Initial models, in the backend's arrays.
     participation_rng, branch_rng : numpy.random.Generator
-        For the participants, and for the algorithm's own random choices.
+        Generators for the participants and for the algorithm's own random choices.
     masks_to_backend : callable
-        Turns boolean NumPy masks into the backend's arrays.
+        Converts boolean NumPy masks to the backend's arrays.
     begun : tuple of int and state, optional
         Number of rounds already run, and the state after them, from which to continue. The draws
         for those rounds are repeated and discarded.
@@ -76,15 +76,15 @@ def round_by_branch(
     names: list[str],
     drawn: np.ndarray,
 ) -> State:
-    """Run a round, each branch on the replicas that drew it; ``drawn`` indexes ``names``."""
+    """Run a round, with each branch on the replicas that drew it; ``drawn`` indexes ``names``."""
     following: dict[str, Array] = {}
     for index, name in enumerate(names):
         rows = np.flatnonzero(drawn == index)
         if rows.size == 0:
             continue
         if rows.size == drawn.size:
-            # If all replicas drew the same branch, as a single one does, a large model is not
-            # copied.
+            # If all replicas drew the same branch, as a single replica always does, a large model
+            # is not copied.
             return algorithm.round(state, clients, who, name)
         part = {key: array[rows] for key, array in state.items()}
         image = algorithm.round(part, clients, who[rows], name)

@@ -12,7 +12,8 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
-# Eight digits below the end of the range, so that products with curvatures and steps still fit.
+# This is eight digits below the end of the range, so that products with curvatures and steps still
+# fit.
 OVERFLOW = 1e300
 
 
@@ -52,15 +53,15 @@ class Trajectory(RoundArrays):
     standard_error : RoundArrays or None
         Standard error of each mean, if sampled.
     rounding_error : RoundArrays or None
-        Bound on the rounding error of each value, if computed exactly: to first order in float64,
-        rigorous if ``enclosed``.
+        Bound on the rounding error of each value, if computed exactly. It is of first order in
+        float64, and rigorous if ``enclosed``.
     replicas : int or None
         Sample size, if sampled.
     diverged_at : int or None
-        First round whose errors exceed the floating-point range; from there on they are
+        First round whose errors exceed the floating-point range; from that round on, errors are
         infinite.
     enclosed : bool
-        Whether ``rounding_error`` is a proved bound on the distance from the truth, for the
+        Whether ``rounding_error`` is a proved bound on the distance from the true values, for the
         decimals in which the setting was written.
     """
 
@@ -79,7 +80,7 @@ class Trajectory(RoundArrays):
         rounding_error: Mapping[str, FloatArray] | None = None,
         **known: Any,
     ) -> Trajectory:
-        """Return a trajectory from arrays by name: the standard quantities and the observables."""
+        """Return a trajectory from named arrays of the standard quantities and observables."""
         return cls(
             **vars(round_arrays(values)),
             standard_error=None if standard_error is None else round_arrays(standard_error),
@@ -94,7 +95,7 @@ class Trajectory(RoundArrays):
 
 
 def round_arrays(values: Mapping[str, FloatArray]) -> RoundArrays:
-    """Sort named arrays into the standard fields and the further observables."""
+    """Sort named arrays into the standard fields and the additional observables."""
     return RoundArrays(
         **{name: values[name] for name in FIELDS},
         observed={name: array for name, array in values.items() if name not in FIELDS},

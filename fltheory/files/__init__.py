@@ -1,1 +1,1 @@
-"""Files: reading untrusted ones, writing atomically, and running users' modules."""
+"""Reading untrusted files, writing files atomically, and running users' modules."""

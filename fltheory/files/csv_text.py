@@ -1,9 +1,9 @@
 """Tables as CSV that spreadsheets do not evaluate as formulas.
 
 Spreadsheets interpret text that begins with ``=``, ``+``, ``-``, ``@`` or a control character as a
-formula, which may send the table's content elsewhere, and names may come from anybody. So, as OWASP
-recommends, such text gets a leading apostrophe, which `read_text` removes. Text with apostrophes
-before such a sign gets one more, so all text is read back unchanged.
+formula, which may send the table's content elsewhere, and anybody may have chosen the names in a
+table. So, as OWASP recommends, such text gets a leading apostrophe, which `read_text` removes. Text
+that already has apostrophes before such a sign gets one more, so all text is read back unchanged.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_FORMULA = re.compile("'*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")  # the last four: full-width
+_FORMULA = re.compile("'*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")  # the last four are full-width
 _QUOTE = '"'
 _QUOTED = re.compile('[",\r\n]')
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    r"""Return rows as CSV, the header first; None is an empty cell.
+    r"""Return rows as CSV, with the header first; None becomes an empty cell.
 
     Examples
     --------
     >>> csv_text([("client", "gain"), ("=1+1", -0.5), ("-0.5", None), ("'=x", 3)])
     "client,gain\n'=1+1,-0.5\n-0.5,\n''=x,3\n"
     """
-    # The standard library's writer does not quote "\r", at which readers end a row.
+    # The standard library's writer does not quote "\r", but readers end a row at it.
     return "".join(",".join(map(_written, row)) + "\n" for row in rows)
 
 

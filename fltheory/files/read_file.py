@@ -1,4 +1,4 @@
-"""Reading untrusted files, only if they are regular files of reasonable size."""
+"""Reading untrusted files, but only if they are regular files of reasonable size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ MOST_LEVELS = 100
 """Largest nesting depth of tables and lists in a document."""
 
 # Python's TOML reader needs memory quadratic in the number of parts of a key. The search for such
-# keys must not take quadratic time: it starts only where a key may, and does not backtrack.
+# keys must not take quadratic time itself, so it starts only where a key may start, and does not
+# backtrack.
 _LONG_KEY = re.compile(r"(?<![\w\"'. \t-])[ \t]*+(?:[\w\"'-]++[ \t]*+\.[ \t]*+){1000}")
 
 
@@ -30,7 +31,7 @@ def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = No
     Parameters
     ----------
     must_be : str
-        Beginning of the error message, e.g. "file of a setting must exist".
+        Beginning of the error message, such as "file of a setting must exist".
     path : Path or str
     most_bytes : int, optional
         Largest size that is read.
@@ -38,7 +39,7 @@ def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = No
     Raises
     ------
     ValueError
-        If there is no such file, it is larger, or the running command will write it.
+        If there is no such file, the file is larger, or the running command will write it.
     """
     from fltheory import validation  # imports NumPy, which help does not need
 
@@ -73,13 +74,13 @@ def text_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> 
     except OSError as error:
         raise ValueError(f"{path}: must be readable, got: {error.strerror or error}") from error
     if len(text) > most_bytes:
-        # Files of the kernel report no size and may have no end.
+        # The kernel's files report no size and may be endless.
         raise ValueError(f"{path}: must have at most {most_bytes} bytes, got more")
     return text
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file without blocking; one of the kernel's may have no data yet."""
+    """Open a file without blocking, because a kernel file may have no data yet."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -89,7 +90,7 @@ def toml_of(must_be: str, path: Path | str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        As in `text_of`, and if the text is not TOML or is nested beyond `MOST_LEVELS`.
+        As in `text_of`, or if the text is not TOML or is nested beyond `MOST_LEVELS`.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def json_of(must_be: str, path: Path | str) -> Any:
     Raises
     ------
     ValueError
-        As in `text_of`, and if the text is not JSON or is nested beyond `MOST_LEVELS`.
+        As in `text_of`, or if the text is not JSON or is nested beyond `MOST_LEVELS`.
     """
     return json_in(path, text_of(must_be, path))
 
@@ -192,7 +193,8 @@ class Result:
         Name of the argument in error messages.
     path : Path
     is_resumed : bool
-        Whether its previous content is read first and kept, as for a store or a record of results.
+        Whether the file's previous content is read first and kept, as with a store or a record of
+        results.
     """
 
     name: str
@@ -205,13 +207,13 @@ _RESULTS: ContextVar[Mapping[_File, Result]] = ContextVar("_RESULTS")
 
 @contextmanager
 def results_apart(results: Iterable[Result], inputs: Iterable[Path]) -> Iterator[None]:
-    """Refuse, inside the block, reading a file that will be written, or writing a file twice.
+    """Refuse, inside the block, to read a file that will be written, or to write a file twice.
 
     Raises
     ------
     ValueError
-        If two results are the same file, or a result is an input; `check_no_result` checks files
-        read inside the block.
+        If two results are the same file, or a result is an input. Files that are read inside the
+        block are checked by `check_no_result`.
     """
     by_file: dict[_File, Result] = {}
     for result in results:

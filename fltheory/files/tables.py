@@ -1,6 +1,6 @@
-"""Objects made from the tables of a user's file, checking for unknown and missing entries.
+"""Making objects from the tables of a user's file, checking for unknown and missing entries.
 
-Settings, experiments and sweeps are all read by `made`: a table's keys are the arguments of its
+Settings, experiments and sweeps are all read by `made`. A table's keys are the arguments of its
 factory, and an error about a key begins with the key's full name.
 """
 
@@ -33,19 +33,19 @@ def made(
     options : table
         The content of the table.
     where : str
-        The table's name; empty for the whole file.
+        The table's name, or empty for the whole file.
     told : table, optional
         Arguments that the file must not set.
     read : callable, optional
         Converts an option for the factory, given its full name and its value.
     key : str, optional
-        The key that chose the factory: it must be in the table, and is not passed on.
+        The key that chose the factory. It must be in the table, and is not passed on.
 
     Raises
     ------
     ValueError
-        For an option that ``factory`` does not have, a required option that is missing, or a value
-        that it refuses.
+        If the table has an option that ``factory`` does not have, a required option is missing, or
+        ``factory`` refuses a value.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def made_by_kind(factories: Mapping[str, Callable[..., Made]], options: Any, whe
 
 
 def checked_table(value: Any, where: str) -> dict[str, Any]:
-    """Return a table as a dictionary; ValueError if it is something else."""
+    """Return a table as a dictionary; raise ValueError if it is something else."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{where} must be a table, got {value!r}")
     return dict(value)
@@ -124,7 +124,7 @@ def _alike(before: Table, changes: Table) -> bool:
 def check_names(
     place: str, table: Iterable[str], known: Sequence[str], required: Sequence[str] = ()
 ) -> None:
-    """Raise ValueError for unknown names, suggesting the nearest, and for missing ones.
+    """Raise ValueError for unknown names, suggesting the nearest one, and for missing names.
 
     Examples
     --------

@@ -30,8 +30,9 @@ def run_file(path: Path | str, what: str) -> ModuleType:
     Raises
     ------
     ValueError
-        If there is no such file, it is too large or not Python, or it raises any exception or calls
-        `sys.exit` or `os._exit`; the message is one line that names the line of the file.
+        If there is no such file, it is too large or not Python, it raises any exception, or it
+        calls `sys.exit` or `os._exit`. The message is a single line that names the line of the
+        file.
     """
     path = existing_file(f"{what} must exist", path, most_bytes=MOST_BYTES)
     name = f"{LOADED_FILE}{path.stem}"
@@ -59,7 +60,7 @@ def run_file(path: Path | str, what: str) -> ModuleType:
 
 @contextmanager
 def _staying() -> Iterator[None]:
-    """Make `os._exit` raise like `sys.exit`, as this process would otherwise end silently."""
+    """Make `os._exit` raise like `sys.exit`; otherwise this process would end silently."""
     ends, here = os._exit, os.getpid()
 
     def raise_instead(status: int) -> NoReturn:

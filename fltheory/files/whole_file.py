@@ -1,4 +1,4 @@
-"""Writing files atomically: a file is complete, or as it was before."""
+"""Writing files atomically: a file is either complete or unchanged."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def writable(name: str, path: Path, *suffixes: str) -> Path:
         Name of the argument in error messages.
     path : Path
     *suffixes : str
-        Allowed file name suffixes; any if none are given.
+        Allowed suffixes of the file name; any suffix is allowed if none are given.
 
     Raises
     ------
     ValueError
-        For another suffix, a folder, a name that is too long, or a place where no file can be
-        written.
+        If the suffix is not allowed, the path is a folder, the name is too long, or no file can be
+        written there.
     """
     try:
         _check_place(name, path)
@@ -83,7 +83,7 @@ def _place(path: Path) -> Path:
 
 
 def _check_replaced(place: Path) -> None:
-    """Raise OSError for a file that is write-protected, even if its folder allows replacing it."""
+    """Raise OSError for a write-protected file, even if its folder allows replacing the file."""
     if place.exists() and not place.is_file():
         raise OSError(errno.EINVAL, "it is not a file", str(place))
     if place.exists() and not os.access(place, os.W_OK):
@@ -91,12 +91,12 @@ def _check_replaced(place: Path) -> None:
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
-    """Write a file atomically: an interrupt, a full disk or a kill leaves the previous one.
+    """Write a file atomically: after an interrupt, a kill or on a full disk, the old one remains.
 
     Raises
     ------
     OSError
-        If it cannot be written; the error names the file.
+        If the file cannot be written; the message names it.
     """
     path = Path(path)
     with whole_file(path) as unfinished:
@@ -107,16 +107,16 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 def whole_file(path: Path) -> Iterator[Path]:
     """Provide a temporary path for writing, and move the file into place once it is on disk.
 
-    If ``path`` is a link, its target is replaced. Owner, group and mode of a replaced file are kept
-    as far as the system allows. Other hard links to it keep the old content.
+    If ``path`` is a link, its target is replaced. The owner, group and mode of a replaced file are
+    kept as far as the system allows. Other hard links to the file keep the old content.
 
     Raises
     ------
     OSError
-        If it cannot be written; the error names the file.
+        If the file cannot be written; the message names it.
     """
     place = _place(path)
-    # A name that no other program, machine, process or thread uses or has used.
+    # This is a name that no other program, machine, process or thread uses or has used.
     unfinished = place.with_name(f"{_BEGINNING}{_host()}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
         _check_replaced(place)
@@ -169,7 +169,8 @@ def _keep_on_disk(path: Path) -> None:
 def _host() -> str:
     """Return a key that identifies this machine and container among those that share a disk.
 
-    Names of machines repeat ("localhost"), and process 7 in a container is another process outside.
+    Several machines may have the same name ("localhost"), and process 7 in a container is a
+    different process from process 7 outside.
     """
     known = [platform.node()]
     with suppress(OSError):

@@ -1,9 +1,9 @@
 """Losses and gradients of several flat models at once, each on its own batch.
 
-A flat model is a torch module as a function of one vector of parameters. ``y`` is (rows, dim), one
-model per row; ``inputs`` (rows, width, ...) and ``targets`` (rows, width, ...) are its samples;
-``weights`` (rows, width) are the weights of the samples' losses: 1/size within a batch, 0 for
-padding. A row's loss is the weighted sum of its samples' losses.
+A flat model is a torch module seen as a function of one vector of parameters. ``y`` is (rows, dim),
+with one model per row; ``inputs`` (rows, width, ...) and ``targets`` (rows, width, ...) are the
+samples of each row. ``weights`` (rows, width) are the weights of the samples' losses: 1/size within
+a batch, and 0 for padding. A row's loss is the weighted sum of its samples' losses.
 
 `write_gradients` writes gradients of clients' minibatches to a file that `fltheory advise` reads.
 """
@@ -34,11 +34,11 @@ from fltheory.validation import ClientIndices
 
 
 class FlatModel:
-    """A module as a function of the vector, of length ``dim``, of its parameters in order.
+    """A module as a function of one vector, its parameters in order, of length ``dim``.
 
-    Buffers are kept unchanged. Modules with their own memory or randomness are refused: batch norm,
-    whose statistics no algorithm here averages, and dropout, whose draws a resumed run would not
-    repeat.
+    Buffers are kept unchanged. Modules with their own memory or randomness are refused. These are
+    batch norm, because no algorithm here averages its statistics, and dropout, because a resumed
+    run would not repeat its draws.
 
     Parameters
     ----------
@@ -48,8 +48,7 @@ class FlatModel:
     Raises
     ------
     ValueError
-        For a module without parameters, with parameters of several dtypes, with batch norm or
-        with dropout.
+        If the module has no parameters, parameters of several dtypes, batch norm or dropout.
 
     Examples
     --------
@@ -134,7 +133,7 @@ class BatchLosses(Protocol):
     def descents(
         self, parts: Parts, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
     ) -> Iterator[Descent]:
-        """Yield successive steps, for samples with a first axis over steps."""
+        """Yield successive steps, for samples whose first axis is over steps."""
         ...
 
 
@@ -155,7 +154,7 @@ class _Descending:
     def descents(
         self, parts: Parts, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
     ) -> Iterator[Descent]:
-        """Yield successive steps, for samples with a first axis over steps."""
+        """Yield successive steps, for samples whose first axis is over steps."""
         (y,) = parts
         for batch in zip(inputs, targets, weights, strict=True):
             yield partial(self._descend, y, batch, lr)
@@ -170,7 +169,7 @@ def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 class Vmapped(_Descending):
-    """Losses and gradients of all rows in one call, by `torch.func.vmap`."""
+    """Losses and gradients of all rows in one call, using `torch.func.vmap`."""
 
     def __init__(self, model: FlatModel, loss: Loss) -> None:
         of_one = _loss_of_one(model, loss)
@@ -231,7 +230,7 @@ class LinearSoftmax:
     def descents(
         self, parts: Parts, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
     ) -> Iterator[Descent]:
-        """Yield successive steps, for samples with a first axis over steps.
+        """Yield successive steps, for samples whose first axis is over steps.
 
         Everything that does not depend on the models is computed for all steps at once, because for
         batches of this size a call costs as much as its arithmetic.
@@ -288,18 +287,18 @@ def batch_losses(
     loss : callable
         Maps (outputs, targets) to one loss per sample.
     way : {"auto", "closed form", "vmap", "one by one"}
-        How to compute them. By default, the closed form is used for a linear layer with
-        `cross_entropy`, one by one for convolutions on a CPU, where that is as fast or faster, and
-        vmap otherwise.
+        How to compute losses and gradients. By default, the closed form is used for a linear layer
+        with `cross_entropy`. Convolutions on a CPU are computed one by one, which is at least as
+        fast there, and vmap is used otherwise.
     on_gpu : bool
-        Whether it will run on a GPU, which affects the default.
+        Whether the computation will run on a GPU, which affects the default.
     compiled : bool
-        Whether to compile the gradients of all rows, by `torch.compile`.
+        Whether to compile the gradients of all rows with `torch.compile`.
 
     Raises
     ------
     ValueError
-        For an unknown ``way``, or ``"closed form"`` for a model without one.
+        If ``way`` is unknown, or is ``"closed form"`` for a model that has none.
     """
     validation.one_of("way", way, WAYS)
     layer = _only_layer(model.module) if loss is cross_entropy else None
@@ -332,7 +331,7 @@ def _loss_of_one(model: FlatModel, loss: Loss) -> Callable[..., Tensor]:
 
 
 def _only_layer(module: nn.Module) -> nn.Linear | None:
-    """Return the module's linear layer if that and flattening are all it does, else None."""
+    """Return the module's linear layer if the module does only that and flattening, else None."""
     parts = [part for part in module.modules() if not isinstance(part, nn.Sequential)]
     layers = [part for part in parts if not isinstance(part, nn.Flatten | nn.Identity)]
     if not isinstance(module, nn.Sequential | nn.Linear) or len(layers) != 1:
@@ -364,25 +363,25 @@ def write_gradients(
     ----------
     path : Path
     models : sequence of torch.nn.Module
-        Models of one architecture: the first is the initial one, the last the one nearest to the
-        optimum.
+        Models of one architecture. The first is the initial model, and the last is the one nearest
+        to the optimum.
     clients : mapping
-        For each client's name in the log, its minibatches ``(inputs, targets)``, as from a data
-        loader that reshuffles in each pass.
+        Maps each client's name in the log to its minibatches ``(inputs, targets)``, for example
+        from a data loader that reshuffles in each pass.
     loss : callable
         Maps (outputs, targets) to the loss of a minibatch.
     batches : int
         Number of minibatches per client and model.
     coordinates : int
         Larger models are represented by this many randomly drawn parameters, the same in all rows;
-        this is enough, as the advice uses only ratios from the file.
+        this is enough, because the advice uses only ratios from the file.
     seed : int
         Seed of the drawn parameters.
 
     Raises
     ------
     ValueError
-        If models differ in size, or a client has fewer minibatches.
+        If models differ in size, or a client has fewer minibatches than ``batches``.
 
     Examples
     --------

@@ -26,14 +26,14 @@ def build(name: str, image_shape: ImageShape, n_classes: int) -> nn.Module:
         - ``logistic``: multinomial logistic regression, with an intercept.
         - ``cnn``: McMahan et al. (2017), which SA-FL follows: two 5 x 5 convolutions of 64
           channels, each with 3 x 3 pooling of stride 2, then layers of 384 and 192; about a million
-          parameters on the 24 x 24 crops of that paper. It leaves out the local response
-          normalisation of the tutorial that it comes from.
-        - ``fedau-cnn``: of FedAU's experiments on CIFAR-10: two 3 x 3 convolutions of 32
-          channels, then layers of 256 and 64, with He's initial weights.
+          parameters on the 24 x 24 crops of that paper. It omits the local response normalisation
+          of the tutorial from which it comes.
+        - ``fedau-cnn``: the model of FedAU's experiments on CIFAR-10, with two 3 x 3 convolutions
+          of 32 channels, then layers of 256 and 64, with He's initial weights.
         - ``lenet5``: convolutions of 6 and 16 channels, layers of 120 and 84 (FedAR, MIFA);
           images of 28 x 28 are padded, as LeCun et al. (1998) do.
-        - ``resnet18``: for images of about 32 x 32, with a 3 x 3 stem without pooling, and
-          group norm of 32 groups in place of batch norm, which mixes clients' statistics.
+        - ``resnet18``: for images of about 32 x 32, with a 3 x 3 stem without pooling. It has group
+          norm with 32 groups instead of batch norm, which mixes clients' statistics.
     image_shape : tuple of int
         (channels, height, width).
     n_classes : int

@@ -1,7 +1,7 @@
 """Partitions of a training set among clients, as in the papers.
 
-The functions that partition take the labels (n,) and return a tuple of index arrays, one per
-client, in random order. No image is dealt twice.
+The partitioning functions take the labels (n,) and return a tuple of index arrays, one per client,
+in random order. No image is dealt twice.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def classes_per_client(
 ) -> Partition:
     """Deal every client p random classes, and every class evenly (SA-FL, B.1).
 
-    The paper does not say whether each client draws its classes independently. In that case, at p =
-    1 with ten clients, a third of the classes would belong to nobody, and accuracies above 70 %
-    would be impossible, but Table 1 reports 84.49 % and, without four clients, 57.05 %. So every
-    class goes to the same number of clients, or nearly so if p n_clients is not a multiple of the
-    number of classes. All such deals are equally likely.
+    The paper does not say whether each client draws its classes independently. If so, with p = 1
+    and ten clients, a third of the classes would belong to nobody, and accuracies above 70 % would
+    be impossible. But Table 1 reports 84.49 % and, without four clients, 57.05 %. So every class
+    goes to the same number of clients, or nearly the same if p n_clients is not a multiple of the
+    number of classes. All such partitions are equally likely.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def classes_per_client(
     Raises
     ------
     ValueError
-        If there are fewer than p classes, or they cannot all be dealt, or a class has fewer
+        If there are fewer than p classes, the classes cannot all be dealt, or a class has fewer
         images than clients.
     """
     classes = _checked_labels(labels)
@@ -100,10 +100,10 @@ def classes_per_client(
 def two_classes(labels: ArrayLike, n_clients: int, rng: np.random.Generator) -> Partition:
     """Deal every client two classes, and all clients the same number of images (FedAR, 6.1).
 
-    Classes are cut into 2 n_clients shards of equal size, the largest size for which there are that
-    many shards and no client has to get two of one class. So larger classes go to more clients.
-    Images outside the shards are not used; there are none if all classes have the same size and
-    their shards divide it.
+    Classes are cut into 2 n_clients shards of equal size. This is the largest size for which there
+    are enough shards and no client has to get two of the same class. So larger classes go to more
+    clients. Images outside the shards are not used; there are none if all classes have the same
+    size and their shards divide it.
 
     Raises
     ------
@@ -137,10 +137,10 @@ def dirichlet(
 ) -> Partition:
     """Deal all images by clients' random shares of the classes (FedAU's experiments).
 
-    Client n draws kappa_n ~ Dir(concentration) over the classes and gets the part
-    ``kappa_nc / sum_m kappa_mc`` of class c, as in the authors' code. Sizes therefore differ.
-    If a client has no images, shares are redrawn, at most a hundred times. Apply `class_shares` to
-    the result for `correlated_availability` of `fltheory.participation.bernoulli`.
+    Client n draws kappa_n ~ Dir(concentration) over the classes and gets the part ``kappa_nc /
+    sum_m kappa_mc`` of class c, as in the authors' code. Sizes therefore differ. If a client has no
+    images, shares are redrawn, at most a hundred times. `class_shares` of the result can be passed
+    to `correlated_availability` of `fltheory.participation.bernoulli`.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def label_swap(n_classes: int, rng: np.random.Generator, *, pairs: int = 2) -> L
 def swapped(
     labels: ArrayLike, partition: Sequence[Indices], group: Iterable[int], swap: ArrayLike
 ) -> Labels:
-    """Return the labels after relabelling the images of a group of clients (CA-Fed's second group).
+    """Return the labels after relabelling one group of clients (CA-Fed's second group).
 
     Parameters
     ----------
@@ -239,10 +239,11 @@ def _checked_labels(labels: ArrayLike) -> Labels:
 def _deal(
     holders: NDArray[np.intp], n_clients: int, p: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Draw which clients hold which classes: p per client, and ``holders[c]`` clients for class c.
+    """Draw which clients hold which classes, with p per client and ``holders[c]`` for class c.
 
-    Each client in turn takes the classes with most places left, which never gets stuck. Random
-    switches of two clients' classes, a symmetric walk, then make all such tables equally likely.
+    One after another, the clients take the classes with the most places left, which never gets
+    stuck. Random switches of two clients' classes, which form a symmetric walk, then make all such
+    tables equally likely.
     """
     left = holders.copy()
     holds = np.zeros((n_clients, holders.size), dtype=bool)
@@ -266,7 +267,7 @@ def _dealt(
     share: int | None,
     rng: np.random.Generator,
 ) -> Partition:
-    """Split each class among its holders: all its images, or ``share`` images for each."""
+    """Split each class among its holders: all its images, or ``share`` images for each holder."""
     parts: list[list[Indices]] = [[] for _ in holds]
     for column in np.flatnonzero(holds.any(axis=0)):
         images = rng.permutation(np.flatnonzero(classes == kinds[column]))

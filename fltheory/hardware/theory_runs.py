@@ -52,7 +52,7 @@ class Premise:
 
 @dataclass(frozen=True, eq=False)
 class TheoryRun(ReadOnlyArrays):
-    """The measurements of an experiment's cell that was run many times.
+    """The measurements of a cell of an experiment that was run many times.
 
     Attributes
     ----------
@@ -103,15 +103,16 @@ def theory_run(
         Folder of the data set's files.
     device : str
     known : MultinomialProblem, optional
-        The problem of an earlier run; if it is the same, it is reused with its optimum.
+        The problem of an earlier run. If this run has the same problem, the earlier one is reused
+        with its optimum.
     round_done : callable, optional
         Called with the number of rounds done.
 
     Raises
     ------
     ValueError
-        For a model other than logistic regression with weight decay, for settings that `prepared`
-        refuses, or if a model becomes NaN or infinite.
+        If the model is not logistic regression with weight decay, `prepared` refuses the settings,
+        or a model becomes NaN or infinite.
     """
     replicas = validation.whole_number("replicas", replicas, at_least=2)
     seed = validation.seed_number("seed", seed)

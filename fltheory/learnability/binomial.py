@@ -1,10 +1,10 @@
-"""Binomial probabilities as fractions in lowest terms: a hundred thousand draws take a second.
+"""Binomial probabilities as fractions in lowest terms; 100,000 draws take a second.
 
 With p = a/b and c = b - a, the sum of ``C(n, j) a^j c^(n-j)`` over j < k is cut into blocks. A
-block needs one long binomial coefficient and short numbers; blocks are joined two by two, as
-``T(lo, hi) = T(lo, mid) c^(hi - mid) + a^(mid - lo) T(mid, hi)`` for ``T(lo, hi) = sum C(n, j)
-a^(j - lo) c^(hi - 1 - j)``. The denominator is a power of b, so the fraction is reduced by b's few
-prime factors and not by a greatest common divisor of two long numbers.
+block needs one long binomial coefficient and short numbers; blocks are joined in pairs by ``T(lo,
+hi) = T(lo, mid) c^(hi - mid) + a^(mid - lo) T(mid, hi)`` for ``T(lo, hi) = sum C(n, j) a^(j - lo)
+c^(hi - 1 - j)``. The denominator is a power of b, so the fraction is reduced by b's few prime
+factors, which avoids a greatest common divisor of two long numbers.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Relative(NamedTuple):
 
 
 def _relative(n: int, a: int, c: int, low: int, high: int) -> _Relative:
-    """Return the ratios, joining halves recursively; few terms are summed from the last."""
+    """Return the ratios, joining halves recursively; a few terms are summed directly."""
     if high - low > _LEAF:
         middle = (low + high) // 2
         left, right = _relative(n, a, c, low, middle), _relative(n, a, c, middle, high)
@@ -100,7 +100,7 @@ numbers.Rational.register(_LowestTerms)
 
 
 def over_power(numerator: int, base: int, exponent: int, whole: int) -> Fraction:
-    """Return ``numerator / whole`` for ``whole = base**exponent``, cancelling only its primes."""
+    """Return ``numerator / whole``, where ``whole = base**exponent``, cancelling base's primes."""
     if numerator == 0:
         return Fraction(0)
     radical, digits = _radical(base), 8

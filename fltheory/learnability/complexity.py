@@ -1,11 +1,11 @@
-"""The complexity term A(m, delta) of SA-FL's Lemma 1 and Theorem 3, as printed and as corrected.
+"""The complexity term A(m, delta) of SA-FL's Lemma 1 and Theorem 3, as printed and corrected.
 
-As printed, ``(1/m) log(1/delta)`` stands inside the logarithm, where delta has almost no effect.
-But a sample of m fails with a probability that is exponentially small in m and no smaller, so no
-bound of this form holds for all delta. In the uniform Bernstein bounds of the works that the lemma
-cites, the term stands outside the logarithm, and m/d is at least one. The probability that the
-shares of m uniform points deviate by such a term is known in closed form, as the crossing of a
-line.
+In the printed term, ``(1/m) log(1/delta)`` is inside the logarithm, where delta has almost no
+effect. But the probability that a sample of m points fails is exponentially small in m and no
+smaller, so no bound of this form holds for all delta. In the uniform Bernstein bounds that the
+lemma cites, the term is outside the logarithm, and m/d is at least one. The probability that the
+shares of m uniform points deviate by such a term is the probability of crossing a line, which is
+known in closed form.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def printed_complexity(m: int, delta: float, d: int = 1) -> float:
     Raises
     ------
     ValueError
-        For m or d below 1, or a delta outside (0, 1).
+        If m or d is below 1, or delta is outside (0, 1).
     """
     _check(m, delta, d)
     return d / m * math.log(m / d - math.log(delta) / m)
@@ -58,13 +58,14 @@ def log_crossing(m: int, slope: float, start: float) -> float:
     ----------
     m : int
     slope : float
-        Above 0.
+        Positive.
     start : float
-        The zero of the line, in (0, 1]; from 1 on there is no crossing.
+        The zero of the line, positive; from 1 on there is no crossing.
 
     Examples
     --------
-    A single point crosses the line if it is above 1/2, where the line becomes positive:
+    With a single point, the line is crossed if the point is above 1/2, where the line becomes
+    positive:
 
     >>> round(math.exp(log_crossing(1, 0.5, 0.5)), 12)
     0.5
@@ -82,10 +83,10 @@ def log_crossing(m: int, slope: float, start: float) -> float:
 
 
 def log_less_than_half_seen(m: int, level: float) -> float:
-    """Return log P[P_m[0, t] < t/2 - level for some t], with P_m the share of m uniform points."""
+    """Return log P[P_m[0, t] < t/2 - level for some t], for shares P_m of m uniform points."""
     return log_crossing(m, 0.5, 2 * level) if level > 0 else 0.0
 
 
 def log_more_than_twice_seen(m: int, level: float) -> float:
-    """Return log P[P_m[0, t] > 2t + level for some t], a line crossing seen from the other end."""
+    """Return log P[P_m[0, t] > 2t + level for some t], a line crossing from the other end."""
     return log_crossing(m, 2.0, (1 + level) / 2) if level > 0 else 0.0

@@ -1,28 +1,29 @@
-"""The law of the empirical minimiser's error on thresholds: exact without noise, and sampled.
+"""The distribution of the empirical minimiser's error on thresholds, exact or sampled.
 
-*Without noise*, a threshold is right on all samples if and only if no sample lies between it and
-t*. The worst such threshold, on either side, reaches up to the nearest sample (or past all points
-if there is none). So its excess error on P exceeds e with probability ``L + R - LR``, where L and R
-are the probabilities that no sample falls within the reach of e on the left and on the right. This
-is a sum of three products of powers, with one factor for each distribution that samples come from,
-whether they are independent draws from Q or a fixed number from each.
+*Without noise*, the distribution is exact. A threshold is right on all samples if and only if no
+sample lies between it and t*. The worst such threshold, on either side, reaches up to the nearest
+sample (or past all points if there is none). So its excess error on P exceeds e with probability
+``L + R - LR``, where L and R are the probabilities that no sample falls within the reach of e on
+the left and on the right. This is a sum of three products of powers, with one factor for each
+distribution that samples come from, whether they are independent draws from Q or a fixed number
+from each.
 
-*Sampled without noise*, only the samples next to the target matter. Of n samples from a
-distribution, a binomial number falls on each side of t*, and the one nearest to t* is an order
+*Sampled without noise*, only the samples next to the target matter. The number of the n samples
+from a distribution on each side of t* is binomial, and the sample nearest to t* is an order
 statistic, drawn by inversion. So the cost does not depend on the number of samples.
 
 *Sampled with noise*, samples are drawn outward from the target. As a threshold moves from t* past
-the samples on one side, in order of distance, its empirical risk is a random walk: up where the
-label was right, down where it was wrong. Distances are drawn in order as needed, as ``1 -
-exp(-sum_j E_j/(k - j + 1))`` of the side's mass with exponential E_j, so a million samples cost
-only as many draws as lie near the target. If the walk W stands h above its minimum, with margins of
-at least mu from there on, ``((1 - mu)/(1 + mu))^W`` is a supermartingale, so the walk returns to
-its minimum with probability at most ``((1 - mu)/(1 + mu))^h``. It is stopped where this is below
-`LEFT_OUT`.
+the samples on one side, in order of distance, its empirical risk is a random walk, which goes up
+where the label was right and down where it was wrong. Distances are drawn in order as needed. The
+mass within the j-th one is the share ``1 - exp(-sum_j E_j/(k - j + 1))`` of the side's mass with
+exponential E_j, so a million samples cost only as many draws as lie near the target. If the walk W
+is h above its minimum, and margins are at least mu from there on, ``((1 - mu)/(1 + mu))^W`` is a
+supermartingale, so the walk returns to its minimum with probability at most ``((1 - mu)/(1 +
+mu))^h``. It is stopped where this is below `LEFT_OUT`.
 
 *Simulated with a server*, nothing is assumed about the two populations. Their targets may differ,
-and the best threshold of the mixture may be bad for P. So this is where the conditions of Theorem 3
-are evaluated.
+and the best threshold of the mixture may be bad for P. So the conditions of Theorem 3 are evaluated
+by this simulation.
 """
 
 from __future__ import annotations
@@ -49,26 +50,26 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _NODES = 24
-# Survival (1 - mass)^n may fall within 1/n of the low end, so halving continues down to 5e-20.
+# The survival (1 - mass)^n may drop within 1/n of the low end, so halving continues to 5e-20.
 _OCTAVES = 64
 _HALVINGS = 200
 
 
 class NoiselessLaw(ReadOnlyArrays):
-    """Law of the largest excess error on P among all empirical minimisers.
+    """Distribution of the largest excess error on P among all empirical minimisers.
 
     Parameters
     ----------
     target : Population
         P, without noise.
     draws : sequence of (Population, int)
-        The distributions that samples come from, with the number from each; all without noise and
-        with P's target.
+        The distributions of the samples, with the number of samples from each. All are without
+        noise and have P's target.
 
     Raises
     ------
     ValueError
-        For noisy sources, different targets, or no draws.
+        If a source is noisy, targets differ, or there are no draws.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class NoiselessLaw(ReadOnlyArrays):
         return chance
 
     def _reach(self, level: Fraction, side: int) -> Fraction | None:
-        """Return the farthest threshold with at most this excess error; None if all have."""
+        """Return the farthest threshold with at most this excess error, or None if all qualify."""
         for near, far in self._pieces(side):
             low, high = self._excess(near), self._excess(far)
             if high > level:
@@ -135,7 +136,7 @@ class NoiselessLaw(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For a delta outside (0, 1).
+            If delta is outside (0, 1).
         """
         validation.real_number("delta", delta, "inside (0, 1)", lambda chance: 0 < chance < 1)
         low, high = 0.0, self._largest
@@ -149,8 +150,8 @@ class NoiselessLaw(ReadOnlyArrays):
     def mean(self) -> float:
         """Return the expected excess error, the integral of `survival`, by Gauss's rule.
 
-        The integrand is a polynomial between the excess errors of places. Intervals are halved
-        towards each of them, so that any sample size is resolved.
+        Between the excess errors of neighbouring places, the integrand is a polynomial. Intervals
+        are halved towards each of these errors, so that any sample size is resolved.
         """
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         total = 0.0
@@ -167,7 +168,7 @@ class NoiselessLaw(ReadOnlyArrays):
 
     @cached_property
     def _levels(self) -> list[float]:
-        """Excess errors at which the law has a kink: those at all places of P and of the draws."""
+        """Excess errors where the distribution has a kink: at all places of P and of the draws."""
         parts = [self.target, *(part for part, _ in self.draws)]
         return sorted({float(self._excess(place)) for part in parts for place in part.places})
 
@@ -212,7 +213,7 @@ class NoiselessLaw(ReadOnlyArrays):
 
 
 def _octaves(low: float, high: float) -> Iterator[tuple[float, float]]:
-    """Yield intervals that cover one from ``low`` to ``high`` and halve towards its low end."""
+    """Yield intervals that cover ``low`` to ``high``, with lengths halving towards the low end."""
     width = high - low
     for step in range(_OCTAVES):
         yield low + width / 2 ** (step + 1), low + width / 2**step
@@ -232,8 +233,8 @@ def sample_noiseless(
     target : Population
         P, without noise.
     draws : sequence of (Population, int)
-        The distributions that samples come from, with the number from each; without noise and with
-        P's target.
+        The distributions of the samples, with the number of samples from each. All are without
+        noise and have P's target.
     replicas : int
     rng : numpy Generator
 
@@ -268,7 +269,7 @@ def sample_noiseless(
 
 
 def _least_of(numbers: np.ndarray, rng: np.random.Generator) -> FloatArray:
-    """Draw the smallest of a given number of uniform numbers, for each entry; one for none."""
+    """Draw the smallest of a given number of uniform numbers, for each entry; it is 1 if none."""
     with np.errstate(divide="ignore"):
         logs = np.log(rng.random(numbers.size)) / numbers
     return np.asarray(-np.expm1(logs))
@@ -290,7 +291,7 @@ class ErmSample(ReadOnlyArrays):
     on_target, on_training : array, (replicas,)
         Excess errors on P and on Q.
     tagged_errors : array of int, (replicas,)
-        Number of its wrong labels among the tagged samples, minus that of the target.
+        Number of the minimiser's wrong labels among the tagged samples, minus that of the target.
     """
 
     on_target: FloatArray
@@ -323,7 +324,7 @@ def sample_erm(
     Raises
     ------
     ValueError
-        For sources with different targets, or a ``tag`` that is not a probability.
+        If sources have different targets, or ``tag`` is not a probability.
     """
     validation.whole_number("n", n, at_least=1)
     validation.whole_number("replicas", replicas, at_least=1)
@@ -390,7 +391,7 @@ class _Side:
         ]
 
     def minimisers(self, counts: NDArray[np.int64], tag: float, rng: np.random.Generator) -> _Walks:
-        """Return the walks with their minima and the reach of their minimisers."""
+        """Return the walks with their minima and the range of their minimisers."""
         walks = _Walks.started(counts)
         active = np.arange(counts.size)
         done, width = 0, _FIRST_WIDTH
@@ -410,7 +411,7 @@ class _Side:
         tag: float,
         rng: np.random.Generator,
     ) -> NDArray[np.bool_]:
-        """Draw the next samples of the active replicas; return which of them are finished."""
+        """Draw the next samples of the active replicas, and return which replicas are finished."""
         remaining = walks.counts[active, None] - (done + np.arange(width))
         exists = remaining > 0
         spacings = rng.standard_exponential(exists.shape) / np.maximum(remaining, 1)
@@ -433,7 +434,7 @@ class _Side:
         steps: NDArray[np.int64],
         tagged: NDArray[np.int64] | None,
     ) -> None:
-        """Record the last minimum so far, which reaches up to the next sample."""
+        """Record the last minimum so far, which extends up to the next sample."""
         rows = np.arange(active.size)
         before, walks.height[active] = _walked(walks.height[active], steps)
         least = np.minimum(walks.least[active], before.min(axis=1))
@@ -452,8 +453,8 @@ class _Side:
     ) -> NDArray[np.bool_]:
         """Return whether a walk almost certainly stays above its minimum from here on.
 
-        Each source's margin grows with the distance, so beyond a point, Q's margin is at least the
-        smallest margin of a source at that point.
+        Each source's margin grows with the distance. So beyond a point, Q's margin is at least the
+        smallest margin that any source has at that point.
         """
         margin = np.minimum.reduce([source.margin(points) for source in self._sources])
         above = (walks.height[active] - walks.least[active]).astype(np.float64)
@@ -479,7 +480,7 @@ class _Side:
 def _walked(
     start: NDArray[np.int64], steps: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the values before each step, and after the last."""
+    """Return the values before each step and after the last step."""
     values = start[:, None] + np.cumsum(steps, axis=1)
     return np.concatenate((start[:, None], values[:, :-1]), axis=1), values[:, -1]
 
@@ -509,10 +510,10 @@ class ServerAssisted(ReadOnlyArrays):
     together : array, (replicas,)
         Excess error on P of the worst empirical minimiser over the server's and clients' samples.
     server_only : array, (replicas,)
-        The same over the server's samples alone.
+        Excess error on P of the worst empirical minimiser over the server's samples alone.
     no_worse_on_server : array of bool, (replicas,)
-        Whether the minimiser over all samples has at most as many errors on the server's samples as
-        h_Q*, the first condition of Theorem 3.
+        Whether the minimiser over all samples makes at most as many errors on the server's samples
+        as h_Q* does. This is the first condition of Theorem 3.
     """
 
     together: FloatArray
@@ -535,9 +536,9 @@ def sample_server_assisted(
     Parameters
     ----------
     server, clients : Population
-        P and D.
+        The distributions P and D.
     n_server, n_clients : int
-        n_T and n_S.
+        The sample sizes n_T and n_S.
     replicas : int
     rng : numpy Generator
     target : Population, optional
@@ -546,7 +547,7 @@ def sample_server_assisted(
     Raises
     ------
     ValueError
-        For sources of P with different targets, or counts below 1.
+        If sources of P have different targets, or a count is below 1.
     """
     judge = server if target is None else target
     if len(judge.targets) > 1:
@@ -612,7 +613,7 @@ class Minimiser(ReadOnlyArrays):
 
 
 def worst_minimiser(target: Population, points: FloatArray, labels: NDArray[np.int64]) -> Minimiser:
-    """Minimise the empirical risk over thresholds; among ties, take the worst on P.
+    """Minimise the empirical risk over thresholds; of several minimisers, take the worst on P.
 
     P's excess error grows with the distance from its target, so this is the leftmost or the
     rightmost minimiser.
@@ -626,7 +627,7 @@ def worst_minimiser(target: Population, points: FloatArray, labels: NDArray[np.i
     order = np.argsort(points, axis=1)
     ordered = np.take_along_axis(points, order, axis=1)
     moved = np.cumsum(np.take_along_axis(labels, order, axis=1), axis=1)
-    # Errors of a threshold past the first i samples, minus those of one before all samples.
+    # The errors of a threshold past the first i samples, minus those of one before all samples.
     errors = np.concatenate((np.zeros((points.shape[0], 1), dtype=np.int64), moved), axis=1)
     low, high = float(target.places[0]) - 1.0, float(target.places[-1]) + 1.0
     ends = np.pad(ordered, ((0, 0), (1, 1)), constant_values=((0, 0), (low, high)))

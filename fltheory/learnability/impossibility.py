@@ -1,23 +1,23 @@
 """The two-point construction of SA-FL's Theorem 1, computed exactly for all learners at once.
 
-A point x_2 has probability ``4 epsilon = (1 - omega)/2`` with ``omega = m/M``; of Mn samples, mn
-are selected, as many at x_1 as possible; two targets agree at x_1 and differ at x_2. Among the Mn
+A point x_2 has probability ``4 epsilon = (1 - omega)/2`` with ``omega = m/M``; mn of Mn samples are
+selected, as many at x_1 as possible, and two targets agree at x_1 and differ at x_2. Among the Mn
 samples, a binomial number ``s_hat`` lies at x_2. The selection hides x_2 if ``s_hat <=
 (1-omega)Mn``; the paper's proof counts ``s_hat < (1-omega)Mn``.
 
 If x_2 is hidden, the sample is the same for both targets, so a learner returns the same hypothesis
-for both, which is wrong at x_2 for at least one. Summed over both targets, the probabilities of an
-error above epsilon are therefore at least the probability of hiding. A learner that knows the two
-targets, uses x_2's label if it sees it and tosses a coin otherwise, attains half of that on each.
+for both. This hypothesis is wrong at x_2 for at least one target. So the probabilities of an error
+above epsilon, summed over both targets, are at least the probability of hiding. A learner that
+knows the two targets, uses x_2's label if it sees that label, and tosses a coin otherwise, attains
+half of that probability on each target.
 
 The module also computes the construction when clients are selected instead of samples.
 
 The theorem is about a participation process, but its proof is about a selection of samples. A
 process can only take or leave whole clients, with all n samples of each. The effect depends on how
-the samples are distributed over clients, for which there are three cases here.
-
-*Split* clients hold one point each, and those with x_2 are excluded. With as many of them as may be
-excluded, ``(1 - omega)M``, x_2 has mass ``1 - omega`` and is certainly hidden, whatever n is.
+the samples are distributed over clients, and three cases are treated here. *Split* clients hold one
+point each, and those with x_2 are excluded. With as many of them as may be excluded, ``(1 -
+omega)M``, x_2 has mass ``1 - omega`` and is certainly hidden, whatever n is.
 
 *Drawn* clients also hold one point each, drawn for the whole client. The number of those at x_2 is
 binomial over M clients, so n does not matter.
@@ -46,14 +46,14 @@ class Impossibility:
     M, n, m : int
         Number of clients, of samples per client, and of participants.
     epsilon : Fraction
-        ``(1 - omega)/8``, the error that is exceeded according to Theorem 1.
+        ``(1 - omega)/8``, the error that Theorem 1 says is exceeded.
     rare_probability : Fraction
         P(x_2), ``4 epsilon`` in the paper's construction.
     hidden_probability : Fraction
         Probability that no selected sample is at x_2.
     paper_event : Fraction or None
-        ``P[s_hat < (1-omega)Mn]``, the part of ``hidden_probability`` that the proof counts; None
-        if the selection is not that of the proof.
+        ``P[s_hat < (1-omega)Mn]``, the part of ``hidden_probability`` that the proof counts, or
+        None if the selection differs from that of the proof.
     """
 
     M: int
@@ -85,7 +85,7 @@ class Impossibility:
         Raises
         ------
         ValueError
-            For a negative number of samples.
+            If the number of samples is negative.
         """
         validation.whole_number("n_server", n_server, at_least=0)
         unseen = (1.0 - float(self.rare_probability)) ** n_server
@@ -122,7 +122,7 @@ def impossibility(M: int, n: int, m: int) -> Impossibility:
 
 
 def checked_system(M: int, n: int, m: int) -> tuple[int, int, int]:
-    """Return the three numbers if omega = m/M is inside (0, 1); ValueError otherwise."""
+    """Return the three numbers if omega = m/M is inside (0, 1); raise ValueError otherwise."""
     M = validation.whole_number("M", M, at_least=2)
     n = validation.whole_number("n", n, at_least=1)
     m = validation.whole_number("m", m, at_least=1)
@@ -144,7 +144,7 @@ def split_clients(M: int, n: int, m: int, rare_clients: int | None = None) -> Im
     Raises
     ------
     ValueError
-        As in `impossibility`, or for ``rare_clients`` outside 1 .. M.
+        As in `impossibility`, or if ``rare_clients`` is not between 1 and M.
     """
     M, n, m = checked_system(M, n, m)
     rare = M - m if rare_clients is None else rare_clients
@@ -156,7 +156,7 @@ def split_clients(M: int, n: int, m: int, rare_clients: int | None = None) -> Im
 
 
 def drawn_clients(M: int, n: int, m: int) -> Impossibility:
-    """Return the numbers if each client's point is drawn, x_2 with probability 4 epsilon."""
+    """Return the numbers if each client's point is drawn, and is x_2 with probability 4 epsilon."""
     M, n, m = checked_system(M, n, m)
     rare = Fraction(M - m, 2 * M)
     return Impossibility(M, n, m, rare / 4, rare, binomial_tail(M, rare, M - m)[1])

@@ -1,10 +1,10 @@
 """Threshold classifiers on the line, for populations with excess errors in closed form.
 
 ``h_t`` predicts +1 at and above t. A source has a marginal with piecewise constant density, a
-target t*, and labels that are right with probability ``(1 + margin)/2``, where
-``margin = scale |x - t*|^kappa``. Then ``excess(h_t)`` is the integral of the density times the
-margin from t* to t, a power of the distance on each piece, and near t* ``P(h_t != h*) = |t - t*|``
-is ``excess^(1/(kappa + 1))`` up to a constant: the Bernstein exponent is ``beta = 1/(kappa + 1)``,
+target t*, and labels that are correct with probability ``(1 + margin)/2``, where ``margin = scale
+|x - t*|^kappa``. Then ``excess(h_t)`` is the integral of the density times the margin from t* to t,
+which is a power of the distance on each piece. Near t*, ``P(h_t != h*) = |t - t*|`` is
+``excess^(1/(kappa + 1))`` up to a constant. So the Bernstein exponent is ``beta = 1/(kappa + 1)``,
 and any beta in (0, 1] is obtained from ``kappa = 1/beta - 1``. With beta = 1 and scale = 1 there is
 no noise. A population is a mixture of sources.
 """
@@ -39,7 +39,7 @@ class Marginal:
     Raises
     ------
     ValueError
-        For edges out of order, or masses that are not probabilities.
+        If edges are out of order, or masses are not probabilities.
     """
 
     edges: tuple[Fraction, ...]
@@ -190,7 +190,7 @@ class Source:
         return 1 / self.beta - 1
 
     def excess(self, threshold: Rational) -> Number:
-        """Return ``R(h_t) - R(h*)``: a fraction if kappa is a whole number, otherwise a float."""
+        """Return ``R(h_t) - R(h*)``, as a fraction if kappa is an integer, otherwise as a float."""
         low, high = sorted((rational("threshold", threshold), self.target))
         edges = self.marginal.edges
         places = [low, *(edge for edge in edges if low < edge < high), high]
@@ -220,7 +220,7 @@ class Source:
 
 
 def _power(base: Fraction, exponent: Fraction) -> Number:
-    """Return a power, as a fraction if the exponent is whole."""
+    """Return a power, as a fraction if the exponent is an integer."""
     if exponent.denominator == 1:
         return base ** int(exponent)
     return float(base) ** float(exponent)
@@ -239,7 +239,7 @@ class Population:
     Raises
     ------
     ValueError
-        For weights that are not probabilities, one for each source.
+        If there is not one weight for each source, or the weights are not probabilities.
     """
 
     sources: tuple[Source, ...]
@@ -301,7 +301,7 @@ class Population:
 
     @cached_property
     def best(self) -> Fraction:
-        """The threshold of h*; the lowest if there are several."""
+        """The threshold of h*, or the lowest one if there are several."""
         return min(self._candidates, key=lambda place: (self._sum_of_excesses(place), place))
 
     @cached_property
@@ -319,8 +319,9 @@ class Population:
     def _candidates(self) -> Sequence[Fraction]:
         """Return candidate thresholds that include a best one.
 
-        Between two places the derivative increases, because each source's does, so a minimum is at
-        a place or at the only zero of the derivative, which is found by bisection.
+        Between two places the derivative increases, because each source's derivative does. So a
+        minimum lies either at one of the places or at the only zero of the derivative, which is
+        found by bisection.
         """
         if len(self.targets) == 1:
             return self.targets
@@ -354,7 +355,7 @@ def mixture(
     Raises
     ------
     ValueError
-        For a share outside [0, 1].
+        If the share is outside [0, 1].
     """
     share = rational("server_share", server_share)
     if not 0 <= share <= 1:

@@ -1,13 +1,14 @@
 """SA-FL's Assumptions 1 and 2, computed and checked on the whole class of thresholds.
 
-Assumption 2 asks for alpha and beta with ``|eps_P(h) - eps_Q(h)| <= alpha eps_Q(h)^beta`` for
-every h. It fails for all beta > 0 if and only if some h has ``eps_Q(h) = 0 < eps_P(h)``: so Q's
-best hypothesis must be best for P as well. For beta = 0 it always holds with alpha = 1, but Theorem
-2 is then vacuous.
+Assumption 2 asks for alpha and beta with ``|eps_P(h) - eps_Q(h)| <= alpha eps_Q(h)^beta`` for every
+h. It fails for all beta > 0 if and only if some h has ``eps_Q(h) = 0 < eps_P(h)``. So Q's best
+hypothesis must be best for P as well. With beta = 0 and alpha = 1 the assumption always holds, but
+then Theorem 2 is vacuous.
 
-If it holds and all sources share one target, both excess errors grow with the distance from the
-target on either side, and are powers of it up to the first edge. So the smallest alpha for a beta
-is enclosed between lower bounds from points and upper bounds from intervals.
+If the assumption holds and all sources share one target, both excess errors grow with the distance
+from the target on either side, and they are powers of the distance up to the first edge. So the
+smallest alpha for a given beta is enclosed between lower bounds from points and upper bounds from
+intervals.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class PositiveRelation:
     Attributes
     ----------
     beta : Fraction or math.inf
-        Largest exponent for which some alpha exists; zero if Assumption 2 fails.
+        Largest exponent for which some alpha exists, or zero if Assumption 2 fails.
     broken_at : Fraction or None
         A threshold with no excess error on Q but some on P.
     """
@@ -57,7 +58,7 @@ class PositiveRelation:
 
 
 def relate(target: Population, training: Population) -> PositiveRelation:
-    """Return the largest beta of Assumption 2, or a threshold at which it fails.
+    """Return the largest beta of Assumption 2, or a threshold at which the assumption fails.
 
     Parameters
     ----------
@@ -83,8 +84,8 @@ def relate(target: Population, training: Population) -> PositiveRelation:
 def _places(target: Population, training: Population) -> tuple[Fraction, ...]:
     """Return thresholds that reveal any failure: edges, targets, Q's best, and points beyond.
 
-    Q's excess error can only vanish on intervals between such places, and P's is largest at their
-    far end.
+    Q's excess error can vanish only on intervals between such places, and P's excess error is
+    largest at their far ends.
     """
     found = sorted({*target.places, *training.places, training.best})
     middles = [(low + high) / 2 for low, high in pairwise(found)]
@@ -95,8 +96,8 @@ def _exponent(target: Population, training: Population, side: int) -> Fraction |
     """Return the largest beta that one side of the common target allows."""
     powers_p, powers_q = (_first_powers(p, training.best, side) for p in (target, training))
     if not powers_q:
-        # Neither has mass there: both start at the same edge, in proportion to the distance from
-        # it.
+        # Neither has mass there, so both errors start at the same edge, in proportion to the
+        # distance from it.
         return Fraction(1)
     powers = {k for k in {*powers_p, *powers_q} if powers_p.get(k, 0) != powers_q.get(k, 0)}
     if not powers:
@@ -148,8 +149,8 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
     Raises
     ------
     ValueError
-        For a beta outside the range that `relate` returns, for sources with different targets, or
-        for a Q with mass on one side of the target but none next to it.
+        If beta is not above 0, or above the value that `relate` returns, sources have different
+        targets, or Q has mass on one side of the target but none next to it.
     """
     exponent = rational("beta", beta)
     found = relate(target, training)
@@ -202,7 +203,7 @@ def _alpha_by_intervals(target: Population, training: Population, beta: Fraction
 
 
 def _ends(target: Population, training: Population, side: int) -> FloatArray:
-    """Return ends of intervals that cover one side except next to the target.
+    """Return the ends of intervals that cover one side, except next to the target.
 
     Neighbouring ends differ by a small part of their distance from the target.
     """
@@ -226,8 +227,8 @@ def _most_at_target(
 ) -> float:
     """Return a bound on the ratio next to the target, where both errors are sums of powers r^k.
 
-    Q's excess is at least its lowest power. Each power in the difference, divided by that lowest
-    power to the beta, is a nonnegative power of r, so it is largest at the far end.
+    Q's excess is at least its lowest power. Divided by that lowest power to the beta, each power in
+    the difference is a nonnegative power of r, so it is largest at the far end.
     """
     side = 1 if far > training.best else -1
     reach = float(abs(far - training.best))
@@ -244,9 +245,9 @@ def bernstein_constant(population: Population, beta: Rational) -> float:
     """Return an alpha of Assumption 1 that is valid for all thresholds, or infinity.
 
     With beta = 1 and constant margins, both sides are linear between places, and the result is the
-    smallest such alpha. Otherwise, between two thresholds on one side of the target, the excess
-    error is bounded below by that of the nearer one plus the mass in between times the margin
-    there.
+    smallest such alpha. Otherwise, a lower bound is used for the excess error between two
+    thresholds on one side of the target. It is the excess error at the nearer one plus the mass in
+    between times the margin there.
 
     Raises
     ------

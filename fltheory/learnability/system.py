@@ -25,7 +25,7 @@ from fltheory.learnability.populations import (
 
 @dataclass(frozen=True)
 class FederatedSystem:
-    """A system of M clients with n samples each, m of whom take part, and a pair of concepts.
+    """A system of M clients with n samples each, of whom m take part, and a pair of concepts.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class FederatedSystem:
 
 @dataclass(frozen=True)
 class UniformPair:
-    """The paper's example: P uniform on [a, b], Q uniform on [c, d], a target in both.
+    """The paper's example: P is uniform on [a, b], Q on [c, d], and the target lies in both.
 
     Raises
     ------
@@ -102,11 +102,11 @@ class ServerAssistedSystem:
     server : Population
         The distribution of the server's samples: P, or P' in Remark 2.
     clients : callable
-        Returns D, the distribution of the clients' samples, at a size.
+        Takes a size and returns D, the distribution of the clients' samples.
     sizes : tuple of int
         Values of n = n_T + n_S, or of n_T, in increasing order.
     split : callable
-        Returns n_T and n_S at a size.
+        Takes a size and returns n_T and n_S.
     delta : float
         Probability of failure in A(n_T, delta).
 
@@ -135,7 +135,7 @@ class ServerAssistedSystem:
 
     @property
     def is_noiseless(self) -> bool:
-        """Whether all labels are right and all targets are P's."""
+        """Whether all labels are correct and all targets are P's."""
         sources = [
             source
             for size in self.sizes
@@ -157,7 +157,7 @@ class TailCase:
     Raises
     ------
     ValueError
-        For m below 1, or a delta outside (0, 1).
+        If m is below 1, or delta is outside (0, 1).
     """
 
     m: int
@@ -176,7 +176,8 @@ class PowerOfSize:
     Raises
     ------
     ValueError
-        For an exponent outside [-30, 30], for which powers of a size may not be finite floats.
+        If the exponent is outside [-30, 30], because powers of the size may then not be finite
+        floats.
     """
 
     factor: float
@@ -197,7 +198,7 @@ class DisagreementCase:
     Attributes
     ----------
     mass : callable
-        Returns ``P(h_Q* != h_P*)``, which is also ``eps_P(h_Q*)``, at a number of samples.
+        Takes a number of samples and returns ``P(h_Q* != h_P*)``, which is also ``eps_P(h_Q*)``.
     sizes : tuple of int
         Numbers n_T of samples.
     delta : float
@@ -205,7 +206,7 @@ class DisagreementCase:
     Raises
     ------
     ValueError
-        For a mass outside [0, 1], or a delta outside (0, 1).
+        If a mass is outside [0, 1], or delta is outside (0, 1).
     """
 
     mass: Callable[[int], float]
@@ -235,8 +236,8 @@ class TailFamily:
     Raises
     ------
     ValueError
-        For a delta outside (0, 1], or a rate outside [0, log 2): all samples are on one side with
-        probability 2^-m, and no failure is less likely.
+        If delta is outside (0, 1], or the rate is outside [0, log 2). The rate is limited because
+        all samples are on one side with probability 2^-m, and no failure is less likely.
     """
 
     sizes: tuple[int, ...]
@@ -252,7 +253,7 @@ class TailFamily:
         validation.real_number("rate", rate, "in [0, log 2)", lambda r: 0 <= r < math.log(2))
 
     def log_delta(self, m: int) -> float:
-        """Return the logarithm of delta at a size, as delta itself may underflow."""
+        """Return the logarithm of delta at a size, because delta itself may underflow."""
         return math.log(self.delta) - self.rate * m
 
 

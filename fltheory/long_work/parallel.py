@@ -1,6 +1,6 @@
 """Long computations on all processors, or on any other executor, result by result.
 
-Work that runs users' code gets its own process, so that a crash does not end this one.
+Work that runs users' code gets a separate process, so that a crash does not end this process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 _THREADS = "FLTHEORY_THREADS"
-# Set to one in a worker process, because other workers share the processors.
+# This is set to one in a worker process, because other workers share the processors.
 _usual_threads: int | None = None
 
 
@@ -45,7 +45,7 @@ def processors() -> int:
 
 
 def sampling_threads() -> int:
-    """Return the number of threads for a sampled run, whose results do not depend on it.
+    """Return the number of threads for a sampled run; its results do not depend on it.
 
     This is the number of processors, or one in a worker process or a cell of a sweep, unless the
     environment variable ``FLTHEORY_THREADS`` sets it.
@@ -53,7 +53,7 @@ def sampling_threads() -> int:
     Raises
     ------
     ValueError
-        If that variable is not a whole number of at least 1.
+        If that variable is not a positive integer.
     """
     told = os.environ.get(_THREADS)
     if told is None:
@@ -72,8 +72,8 @@ def as_they_come(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for all items as they finish, from several processes.
 
-    An interrupt reaches only this process, which then ends the others at once; running and waiting
-    items are dropped.
+    An interrupt reaches only this process, which then ends the others at once. Items that are
+    running or waiting are dropped.
 
     Parameters
     ----------
@@ -81,9 +81,10 @@ def as_they_come(
         A function that is importable by name, like its argument and result.
     items : sequence
     processes : int, optional
-        By default the number of available processors; 1 runs the items in this process, in order.
+        By default, the number of available processors. With 1, the items run in this process, in
+        order.
     executor : concurrent.futures.Executor, optional
-        An executor to use instead, e.g. ``Client.get_executor()`` of Dask; it is left open.
+        An executor to use instead, for example Dask's ``Client.get_executor()``; it is left open.
     """
     processes = processes or processors()
     if executor is not None:
@@ -102,9 +103,9 @@ def futures_as_they_come(
     items: Iterable[Item],
     in_flight: int = 64,
 ) -> Iterator[tuple[Item, Future[Result]]]:
-    """Yield every item with its future as soon as that is done, however it ended.
+    """Yield every item with its future as soon as the future is done, however it ended.
 
-    A broken executor gets no further items; those it already had are still yielded.
+    A broken executor gets no further items, but the items it already had are still yielded.
 
     Parameters
     ----------
@@ -113,7 +114,8 @@ def futures_as_they_come(
     items : iterable
         The next item is taken only when there is room for it.
     in_flight : int
-        Number of items that may run or wait at a time: enough for all workers, few enough to lose.
+        Number of items that may run or wait at a time. It should be large enough for all workers,
+        but small enough that these items can be lost.
     """
     waiting = iter(items)
     running: dict[Future[Result], Item] = {}
@@ -135,11 +137,11 @@ def futures_as_they_come(
 def _submitted(
     executor: Executor, function: Callable[[Item], Result], item: Item
 ) -> Future[Result]:
-    """Return the future of an item; if the executor refuses it, a future that has failed."""
+    """Return the future of an item, or a failed future if the executor refuses the item."""
     try:
         with _interrupts_later():
             return executor.submit(function, item)
-    # Each executor has its own errors for that.
+    # Each executor has its own errors for this.
     except Exception as error:
         future: Future[Result] = Future()
         future.set_exception(BrokenExecutor(f"{type(error).__name__}: {error}"))
@@ -153,7 +155,7 @@ def is_lost(future: Future[Any]) -> bool:
 
 @contextmanager
 def worker_processes(processes: int) -> Iterator[Executor]:
-    """Provide an executor of several processes, which end with this one, at once if it fails."""
+    """Provide an executor of several processes, which end with this one, and at once on failure."""
     processes = validation.whole_number("processes", processes, at_least=1)
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, initializer=_depend_on_the_parent)
@@ -184,7 +186,7 @@ class InThisProcess(Executor):
 def one_thread() -> Iterator[None]:
     """Use a single thread in this process inside the block.
 
-    Several processes with many threads each slow each other down, and the last bits of matrix
+    Several processes that each have many threads slow each other down, and the last bits of matrix
     products depend on the number of threads.
     """
     global _usual_threads
@@ -197,7 +199,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _blas_limited() -> AbstractContextManager[object]:
-    """Limit linear algebra to one thread, at once and until the context, if entered, ends."""
+    """Limit linear algebra to one thread, at once and until the end of the context, if entered."""
     # Only a loaded library can be limited.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
@@ -207,11 +209,11 @@ def _blas_limited() -> AbstractContextManager[object]:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Delay interrupts while processes are started, when one would be lost or end a process.
+    """Delay interrupts while processes start, when one could be lost or could end a process.
 
     Blocking the signal in this thread is not enough: another thread, such as a progress bar's,
-    would receive it, and Python would still raise it here, even in a hook after a fork, which drops
-    errors.
+    would receive it, and Python would still raise it in this thread, perhaps in a hook after a
+    fork, where errors are dropped.
     """
     if current_thread() is not main_thread():  # the only thread that Python interrupts
         yield
@@ -237,8 +239,8 @@ def _depend_on_the_parent() -> None:
 def leave_interrupts_to_the_parent() -> None:
     """Make this process ignore interrupts, and end when its parent ends.
 
-    A worker waits for work on a pipe whose other end it also holds, so it would wait for ever if
-    the parent were killed.
+    A worker waits for work on a pipe, and it also holds the pipe's other end. So it would wait for
+    ever if the parent were killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_the_parent, daemon=True).start()
@@ -251,39 +253,39 @@ def _end_with_the_parent() -> None:
         os._exit(1)
 
 
-_PATIENCE = 0.1  # seconds between checks that the other process is still alive
+_PATIENCE = 0.1  # seconds between checks that the other process is alive
 _RESULT, _ERROR, _PROGRESS, _END = range(4)
 
 
 class EndedError(Exception):
-    """The error that a process ended before its work; the message says how and during what."""
+    """The error that a process ended before its work; the message says how and at what stage."""
 
 
 def in_own_process(work: Callable[[Progress], Result], doing: str) -> Result:
-    """Return the result of work done in another process, while this one shows its progress.
+    """Return the result of work done in another process, while this one shows the progress.
 
-    Whatever the work does to its process (`os._exit`, a signal, a crash of compiled code, another
-    program in its place), this process continues. Both share standard input, so that a debugger
-    works.
+    Whatever the work does to its process (`os._exit`, a signal, a crash of compiled code,
+    replacement by another program), this process continues. Both processes share standard input, so
+    that a debugger works.
 
     Parameters
     ----------
     work : callable
-        Called with a progress callback; importable by name, as is its result.
+        Called with a progress callback. The function and its result must be importable by name.
     doing : str
-        Text shown until its first progress report.
+        Text shown until the work's first progress report.
 
     Raises
     ------
     EndedError
-        If the process ends before its work.
+        If the process ends before its work is done.
     Exception
         Any exception that the work raises.
     """
     receiving, sending = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=_answer, args=(work, sending))
-    # Before the bar exists, because a fork would copy its locks without the thread that releases
-    # them.
+    # The process starts before the bar exists, because a fork would copy the bar's locks without
+    # the thread that releases them.
     process.start()
     sending.close()
     with receiving:
@@ -309,7 +311,7 @@ def in_own_process(work: Callable[[Progress], Result], doing: str) -> Result:
 
 
 def _next(receiving: Connection, process: multiprocessing.Process) -> tuple[int, Any]:
-    """Return the next message, checking that the process lives: an open pipe does not prove it."""
+    """Return the next message, checking that the process is alive, which the pipe cannot show."""
     while receiving.poll(_PATIENCE) or process.is_alive() or receiving.poll():
         if receiving.poll():
             with suppress(EOFError, OSError):

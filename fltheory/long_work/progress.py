@@ -21,20 +21,21 @@ def shown_progress(doing: str = "starting", *, each: bool = False) -> Iterator[P
     """Show on the error stream the current work, its progress and the remaining time.
 
     The bar disappears when the work ends, is interrupted or fails. If the error stream is not a
-    terminal, work of more than two seconds writes a line, and another each time the elapsed time
-    doubles; it writes none if the environment variable ``FLTHEORY_PROGRESS`` is ``off``.
+    terminal, a line is written after two seconds and then each time the elapsed time doubles. No
+    lines are written if the environment variable ``FLTHEORY_PROGRESS`` is ``off``.
 
     Parameters
     ----------
     doing : str
         Text shown until the first call.
     each : bool
-        Write a line for each stage that begins after two seconds, for a few long stages.
+        Whether to write a line for each stage that begins after two seconds; meant for a few long
+        stages.
 
     Yields
     ------
     callable
-        Takes (done, total, description of the current work); a total of 0 means unknown.
+        Takes (done, total, description of the current work); a total of 0 means that it is unknown.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def _lines(doing: str, each: bool) -> Iterator[Progress]:
             write()
 
     quiet = os.environ.get(_VARIABLE) == "off"
-    # For work that takes long before its first progress report.
+    # This is for work that takes long before its first progress report.
     timer = Timer(_FIRST_LINE + 0.05, write)
     timer.daemon = True
     if not quiet:

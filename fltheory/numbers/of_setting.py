@@ -1,6 +1,6 @@
-"""Numbers of a setting by name, which are the values of the symbols of statements.
+"""Numbers of a setting by name, which are the values of the symbols in statements.
 
-If the setting's numbers are exact, so are these: fractions, or balls where a root is not a
+If the setting's numbers are exact, so are these: they are fractions, or balls where a root is not a
 fraction. The checker of certificates computes the same names independently of this code, on
 purpose.
 """
@@ -32,7 +32,7 @@ from fltheory.validation import FloatArray
 
 
 class SettingView(ReadOnlyArrays):
-    """The named numbers of a setting, and values that they share, computed on first use.
+    """The named numbers of a setting, and values that they share, computed when first used.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class SettingView(ReadOnlyArrays):
 
     @cached_property
     def averaging(self) -> ProjectedAveraging:
-        """The setting in CA-Fed's terms; ValueError if it is of another kind."""
+        """The setting in CA-Fed's terms; raises ValueError if it is not of CA-Fed's kind."""
         return ProjectedAveraging(self.setting)
 
     def parameter(self, name: str) -> Any:
@@ -332,7 +332,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 @cached_by_content(64)
 def view_of(setting: Setting) -> SettingView:
-    """Return the setting's view; recent views are cached, as symbols share intermediate values."""
+    """Return the setting's view; recent views are cached because symbols share values."""
     return SettingView(setting)
 
 
@@ -368,7 +368,8 @@ def names_in(formula: str) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        If it is not a formula, or contains an unknown name; the message suggests the nearest one.
+        If the text is not a formula, or contains an unknown name; the message suggests the nearest
+        name.
     """
     try:
         tree = ast.parse(formula, mode="eval")

@@ -43,8 +43,8 @@ MUST_BE = (
 )
 
 _MOST_STEPS = 50
-# Dinkelbach's method, which maximises above - found * below, converges superlinearly: a few steps
-# are enough, and the last one gains nothing.
+# Dinkelbach's method, which maximises above - found * below, converges superlinearly. A few steps
+# are enough, and the last one improves nothing.
 _ENOUGH = 1e-12
 
 
@@ -58,7 +58,7 @@ class ProjectedAveraging(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        If the setting is of another kind.
+        If the setting is not of this kind.
     """
 
     rounds: int
@@ -115,7 +115,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def p(self) -> FloatArray:
-        """The biased importance of clients, equation (4), (N,)."""
+        """The biased importance of the clients, equation (4), (N,)."""
         shares = self.pi * self.q
         return np.asarray(shares / shares.sum())
 
@@ -126,7 +126,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @property
     def chi_square(self) -> float:
-        """chi^2 divergence of alpha from p; infinite if a client gets no weight."""
+        """chi^2 divergence of alpha from p, or infinity if a client gets no weight."""
         if (self.p == 0).any():
             return math.inf
         with np.errstate(divide="ignore"):
@@ -145,9 +145,9 @@ class ProjectedAveraging(ReadOnlyArrays):
     def tightest_point(self, factor: float) -> FloatArray:
         """Return the point (d,) where ``F(w) - F* - factor (F_B(w) - F_B*)`` is largest over R^d.
 
-        The function is strictly concave for a factor above kappa, as its Hessian is at most ``L -
-        factor mu < 0``. An inequality of the form of Theorem 1 or 3 that holds at this point holds
-        at every w.
+        The function is strictly concave for a factor above kappa, because its Hessian is at most
+        ``L - factor mu < 0``. An inequality of the form of Theorem 1 or 3 that holds at this point
+        holds at every w.
         """
         problem, objective = self.problem, self.objective
         bent = factor * objective.hessian
@@ -157,9 +157,9 @@ class ProjectedAveraging(ReadOnlyArrays):
     def largest_ratio(self, factor: float, bias: float) -> float:
         """Return the largest ``(F(w) - F*)/(factor (F_B(w) - F_B*) + bias)`` over W.
 
-        This is how tight an inequality of the form of Theorem 1 or 3 is at its tightest point, in
-        float64, by Dinkelbach's iteration: for the largest ratio, the maximum of numerator minus
-        ratio times denominator is zero.
+        This says how tight an inequality of the form of Theorem 1 or 3 is at its tightest point. It
+        is computed in float64 by Dinkelbach's iteration: for the largest ratio, the maximum of the
+        numerator minus the ratio times the denominator is zero.
         """
         problem, objective, centre = self.problem, self.objective, self.ball.centre
         bent = factor * objective.hessian
@@ -189,7 +189,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @property
     def start_distance(self) -> float:
-        """Total variation distance of the first round's law from the limit."""
+        """Total variation distance of the first round's distribution from the limit."""
         return self.participation.start_distance
 
     @cached_property
@@ -229,7 +229,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def convergence_terms(self) -> tuple[Any, Any] | None:
-        """The diagonal of A, (N,), and B of Appendix D; None if (12) has no unique minimiser."""
+        """Appendix D's diagonal of A, (N,), and B, or None if (12) has no unique minimiser."""
         squares, sigmas = endless_squares(self.steps), self.problem.client_sigmas
         if sigmas.min() == 0 or squares == math.inf or self.pi.min() <= 0:
             return None
@@ -240,7 +240,7 @@ class ProjectedAveraging(ReadOnlyArrays):
 
     @cached_property
     def fastest(self) -> tuple[Any, Any] | None:
-        """The q that minimises (12), and theta*; None if (12) has no unique minimiser."""
+        """The q that minimises (12), and theta*, or None if (12) has no unique minimiser."""
         terms, pi, total = self.convergence_terms, self.pi, self.total
         if terms is None:
             return None

@@ -6,8 +6,8 @@ midpoints and trapezoids give
 
 ``int_a^b f + (f(a) + f(b))/2 <= sum_{t=a}^b f(t) <= int_{a-1/2}^{b+1/2} f``.
 
-Beyond a round T with J_T = j, the logarithm is below its tangent: ``j <= J_t <= j + 1 + e (t - T)``
-with ``e = 1/(T ln(1/rate))``, so ``t - J_t`` is at least ``(1 - e)(t - j - 1)``.
+Beyond a round T with J_T = j, the logarithm is below its tangent, so ``j <= J_t <= j + 1 + e (t -
+T)`` with ``e = 1/(T ln(1/rate))``, so ``t - J_t`` is at least ``(1 - e)(t - j - 1)``.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Delays:
     onset: int
 
     def last(self, delay: int) -> int:
-        """Return the last round with at most this delay.
+        """Return the last round whose delay is at most this one.
 
         Raises
         ------
         NoExactTwinError
-            If balls are too wide to decide.
+            If the balls are too wide to decide.
         """
         limit = widening_power(self.rate, -delay) / self.scale
         if isinstance(limit, fmpq):
@@ -131,7 +131,7 @@ def delayed_sums(delays: Delays, offset: Any) -> tuple[Any, Any]:
     Raises
     ------
     NoExactTwinError
-        For a chain so slow that J_t is not small compared with t after 2^19 rounds.
+        If the chain is so slow that J_t is not small compared with t after 2^19 rounds.
     """
     slowest = (delays.scale * arb(_MOST_TERMS)).log() / -arb(delays.rate).log()
     if not 2 * slowest < _MOST_TERMS or not offset < _MOST_TERMS:
@@ -193,7 +193,7 @@ class StepSums:
     Attributes
     ----------
     delayed, delayed_logs : float, or exact number
-        ``sum eta_{t-J_t}^2`` and ``sum ln(t) eta_{t-J_t}^2``, with eta_0 from the formula for
+        ``sum eta_{t-J_t}^2`` and ``sum ln(t) eta_{t-J_t}^2``, with eta_0 given by the formula for
         eta_t.
     """
 
@@ -229,9 +229,9 @@ def inverse_squares(steps: StepSizes) -> Any:
 
 
 def endless_squares(steps: StepSizes) -> Any:
-    """Return the statement's ``sum eta_t^2``; infinite for steps that do not decrease.
+    """Return the statement's ``sum eta_t^2``, or infinity if steps do not decrease.
 
-    It is infinite for an offset of zero, too, because with delays the statement needs eta_0.
+    It is also infinite for an offset of zero, because with delays the statement needs eta_0.
     """
     from scipy.special import zeta
 
@@ -245,14 +245,15 @@ def endless_squares(steps: StepSizes) -> Any:
 def endless_sums(steps: StepSizes, mixing: Mixing, loss_change: Any) -> StepSums:
     """Return the statement's sums with delays; divergent ones are infinite.
 
-    For harmonic step sizes, 2^19 terms are added, and the rest is an integral with J_t fixed at its
-    value there, with an error below 1e-7 of the whole for rates up to 0.999. In exact numbers, the
-    sums are enclosed.
+    For harmonic step sizes, 2^19 terms are added, and the rest is an integral in which J_t is fixed
+    at its value after these terms. The error is below 1e-7 of the whole for rates up to 0.999. In
+    exact numbers, the sums are enclosed.
 
     Raises
     ------
     ValueError
-        For a chain so slow that J_t is not small compared with t even at the last of these terms.
+        If the chain is so slow that J_t is not small compared with t even at the last of these
+        terms.
     """
     if not _falls(steps):
         return StepSums(math.inf, math.inf)

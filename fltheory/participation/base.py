@@ -1,4 +1,4 @@
-"""The contract of a participation process, and sets of clients enumerated as masks (N,)."""
+"""The interface of a participation process, and sets of clients enumerated as masks (N,)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Participation(Protocol):
 
     ``marginals`` (N,) and ``pair_inclusions`` (N, N) are the exact probabilities that a client, and
     that a pair of clients, takes part in a round. The diagonal of the latter holds the marginals.
-    If rounds are not independent, these and the outcomes are those of the stationary law, and do
-    not describe the dependence between rounds.
+    If rounds are not independent, these and the outcomes are those of the stationary distribution,
+    and do not describe the dependence between rounds.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Participation(Protocol):
 
     @property
     def independent(self) -> bool:
-        """Whether the participants of all rounds are independent and have the same law."""
+        """Whether the participants of all rounds are independent and identically distributed."""
         ...
 
     @property
@@ -83,7 +83,7 @@ _MOST_DIGITS = 30
 
 
 def counted(number: int) -> str:
-    """Return a whole number as text, or its order of magnitude if it has very many digits."""
+    """Return an integer as text, or its order of magnitude if it has very many digits."""
     digits = number.bit_length() * math.log10(2)
     return str(number) if digits < _MOST_DIGITS else f"about 10^{digits:.0f}"
 

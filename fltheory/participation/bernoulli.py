@@ -35,7 +35,7 @@ class Bernoulli(IndependentClients):
     Raises
     ------
     ValueError
-        For a probability outside (0, 1]; the error names the client.
+        If a probability is outside (0, 1]; the message names the client.
 
     Examples
     --------
@@ -71,8 +71,8 @@ class VaryingBernoulli(Process):
     """Clients that take part independently, with probabilities that change from round to round.
 
     Follows Assumption 1 of Xiang et al. (NeurIPS 2024): rounds and clients are independent, and
-    client i takes part in round t with probability p_i^t. After the last row of ``availability``,
-    the first one follows. Marginals are means over the rows.
+    client i takes part in round t with probability p_i^t. After its last row, ``availability``
+    starts again from its first row. Marginals are means over the rows.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ class VaryingBernoulli(Process):
     Raises
     ------
     ValueError
-        For another shape, or numbers outside [0, 1].
+        If the shape is different, or a number is outside [0, 1].
 
     Examples
     --------
-    Day and night; the second client is only ever online at night:
+    The rounds alternate between day and night, and the second client is online only at night:
 
     >>> process = VaryingBernoulli([[1.0, 0.0], [0.25, 0.5]])
     >>> process.marginals.tolist(), process.n_outcomes
@@ -113,7 +113,7 @@ class VaryingBernoulli(Process):
 
     @property
     def n_states(self) -> int:
-        """Number of pairs of a round and a participant set possible in it."""
+        """Number of pairs of a round and a participant set that is possible in that round."""
         return sum(1 << int(count) for count in self._varies.sum(axis=1))
 
     @cached_property
@@ -133,7 +133,7 @@ class VaryingBernoulli(Process):
         return found
 
     def law(self) -> Law:
-        """Return the law with each round's sets as states; any set of the next round may follow."""
+        """Return the law. Each round's sets are states; any set of the next round may follow."""
         of_round = [t for t, (sets, _) in enumerate(self._rounds) for _ in sets]
         chances = [chances for _, chances in self._rounds]
         count = len(chances)
@@ -146,7 +146,7 @@ class VaryingBernoulli(Process):
         )
 
     def states(self) -> States:
-        """Return the states in floats; the law of the state has no limit if rounds differ."""
+        """Return the states in floats; if rounds differ, the state's distribution has no limit."""
         states = super().states()
         return states if len(self.availability) == 1 else replace(states, limit=None)
 
@@ -184,11 +184,11 @@ def correlated_availability(
     least: float,
     concentration: float = 0.1,
 ) -> FloatArray:
-    """Draw probabilities correlated with the clients' data, as in FedAU's experiments.
+    """Draw participation probabilities correlated with clients' data, as FedAU's experiments do.
 
-    ``p_n = <kappa_n, q> / lambda`` with q ~ Dir(concentration) over the classes and lambda
-    such that the p_n average ``mean``. Values below ``least`` are raised to it and values above one
-    lowered to one, which may change the average.
+    ``p_n = <kappa_n, q> / lambda``, where q ~ Dir(concentration) over the classes, and lambda makes
+    the average of the p_n equal to ``mean``. Values below ``least`` are then raised to ``least``
+    and values above one are lowered to one, which may change the average.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def correlated_availability(
     Raises
     ------
     ValueError
-        For shares that are negative or do not sum to one, or numbers out of range.
+        If shares are negative or do not sum to one, or a number is out of range.
     """
     shares = validation.array_of("class_shares", class_shares, "N", "classes")
     wrong = np.flatnonzero((shares < 0).any(axis=1) | (abs(shares.sum(axis=1) - 1) > 1e-9))

@@ -1,4 +1,4 @@
-"""The structure of a Markov chain: irreducibility, period, stationary law, mixing."""
+"""The structure of a Markov chain: irreducibility, period, stationary distribution, mixing."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fltheory.exact_or_float import root
 from fltheory.validation import FloatArray
 
 _REVERSIBLE = 1e-12
-_EQUAL = 1e-9  # eigenvalues of small chains, in [-1, 1], that differ by less are taken as equal
+_EQUAL = 1e-9  # eigenvalues of small chains, in [-1, 1], that differ by less count as equal
 
 
 class CitedFactor(NamedTuple):
-    """C_P as CA-Fed takes it from its [14], Lemma 1 (Sun, Sun and Yin 2018).
+    """C_P as CA-Fed takes it from its reference [14], Lemma 1 (Sun, Sun and Yin 2018).
 
     ``(sum_{i >= 2} n_i^2)^(1/2) ||U||_F ||U^-1||_F`` over the Jordan blocks, of sizes n_i, of a
-    chain with ``P = U J U^-1``. This is from memory, as the text of the lemma was not available.
+    chain with ``P = U J U^-1``. We state the lemma from memory, because its text was not available.
     For a diagonalisable chain with M states, the first factor is sqrt(M - 1), and T_P = 0. For a
-    single state the sum is empty, and the factor is set to 1, with which (5) holds.
+    single state the sum is empty, so the factor is set to 1, and then (5) holds.
 
     Attributes
     ----------
@@ -46,12 +46,12 @@ def cited_factor_of(states: int, lengths: Any) -> CitedFactor:
 
 
 def cited_factor(transition: FloatArray, law: FloatArray) -> CitedFactor:
-    """Return C_P of [14] for a chain, in floats.
+    """Return C_P of CA-Fed's reference [14] for a chain, in floats.
 
-    The eigenbasis of a reversible chain is orthonormal after rows are multiplied and columns
+    The eigenbasis of a reversible chain is orthonormal once rows are multiplied and columns are
     divided by ``sqrt(pi)``. If eigenvalues are equal, LAPACK may return any basis of their space,
-    depending on the machine, so the basis that also diagonalises ``diag(1 / pi)`` is taken. For a
-    chain that is not reversible, LAPACK's eigenbasis is used as it is.
+    depending on the machine, so we take the basis that also diagonalises ``diag(1 / pi)``. For a
+    chain that is not reversible, LAPACK's eigenbasis is used unchanged.
     """
     roots = np.sqrt(law)
     alike = transition * (roots[:, None] / roots)
@@ -121,7 +121,7 @@ def period(transition: FloatArray) -> int:
 
 
 def _levels(edges: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the smallest number of steps from state 0 to every state, -1 if unreachable."""
+    """Return the smallest number of steps from state 0 to every state, or -1 if unreachable."""
     level = np.full(len(edges), -1)
     frontier = np.zeros(len(edges), dtype=bool)
     frontier[0] = True
@@ -134,12 +134,12 @@ def _levels(edges: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def stationary_law(transition: Any) -> NDArray[Any]:
-    """Return the stationary law pi (M,) of an irreducible chain, by GTH elimination.
+    """Return the stationary distribution pi (M,) of an irreducible chain, by GTH elimination.
 
-    The law is in fractions if the rows of P are.
+    It is in fractions if the rows of P are.
 
-    States are eliminated starting from the last. As nothing is subtracted, every entry is accurate
-    to a few roundings, however close to one the second eigenvalue is.
+    States are eliminated starting from the last. Because nothing is subtracted, every entry is
+    accurate to within a few rounding errors, however close the second eigenvalue is to one.
 
     Notes
     -----
@@ -159,12 +159,12 @@ def stationary_law(transition: Any) -> NDArray[Any]:
 def mixing(transition: FloatArray, law: FloatArray) -> Mixing:
     """Return the constants of equation (5) for an irreducible, aperiodic chain.
 
-    Let D be ``P - 1 pi'`` with rows multiplied and columns divided by ``sqrt(pi)``, so that
+    Let D be ``P - 1 pi'`` with its rows multiplied and its columns divided by ``sqrt(pi)``, so that
     ``[P^t]_ij - pi_j = sqrt(pi_j / pi_i) [D^t]_ij`` for t >= 1, and let ``r_i`` be the spectral
-    norm of ``D^(2^i)`` over ``rate^(2^i)``. If ``r_n <= 1``, all powers have
-    ``||D^t|| <= rate^t prod_(i<n) max(1, r_i)``. This product times the largest ``sqrt(pi_j /
-    pi_i)`` is C_P, with T_P = 0. A reversible chain has ``r_0 = lambda_2 / rate < 1``. No
-    eigenvector is needed, and the bound holds even if the eigenvalues are computed inaccurately.
+    norm of ``D^(2^i)`` over ``rate^(2^i)``. If ``r_n <= 1``, all powers have ``||D^t|| <= rate^t
+    prod_(i<n) max(1, r_i)``. This product times the largest ``sqrt(pi_j / pi_i)`` is C_P, with T_P
+    = 0. A reversible chain has ``r_0 = lambda_2 / rate < 1``. No eigenvector is needed, and the
+    bound holds even if the eigenvalues are computed inaccurately.
 
     Raises
     ------

@@ -38,14 +38,14 @@ class FiniteChain(Process):
     state_masks : array of bool, (M, N)
         True where a client is present.
     start : int, optional
-        State of the first round; drawn from the stationary law by default.
+        State of the first round; by default, it is drawn from the stationary distribution.
 
     Raises
     ------
     ValueError
-        If P is not a stochastic matrix (the error names the row), is reducible (it names a
-        state that cannot be reached) or periodic (it gives the period), or for masks of
-        another shape or entries than 0 and 1.
+        If P is not a stochastic matrix (the message names the row), is reducible (it names a state
+        that cannot be reached) or periodic (it gives the period), or if the masks have a different
+        shape or entries other than 0 and 1.
 
     Examples
     --------
@@ -99,17 +99,17 @@ class FiniteChain(Process):
 
     @property
     def independent(self) -> bool:
-        """Whether rounds are independent: all rows of P are the stationary law."""
+        """Whether rounds are independent: all rows of P are the stationary distribution."""
         return self.start is None and bool((self.transition == self.transition[0]).all())
 
     @cached_property
     def stationary(self) -> FloatArray:
-        """(M,) stationary law of the states."""
+        """(M,) stationary distribution of the states."""
         return chain_structure.stationary_law(self.transition)
 
     @property
     def initial(self) -> FloatArray:
-        """(M,) law of the first round's state."""
+        """(M,) distribution of the first round's state."""
         if self.start is None:
             return self.stationary
         return np.asarray(np.arange(self.n_states) == self.start, dtype=np.float64)
@@ -121,12 +121,12 @@ class FiniteChain(Process):
 
     @cached_property
     def cited_factor(self) -> CitedFactor:
-        """C_P as CA-Fed cites it from its [14], with an eigenbasis computed in floats."""
+        """C_P as CA-Fed cites it from its reference [14], with an eigenbasis computed in floats."""
         return chain_structure.cited_factor(self.transition, self.stationary)
 
     @property
     def start_distance(self) -> Any:
-        """Total variation between the laws of the first round's state and of the limit."""
+        """Total variation between the first round's state distribution and its limit."""
         return 0 if self.start is None else number(1 - self.stationary[self.start])
 
     @property
@@ -150,11 +150,11 @@ class FiniteChain(Process):
         return self
 
     def states(self) -> States:
-        """Return the states with their matrix."""
+        """Return the states with their transition matrix."""
         return States(self.state_masks, self.initial, self.stationary, (self.transition,))
 
     def law(self) -> Law:
-        """Return the states with rows that sum to one exactly."""
+        """Return the states with transition probabilities whose rows sum to exactly one."""
         rows = [normalised(row) for row in self.transition]
         following = [tuple((j, p) for j, p in enumerate(row) if p > 0) for row in rows]
         if self.start is not None:

@@ -21,12 +21,12 @@ _MOST_OUTCOMES = 1_000_000
 
 
 class Loop(Process):
-    """Rounds in a given order, which start again after the last.
+    """Rounds in a given order, which start again after the last one.
 
     Attributes
     ----------
     start : int or None
-        The round that a run begins with; None to draw it uniformly.
+        The round with which a run begins, or None to draw it uniformly.
     """
 
     start: int | None = 0
@@ -70,15 +70,15 @@ class Cyclic(Loop):
     ----------
     periods : array of int, (N,)
     offsets : array of int, (N,)
-        The position in its period at which a client begins; 0 is its first active round.
+        The position in its period at which a client begins; 0 is the first active round.
     active : array of int, (N,), or int
         Rounds of each period in which a client is present.
 
     Raises
     ------
     ValueError
-        For periods below 1, negative offsets, or ``active`` outside 1 .. period; the error
-        names the client.
+        If a period is below 1, an offset is negative, or ``active`` is not between 1 and the
+        period; the message names the client.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class Cyclic(Loop):
 
     @property
     def fixed_size(self) -> int | None:
-        """N if all clients are always present, otherwise None: other cases are not examined."""
+        """N if all clients are always present, otherwise None, as other cases are not examined."""
         return self.n_clients if (self.active == self.periods).all() else None
 
     @cached_property
@@ -151,7 +151,7 @@ class Cyclic(Loop):
         Raises
         ------
         ValueError
-            If there are more than a million.
+            If there are more than a million rounds.
         """
         for mask in self.loop:
             yield 1 / self.n_outcomes, mask
@@ -168,7 +168,7 @@ class Cyclic(Loop):
         Raises
         ------
         ValueError
-            If there are more than a million.
+            If there are more than a million rounds.
         """
         if self.n_outcomes > _MOST_OUTCOMES:
             raise ValueError(
@@ -201,8 +201,8 @@ class Cyclic(Loop):
 def fedau_cycles(availability: ArrayLike, period: int, rng: np.random.Generator) -> Cyclic:
     """Draw the cycles of FedAU's experiments.
 
-    A client is present for ``max(1, round(period p))`` rounds of each period. It begins in its
-    inactive part, at a place drawn uniformly, so the start is not stationary.
+    A client is present for ``max(1, round(period p))`` rounds of each period. It begins in the
+    inactive part of its period, at a uniformly drawn position, so the start is not stationary.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def fedau_cycles(availability: ArrayLike, period: int, rng: np.random.Generator)
     Raises
     ------
     ValueError
-        For p outside (0, 1] or a period below 1.
+        If p is outside (0, 1] or the period is below 1.
     """
     p = validation.one_each("availability", availability)
     period = validation.whole_number("period", period, at_least=1)

@@ -34,11 +34,11 @@ def inactive_rounds(masks: Masks) -> FloatArray:
 
 
 def chance_of_longer_absence(participation: Participation, limits: ArrayLike, rounds: int) -> Any:
-    """Return the probability that some client is ever inactive for longer than allowed.
+    """Return the probability that any client is ever inactive for longer than allowed.
 
     This is the probability that ``tau_{i,t} > limits_t`` for some client i and some round t of the
-    first ``rounds``. It is exact, as clients are independent and the law of each client's tau is
-    followed round by round.
+    first ``rounds``. It is exact, because clients are independent and the distribution of each
+    client's tau is followed round by round.
 
     Parameters
     ----------
@@ -50,7 +50,8 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
     Raises
     ------
     ValueError
-        For other participation, or limits that are negative or of another shape.
+        If ``participation`` is of a different kind, or ``limits`` are negative or have a different
+        shape.
 
     Examples
     --------

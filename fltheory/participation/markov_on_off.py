@@ -26,7 +26,7 @@ from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
 _CHAINS_IN_FACTOR = 4
-# nu + (1 - nu) pi is three operations on numbers of at most 2, with rounding errors of 7e-16.
+# nu + (1 - nu) pi takes three operations on numbers of at most 2, with rounding errors of 7e-16.
 _ROUNDING = 1e-15
 
 
@@ -42,17 +42,19 @@ class MarkovOnOff(IndependentClients):
     Parameters
     ----------
     availability : array, (N,)
-        pi; once stationary, a client with pi = 0 never takes part and one with pi = 1 always does.
+        pi; in the stationary state, a client with pi = 0 never takes part and one with pi = 1
+        always does.
     correlation : array, (N,), or float
-        nu, in (-1, 1); 0 is independence over rounds.
+        nu, in (-1, 1); with 0, rounds are independent.
     start : array of 0 and 1, (N,), optional
-        Who is online in the first round; drawn from the stationary law by default.
+        Who is online in the first round; by default, this is drawn from the stationary
+        distribution.
 
     Raises
     ------
     ValueError
-        For pi outside [0, 1], nu outside (-1, 1), or nu so negative that a transition probability
-        would leave [0, 1]; the error names the client.
+        If pi is outside [0, 1], nu is outside (-1, 1), or nu is so negative that a transition
+        probability would be outside [0, 1]; the message names the client.
 
     Examples
     --------
@@ -104,7 +106,7 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def independent(self) -> bool:
-        """Whether rounds are independent and identical: no correlation, no given start."""
+        """Whether rounds are i.i.d.: there is no correlation and no given start."""
         return self.start is None and not self.correlation[self._varies].any()
 
     @property
@@ -132,11 +134,11 @@ class MarkovOnOff(IndependentClients):
 
     @cached_property
     def cited_factor(self) -> CitedFactor:
-        """C_P as CA-Fed cites it from its [14], with the product of the clients' eigenbases.
+        """C_P as CA-Fed cites it from its reference [14], with the clients' product eigenbasis.
 
         For one client, ``P^t = 1 pi' + nu^t (1 - pi, -pi)'(1, -1)``, so the norms of right and left
-        eigenvectors have the product ``sqrt(2 (pi^2 + (1 - pi)^2))``. Norms for the product chain
-        are products of these.
+        eigenvectors have the product ``sqrt(2 (pi^2 + (1 - pi)^2))``. The norms for the product
+        chain are products of these.
         """
         pi = self.availability[self._varies]
         both = [2 * exact_or_float.root(2 * (p**2 + (1 - p) ** 2)) for p in pi]
@@ -146,7 +148,7 @@ class MarkovOnOff(IndependentClients):
 
     @property
     def start_distance(self) -> Any:
-        """Total variation between the laws of the first round's state and of the limit."""
+        """Total variation between the first round's state distribution and its limit."""
         if self.start is None:
             return 0
         here = np.where(self.start, self.availability, 1 - self.availability)
@@ -158,7 +160,8 @@ class MarkovOnOff(IndependentClients):
         Raises
         ------
         ValueError
-            For more than 10 such clients, or a start that a stationary chain never visits.
+            If there are more than 10 such clients, or the start is never visited by a stationary
+            chain.
         """
         varies = self._varies
         if varies.size > _MOST_FACTORS:
@@ -210,7 +213,7 @@ class MarkovOnOff(IndependentClients):
         return States(masks, initial, limit, factors)
 
     def law(self) -> Law:
-        """Return the law, with a state per set of online clients among those that change state."""
+        """Return the law, with one state per set of online clients among those that change."""
         moves, masks = self._moves, self._state_masks()
         pi = [as_fraction(p) for p in self.availability[moves]]
         nu = [as_fraction(correlation) for correlation in self.correlation[moves]]
@@ -255,9 +258,10 @@ def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
 
 
 def _chains(availability: Any, correlation: Any) -> Any:
-    """Return clients' transition matrices, (n, 2, 2), with absent first.
+    """Return the clients' transition matrices, (n, 2, 2), with the absent state first.
 
-    No float is a difference of floats: if the correlation is negative, decimals are subtracted.
+    No float is computed as a difference of floats; if the correlation is negative, decimals are
+    subtracted instead.
     """
     away, uncorrelated = complement(availability), complement(correlation)
     remains = np.stack([away + correlation * availability, availability + correlation * away])

@@ -1,4 +1,4 @@
-"""Participation processes defined by their law in fractions, and properties derived from it.
+"""Participation processes defined by their law in fractions, and properties derived from the law.
 
 Participation depends on a state, and the states form a finite Markov chain. Independent and
 identically distributed rounds have one state.
@@ -60,7 +60,7 @@ class Law:
         following: Callable[[int], Chances],
         limit: Chances | None = None,
     ) -> Law:
-        """Return the law of a chain whose M states have the participants ``masks`` (M, N)."""
+        """Return the law of a chain of M states with participants ``masks`` (M, N)."""
         return cls(lambda state: ((Fraction(1), masks[state]),), first, following, limit)
 
 
@@ -69,16 +69,16 @@ class States(ReadOnlyArrays):
     """States with their participants, and the Markov chain on them, in floats.
 
     P is the transition matrix, with one row per current state; values ``v_i`` move to ``sum_i P_ij
-    v_i``. The stored floats define the process and count as exact.
+    v_i``. The stored floats define the process and are treated as exact.
 
     Attributes
     ----------
     masks : array of bool, (M, N)
         Who is present in a state.
     initial : array, (M,)
-        Law of the first round's state.
+        Distribution of the first round's state.
     limit : array, (M,), or None
-        Limit of the state's law; None if it has none.
+        Limit of the state's distribution, or None if there is no limit.
     factors : tuple of arrays
         P is their Kronecker product, which is never built: a state's index has one digit for each
         factor. Without factors, each state is followed by the next one, and the last by the first.
@@ -91,7 +91,7 @@ class States(ReadOnlyArrays):
 
     @property
     def operations(self) -> int:
-        """Number of roundings in a moved value: of the sums, and of factors that are computed."""
+        """Number of rounding errors in a moved value, from sums and from computed factors."""
         return sum(len(factor) + len(factor).bit_length() for factor in self.factors)
 
     def forward(self, values: FloatArray) -> FloatArray:
@@ -116,10 +116,10 @@ class States(ReadOnlyArrays):
 class ClientChains(ReadOnlyArrays):
     """A two-state chain for each client: (N,) probabilities of being present.
 
-    ``first`` is the probability in the first round, ``stays`` after a round with the client
-    present, and ``comes`` after a round with it absent; ``correlation`` is the second eigenvalue,
-    ``stays - comes``. ``absent``, ``leaves`` and ``lacks`` are one minus ``first``, ``stays`` and
-    ``comes``, computed without cancellation.
+    ``first`` is the probability in the first round, ``stays`` the probability after a round in
+    which the client is present, and ``comes`` after a round in which it is absent; ``correlation``
+    is the second eigenvalue, ``stays - comes``. ``absent``, ``leaves`` and ``lacks`` are one minus
+    ``first``, ``stays`` and ``comes``, computed without cancellation.
     """
 
     first: FloatArray
@@ -146,7 +146,7 @@ class Process(ReadOnlyArrays):
 
     Examples
     --------
-    Two clients in turn:
+    Two clients take turns:
 
     >>> class Turns(Process):
     ...     n_clients, n_states = 2, 2
@@ -165,14 +165,15 @@ class Process(ReadOnlyArrays):
     """Whether a client may be drawn more than once in a round; masks are then counts (int64)."""
 
     if TYPE_CHECKING:
-        # Subclasses may define it as a field, which a property of the base class would prevent.
+        # Subclasses may define n_clients as a field, which a property of the base class would
+        # prevent.
         @property
         def n_clients(self) -> int:
             """N, all clients."""
             ...
 
     def law(self) -> Law:
-        """Return the law in fractions; only feasible for few participant sets or states."""
+        """Return the law in fractions; feasible only with few participant sets or states."""
         raise NotImplementedError
 
     def exact_limit(self) -> Chances:
@@ -207,7 +208,7 @@ class Process(ReadOnlyArrays):
 
     @property
     def independent(self) -> bool:
-        """Whether the participants of all rounds are independent and have the same law."""
+        """Whether the participants of all rounds are independent and identically distributed."""
         return self.n_states == 1
 
     @cached_property
@@ -303,11 +304,11 @@ class Process(ReadOnlyArrays):
 
     @property
     def period(self) -> int | None:
-        """Number of rounds until a deterministic process repeats; None for a random one."""
+        """Number of rounds until a deterministic process repeats, or None if it is random."""
         return 1 if self.fixed_size == self.n_clients else None
 
     def known_path(self, rounds: int) -> Masks | None:
-        """Return the participants of each round, (rounds, N); None if they are random.
+        """Return the participants of each round, (rounds, N), or None if they are random.
 
         Paths are known for cycles, for traces that begin with a given round, and if everybody
         always takes part.
@@ -315,7 +316,7 @@ class Process(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For fewer than one round.
+            If there is less than one round.
         """
         rounds = validation.whole_number("rounds", rounds, at_least=1)
         if self.period is None:
@@ -334,13 +335,13 @@ class Process(ReadOnlyArrays):
 
     @cached_property
     def cited_factor(self) -> chain_structure.CitedFactor:
-        """C_P as CA-Fed takes it from its [14], with an eigenbasis computed in floats."""
+        """C_P as CA-Fed takes it from its reference [14], with an eigenbasis computed in floats."""
         states, limit = self._states_with_limit()
         return chain_structure.cited_factor(states.backward(np.eye(len(limit))), limit)
 
     @property
     def start_distance(self) -> Any:
-        """Total variation between the laws of the first round's state and of the limit."""
+        """Total variation between the first round's state distribution and its limit."""
         states, limit = self._states_with_limit()
         return float(np.maximum(limit - states.initial, 0.0).sum())
 
@@ -355,7 +356,7 @@ class Process(ReadOnlyArrays):
 
     @property
     def client_chains(self) -> ClientChains | None:
-        """The chains of single clients if clients come and go independently, otherwise None."""
+        """The chains of single clients if clients follow independent chains, otherwise None."""
         return None
 
     @property
@@ -366,7 +367,7 @@ class Process(ReadOnlyArrays):
     def in_numbers(self, made: Callable[[Any], NDArray[Any]]) -> Self:
         """Return the process with its probabilities in another number type.
 
-        ``made`` converts an array of floats, read as decimals, or of fractions. Properties not
+        ``made`` converts an array of floats (read as decimals) or of fractions. Properties not
         known in fractions stay in floats.
         """
         twin = _without_caches(self)
@@ -382,7 +383,7 @@ class Process(ReadOnlyArrays):
 
 
 def _thresholds(laws: FloatArray) -> FloatArray:
-    """Return cumulative laws that are exactly one from the last possible state on."""
+    """Return cumulative distributions that are exactly one from the last possible state on."""
     thresholds = np.cumsum(laws, axis=1)
     last = laws.shape[1] - 1 - (laws[:, ::-1] > 0).argmax(axis=1)
     thresholds[np.arange(laws.shape[1]) >= last[:, None]] = 1.0
@@ -390,13 +391,13 @@ def _thresholds(laws: FloatArray) -> FloatArray:
 
 
 def same_number(masks: Masks) -> int | None:
-    """Return the common size of participant sets (s, N), None if it varies."""
+    """Return the common size of participant sets (s, N), or None if it varies."""
     sizes = masks.sum(axis=1)
     return int(sizes[0]) if (sizes == sizes[0]).all() else None
 
 
 class _Stranger(Process):
-    """A user's process, completed with defaults for the rest of the contract."""
+    """A user's process, completed with defaults for the rest of the interface."""
 
     def __init__(self, process: Participation) -> None:
         self.process = process
@@ -412,16 +413,16 @@ class _Stranger(Process):
 
     @property
     def n_states(self) -> int | None:
-        """The number of states that it declares; None if its law is unknown."""
+        """The number of states that the user's process declares, or None if its law is unknown."""
         return getattr(self.process, "n_states", None)
 
     def in_numbers(self, made: Callable[[Any], NDArray[Any]]) -> Any:
-        """Return the user's own object, in floats, as callers may look at its class."""
+        """Return the user's own object, in floats, because callers may look at its class."""
         return _without_caches(self.process)
 
 
 def _without_caches(thing: Any) -> Any:
-    """Return a copy without values cached from floats, which would be wrong in other numbers."""
+    """Return a copy without values cached in floats, which other number types must not use."""
     twin = copy(thing)
     for name in list(vars(twin)):
         if isinstance(getattr(type(twin), name, None), cached_property):
@@ -430,5 +431,5 @@ def _without_caches(thing: Any) -> Any:
 
 
 def process_of(participation: Participation) -> Process:
-    """Return a process with the whole contract, adding defaults to a user's own."""
+    """Return a process with the whole interface, adding defaults to a user's own process."""
     return participation if isinstance(participation, Process) else _Stranger(participation)

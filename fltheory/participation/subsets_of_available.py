@@ -1,4 +1,4 @@
-"""Subsets of available clients: FedAvg(S) that takes at most S of them, or waits for S."""
+"""Subsets of available clients: FedAvg(S) takes at most S of them, or waits for S."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SubsetOfAvailable(Process):
     Raises
     ------
     ValueError
-        For other values.
+        If a probability is outside (0, 1], or ``size`` is not an integer from 1 to N.
     """
 
     availability: FloatArray
@@ -67,10 +67,10 @@ class SubsetOfAvailable(Process):
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class AtMost(SubsetOfAvailable):
-    """Of the independently available clients, ``size`` drawn uniformly take part.
+    """Of the independently available clients, ``size`` are drawn uniformly and take part.
 
-    If fewer are available, all of them take part. With `FedAvg`, this is FedAR's baseline
-    "FedAvg (S=50)", read as not waiting for anybody.
+    If fewer are available, all of them take part. With `FedAvg`, this is FedAR's baseline "FedAvg
+    (S=50)", if that is read as not waiting for anybody.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class AtMost(SubsetOfAvailable):
     Raises
     ------
     ValueError
-        For other values.
+        If a probability is outside (0, 1], or ``size`` is not an integer from 1 to N.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class AtMost(SubsetOfAvailable):
         return Law(lambda state: found)
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every participant set of positive probability."""
+        """Yield every participant set of positive probability."""
         return self._sets(self.availability.tolist())
 
     def _sets(self, p: Sequence[Any]) -> Iterator[tuple[Any, Masks]]:
@@ -166,9 +166,10 @@ class WaitingSubset(SubsetOfAvailable):
     """A uniformly drawn subset takes part once each of its members has been available.
 
     Follows FedAvg(S) in MIFA's code: ``size`` clients are drawn from all N, available or not. While
-    the server waits, nobody takes part. In the round in which the last of them is seen, all of them
-    take part, even those unavailable just then; then the next subset is drawn. A run starts with a
-    fresh subset. Every client takes part equally often, whatever its availability.
+    the server waits, nobody takes part. In the round in which the last of the subset's members is
+    seen, all of them take part, even those unavailable in that round. Then the next subset is
+    drawn. A run starts with a fresh subset. Every client takes part equally often, whatever its
+    availability.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ class WaitingSubset(SubsetOfAvailable):
     Raises
     ------
     ValueError
-        For other values.
+        If a probability is outside (0, 1], or ``size`` is not an integer from 1 to N.
 
     Examples
     --------
@@ -192,10 +193,10 @@ class WaitingSubset(SubsetOfAvailable):
 
     @cached_property
     def mean_wait(self) -> float:
-        """Mean number of rounds between two subsets' rounds, up to a few rounding errors.
+        """Mean number of rounds between two subsets' rounds, to within a few rounding errors.
 
-        The sum over t >= 0 of the probability that a subset is not complete after t rounds;
-        computing it takes time of order N S / min p.
+        It is the sum over t >= 0 of the probability that a subset is not complete after t rounds.
+        Computing it takes time of order N S / min p.
         """
         total, first = 0.0, 0
         least = float(self.availability.min())
@@ -250,7 +251,7 @@ class WaitingSubset(SubsetOfAvailable):
 
     @property
     def n_states(self) -> int:
-        """One state per subset and set of its members seen so far."""
+        """The number of pairs of a subset and a set of its members seen so far."""
         unsure = int((self.availability < 1).sum())
         sure = self.n_clients - unsure
         return sum(
@@ -267,7 +268,7 @@ class WaitingSubset(SubsetOfAvailable):
         subsets = list(combinations(range(self.n_clients), self.size))
 
         def still(missing: _Clients) -> list[tuple[_Clients, Fraction]]:
-            """Return the sets that may still be missing after a round, with probabilities."""
+            """Return the members that may still be missing after a round, with probabilities."""
             sets = between(np.zeros(len(missing), dtype=bool), np.ones(len(missing), dtype=bool))
             left = [tuple(compress(missing, mask)) for mask in sets]
             chances = chances_of_sets([1 - p[client] for client in missing])
@@ -311,7 +312,7 @@ class WaitingSubset(SubsetOfAvailable):
 
 
 def number_there(chances: Sequence[Any]) -> list[Any]:
-    """Return the law of the number of independent clients present, in the given numbers."""
+    """Return the distribution of how many independent clients are present, in the given numbers."""
     law: list[Any] = [Fraction(1)]
     for p in chances:
         law = [

@@ -27,21 +27,22 @@ from fltheory.validation import FloatArray
 class Trace(Loop):
     """The rounds of a record in order; after the last one, the record starts again.
 
-    Each run begins at a round drawn uniformly, so its law does not change over time and the
-    marginals are exactly the record's shares; or all runs begin at ``start``. There is no mixing
-    rate, because the record repeats. `as_on_off` fits chains, which do not repeat.
+    By default, each run begins at a round drawn uniformly, so its distribution does not change over
+    time, and the marginals are exactly the record's shares. With ``start``, all runs begin at that
+    round. There is no mixing rate, because the record repeats; `as_on_off` fits chains, which do
+    not repeat.
 
     Parameters
     ----------
     recorded : array of 0 and 1, (rounds, N)
         Who was present.
     start : int, optional
-        The round that every run begins with; drawn by default.
+        The round with which every run begins; by default, each run draws its own.
 
     Raises
     ------
     ValueError
-        For another shape, entries other than 0 and 1, or a client that never participates.
+        If the shape is different, an entry is neither 0 nor 1, or a client never participates.
 
     Examples
     --------
@@ -77,8 +78,8 @@ class Trace(Loop):
         Raises
         ------
         ValueError
-            If there is no such file, the lines differ in length, or an entry is wrong; the error
-            gives line and column, counted from 1.
+            If there is no such file, the lines differ in length, or an entry is wrong; the message
+            gives the line and column, counted from 1.
         """
         text = text_of("path must be an existing file", path)
         with io.StringIO(text, newline="") as file:
@@ -103,12 +104,12 @@ class Trace(Loop):
 
     @classmethod
     def from_npz(cls, path: Path | str, name: str = "masks", *, start: int | None = None) -> Trace:
-        """Read the array called ``name`` of an NPZ file.
+        """Read the array called ``name`` from an NPZ file.
 
         Raises
         ------
         ValueError
-            If there is no such file or array, or the file is not NPZ.
+            If there is no such file or array, or the file is not an NPZ file.
         """
         if not zipfile.is_zipfile(_existing(path)):
             raise ValueError(f"path must be an NPZ file, got {str(path)!r}")
@@ -149,11 +150,12 @@ class Trace(Loop):
         return masks, counts / self.n_rounds
 
     def as_on_off(self) -> MarkovOnOff:
-        """Fit an independent two-state chain to every client, as in Section IV-B of CA-Fed.
+        """Fit an independent two-state chain to each client, as in Section IV-B of CA-Fed.
 
-        Transitions are counted around the end of the record, so each state is entered as often as
-        it is left. Hence the fitted pi is the share of rounds present, and nu the second eigenvalue
-        of the matrix of transition frequencies. Clients that are always present get nu = 0.
+        The transition from the last round back to the first is counted as well, so each state is
+        entered as often as it is left. Hence the fitted pi is the share of rounds in which the
+        client is present, and nu is the second eigenvalue of the matrix of transition frequencies.
+        Clients that are always present get nu = 0.
 
         Raises
         ------

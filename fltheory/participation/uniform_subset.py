@@ -32,7 +32,7 @@ class UniformSubset(Process):
     n_clients : int
         N, all clients.
     size : int
-        m, how many take part in a round.
+        m, the number of clients that take part in a round.
     excluded : collection of int
         Clients (from 0) who never take part: incomplete participation in SA-FL's sense.
 
@@ -40,7 +40,7 @@ class UniformSubset(Process):
     ------
     ValueError
         If ``size`` exceeds the number of eligible clients, or ``excluded`` names a client that does
-        not exist, or one client twice.
+        not exist or names one client twice.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class UniformSubset(Process):
 
     @cached_property
     def marginals(self) -> FloatArray:
-        """(N,) probability that a client takes part: m over the eligible clients, or zero."""
+        """(N,) probability that a client takes part: m over the number eligible, or zero."""
         probabilities = np.zeros(self.n_clients)
         probabilities[self.eligible] = self.size / self.eligible.size
         return probabilities

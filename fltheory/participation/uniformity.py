@@ -14,22 +14,23 @@ from fltheory.participation.base import Participation, counted, mean_size
 from fltheory.participation.process import process_of
 
 _MOST_SETS = 65_536
-# Probabilities sum to one, and each has a relative error of a few roundings. So a distance or a
-# mean size also has an error of this size, whatever the number of sets, and smaller distances count
-# as zero.
+# Probabilities sum to one, and each has a relative error of a few rounding errors. So a distance or
+# a mean size has an error of the same order, however many sets there are, and smaller distances are
+# treated as zero.
 _ROUNDING = 1e-12
 
 
 def distance_from_uniform(participation: Participation) -> Any:
     """Return the total variation distance between participation and a uniform draw of equal size.
 
-    The uniform draw takes the expected number of participants out of all clients. If that is not a
-    whole number there is no such draw, and the distance is 1. Distances below 1e-12 count as 0.
+    The uniform draw takes the expected number of participants out of all clients. If that number is
+    not an integer, there is no such draw, and the distance is 1. Distances below 1e-12 are returned
+    as 0.
 
     Raises
     ------
     ValueError
-        For more than 65,536 participant sets.
+        If there are more than 65,536 participant sets.
 
     Examples
     --------
@@ -66,8 +67,9 @@ def distance_from_uniform(participation: Participation) -> Any:
 def _distance_by_exclusion(n_clients: int, eligible: int, size: int, exact: bool) -> Any:
     """Return the probability that a uniform draw from all clients includes an excluded one.
 
-    Sets of eligible clients are likelier here than in a draw from all clients, and other sets are
-    impossible. So the laws overlap by ``C(P, m) / C(N, m)``, a product of m fractions.
+    A set of eligible clients is likelier in this process than in a draw from all clients, and other
+    sets are impossible. So the distributions overlap by ``C(P, m) / C(N, m)``, a product of m
+    fractions.
     """
     if exact:
         return 1 - Fraction(math.comb(eligible, size), math.comb(n_clients, size))

@@ -19,7 +19,7 @@ from fltheory.participation.base import Masks
 from fltheory.participation.process import Law, Process
 from fltheory.validation import FloatArray
 
-# Thirds typed with nine digits sum to one within this tolerance.
+# Thirds typed with nine digits sum to one to within this tolerance.
 _SUM_TOLERANCE = 1e-9
 
 
@@ -27,8 +27,8 @@ _SUM_TOLERANCE = 1e-9
 class WithReplacement(Process):
     """``draws`` independent draws per round; each is client k with probability p_k.
 
-    Masks are counts: how often each client was drawn, (replicas, N) of int64. Algorithms that
-    weight a client by its count declare it with ``counts_draws``; `Setting` refuses others.
+    Its masks are int64 counts of how often each client was drawn, (replicas, N). Algorithms that
+    weight a client by its count declare this with ``counts_draws``; `Setting` refuses all others.
 
     Follows Assumption 5 (Scheme I) of Li et al. (ICLR 2020).
 
@@ -42,11 +42,11 @@ class WithReplacement(Process):
     Raises
     ------
     ValueError
-        For probabilities that are negative or do not sum to one, or fewer than one draw.
+        If the probabilities are negative or do not sum to one, or there is less than one draw.
 
     Examples
     --------
-    With two clients, the first is drawn twice, once or never:
+    In two draws from two clients, the first is drawn twice, once or never:
 
     >>> process = WithReplacement([0.25, 0.75], draws=2)
     >>> [(chance, counts.tolist()) for chance, counts in process.outcomes()]
@@ -111,7 +111,7 @@ class WithReplacement(Process):
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of distinct participants if fixed (one draw or one client), otherwise None."""
+        """The number of distinct participants with one draw or one client, otherwise None."""
         return 1 if self.draws == 1 or np.count_nonzero(self.probabilities) == 1 else None
 
     def _numbers(self) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from fltheory import validation
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-_NO_PULL = 1e-100  # relative to a largest curvature of one, on the unit sphere
+_NO_PULL = 1e-100  # a tolerance on the unit sphere, relative to a largest curvature of one
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def quadratic_maximiser(hessian: FloatArray, gradient: FloatArray, radius: float
     def excess(gap: float) -> float:
         return float(np.linalg.norm(pull / (gap + below))) - radius
 
-    from scipy.optimize import brentq  # importing it takes a third of a second
+    from scipy.optimize import brentq  # the import takes a third of a second
 
     gap = brentq(excess, 1e-15 * size / radius, 2 * size / radius + 2 * abs(low))
     return np.asarray(vectors @ (pull / (gap + below)))

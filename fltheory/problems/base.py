@@ -32,7 +32,7 @@ def checked_target_weights(weights: ArrayLike | None, n_clients: int) -> FloatAr
 
 
 def weights_or_uniform(weights: FloatArray | None, n_clients: int) -> FloatArray:
-    """Return ``weights``, or 1/N for each of N clients if there are none."""
+    """Return ``weights``, or 1/N for each of N clients if no weights are given."""
     return np.full(n_clients, 1.0 / n_clients) if weights is None else weights
 
 

@@ -32,13 +32,13 @@ def quadratic(
 ) -> QuadraticProblem:
     """Design quadratic clients with exactly these constants.
 
-    The constants are exact up to the rounding of the stored optima: to 1e-12, unless ``x_star`` is
-    far from the origin compared with the clients' spread.
+    The constants are exact except for the rounding of the stored optima. This error is within
+    1e-12, unless ``x_star`` is far from the origin compared with the clients' spread.
 
     All clients share one diagonal Hessian, with eigenvalues spaced geometrically from ``L`` to
-    ``mu``. One client, of smallest weight, attains both ``sigma_G`` and ``Gamma``; the others
-    balance it, spread at random and strictly inside both limits. For algorithms that commute with
-    rotations, a diagonal Hessian is no loss of generality.
+    ``mu``. One client of smallest weight attains both ``sigma_G`` and ``Gamma``. The others balance
+    it; they are spread at random and lie strictly inside both limits. For algorithms that commute
+    with rotations, a diagonal Hessian is no loss of generality.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def quadratic(
 
 
 def _with_finite_gap(sigma_G: float, mu: float) -> float:
-    """Return sigma_G if the largest Gamma that it allows is finite; ValueError otherwise."""
+    """Return sigma_G if the largest Gamma that it allows is finite, else raise ValueError."""
     most = math.sqrt(np.finfo(np.float64).max) * min(1.0, math.sqrt(mu))
     if validation.nonnegative("sigma_G", sigma_G) > most:
         raise ValueError(
@@ -205,7 +205,7 @@ def nonconvex(
     Raises
     ------
     ValueError
-        For arguments out of range, or ``sigma_G > 0`` with a single client.
+        If an argument is out of range, or ``sigma_G > 0`` with a single client.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Client losses with prescribed gradients at a few points: extreme losses of their class.
+"""Client losses with prescribed gradients at a few points, which are extreme in their class.
 
 Definitions
 -----------
@@ -6,10 +6,10 @@ Client i has points ``p_ij`` with heights ``c_ij``, and with ``M = L - mu``
 
     h_i(x) = mu/2 ||x||^2 + min_a [ M/2 ||x - sum_j a_j p_ij||^2 + sum_j a_j c_ij ],
 
-with a in the simplex: the envelope of the points' convex hull, L-smooth and mu-strongly convex
-(Taylor, Hendrickx and Glineur 2017, Theorem 4). It is quadratic on every region in which the same
-entries of a are positive. ``F_i(x) = h_i(x) - <v, x>`` with v the mean of all ``grad h_j(0)``, so
-that F is smallest at zero.
+with a in the simplex. This is the envelope of the points' convex hull; it is L-smooth and
+mu-strongly convex (Taylor, Hendrickx and Glineur 2017, Theorem 4). It is quadratic on every region
+in which the same entries of a are positive. ``F_i(x) = h_i(x) - <v, x>`` with v the mean of all
+``grad h_j(0)``, so that F is smallest at zero.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _ROUNDING = 1e-9
 class PiecewiseQuadraticProblem(ReadOnlyArrays):
     """Clients whose losses are envelopes of a few points; the origin minimises F.
 
-    At points of type `Fraction`, gradients are fractions too; floats are then read as their
-    shortest decimals.
+    At points of type `Fraction`, gradients are fractions too; the problem's floats are then read as
+    their shortest decimals.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For wrong shapes, NaN or constants out of range.
+        If a shape is wrong, a number is NaN, or a constant is out of range.
 
     Examples
     --------
@@ -228,7 +228,7 @@ class PiecewiseQuadraticProblem(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class _Face(ReadOnlyArrays):
-    """A set of points and their shares ``a = slope x + offset``, valid where none is negative."""
+    """A set of points and their shares ``a = slope x + offset``, valid if no share is negative."""
 
     members: list[int]
     slope: FloatArray

@@ -30,7 +30,7 @@ from fltheory.problems.base import (
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import ClientIndices, FloatArray
 
-# Q D Q' in floats is symmetric up to a few dozen roundings of its largest entry.
+# Q D Q' in floats is symmetric to within a few dozen rounding errors of its largest entry.
 _SYMMETRY_TOLERANCE = 64 * np.finfo(np.float64).eps
 _CLIENTS_AT_ONCE = 1 << 14
 
@@ -48,20 +48,19 @@ class QuadraticProblem(ReadOnlyArrays):
     sigma : float
         Clients' gradient noise: ``E ||noise||^2 = sigma**2``, isotropic Gaussian.
     server_sigma : float
-        Noise of the server's own stochastic gradient of F, likewise (SA-FL's sigma_s).
+        Noise of the server's own stochastic gradient of F, with the same meaning (SA-FL's sigma_s).
     target_weights : array, (N,), optional
         ``alpha``, positive with sum one; uniform by default.
     noise_shares : array, (N,), optional
-        Each client's noise level divided by ``sigma``, the largest level: numbers in [0, 1], at
-        least one of them 1. CA-Fed's sigma_k is ``sigma`` times these. By default, all clients are
-        equally noisy.
+        Each client's noise level divided by ``sigma``, the largest level. The shares are in [0, 1],
+        and at least one of them is 1. CA-Fed's sigma_k is ``sigma`` times these. By default, all
+        clients are equally noisy.
 
     Raises
     ------
     ValueError
-        For wrong shapes, NaN, Hessians that are not symmetric positive definite, a
-        negative noise level, target weights that do not define an average, or shares out of
-        range.
+        If a shape is wrong, a number is NaN, a Hessian is not symmetric positive definite, a noise
+        level is negative, the target weights do not define an average, or a share is out of range.
 
     Examples
     --------
@@ -168,12 +167,12 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @cached_property
     def x_star_error(self) -> float:
-        """Bound on the distance of ``x_star`` from the optimum for the decimals as written.
+        """Bound on the distance of ``x_star`` from the optimum that the decimals define.
 
-        The gradient of F at ``x_star`` is at most its computed value plus the rounding error of
-        computing it: a few roundings of each product of a Hessian and a difference, including the
-        rounding of decimals to floats. Divided by a lower bound on the curvature of F, this bounds
-        the distance.
+        The norm of the gradient of F at ``x_star`` is at most its computed value plus the rounding
+        error of that computation. This error is a few rounding errors of each product of a Hessian
+        and a difference, including the rounding of decimals to floats. Divided by a lower bound on
+        the curvature of F, this bounds the distance.
         """
         unit = float(np.finfo(np.float64).eps)
         pull, lost = np.zeros(self.dim), 0.0
@@ -196,7 +195,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
     @property
     def client_hessians(self) -> FloatArray:
-        """(N, d, d) every client's Hessian, repeated if they share one."""
+        """(N, d, d) every client's Hessian, repeated if the clients share one."""
         return np.broadcast_to(self.hessians, (self.n_clients, self.dim, self.dim))
 
     @cached_property
@@ -291,7 +290,7 @@ class QuadraticProblem(ReadOnlyArrays):
 
 
 def quadratic_for(what: str, problem: Any) -> QuadraticProblem:
-    """Return ``problem`` if it is quadratic; otherwise a ValueError says what needs it."""
+    """Return ``problem`` if it is quadratic; else raise a ValueError that says what requires it."""
     if not isinstance(problem, QuadraticProblem):
         kind = type(problem).__name__
         raise ValueError(f"problem must be a QuadraticProblem {what}, got {kind}")

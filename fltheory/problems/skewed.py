@@ -17,7 +17,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class SkewedProblem(TiltedProblem):
-    """Clients whose common loss has a nonzero third derivative, such as Tang and Peng's (17).
+    """Clients whose common loss has a nonzero third derivative, like Tang and Peng's (17).
 
     ``f'(x) = a x + c w (log cosh(x/w + s) - log cosh s)``, with x measured from the minimiser, so
     that ``f'' = a + c tanh(x/w + s)`` is between ``a - c`` and ``a + c``. The clients' tilts
@@ -26,9 +26,9 @@ class SkewedProblem(TiltedProblem):
     Parameters
     ----------
     tilts : array, (N, 1)
-        Linear terms, whose target-weighted sum must vanish: zeros for N equal clients.
+        Linear terms, whose target-weighted sum must vanish; zeros make N equal clients.
     curvature, skew, width : float
-        a, c and w, all positive, c less than a.
+        a, c and w, all positive, with c less than a.
     shift : float
         s. The fourth derivative at the minimiser is zero if s is zero.
     x_star : array, (1,)
@@ -111,7 +111,7 @@ class SkewedProblem(TiltedProblem):
 
     @property
     def largest_noise(self) -> float:
-        """The largest absolute value of a gradient's noise under the theorem's noise law."""
+        """The largest absolute value of a gradient's noise, as distributed in the theorem."""
         return self.sigma * max(self.lean, 1 / self.lean)
 
     def slopes(self, count: int) -> tuple[Fraction, ...]:
@@ -152,7 +152,7 @@ def _log_cosh(x: FloatArray | float) -> FloatArray:
 
 
 def _integral_of_log_cosh(x: FloatArray) -> FloatArray:
-    """Return the integral of log cosh from 0 to x, an odd function, by the dilogarithm."""
+    """Return the integral of log cosh from 0 to x, an odd function, using the dilogarithm."""
     from scipy.special import spence
 
     size = np.abs(x)

@@ -20,8 +20,8 @@ class TiltedProblem(ReadOnlyArrays, ABC):
     """Losses ``F_i(x) = F(x) + t_i'(x - x*)``, where F has its minimum 0 at x*.
 
     The tilts ``t_i`` cancel under the target weights. ``grad F_i - grad F = t_i`` everywhere, so
-    ``sigma_G = max_i ||t_i||``. A subclass is a frozen dataclass of the attributes below and of the
-    numbers that shape F, and defines F by `loss` and `gradient`.
+    ``sigma_G = max_i ||t_i||``. A subclass is a frozen dataclass that has the attributes below and
+    the numbers that shape F; its `loss` and `gradient` define F.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class TiltedProblem(ReadOnlyArrays, ABC):
 
     @property
     def bowl(self) -> tuple[float, float]:
-        """(a, rest) with ``||grad F(x) - a (x - x*)|| <= rest`` everywhere; infinite rest here."""
+        """(a, rest) with ``||grad F(x) - a (x - x*)|| <= rest`` everywhere; rest is infinite."""
         return 0.0, math.inf
 
     @property
@@ -143,18 +143,18 @@ class TiltedProblem(ReadOnlyArrays, ABC):
 class LogCoshProblem(TiltedProblem):
     """Smooth convex clients whose mean has a bounded gradient.
 
-    ``F_i(x) = a w^2 sum_j log cosh((x_j - x*_j)/w) + t_i'(x - x*)`` with tilts ``t_i`` that
-    cancel under the target weights, so that ``F`` is the untilted loss, convex with minimiser
-    ``x*`` and ``F* = 0``. Its gradient has entries ``a w tanh((x_j - x*_j)/w)``: ``||grad F|| <
-    a w sqrt(d)``. The curvature along a coordinate, ``a / cosh^2``, has supremum ``L = a`` and
-    infimum 0, and ``grad F_i - grad F = t_i`` everywhere, so ``sigma_G = max_i ||t_i||``.
+    ``F_i(x) = a w^2 sum_j log cosh((x_j - x*_j)/w) + t_i'(x - x*)`` with tilts ``t_i`` that cancel
+    under the target weights, so that ``F`` is the untilted loss, convex with minimiser ``x*`` and
+    ``F* = 0``. Its gradient has entries ``a w tanh((x_j - x*_j)/w)``, so ``||grad F|| < a w
+    sqrt(d)``. The curvature along a coordinate, ``a / cosh^2``, has supremum ``L = a`` and infimum
+    0, and ``grad F_i - grad F = t_i`` everywhere, so ``sigma_G = max_i ||t_i||``.
 
     Parameters
     ----------
     tilts : array, (N, d)
         ``t_i``, whose target-weighted sum must vanish.
     curvature, width : float
-        ``a`` and ``w``, both positive: the curvature at x*, and the width of the bowl.
+        ``a`` and ``w``, the curvature at x* and the width of the bowl, both positive.
     x_star : array, (d,)
         The minimiser of F.
     sigma, server_sigma : float
@@ -220,7 +220,7 @@ class LogCoshProblem(TiltedProblem):
     def loss(self, x: FloatArray) -> FloatArray:
         """F at points ``x`` of shape (..., d)."""
         away = np.abs(x - self.x_star) / self.width
-        # Neither formula overflows; close to zero, z^2/2 is more accurate.
+        # Neither formula overflows, and close to zero z^2/2 is more accurate.
         far = away + np.log1p(np.exp(-2 * away)) - math.log(2)
         heights = np.where(away < 1e-4, 0.5 * away**2, far)
         return np.asarray((self.curvature * self.width**2 * heights).sum(axis=-1))
@@ -311,7 +311,7 @@ class RippledProblem(TiltedProblem):
 
     @property
     def bowl(self) -> tuple[float, float]:
-        """(a, rest), where the ripples' gradient is at most ``b w`` in each coordinate."""
+        """(a, rest); the ripples' gradient is at most ``b w`` in each coordinate."""
         return self.curvature, self.amplitude * self.frequency * math.sqrt(self.dim)
 
     def loss(self, x: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ class WeightedObjective(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For other weights.
+        If a weight is negative, or the weights do not sum to one.
 
     Examples
     --------

@@ -6,7 +6,7 @@ et al. (2021) and Lemma 3 of Reddi et al. (2021). Lemma 5 and the drift are as S
 SA-FL does not print Lemma 4; its form here is what SA-FL's proof uses, not a quotation.
 
 Each is claimed for all points, sequences or functions of a class. The constants come from a
-setting, and the quantity is the largest that its class allows.
+setting, and the quantity is the largest value that its class allows.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from fltheory.validation import FloatArray
 #
 # *All smooth clients.* Without noise, ``||y_{k+1} - x|| <= (1 + eta L) ||y_k - x|| + eta ||g||``;
 # with noise and g = 0, ``E||y_{k+1} - x||^2 <= (1 + eta L)^2 E||y_k - x||^2 + eta^2 sigma^2``. Both
-# are equalities at a = -L. So neither constant can be smaller for any class in between. That both
-# together are enough is exact on quadratics; in general `excess_for_all_smooth` bounds the
-# shortfall.
+# are equalities at a = -L. So neither constant can be smaller for any class in between. On
+# quadratics, both constants together are exactly enough; in general, `excess_for_all_smooth` bounds
+# the shortfall.
 
 PRINTED_NOISE, PRINTED_GRADIENT = 5.0, 30.0
 PRINTED_STEP = 1 / 8
@@ -80,7 +80,7 @@ def noise_constant(local_steps: int, step: Any, *, convex: bool = False) -> Any:
     Raises
     ------
     ValueError
-        If there is less than one step, or the step size is not positive.
+        If ``local_steps`` is less than one, or the step size is not positive.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def _log_growth(local_steps: int, step: float) -> float:
 
 
 def largest_ratio(local_steps: int, step: float, *, convex: bool = False) -> float:
-    """Return the supremum of drift/bound over quadratics with the printed 5 and 30.
+    """Return the supremum of drift/bound over quadratics, with the printed constants 5 and 30.
 
     A quotient of sums is at most the largest quotient of their terms, and either term can be made
     negligible relative to the other.
@@ -130,9 +130,10 @@ def largest_ratio(local_steps: int, step: float, *, convex: bool = False) -> flo
 
 
 def largest_step(local_steps: int) -> float:
-    """Return the largest s = eta K L for which 5 and 30 hold on quadratics, by bisection.
+    """Return the largest s = eta K L for which 5 and 30 are enough on quadratics, by bisection.
 
-    Infinite for one step, after which the drift is ``eta^2 (sigma^2 + ||grad F_i(x)||^2)``.
+    The result is infinite for one step, after which the drift is
+    ``eta^2 (sigma^2 + ||grad F_i(x)||^2)``.
     """
     if validation.whole_number("local_steps", local_steps, at_least=1) == 1:
         return math.inf
@@ -146,7 +147,7 @@ def largest_step(local_steps: int) -> float:
 
 
 def excess_for_all_smooth(local_steps: int, step: float) -> float:
-    """Bound the factor by which both smallest constants together may fail for smooth clients.
+    """Bound the factor by which both smallest constants may be too small for smooth clients.
 
     With ``M = ||E y_k - x||``, ``e^2 = E||y_k - x||^2`` and g = ||grad F_i(x)||, every L-smooth
     client and all noise of conditional mean zero and variance at most sigma^2 satisfy
@@ -366,7 +367,7 @@ def _local(number_of: Callable[[LocalRun], Any]) -> Callable[[Setting], Any]:
 
 
 def _local_steps_on_quadratics(setting: Setting) -> Setting:
-    """Return the setting; ValueError unless its local steps have a closed form."""
+    """Return the setting, or raise ValueError unless its local steps have a closed form."""
     _run_of(setting)
     return setting
 
@@ -479,8 +480,8 @@ def _summed_with_the_worst_martingale(setting: Setting) -> tuple[float, float]:
     """Return the largest ``E||sum Xi_i||^2`` given K, sigma and ``A^2 = E||sum xi_i||^2``.
 
     ``sum xi_i`` is known before the last noise, so its inner product with the sum of noises is at
-    most ``A sqrt(K-1) sigma`` in expectation, with equality if it consists only of the last xi, in
-    the direction of the earlier noises.
+    most ``A sqrt(K-1) sigma`` in expectation, with equality if that sum consists only of the last
+    xi, in the direction of the earlier noises.
     """
     run = _run_of(setting)
     size, steps, noise = root(run.summed_exact[_worst_exact(run)]), run.steps, run.problem.sigma
@@ -504,9 +505,9 @@ def _worst_drift(setting: Setting) -> tuple[float, float]:
 
 
 def unrolled_constant(local_steps: int) -> float:
-    """Return ``(K-1)/K [(1 + 1/(K-1))^K - 1]``, at most its limit e - 1.
+    """Return ``(K-1)/K [(1 + 1/(K-1))^K - 1]``, which is at most its limit e - 1.
 
-    It is 1 for K = 1, where there is nothing to unroll.
+    For K = 1, there is nothing to unroll, and the result is 1.
 
     Examples
     --------
@@ -562,9 +563,9 @@ SEPARATION = _lemma(
     hypotheses=(Hypothesis("bounded variance", sp.Lt(spread, sp.oo, evaluate=False), "Lemma 4"),),
     regimes=SUMS,
     note=(
-        "The lemma is E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2, whatever the dependence, here "
-        "for a client's local gradients. SA-FL does not write it out. It holds with equality if "
-        "all Xi - E Xi are equal."
+        "The lemma is E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2, whatever the dependence between "
+        "the Xi, which are a client's local gradients here. SA-FL does not write the lemma out. "
+        "Both sides are equal if all Xi - E Xi are equal."
     ),
 )
 
@@ -581,9 +582,9 @@ MARTINGALE = _lemma(
     hypotheses=(Hypothesis("bounded noise", sp.Lt(sigma, sp.oo, evaluate=False), "Lemma 4"),),
     regimes=SUMS,
     note=(
-        "The lemma is E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write it "
-        "out. The quantity is the largest over all sequences, not its value for the sequence of "
-        "local SGD."
+        "The lemma is E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write the "
+        "lemma out. The quantity is the largest over all sequences, not its value for the "
+        "sequence of local SGD."
     ),
 )
 

@@ -50,7 +50,7 @@ class Correction:
     changes: tuple[Change, ...]
 
     def marks(self, part: sp.Basic) -> str:
-        """Return the numbers of the changes that introduced a part; ``*`` if unknown.
+        """Return the numbers of the changes that introduced a part, or ``*`` if unknown.
 
         A part is a condition, a left side, a summand of a right side or a definition. Parts that
         are as printed have no mark.
@@ -63,7 +63,7 @@ class Correction:
         return ",".join(numbers) or "*"
 
     def label(self, change: Change) -> str:
-        """Return a change's number; ``*`` if no part of the statement is marked with it."""
+        """Return a change's number, or ``*`` if no part of the statement is marked with it."""
         number = str(self.changes.index(change) + 1)
         marks = {mark for part in parts_of(self.corrected) for mark in self.marks(part).split(",")}
         return number if number in marks else "*"
@@ -110,7 +110,10 @@ def _changes(printed: Statement, corrected: Statement) -> tuple[Change, ...]:
     whole = parts_of(corrected)
     return tuple(
         Change(
-            f"{mend.about}, {mend.source}", mend.kind, "", whole - parts_of(repair.without(mend))
+            f"{mend.about}; see {mend.source}",
+            mend.kind,
+            "",
+            whole - parts_of(repair.without(mend)),
         )
         for mend in repair.mends
     )

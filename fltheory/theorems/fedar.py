@@ -1,4 +1,4 @@
-"""FedAR: the claims of its Theorems 1 and 2, as far as the text at hand gives them.
+"""FedAR: the claims of its Theorems 1 and 2, as far as our copy of the text gives them.
 
 Jiang, Zhou, Zhang and Chakraborty, "FedAR: Addressing Client Unavailability in Federated Learning
 with Local Update Approximation and Rectification" (2024).
@@ -9,12 +9,14 @@ The formulas are lost: psi (6), both bounds with their constants, step sizes and
 remains are the assumptions in words, the orders O(1/T) and O(1/sqrt(T)), and the statements of
 Remarks 1 and 2 about each dependence. So only orders and directions are checked here, not bounds.
 psi is our own `CappedLinear`, and the step sizes are our own: 3/(mu K (t + 4)) and 1/(2 L K
-sqrt(T)). That psi, its cap, tau_max and the steps are those of (6) and of the theorems is a
-hypothesis that cannot be evaluated, so nothing printed holds or is refuted here: verdicts are
-UNDECIDED, and show the behaviour of our psi. For claims about our psi, see the derived readings.
+sqrt(T)). We cannot evaluate the hypothesis that our psi, its cap, tau_max and the step sizes are
+those of (6) and of the theorems. So no printed statement is confirmed or refuted here: verdicts are
+UNDECIDED, and they only show the behaviour of our psi. For claims about our psi, see the derived
+readings.
 
-Truth is exact along known cycles. All problems are quadratic, hence strongly convex: Theorem 2 is
-about nonconvex losses but assumes Assumptions 1 to 7, which include strong convexity.
+The truth is computed exactly along known cycles. All problems are quadratic and hence strongly
+convex. Theorem 2 is about nonconvex losses, but it assumes Assumptions 1 to 7, which include strong
+convexity.
 """
 
 from __future__ import annotations
@@ -115,7 +117,7 @@ class FedARPath(ReadOnlyArrays):
     def long_run_weights(self) -> FloatArray:
         """Mean of ``psi_{i,t}/N_t`` over a period in which everybody has appeared, (N,).
 
-        With step sizes that go to zero, the model follows ``-sum_i weight_i grad f_i``, since the
+        With step sizes that go to zero, the model follows ``-sum_i weight_i grad f_i``, because the
         model has hardly changed since a stale update.
         """
         period = len(self.cycle) // 2
@@ -142,7 +144,7 @@ def _along(number_of: Callable[[FedARPath], Any]) -> Callable[[Setting], Any]:
 
 
 def known_beforehand(setting: Setting) -> Setting:
-    """Return the setting; ValueError unless it is FedAR with participation known beforehand."""
+    """Return the setting; raise ValueError unless it is FedAR with known participation."""
     _path_of(setting)
     return setting
 
@@ -233,7 +235,7 @@ chance = symbol(
 
 
 def _longest_absence(setting: Setting) -> float:
-    """Return the longest absence over all rounds; infinite if absences are unbounded."""
+    """Return the longest absence over all rounds, or infinity if absences are unbounded."""
     process = process_of(setting.participation)
     path = None if process.period is None else process.known_path(2 * process.period)
     if path is None or not path.any(axis=0).all():
@@ -597,10 +599,10 @@ NUMBER_OF_CLIENTS = _remark(
     axes=(RateAxis(N, N, _grid(2, 4, 8, 16), _with_clients),),
     regimes=OF_CLIENTS,
     note=(
-        "The remark says this only in words: with more clients, more rounds are needed. It reads "
-        "this off the bound, which our copy of the text lacks. The error itself falls here as the "
-        "number of clients grows. The clients differ only in which of two optima they have, and "
-        "each is available every fourth round. The error is taken after 150 rounds."
+        "The remark says this only in words: with more clients, more rounds are needed. The paper "
+        "reads this off the bound, which our copy of the text lacks. Here, the error itself falls "
+        "as the number of clients grows. The clients differ only in which of two optima they "
+        "have, and each is available every fourth round. The error is taken after 150 rounds."
     ),
 )
 
@@ -612,8 +614,8 @@ WEIGHT = _remark(
     regimes=OF_PSI,
     note=(
         "The remark says this only in words: if psi is too large, inactive clients dominate. "
-        "Otherwise it calls the effect of psi negligible, which is not true for our psi (see "
-        "fedar/1). The growth of psi is given in thousandths per round."
+        "Otherwise, the remark calls the effect of psi negligible, which is not true for our psi "
+        "(see fedar/1). The growth of psi is given in thousandths per round."
     ),
 )
 
@@ -628,9 +630,9 @@ INITIAL_ERROR = _remark(
     note=(
         "The remark names what 'mainly influences' the dominant term of a bound that our copy of "
         "the text lacks. Here it is tested on the mean squared gradient, with initial models 1, "
-        "2, 4 and 8 times as far from w*. Two more sentences cannot be checked: that the effect "
-        "of psi is 'not significant' in comparison gives no number, and that a critical tau_max "
-        "'must exist' is about (6), which our copy lacks."
+        "2, 4 and 8 times as far from w*. Two more sentences cannot be checked. One says that the "
+        "effect of psi is 'not significant' in comparison, but gives no number. The other says "
+        "that a critical tau_max 'must exist', but is about (6), which our copy lacks."
     ),
 )
 
@@ -696,9 +698,9 @@ ASSUMPTION_7_BOUNDED = replace(
     note=(
         "Our copy of the text lacks the formula, so this is our own wording: no absence exceeds "
         "nu. We check whether the paper's own availability satisfies it. The paper bounds "
-        "inactivity in its theory and draws availability independently in its experiments. It "
-        "does not say that the two agree, and they do not: for p < 1, the probability that a "
-        "given bound is exceeded tends to 1 as T grows."
+        "inactivity in its theory and draws availability independently in its experiments. The "
+        "paper does not say that the two agree, and they do not: for p < 1, the probability that "
+        "a given bound is exceeded tends to 1 as T grows."
     ),
 )
 

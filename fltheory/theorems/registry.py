@@ -148,12 +148,12 @@ def get(identifier: str, reading: str = "printed") -> Statement:
 
 
 def statement_of(theorem: Statement | str) -> Statement:
-    """Return a statement, given itself or its id (for the printed reading).
+    """Return a statement, given either the statement or its id (for the printed reading).
 
     Raises
     ------
     ValueError
-        If the id is unknown, or the argument is neither.
+        If the id is unknown, or the argument is neither a statement nor an id.
     """
     if isinstance(theorem, str):
         return get(theorem)
@@ -172,8 +172,8 @@ def register(statements: Iterable[Statement]) -> None:
     Raises
     ------
     ValueError
-        If an id and reading are those of a paper's statement here, or are given twice, or a
-        symbol has no meaning; nothing is added then.
+        If an id and reading are those of a paper's statement here or are given twice, or if a
+        symbol has no meaning. Nothing is added in these cases.
     """
     fresh: dict[tuple[str, str], Statement] = {}
     for statement in statements:
@@ -207,9 +207,9 @@ def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
     Raises
     ------
     ValueError
-        If there is no such file, it does not define ``STATEMENTS``, these are not statements, an
-        id and reading are those of a paper's statement or given twice, or a symbol has no meaning;
-        nothing is registered then.
+        If there is no such file, it does not define ``STATEMENTS``, these are not statements, an id
+        and reading are those of a paper's statement or are given twice, or a symbol has no meaning.
+        Nothing is registered in these cases.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
 
 
 def _statements_in(path: Path) -> tuple[Statement, ...]:
-    """Run a file and return its statements, leaving the registry unchanged."""
+    """Run a file and return its statements; running it cannot replace registered ones."""
     before = dict(_BY_NAME)
     try:
         module = run_file(path, "file of theorems")

@@ -3,13 +3,13 @@
 Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, "SCAFFOLD: Stochastic Controlled Averaging for
 Federated Learning" (ICML 2020; arXiv 1910.06378v4), as restated with page numbers: Lemma 15
 telescoped for convex losses, Lemma 19 for nonconvex ones. The paper's own summary, Theorem VII,
-gives orders only, and leaves out the initial controls and the warm start.
+gives only orders, and leaves out the initial controls and the warm start.
 
 Conventions
 -----------
-``x^r`` is the model before round r = 0 .. T-1. ``eta_g >= 1`` is stated with h in the convex
-theorem, and taken to belong to h in both. Algorithm 1's option I sets c_i^+ = g_i(x); the paper
-says that this makes an additional pass over the local data, so g_i(x) averages at least as many
+``x^r`` is the model before round r = 0 .. T-1. ``eta_g >= 1`` is stated together with h in the
+convex theorem; we assume it in both. Algorithm 1's option I sets c_i^+ = g_i(x); the paper says
+that this makes an additional pass over the local data, so g_i(x) averages at least as many
 gradients as a round has local steps. In the reading "pseudo-code", which follows the pseudo-code
 alone, g_i(x) is a single stochastic gradient, of variance sigma^2 like that of a local step.
 """
@@ -50,13 +50,13 @@ _OPTION = (
 )
 _COLD = "1 if the controls start at zero, 0 if every client computes its own at x^0"
 _UNLIKE = (
-    "total variation distance between the law of a round's participants and that of a uniform "
-    "draw of S of N"
+    "total variation distance between the distribution of a round's participants and that of a "
+    "uniform draw of S of N"
 )
 _MEMORY = "1 if participation depends on earlier rounds, else 0"
 _OF_NOISE = "clients' gradient noise, E||noise||^2 <= sigma^2"
 _SIZE = "number of participants in a round; its expectation if it varies"
-_ROUNDS = "rounds; one less if the controls are computed in a round of their own"
+_ROUNDS = "rounds; one less if the controls are computed in a separate round"
 _GAP = "1/N sum_i ||c_i^0 - grad f_i(x*)||^2, where c_i^0 = 0 here"
 
 W_T = symbol("W_T", "sum of w_r = (1 - mu h/2)^-(r+1) over r < T", PURE, positive=True)
@@ -320,7 +320,7 @@ def _one_round(convexity: sp.Expr) -> Step:
     of_step_limit = (5 * N * h**2 * _lag / S,) if strongly else ()
     return Step(
         "recursions to one round",
-        "V = d + 9 N h^2/S C shrinks by 1 - mu h/2, less h e, plus noise",
+        "V = d + 9 N h^2/S C shrinks by the factor 1 - mu h/2, minus h e, plus noise",
         Implied(
             given=(
                 sp.Le(
@@ -440,7 +440,7 @@ def of_scaffold(setting: Setting) -> Setting:
 
 
 def with_cold_start(setting: Setting) -> Setting:
-    """Return the setting; ValueError if controls do not start at zero, as C_0 assumes."""
+    """Return the setting; raise ValueError if controls do not start at zero, as C_0 assumes."""
     if isinstance(setting.algorithm, WarmStarted):
         raise ValueError(
             "algorithm must be Scaffold, with controls that start at zero, for the theorem on "
@@ -571,8 +571,8 @@ STRONGLY_CONVEX_DERIVED = replace(
     derivation=strongly_convex_proof(),
     note=(
         "The K in the server's variance, 12 h^2 sigma^2/(KS), needs control variates of variance "
-        "sigma^2/K: option II, or an extra pass of K gradients. With a single gradient as control "
-        "variate (option I), the noise does not shrink with K."
+        "sigma^2/K, which come from option II or from an extra pass of K gradients. With a single "
+        "gradient as control variate (option I), the noise does not shrink with K."
     ),
 )
 
@@ -608,7 +608,7 @@ CONVEX_DERIVED = replace(
     reading="derived",
     hypotheses=(*_without_pass(CONVEX), _OPTION_2),
     derivation=convex_proof(),
-    note=f"{STRONGLY_CONVEX_DERIVED.note} At mu = 0.",
+    note=f"{STRONGLY_CONVEX_DERIVED.note} Here mu = 0.",
 )
 
 NONCONVEX = Theorem(
@@ -657,7 +657,7 @@ NONCONVEX_DERIVED = replace(
     hypotheses=(*_without_pass(NONCONVEX), replace(_OPTION_2, source="70 beta h sigma^2/(KS)")),
     note=(
         "The 1/K in the noise term needs control variates of variance sigma^2/K, as in the convex "
-        "theorem: option II, or an extra pass of K gradients."
+        "theorem. They come from option II or from an extra pass of K gradients."
     ),
 )
 

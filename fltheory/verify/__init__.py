@@ -1,4 +1,4 @@
-"""Verdicts: whether a statement is true on a setting, and on what evidence."""
+"""Verdicts: whether a statement is true on a setting, and on what evidence that rests."""
 
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Outcome, Verdict

@@ -71,13 +71,13 @@ def _columns(header: Sequence[str]) -> list[int] | None:
     """Return the indices of a record's columns; None if the file does not have them."""
     if tuple(header) in (COLUMNS, _WITHOUT_EVIDENCE):
         return list(range(len(header)))
-    # A table of verdicts has other columns, too, and another name for the grade of evidence.
+    # A table of verdicts has further columns, and a different name for the grade of evidence.
     names = (*_WITHOUT_EVIDENCE, "evidence_grade")
     return [header.index(name) for name in names] if set(names) <= set(header) else None
 
 
 def write_baseline(path: Path, records: Baseline) -> None:
-    """Write a baseline file, completely or not at all."""
+    """Write a baseline file; if writing fails, leave the old file as it was."""
     rows = (
         (*key, record.outcome, f"{record.ratio:.9g}", record.evidence)
         for key, record in sorted(records.items())
@@ -88,8 +88,8 @@ def write_baseline(path: Path, records: Baseline) -> None:
 def recorded_outcomes(statement: Statement) -> dict[str, str] | None:
     """Return the recorded outcome of every regime of a paper's statement.
 
-    None if a regime has no record, as for users' own statements, or if the file of records, which
-    is installed with the package, is missing.
+    Return None if a regime has no record, as is the case for users' own statements, or if the file
+    of records is missing. That file is installed with the package.
     """
     path = next((path for path in _RECORDED if path.is_file()), None)
     if path is None or not statement.regimes:
@@ -102,7 +102,7 @@ def recorded_outcomes(statement: Statement) -> dict[str, str] | None:
 
 
 def departure(cell: Cell, baseline: Baseline) -> str | None:
-    """Return a message on how a cell differs from its record; None if it does not."""
+    """Return a message that says how, and how far, a cell differs from its record, or None."""
     record = baseline.get(cell.key)
     if record is None:
         return f"{cell.name}: not recorded"
@@ -124,7 +124,7 @@ def departure(cell: Cell, baseline: Baseline) -> str | None:
 
 
 def verdict_changed(cell: Cell, baseline: Baseline) -> bool:
-    """Whether the cell's recorded verdict is a different one."""
+    """Whether the cell's verdict differs from the recorded one."""
     record = baseline.get(cell.key)
     return record is not None and record.outcome != cell.verdict.outcome.name
 
@@ -138,7 +138,7 @@ def _drift(ratio: float, recorded: float) -> float:
 
 
 def _allowed_drift(cell: Cell) -> float:
-    """Return the allowed drift: rounding if exact, the interval's width if sampled."""
+    """Return the allowed drift: rounding error if exact, the interval's width if sampled."""
     verdict = cell.verdict
     if verdict.evidence.grade is not Grade.STATISTICAL or verdict.truth == 0:
         return _EXACT_DRIFT

@@ -49,7 +49,7 @@ def check(
     replicas, seed : int
         Sample size and random seed, if sampling is needed.
     error_probability : float
-        The probability that any sampled interval of this check is wrong.
+        The probability that at least one sampled interval of this check is wrong.
 
     Returns
     -------
@@ -58,8 +58,8 @@ def check(
     Raises
     ------
     ValueError
-        If the theorem is not about such a setting at all (e.g. another algorithm), or the id does
-        not exist.
+        If the theorem does not cover such a setting at all (e.g. because it is about a different
+        algorithm), or if the id does not exist.
 
     Examples
     --------
@@ -90,20 +90,21 @@ def curve(
 ) -> BoundCurve:
     """Follow a statement's two sides: over rounds, a parameter, cases, or its own variable.
 
-    *Over the rounds of one run*: for an inequality, if a setting is given. Step sizes stay those of
-    the setting; only the number of rounds changes. Numbers of rounds to which the theorem does not
-    apply are left out. If the truth of the whole run can only be sampled, verdicts are based on
-    that sample; the truth of the first rounds is still computed, as far as they can be enumerated.
+    *Over the rounds of one run*: this is done for an inequality if a setting is given. Only the
+    number of rounds changes; the step sizes stay those of the setting. Numbers of rounds to which
+    the theorem does not apply are left out. If the truth of the whole run can only be sampled,
+    verdicts are based on that sample. The truth of the first rounds is still computed, as far as
+    they can be enumerated.
 
-    *Over its own variable*: for a claimed order, direction or decay, if a setting is given; there
-    is one verdict for all values. The claimed order is a line through the truth at the beginning of
-    the last decade, over which slopes are fitted, or at the first value for a `DecayClaim`, whose
-    slope is fitted over all values. For a claimed direction, the line is the previous truth, which
-    the next one is claimed to pass. If there are several orders, the one that decides the verdict
-    is followed.
+    *Over its own variable*: this is done for a claimed order, direction or decay if a setting is
+    given. There is one verdict for all values. A claimed order is drawn as a line through the truth
+    at the beginning of the last decade, over which slopes are fitted. For a `DecayClaim`, the slope
+    is fitted over all values, and the line starts at the first value. For a claimed direction, the
+    line is the previous truth, which the next truth is claimed to pass. If there are several
+    orders, the one that decides the verdict is followed.
 
-    *Over a parameter*: if a function and ``values`` are given. *Over cases*: for named cases, such
-    as choices of weights.
+    *Over a parameter*: this is done if a function and ``values`` are given. *Over cases*: this is
+    done for named cases, such as choices of weights.
 
     Parameters
     ----------
@@ -113,18 +114,19 @@ def curve(
     values : sequence of float, optional
         Values of the parameter, for a callable.
     variable : str, optional
-        The axis label for rounds, or the parameter, with mathematics between dollars; the
-        statement's own T or R by default.
+        The axis label for the rounds or the parameter, with mathematics between dollar signs. The
+        default is the statement's own T or R.
     bound : bool
-        If False, only the quantity is followed, over the rounds of a run to which the theorem need
-        not apply, for comparison: there is no verdict.
+        If False, only the quantity is followed, for comparison, over the rounds of a run to which
+        the theorem need not apply. There is then no verdict.
     points : int
-        How many numbers of rounds to look at, at least 2, evenly spaced on a logarithmic scale.
+        How many different numbers of rounds to look at, at least 2, evenly spaced on a logarithmic
+        scale.
     replicas, seed : int
-        Sample size and random seed; with 0 replicas, nothing is sampled if the truth can be
-        computed. A claim that needs no run is sampled if its quantity says how.
+        Sample size and random seed. With 0 replicas, nothing is sampled if the truth can be
+        computed. A claim that needs no run is sampled if its quantity defines how.
     sampled_rounds : int, optional
-        Sample only this many of the first rounds, if the truth can be computed.
+        If the truth can be computed, sample only this many of the first rounds.
     parts : mapping of str to sympy expression, optional
         Terms of the bound to follow as well.
 
@@ -132,7 +134,7 @@ def curve(
     ------
     ValueError
         If the statement is not of the required kind, a number is out of range, there are no values,
-        or the theorem is not about such a setting at all.
+        or the theorem does not cover such a setting at all.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Compare statements on one setting, or each at the step sizes that it prescribes."""
+"""Compare statements on one setting, or compare each at the step sizes that it prescribes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def looseness(self) -> float:
-        """Bound over truth, at least 1 if the bound holds; NaN without a verdict."""
+        """Bound over truth, which is at least 1 if the bound holds; NaN if there is no verdict."""
         ratio = math.nan if self.verdict is None else self.verdict.ratio
         return math.inf if ratio == 0 else 1 / ratio
 
@@ -65,13 +65,13 @@ class SideBySide:
     Attributes
     ----------
     answers : tuple of Answer
-        Answers about the setting: first statements that hold, starting with the tightest bound,
-        then refuted, undecided and inapplicable ones.
+        Answers about the setting. Statements that hold come first, starting with the tightest
+        bound; refuted, undecided and inapplicable statements follow.
     silent : tuple of Answer
         Statements that are not about the setting.
     provable : float or None
-        The smallest bound found on ``E||x_R - x*||^2`` that is provable, round by round, for every
-        client loss with the setting's L, mu, noise and heterogeneity at x*.
+        The smallest bound found on ``E||x_R - x*||^2`` that can be proved, round by round, for
+        every client loss with the setting's L, mu, noise and heterogeneity at x*.
     why_not_provable : str
         Why there is no such bound; empty if there is one.
     """
@@ -156,7 +156,7 @@ def by_reason(silent: Sequence[Answer]) -> Mapping[str, list[str]]:
     """Return the names of statements that are not about a setting, grouped by reason."""
     found: dict[str, list[str]] = {}
     for answer in silent:
-        # What follows is a value from the setting, which the reader has.
+        # What follows is a value from the setting, which the reader already has.
         reason = answer.reason.split(", got ")[0]
         found.setdefault(reason, []).append(answer.statement.name)
     return found
@@ -170,12 +170,12 @@ def _place(answer: Answer) -> tuple[int, float, str]:
 
 @dataclass(frozen=True)
 class Provable:
-    """Proved bounds on ``E||x_R - x*||^2`` for every client loss like a setting's.
+    """Proved bounds on ``E||x_R - x*||^2`` for every client loss with a setting's constants.
 
     Attributes
     ----------
     bounds : tuple of bounds
-        Bounds on a round, each with the smallest residual at its own rate; empty if none is proved.
+        Bounds on a round, each with the smallest residual at its rate; empty if none is proved.
     distance : float
         ``||x_0 - x*||``.
     why_not : str
@@ -187,7 +187,7 @@ class Provable:
     why_not: str = ""
 
     def after(self, rounds: int) -> float:
-        """Return the smallest bound after ``rounds`` rounds; infinite if none is proved."""
+        """Return the smallest bound after ``rounds`` rounds, or infinity if none is proved."""
         return min((one.after(rounds, self.distance) for one in self.bounds), default=math.inf)
 
 
@@ -230,7 +230,7 @@ def _bounds(setting: Setting, clients: ClientClass) -> Iterator[AnyBound]:
 
 
 def _dissimilarity(setting: Setting) -> float:
-    """Return the root mean square of the clients' gradients at x*; 1 if they vanish."""
+    """Return the root mean square of the clients' gradients at x*, or 1 if they vanish."""
     return float(value_in("sqrt(control_gap)", setting)) or 1.0
 
 
@@ -272,14 +272,14 @@ class OwnBound(ReadOnlyArrays):
     verdict : Verdict
         The verdict on the longest run, in the statement's own quantity.
     rounds : array, (n,)
-        Numbers of averages.
+        The numbers of averages at which both sides are evaluated.
     truth, bound : array, (n,)
         Truth and bound in the common measure, for the models that the theorem is about.
     provable : array, (n,)
         The bound proved for every client loss; infinite where there is none.
     why_not_provable : str
     brought_by : str
-        How the bound was converted to the measure; empty if it did not have to be.
+        How the bound was converted to the measure; empty if no conversion was needed.
     """
 
     statements: tuple[Statement, ...]
@@ -304,7 +304,7 @@ class OwnBound(ReadOnlyArrays):
 
     @property
     def provable_looseness(self) -> FloatArray:
-        """How many times the truth the provable bound is."""
+        """The ratios of the provable bound to the truth."""
         return _over(self.provable, self.truth)
 
 
@@ -325,7 +325,7 @@ class GivenRun(ReadOnlyArrays):
 
     @property
     def provable_looseness(self) -> FloatArray:
-        """How many times the truth the provable bound is."""
+        """The ratios of the provable bound to the truth."""
         return _over(self.provable, self.truth)
 
 
@@ -337,8 +337,8 @@ class OwnSteps:
     ----------
     measure : {"loss", "distance"}
     bounds : tuple of OwnBound
-        Bounds of the theorems that apply: first those that hold, the tightest after the last round
-        first.
+        Bounds of the theorems that apply. Those that hold come first, starting with the tightest
+        after the last round.
     silent : tuple of Answer
         Theorems that do not apply, with reasons.
     given : GivenRun
@@ -367,8 +367,8 @@ def at_own_steps(
     Parameters
     ----------
     setting : Setting
-        Its rounds are numbers of averages. From its algorithm, only the number of local steps
-        between averages, and SAFARI's q, are used.
+        Its ``rounds`` count averages. Of its algorithm, only the number of local steps between
+        averages and SAFARI's q are used.
     statements : sequence of Statement, optional
         By default, every registered statement about a run.
     measure : {"loss", "distance"}
@@ -383,7 +383,8 @@ def at_own_steps(
     Raises
     ------
     ValueError
-        If the problem is not strongly convex: bounds then cannot be converted to one measure.
+        If the problem is not strongly convex, because bounds then cannot be converted to one
+        measure.
 
     Examples
     --------
@@ -423,7 +424,7 @@ def at_own_steps(
 
 
 def _over(bound: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return bound over truth; infinite where the truth is zero."""
+    """Return bound over truth, which is infinite where the truth is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(truth > 0, bound / truth, math.inf)
 
@@ -446,7 +447,7 @@ class _Contest:
     sampling: Sampling
 
     def entry(self, statement: Statement) -> OwnBound:
-        """Run a theorem at its own steps; ValueError if it has none, with the reason."""
+        """Run a theorem at its own steps, or raise ValueError with the reason if it has none."""
         if statement.axes:
             raise ValueError(_ORDER_ONLY)
         own, claim = statement.own_run, cast(Any, statement)
@@ -465,7 +466,7 @@ class _Contest:
                 failed = {one.name: one.failure for one in compared.hypotheses if not one.holds}
                 lasting = {*failed.items()} & {*before.items()}
                 if failed and (lasting or count == self.rounds[-1]):
-                    # A hypothesis that fails by the same margin after more rounds does not depend
+                    # If a hypothesis fails by the same margin after more rounds, it does not depend
                     # on their number.
                     reasons = dict(lasting) or failed
                     raise _DoesNotApplyError("; ".join(reasons[name] for name in sorted(reasons)))
@@ -508,7 +509,7 @@ class _Contest:
         )
 
     def _value(self, quantity: BoundedQuantity, run: Setting) -> float:
-        """Return a quantity of a run; 0 if it is not above its rounding error."""
+        """Return a quantity of a run, or 0 if the quantity is not above its rounding error."""
         known = truth(run, (), self.sampling)
         value = quantity.of(known.trajectory, run)
         return value if value > quantity.error(known.error(quantity.field), run) else 0.0
@@ -524,7 +525,7 @@ class _Contest:
 
 
 def _reduced(proved: Provable, quantity: BoundedQuantity, run: Setting) -> float:
-    """Return the bound proved for a quantity: its reduction of the bounds of each round."""
+    """Return the bound proved for a quantity from the bounds of each round."""
     if not proved.bounds:
         return math.inf
     each = np.array([proved.after(count) for count in range(run.rounds + 1)])

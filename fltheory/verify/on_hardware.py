@@ -1,4 +1,4 @@
-"""Check a theorem on runs with real data, with measured and bracketed constants."""
+"""Check a theorem on runs with real data, using measured and bracketed constants."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class HardwareVerdict:
     ----------
     theorem, reading : str
     outcome : Outcome
-        ``INAPPLICABLE`` if a premise or hypothesis fails; otherwise a verdict is given only if it
+        ``INAPPLICABLE`` if a premise or hypothesis fails. Otherwise, a verdict is given only if it
         is the same with the constants at both ends of their brackets.
     truth, error : float
         Mean over runs of the bounded quantity, and the half-width of its interval.
     bound : Bracket
         The bound with the constants at the lower and at the upper ends of their brackets.
     smoothness : float
-        The L used in the theorem: the one of the data, or a larger one with which the step sizes
-        satisfy the theorem's coupling.
+        The L used in the theorem: either that of the data, or a larger one with which the step
+        sizes satisfy the theorem's coupling.
     hypotheses : tuple of HypothesisCheck
     premises : tuple of Premise
     """
@@ -84,22 +84,24 @@ def check_on_hardware(
 ) -> HardwareVerdict:
     """Check a theorem on measured runs.
 
-    All expressions are the theorem's own. Any number from the data's L upwards is a valid
-    smoothness constant; if an equation between step sizes determines one, that value is used.
+    All expressions are the theorem's own. Any number that is at least the data's L is a valid
+    smoothness constant. If an equation between step sizes determines such a number, that value is
+    used.
 
     Parameters
     ----------
     statement : Theorem
-        A theorem whose quantities the runs measure: SA-FL's Theorem 5.
+        A theorem about quantities that the runs measure, which means SA-FL's Theorem 5.
     run : TheoryRun
     error_probability : float
-        The probability that any interval used misses the truth; Student intervals, so it is
-        asymptotic.
+        The probability that any interval used misses the truth. As these are Student's t intervals,
+        it is asymptotic.
 
     Raises
     ------
     ValueError
-        If the statement is about a quantity that is not measured, or not about such runs at all.
+        If the statement is about a quantity that is not measured, or does not cover such runs at
+        all.
     """
     theorem = _measurable(statement)
     sampling = Sampling(run.measured.trajectory.replicas or 0, 0, error_probability)
@@ -214,7 +216,7 @@ def _setting(run: TheoryRun, smoothness: float, end: str) -> Setting:
 
 
 def _coupled_smoothness(theorem: Theorem, run: TheoryRun) -> float:
-    """Return an L, not below the data's, that solves the theorem's equations, or the data's L."""
+    """Return an L, at least the data's, that solves the theorem's equations, or the data's L."""
     least = run.problem.L
     values = dict(theorem.constants(_setting(run, least, "high")))
     for hypothesis in theorem.hypotheses:

@@ -1,4 +1,4 @@
-"""Maps of where a theorem applies, holds and is refuted, over two parameters of a setting."""
+"""Maps of where a theorem applies, holds or is refuted as two parameters of a setting vary."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class MapAxis:
         validation.array_of("values", self.values, "n")
 
     def with_points(self, points: int) -> MapAxis:
-        """Return an axis over the same range with this many values, spaced like these.
+        """Return an axis over the same range with this many values, spaced in the same way.
 
-        Whole numbers stay whole, so there may be fewer values.
+        If the values are integers, new ones are rounded to integers, so there may be fewer values.
 
         Examples
         --------
@@ -64,14 +64,15 @@ class MapAxis:
         if (own == np.round(own)).all():
             values = np.round(values)
         else:
-            # Values as on a figure's axis, not with the rounding errors of logarithms.
+            # Return values as they would be printed on an axis, without the rounding errors of
+            # logarithms.
             values = np.array([float(f"{value:.12g}") for value in values])
         values[[0, -1]] = own[[0, -1]]
         return MapAxis(self.name, tuple(dict.fromkeys(values.tolist())))
 
 
 def varied(setting: Setting, name: str, value: float) -> Setting:
-    """Return the setting with one parameter and everything coupled to it changed.
+    """Return the setting with one parameter changed, along with everything coupled to it.
 
     Parameters
     ----------
@@ -80,13 +81,12 @@ def varied(setting: Setting, name: str, value: float) -> Setting:
         One of `parameters`, or the path of any number of the setting, such as
         ``algorithm.server_lr``, or any ending of the path that is unique.
     value : float
-        For an array, a factor on all entries; otherwise the new value.
+        For an array, the factor by which all entries are multiplied; otherwise the new value.
 
     Raises
     ------
     ValueError
-        If the parameter does not exist or the setting does not have it, or the value is out of
-        range.
+        If the parameter does not exist, the setting does not have it, or the value is out of range.
 
     Examples
     --------
@@ -170,7 +170,8 @@ def starting_point(statement: Statement, regime: str | None = None) -> Setting |
     Raises
     ------
     ValueError
-        If there is neither, no regime has that name, or the regimes are not about runs.
+        If there is neither a family nor a regime, no regime has that name, or the regimes are not
+        about runs.
     """
     if regime is None and statement.family:
         return statement.family
@@ -196,8 +197,9 @@ def starting_point(statement: Statement, regime: str | None = None) -> Setting |
 def default_axis_names(start: Setting | Family) -> tuple[str, str]:
     """Return the names of a map's default axes.
 
-    For a family, these are its first two parameters. For a setting, they are the rounds and q, or
-    else the clients' step size, or else the distance of the start.
+    For a family, these are its first two parameters. For a setting, they are the rounds and q. If
+    the setting has no q, the second is the clients' step size or, failing that, the starting
+    distance.
     """
     if isinstance(start, Family):
         first, *rest = start.defaults
@@ -294,7 +296,7 @@ _PARAMETERS: Mapping[
 
 _ALMOST_NOWHERE = 0.05
 _USUAL_REGIME = "biased minority excluded"
-# Over a wider range, values are spaced by factors.
+# Over a wider range, values are spaced by a constant factor.
 _BY_FACTORS = 50
 
 
@@ -318,7 +320,7 @@ class RegionMap(ReadOnlyArrays):
 
     @cached_property
     def looseness(self) -> FloatArray:
-        """log10(bound/truth) of every cell, (len(y), len(x)); NaN where one is 0 or infinite."""
+        """log10(bound/truth) per cell, (len(y), len(x)); NaN where either side is 0 or infinite."""
         return np.array([[_looseness(verdict) for verdict in row] for row in self.verdicts])
 
     def share(self, *outcomes: Outcome) -> float:
@@ -328,7 +330,7 @@ class RegionMap(ReadOnlyArrays):
 
     @property
     def summary(self) -> str:
-        """A line on how much of the map the theorem covers, and its verdicts."""
+        """A line that says how much of the map the theorem covers, with the counts of verdicts."""
         applies = 1 - self.share(Outcome.INAPPLICABLE)
         if not applies:
             return "applies nowhere on this map"
@@ -354,8 +356,8 @@ def map_region(
     ----------
     theorem : Theorem
     setting : Setting or Family
-        The setting whose other numbers stay fixed; in a family, the other parameters have their
-        defaults.
+        The setting in which all other numbers stay fixed. In a family, the other parameters have
+        their default values.
     x, y : MapAxis
         Parameters of the family, or of the setting (see `parameters` and `varied`).
     progress : callable, optional
@@ -364,8 +366,8 @@ def map_region(
     Raises
     ------
     ValueError
-        If the theorem is a claimed order, a parameter does not exist or the setting does not have
-        it, both axes have the same one, or a value is out of range.
+        If the theorem is a claimed order, a parameter does not exist, the setting does not have it,
+        both axes have the same parameter, or a value is out of range.
 
     Examples
     --------

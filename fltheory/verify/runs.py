@@ -37,17 +37,18 @@ class Record:
     outcome : str
         One word; for a verdict, the name of its `Outcome`.
     ratio : float
-        Truth over bound. This and the other numbers are NaN where undefined.
+        The ratio of a `Verdict`, e.g. truth over bound. This and the other numbers are NaN where
+        undefined.
     evidence : str
-        The name of the evidence's grade in lower case; an empty one is not compared.
+        The name of the evidence's grade in lower case; an empty name is not compared.
     truth, bound, error : float
         Both sides, and half the width of the interval around the truth.
     why : str
         Which hypotheses fail, or why there is no verdict.
     detail : str
     result : str
-        JSON with the rest of what the command needs from other work; empty if the fields above are
-        enough.
+        For work other than verdicts, JSON with whatever else the command needs; empty if the fields
+        above are enough.
     """
 
     outcome: str
@@ -85,7 +86,7 @@ class Cell:
     regime : str
     verdict : Verdict
     curve : BoundCurve or None
-        Truth and bound over the rounds, where the statement is about a run.
+        Truth and bound over the rounds, if the statement is about a run.
     kind : StatementKind
         The statement's rank in its paper: theorem, lemma, remark, ...
     faults : tuple of Refutation
@@ -142,19 +143,19 @@ def check_regimes(
     replicas, seed : int
         Sample size and random seed, if sampling is needed.
     family_error_probability : float
-        The probability that any sampled interval of the whole table is wrong; each cell gets an
-        equal share.
+        The probability that at least one sampled interval in the whole table is wrong. Each cell
+        gets an equal share.
     processes : int, optional
-        How many processes share the work; None for as many as there are processors. With more than
-        one, statements must be registered.
+        How many processes share the work. None means as many as there are processors. If there is
+        more than one, the statements must be registered.
     executor : concurrent.futures.Executor, optional
         Runs the checks in place of local processes, e.g. Dask's ``Client.get_executor()``;
         statements must be registered.
     progress : callable, optional
-        Called with (cells done, cells, name of the next cell, or of the last one if several
-        processes share the work).
+        Called with (cells done, cells, name). The name is that of the next cell, or of the last one
+        done if several processes share the work.
     curves : bool
-        Whether to add curves to the cells, for a report; shorter runs have their own constants.
+        Whether to add curves to the cells, for a report. Shorter runs have constants of their own.
 
     Raises
     ------
@@ -221,7 +222,7 @@ def cell_of(
 
 
 def _groups_of_one_setting(pairs: Sequence[tuple[Statement, str]]) -> list[tuple[CellKey, ...]]:
-    """Return groups of keys that share a truth; statements cannot be sent to processes."""
+    """Return groups of keys that share a truth; statements themselves cannot be pickled."""
     together = shared_settings_together(pairs)
     by_setting = groupby(together, key=lambda pair: id(pair[0].regimes[pair[1]]))
     return [

@@ -1,4 +1,4 @@
-"""CA-Fed's optimal aggregation weights, computed exactly and fast as the minimiser of its bound."""
+"""CA-Fed's optimal aggregation weights: the minimiser of its bound, computed fast and exactly."""
 
 from fltheory.weights.client_weights import Training, for_clients
 from fltheory.weights.optimum import optimal

@@ -17,7 +17,7 @@ from fltheory.validation import FloatArray
 from fltheory.weights.optimum import Choice, OptimalWeights, solve
 from fltheory.weights.trade_off import TradeOff
 
-# Squares of the given numbers are multiplied by others.
+# Squares of the given numbers are multiplied by other numbers.
 _MOST = 1e100
 
 
@@ -30,8 +30,8 @@ class Training:
     """The numbers that CA-Fed's bound needs besides availability, in relative units.
 
     The unit of length is ``||w_0 - w*||`` and the unit of curvature is L, so losses are in units of
-    ``L ||w_0 - w*||^2``. Steps are constant, and the longest that Lemma 2 allows if weights sum to
-    one: ``eta = 1/(2 L (E + 1))``.
+    ``L ||w_0 - w*||^2``. The step size is constant. It is the largest that Lemma 2 allows if
+    weights sum to one, ``eta = 1/(2 L (E + 1))``.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Training:
     Raises
     ------
     ValueError
-        For arguments out of range.
+        If an argument is out of range.
 
     Examples
     --------
@@ -85,12 +85,12 @@ class Training:
 
         ``a_k = sigma^2 pi_k T eta^2``, ``b = 2/E + (T eta^2 + sum_t 1/t^2)/4`` and ``bias = kappa^2
         Gamma T eta``. M is 1, as in `for_setting` with ``chain="clients"``, whether or not clients
-        have memory: they are assumed to come and go independently of each other.
+        have memory, because clients are assumed to be independent of each other.
 
         Parameters
         ----------
         availability : array, (N,)
-            pi, above 0.
+            pi, positive.
         target_weights : array, (N,)
             alpha.
         """
@@ -114,10 +114,12 @@ class ClientWeights(ReadOnlyArrays):
     ----------
     clients : tuple of str, (N,)
     availability, target_weights, weights, importance : arrays, (N,)
-        pi; alpha, which sums to one over all clients; q and p, which are 0 for clients never seen.
+        pi; alpha, which sums to one over all clients; and q and p, which are 0 for clients never
+        seen.
     problem : TradeOff
     solution : OptimalWeights
-        The problem and its solution for clients seen at least once, whose targets are normalised.
+        The problem and its solution for clients seen at least once, over whom targets are
+        normalised.
     """
 
     clients: tuple[str, ...]
@@ -130,7 +132,7 @@ class ClientWeights(ReadOnlyArrays):
 
     @property
     def never_there(self) -> tuple[str, ...]:
-        """Clients that are never seen, so that no weight can include them."""
+        """Clients that are never seen, so no weight can include them."""
         return tuple(n for n, pi in zip(self.clients, self.availability, strict=True) if pi == 0)
 
     @property
@@ -139,7 +141,7 @@ class ClientWeights(ReadOnlyArrays):
         return float(self.target_weights[self.availability == 0].sum())
 
     def as_csv(self) -> str:
-        """Return CSV with a line per client: name, availability, target, weight and importance."""
+        """Return CSV, one line per client: name, availability, target, weight and importance."""
         header = ("client", "availability", "target", "weight", "importance")
         columns = (self.availability, self.target_weights, self.weights, self.importance)
         return csv_text([header, *zip(self.clients, *(c.tolist() for c in columns), strict=True)])
@@ -164,7 +166,7 @@ def for_clients(
     sizes : array, (N,), optional
         Positive numbers, to which the targets are proportional. Equal by default.
     training : Training, optional
-        Other numbers that the bound needs; `Training` lists the defaults.
+        The other numbers that the bound needs; `Training` lists the defaults.
     method : {"auto", "newton", "cvxpy"}
 
     Raises
@@ -208,7 +210,7 @@ def checked_sizes(sizes: ArrayLike | None, clients: Sequence[str]) -> FloatArray
     Raises
     ------
     ValueError
-        For a wrong number of sizes, or a client without data; the error names the client.
+        If the number of sizes is wrong, or a client has no data; the message names the client.
     """
     raw = np.ones(len(clients)) if sizes is None else sizes
     found = validation.array_of("sizes", raw, len(clients))

@@ -1,24 +1,25 @@
 """The optimal weights from a conic program, by cvxpy and Clarabel.
 
-With ``z_k = p_k / u_k``, u a fixed point of the simplex, every term is convex by cvxpy's rules:
-s is affine in z, so ``1/2 sum_k c_k p_k^2 / s`` is a quadratic over a linear function, ``b s`` is
-affine, and ``chi2 = sum_k alpha_k^2 / p_k - 1`` is a sum of inverses. The scale u matters: in p
-itself the solver stops 1e-3 too high for a thousand clients and reports "optimal". The scale is 1/N
-at first and, if that is not good enough, the point just found.
+Let ``z_k = p_k / u_k``, where u is a fixed point of the simplex. Every term is then convex by
+cvxpy's rules: s is affine in z, so ``1/2 sum_k c_k p_k^2 / s`` is a quadratic over a linear
+function, ``b s`` is affine, and ``chi2 = sum_k alpha_k^2 / p_k - 1`` is a sum of inverses. The
+scale u matters. In terms of p itself, the solver stops 1e-3 too high for a thousand clients and
+still reports "optimal". The scale is first 1/N and then, if that is not good enough, the point just
+found.
 
-This reaches about 1e-8 of the objective if its terms are of similar size, and no more, because the
-solver's tolerances are relative to the whole. So the program is then expanded about the point
-found, r. The slopes of the Lagrangian there are known to rounding, and the remainder of every term
-beyond its tangent is again a quadratic over a linear function, without cancellation. With ``d = p -
-r``, ``e = s(p) - s(r)``,
+This reaches an accuracy of about 1e-8 of the objective if its terms are of similar size. It reaches
+no more, because the solver's tolerances are relative to the whole. So the program is then expanded
+about the point found, r. The slopes of the Lagrangian there are known to rounding, and the
+remainder of every term beyond its tangent is again a quadratic over a linear function, without
+cancellation. With ``d = p - r``, ``e = s(p) - s(r)``,
 
 ``p^2 / s - tangent = (d - e r / s(r))^2 / (s(r) + e)``,   ``1/p - tangent = d^2 / (r^2 p)``.
 
-Solving for d, in units in which the curvature is one and the step about one, gains the solver's
-accuracy once more; a few repetitions reach rounding accuracy.
+Solving for d, in units in which the curvature is one and the step is about one, improves the result
+by a further factor of the solver's accuracy. A few repetitions reach rounding accuracy.
 
-The solver's tolerances are set tighter than it can reach, and its status is ignored: callers judge
-the point.
+The tolerances are set tighter than the solver can reach, and its status is ignored, because callers
+judge the point.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _GOOD_ENOUGH = 1e-4
 _LEAST_UNIT = 1e-6
 _MOST_REFINEMENTS = 20
 _EXACT_ENOUGH = 1e-9
-# Fraction of the point implied by its price below which no client with a target may lie.
+# No client with a target may lie below this fraction of the point implied by its price.
 _LEAST_SHARE = 0.1
 
 _Bias = Callable[[cp.Variable, FloatArray], cp.Expression]
@@ -113,7 +114,7 @@ def _importance(
 
 
 def _solve(problem: TradeOff, divergence: _Bias, unit: FloatArray) -> FloatArray | None:
-    """Return the solver's p for variables in units of ``unit`` (N,), None if it finds none."""
+    """Return the solver's p for variables in units of ``unit`` (N,), or None if it finds none."""
     z = cp.Variable(problem.n_clients, nonneg=True)
     spread = problem.spread(unit)
     size = problem.optimization_error(unit) + problem.bias
@@ -127,7 +128,7 @@ def _solve(problem: TradeOff, divergence: _Bias, unit: FloatArray) -> FloatArray
 
 
 def _refined(problem: TradeOff, p: FloatArray) -> FloatArray | None:
-    """Return the solver's p for the program expanded about a point, None if it finds none."""
+    """Return the solver's p for the program expanded about a point, or None if it finds none."""
     reference = _inside(problem, p)
     s = problem.spread(reference)
     lagrange, theta = problem.multipliers(reference)
@@ -146,7 +147,8 @@ def _refined(problem: TradeOff, p: FloatArray) -> FloatArray | None:
         return None
     unit = step / np.sqrt(bend)
     d = cp.Variable(problem.n_clients)
-    # A separate variable, as otherwise every client's term would contain all clients: N^2 numbers.
+    # This is a separate variable, because otherwise every client's term would contain all clients,
+    # which takes N^2 numbers.
     grown = cp.Variable()
     root = np.sqrt(problem.curvature / s) / step
     lean = multiply(root * unit, d) - (root * reference) * grown
@@ -157,7 +159,8 @@ def _refined(problem: TradeOff, p: FloatArray) -> FloatArray | None:
         d >= -reference / unit,
     ]
     if counted.size:
-        # The sum of d^2 / (1 + ratio d), each bounded by its entry of "beyond".
+        # The sum of the terms d^2 / (1 + ratio d), each of which is bounded by its entry of
+        # "beyond".
         ratio = unit[counted] * inverse
         beyond, share = cp.Variable(counted.size), 1 + multiply(ratio, d[counted])
         constraints.append(cp.SOC(beyond + share, vstack([beyond - share, 2 * d[counted]])))
@@ -182,7 +185,7 @@ def _solution(program: cp.Problem, variable: cp.Variable) -> FloatArray | None:
     """Return the solver's value for a variable, whatever status it reports."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        # With looser tolerances it may return a point where it failed before.
+        # With looser tolerances, the solver may return a point where it failed before.
         for precision in (_PRECISION, {}):
             try:
                 program.solve(solver=cp.CLARABEL, **precision)

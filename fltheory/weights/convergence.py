@@ -30,8 +30,9 @@ def fastest(availability: Any, a: Any, b: Any, total: Any) -> Any:
     flexibility = 1 / a[order]
     mass = np.cumsum(flexibility)
     nothing = 0 * mass[:1]
-    # ``above`` is the weighted mean of the m most available minus the last of them, and ``spread``
-    # their weighted sum of squared deviations: sums of nonnegative terms, in which nothing cancels.
+    # ``above`` is the weighted mean of the m most available clients minus the last of them, and
+    # ``spread`` is their weighted sum of squared deviations. Both are sums of nonnegative terms, in
+    # which nothing cancels.
     steps = shown[:-1] - shown[1:]
     above = np.concatenate([nothing, np.cumsum(mass[:-1] * steps)]) / mass
     joins = flexibility[1:] * (mass[:-1] / mass[1:]) * (above[:-1] + steps) ** 2
@@ -43,6 +44,6 @@ def fastest(availability: Any, a: Any, b: Any, total: Any) -> Any:
     last = int(np.flatnonzero(even > ratio * above)[-1])
     price = ratio[last] * ((shown - shown[last]) - above[last]) + even[last]
     q = np.empty_like(price)
-    # Zero in the same number type; adding 0 turns -0.0 into 0.0.
+    # This gives zero in the same number type; adding 0 turns -0.0 into 0.0.
     q[order] = flexibility * np.where(np.asarray(price > 0, dtype=bool), price, 0 * price + 0)
     return q

@@ -21,7 +21,7 @@ from fltheory.weights.trade_off import TradeOff
 _BLOCK = 4096
 _LARGEST_SAMPLE = 4096
 _EASING = 100.0
-# Intermediate problems are solved only accurately enough to start the next one.
+# Intermediate problems are solved only as accurately as is needed to start the next one.
 _EASED_TOLERANCE = 0.01
 _TOLERANCE = 1e-14
 # Below this residual, rounding decides which of two points is better, so steps are no longer
@@ -38,8 +38,8 @@ def importance(problem: TradeOff) -> FloatArray:
     """Return p (N,) for a problem with positive ``bias``; the caller must check the residual.
 
     The method starts with so large a bias that p is near the target, and then lowers it. With many
-    clients, it does so for a sample of them, and starts from the result. Points at which some
-    client has no root give NaN and are rejected, like any point that is not better.
+    clients, it first does this for a sample of them, and starts from the result. Points at which
+    some client has no root give NaN. They are rejected, like any point that is not better.
     """
     clients = _Cubics(problem, problem.bias)
     point, residual = clients.start(), np.inf
@@ -54,7 +54,7 @@ def importance(problem: TradeOff) -> FloatArray:
 
 
 def _eased(problem: TradeOff) -> FloatArray:
-    """Return a point near the solution, reached from an easy problem by lowering its bias."""
+    """Return a point near the solution, reached from an easier problem by lowering the bias."""
     easiest = max(problem.bias, problem.optimization_error(problem.target_weights))
     stages = math.ceil(math.log(easiest / problem.bias, _EASING))
     point = _Cubics(problem, easiest).start()
@@ -133,9 +133,9 @@ def _step(
 class _Cubics:
     """The clients' cubics, processed in blocks that fit in the cache.
 
-    A point is (lambda - theta / max(pi), theta, s - least s). The rarities are measured from the
-    smallest one, as otherwise terms of opposite sign would cancel where the most available clients
-    get all weight. Both s and the rarities are in units of their values at p = alpha.
+    A point is (lambda - theta / max(pi), theta, s - least s). Each rarity is measured relative to
+    the smallest, because otherwise terms of opposite sign would cancel when the most available
+    clients get all the weight. Both s and the rarities are in units of their values at p = alpha.
     """
 
     def __init__(self, problem: TradeOff, bias: float) -> None:

@@ -32,7 +32,7 @@ class OptimalWeights(ReadOnlyArrays):
     Attributes
     ----------
     q : array, (N,)
-        The weights; they are not negative and sum to ``total``.
+        The weights, which are nonnegative and sum to ``total``.
     p : array, (N,)
         The resulting importance of the clients, ``pi_k q_k / (pi'q)``.
     optimization_error : float
@@ -85,54 +85,55 @@ def optimal(
     linear, and the objective is ``1/2 sum_k (a_k/pi_k^2) p_k^2 / s + b s + bias (sum_k alpha_k^2 /
     p_k - 1)``. So there is one minimum, at ``q = p / (pi s)``.
 
-    There are two other objectives. One is fast *convergence* alone (Appendix D), in closed form,
-    ``q_k = (lambda* pi_k - theta*)+ / a_k``, equation (27), where clients may get no weight at all.
+    There are two other objectives. One is fast *convergence* alone (Appendix D). Its closed form is
+    ``q_k = (lambda* pi_k - theta*)+ / a_k``, equation (27), and clients may get no weight at all.
     The paper says that both multipliers are positive, but theta* is positive if and only if ``b >
     1/2 q'Aq``. Otherwise no client is left out and, if ``a`` is proportional to pi as in Theorem 2,
-    the *less* available clients get the larger weights, contrary to guideline A. The other
-    objective takes the bias in *total variation*, ``bias * d_TV(alpha, p)^2``. This is the bound of
-    Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held fixed as if Gamma'
-    did not depend on q. It is convex in p and solved by cvxpy.
+    clients that are *less* available get larger weights, contrary to guideline A. The other
+    objective measures the bias in *total variation*, ``bias * d_TV(alpha, p)^2``. This is the bound
+    of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held fixed as if
+    Gamma' did not depend on q. It is convex in p and is solved by cvxpy.
 
     Parameters
     ----------
     availability : array, (N,), or TradeOff
-        pi, the long-run share of rounds in which a client is online; above 0. Or the whole problem,
-        for example from `for_setting`; then only ``method`` may also be given.
+        pi, the long-run share of rounds in which a client is online, positive. Alternatively the
+        whole problem, for example from `for_setting`; then the only other argument allowed is
+        ``method``.
     target_weights : array, (N,), optional
-        alpha, the importance of the clients; sums to one. Equal by default.
+        alpha, the importance of the clients, which sums to one. Equal by default.
     a : array, (N,), or float
         Diagonal of Sigma, ``sigma_k^2 pi_k sum_t eta_t^2`` in Theorem 2; positive for the two
         other objectives.
     b : float
         upsilon in Theorem 2.
     bias : float
-        Factor of the divergence ``chi2 = sum_k (alpha_k - p_k)^2 / p_k``, or of the squared total
+        Factor on the divergence ``chi2 = sum_k (alpha_k - p_k)^2 / p_k``, or of the squared total
         variation; zero by default.
     total : float
         Q, the sum of the weights.
     objective : {"chi2", "convergence", "total variation"}
     method : {"auto", "newton", "cvxpy"}
         Used for "chi2". "newton" is exact to rounding and takes O(N) memory and time. "cvxpy" is an
-        independent conic solver, restarted from the point it found until the residual is at most
-        1e-8. If the residual stays above that, which can happen with rare clients and a ``bias`` of
-        about 1e-6 or less, an error is raised. "auto" is "newton", or "cvxpy" (up to 100,000
-        clients) if "newton" does not reach the optimum, which can happen if only some clients have
-        ``a = 0``.
+        independent conic solver, which is restarted from the point it found until the residual is
+        at most 1e-8. If the residual stays above that, which can happen with rare clients and a
+        ``bias`` of about 1e-6 or less, an error is raised. "auto" is "newton", or "cvxpy" (up to
+        100,000 clients) if "newton" does not reach the optimum, which can happen if only some
+        clients have ``a = 0``.
 
     Returns
     -------
     OptimalWeights
         Its ``kkt_residual`` is the largest ``|min(N p_k, d_k / t_k)|``, where d_k is the
         Lagrangian's derivative in p_k and t_k the sum of the absolute values of its terms. For
-        total variation it bounds the objective's relative distance from its minimum, using a
-        tangent from below, and is at most 1e-4. This bound is of first order in the solver's error,
-        the distance itself of second order, hence far smaller.
+        total variation, it is a bound on the objective's relative distance from its minimum,
+        computed from a tangent from below, and is at most 1e-4. This bound is of first order in the
+        solver's error, whereas the distance itself is of second order and hence far smaller.
 
     Raises
     ------
     ValueError
-        If an argument is out of range; the error names argument and client.
+        If an argument is out of range; the message names the argument and the client.
     ArithmeticError
         If no point with a small enough KKT residual is found (1e-9, or 1e-8 by cvxpy).
 
@@ -160,7 +161,7 @@ def optimal(
 
 
 def solve(problem: TradeOff, method: Choice = "auto") -> OptimalWeights:
-    """Minimise a problem's sum of errors; see `optimal`."""
+    """Minimise the sum of a problem's two errors; see `optimal`."""
     if method not in get_args(Choice):
         raise ValueError(f"method must be one of {', '.join(get_args(Choice))}, got {method!r}")
     if method == "cvxpy":

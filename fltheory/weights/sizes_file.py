@@ -22,10 +22,10 @@ _MOST_NAMED = 3
 
 
 def read_sizes(path: Path | str, log: AvailabilityLog) -> tuple[AvailabilityLog, FloatArray]:
-    """Return a log extended by all clients of a file, and the sizes of clients' data, (N,).
+    """Return a log extended by all clients in a file, and the sizes of clients' data, (N,).
 
-    The file is CSV with the header ``client,size``, a line for each client in any order. Clients
-    that are not in the log have never been seen: they come last.
+    The file is CSV with the header ``client,size`` and one line for each client, in any order.
+    Clients that are not in the log have never been seen, and they are placed last.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def read_sizes(path: Path | str, log: AvailabilityLog) -> tuple[AvailabilityLog,
     ------
     ValueError
         If there is no such file, the header is wrong, a size is not a positive number, or a client
-        appears twice (with the line); or if clients of the log have no size.
+        appears twice (the message gives the line), or if clients of the log have no size.
     """
     path = validation.path("path", path)
     text = text_of("sizes must be an existing file", path)

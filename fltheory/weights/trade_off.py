@@ -147,7 +147,7 @@ class TradeOff(ReadOnlyArrays):
     def multipliers(self, p: FloatArray) -> tuple[float, float]:
         """Return the (lambda, theta) of the Lagrangian (26) that fit p best.
 
-        theta makes the Lagrangian stationary in s; lambda is the mean over p of the values that
+        theta makes the Lagrangian stationary in s, and lambda is the mean over p of the values that
         make it stationary in each p_k.
         """
         s = self.spread(p)
@@ -177,11 +177,11 @@ class TradeOff(ReadOnlyArrays):
     def total_variation_gap(self, p: FloatArray) -> float:
         """Return a bound on ``1 - minimum / value`` at p with the bias in total variation.
 
-        Both terms are replaced by tangents from below: the first by its linearisation, the second
-        by ``2 d d' - d^2`` for its distance d at p. The minimiser of these tangents moves mass from
-        alpha, a client's whole mass or none of it, to the client of smallest slope, which pays if
-        the slopes differ by more than the toll ``2 bias d``. So the minimum of the bound is known
-        in closed form.
+        Both terms are replaced by tangents from below: the first by its linearisation, and the
+        second by ``2 d d' - d^2`` for its distance d at p. The minimiser of these tangents moves
+        mass from alpha to the client with the smallest slope. It moves a client's whole mass or
+        none of it, since a move pays if the slopes differ by more than the toll ``2 bias d``. So
+        the minimum of the bound is known in closed form.
         """
         s = self.spread(p)
         _, theta = self.multipliers(p)
@@ -207,7 +207,7 @@ class TradeOff(ReadOnlyArrays):
 
 
 def _of_moderate_size(name: str, value: float) -> float:
-    """Return a number of at least 0 that is small enough for its products to be finite floats."""
+    """Return a nonnegative number that is small enough for its products to be finite floats."""
     must_be = f"a number from 0 to {_LARGEST:g}"
     return validation.real_number(name, value, must_be, lambda number: 0 <= number <= _LARGEST)
 
@@ -226,7 +226,7 @@ def _one_per_client(
 
 Chain = Literal["joint", "clients"]
 
-# Beyond this, M dominates b, and the most available client gets almost all weight.
+# Beyond this, M dominates b, and the most available client gets almost all the weight.
 _MOST_JOINT_STATES = 4096
 
 
@@ -243,22 +243,23 @@ def for_setting(
 ) -> TradeOff:
     """Return the trade-off whose minimiser minimises the bound of CA-Fed's Theorems 1 and 2.
 
-    The total error is at most ``2 kappa^2`` times the right-hand side of (12), plus
-    ``2 kappa^4 chi2 Gamma``, equation (10). Multiplied by ``sum_t eta_t / (2 kappa^2)``, and up to
-    terms that are constant if the sum of the weights is fixed, this is the objective of `optimal`
+    The total error is at most ``2 kappa^2`` times the right-hand side of (12), plus ``2 kappa^4
+    chi2 Gamma``, equation (10). Multiply this by ``sum_t eta_t / (2 kappa^2)`` and drop the terms
+    that are constant if the sum of the weights is fixed. The result is the objective of `optimal`
     with ``a_k = sigma_k^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4)
-    sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
+    sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``, where sums are over t = 1 ..
+    T.
 
-    M is the number of states of the joint chain of all clients in Theorem 2: 2^N for independent
-    on-off clients. This term then dominates b, so only speed counts. The reason is slack in one
-    step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and adds up
-    the errors over all M sets of clients. But the quantity in (24) is a sum over clients, ``sum_k
-    q_k (P(k in A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and the presence of client k depends on
-    few entries: one entry of its own two-state chain (whose ``C_P`` and rate are at most the joint
-    chain's), or, in any chain, the entries of the states that contain k, or of those that do not.
-    With ``chain="clients"`` M is the number of these entries, which gives a smaller and equally
-    valid bound. The term phi, which contains lambda(P), depends on the weights only through their
-    sum, so mixing does not matter here.
+    In Theorem 2, M is the number of states of the joint chain of all clients, which is 2^N for
+    independent on-off clients. The term with M then dominates b, so only speed counts. The reason
+    is slack in one step of the proof, (24), which bounds the error of each entry of ``P^J`` by
+    1/(2Ht) and adds up the errors over all M sets of clients. But the quantity in (24) is a sum
+    over clients, ``sum_k q_k (P(k in A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and the presence
+    of client k depends on few entries. These are one entry of its own two-state chain (whose
+    ``C_P`` and rate are at most the joint chain's) or, in any chain, the entries of the states that
+    contain k, or of those that do not. With ``chain="clients"`` M is the number of these entries,
+    which gives a smaller and equally valid bound. The term phi, which contains lambda(P), depends
+    on the weights only through their sum, so mixing does not matter here.
 
     Parameters
     ----------
@@ -275,14 +276,15 @@ def for_setting(
     total : float
         Q, the sum of the weights.
     chain : {"joint", "clients"}
-        The states that M counts: all of them, as printed, up to 4,096; or only those of one client.
+        The states that M counts: either all of them, as printed, up to 4,096 states, or only those
+        of one client.
 
     Raises
     ------
     ValueError
-        If arguments are out of range or do not fit together, if a joint chain has more than 4,096
-        states, or if clients are identical and noise-free, because then no term of the bound is
-        strictly convex in the weights.
+        If arguments are out of range or do not match, if a joint chain has more than 4,096 states,
+        or if clients are identical and noise-free, because then no term of the bound is strictly
+        convex in the weights.
 
     Examples
     --------

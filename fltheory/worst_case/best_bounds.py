@@ -1,7 +1,7 @@
 """The best bound on an algorithm's rounds that can be proved for a class of clients, and its proof.
 
-What can be proved depends on the kind of round: a round of FedAvg or SAFARI with participants drawn
-uniformly, weighted averaging over the clients present, or a method with memory.
+What can be proved depends on the kind of round. It may be a round of FedAvg or SAFARI with
+participants drawn uniformly, weighted averaging over the clients present, or a method with memory.
 """
 
 from __future__ import annotations
@@ -91,20 +91,22 @@ def best_bound(
 
     - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``,
       which bounds any number of rounds by iteration. For heterogeneity at the optimum without
-      noise, the bound is attained in the class; otherwise it may be larger. For a `SmoothClass`,
-      whose clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``.
-      For the gap, ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, which
-      bounds the mean of ``E F(x_r) - F*`` over rounds with weights ``rate^-r``.
-    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, for independently available
+      noise, this is the supremum over the class; otherwise it may be larger. For a `SmoothClass`,
+      in which clients need not be convex,
+      ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``. For the gap,
+      ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, which bounds the mean of
+      ``E F(x_r) - F*`` over rounds with weights ``rate^-r``.
+    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, with independently available
       clients. Dissimilarity at the optimum is ``sum_i alpha_i ||grad F_i(x*)||^2``, for the
       objective ``F = sum alpha_i F_i``.
     - FedAvg, Unbiased or WeightedFedAvg with `MarkovOnOff`, clients that come and go in bursts: the
-      mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
-      + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
-      0. The measure "loss" bounds ``E F`` at the mean model instead. The same holds for a small
-      `FiniteChain` of sets. With a schedule of steps, the mean of ``E||x_t - x*||^2`` over the
-      given ``rounds`` is bounded; the measure "last" bounds ``E||x_T - x*||^2`` after these
-      rounds, with or without a schedule.
+      mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most
+      ``(start ||x_0 - x*||^2 + ...)/T + floor``, for every T. If a rate is given,
+      ``E||x_t - x*||^2`` itself is bounded. The class must have mu above 0. The measure "loss"
+      bounds ``E F`` at the mean model instead. A small `FiniteChain` of sets is covered in the same
+      way. With a schedule of steps, the mean of ``E||x_t - x*||^2`` over the given ``rounds`` is
+      bounded. The measure "last" bounds ``E||x_T - x*||^2`` after these rounds, with or without a
+      schedule.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client per round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
@@ -117,8 +119,8 @@ def best_bound(
     client_class : ClientClass or SmoothClass
     rate : number, optional
         The rate at which the residual is minimised. By default, the rate with the smallest floor,
-        ``residual / (1 - rate)`` (if floors are equal, the smallest rate); for a method with memory
-        the smallest rate. For the gap of F, it is 1 by default.
+        ``residual / (1 - rate)``; if floors are equal, the smallest rate. For a method with memory,
+        the default is the smallest rate; for the gap of F, it is 1.
     decrease : number, optional
         The decrease at which the residual is minimised, for the descent of F. By default, the
         decrease with the smallest floor, ``residual / decrease`` (if floors are equal, the largest
@@ -126,34 +128,35 @@ def best_bound(
     gap : number, optional
         The gap at which the residual is minimised, for the gap of F.
     measure : {"distance", "gap", "descent", "loss", "last"}, optional
-        The bounded quantity: by default the descent of F for a `SmoothClass`, otherwise the
-        distance.
+        The bounded quantity. By default, this is the descent of F for a `SmoothClass`, and the
+        distance otherwise.
     target_weights : array, (N,), optional
-        alpha, for weighted averaging; by default those of the algorithm if it has any, otherwise
-        equal.
+        alpha, for weighted averaging. By default, the algorithm's own target weights if it has any,
+        otherwise equal weights.
     best_weights : bool
-        Whether to search for the weights with the smallest floor, or the smallest bound after
-        ``rounds``; identical clients get the same weight, and their sum does not change. The bound
-        is proved for the weights returned. That they are the best is not proved: a local search
-        found no better ones.
+        Whether to search for the weights with the smallest floor, or with the smallest bound after
+        ``rounds``. Identical clients get the same weight, and the sum of all weights does not
+        change. The bound can be proved for the weights returned, but only a local search suggests
+        that no other weights are better.
     every_n_clients : bool
         Bound the round for every number of clients that is at least the number of participants,
         with the same share of them excluded.
     rounds : int, optional
-        For clients that come and go: minimise the bound after this many rounds from
-        ``start_distance``, not the floor.
+        For clients that come and go, minimise the bound after this many rounds from
+        ``start_distance`` instead of the floor.
     start_distance : number, optional
         The distance ``||x_0 - x*||`` for ``rounds``.
     rich : bool
-        For clients that come and go, with exact gradients: let the Lyapunov function also depend on
-        gradients and losses at the model. The program is larger, and the bound is never worse.
+        For clients that come and go and have exact gradients, let the Lyapunov function also depend
+        on gradients and losses at the model. The program is larger, and the bound is never worse.
 
     Returns
     -------
     Bound, CorrelatedBound, LyapunovBound or PhasedBound
         The bound, with its coefficients, its ``floor`` and ``after(rounds, ...)``. A `PhasedBound`,
-        for rounds that differ, is for a fixed number of rounds and has no floor. A `LyapunovBound`
-        has the outcome UNDECIDED if no Lyapunov function is found that the checker accepts.
+        which covers rounds that differ, is for a fixed number of rounds and has no floor. A
+        `LyapunovBound` has the outcome UNDECIDED if no Lyapunov function is found that the checker
+        accepts.
 
     Raises
     ------
@@ -162,10 +165,9 @@ def best_bound(
     ArithmeticError
         If no bound is found, for example at a rate below the smallest possible one.
 
-    Examples
-    --------
-    Gradient descent: the rate is ``max(|1 - eta L|, |1 - eta mu|)^2``; for clients that need not be
-    convex, F decreases by ``eta (1 - L eta / 2)`` times the squared gradient.
+    Examples -------- For gradient descent, the rate is ``max(|1 - eta L|, |1 - eta mu|)^2``. For
+    clients that need not be convex, F decreases by ``eta (1 - L eta / 2)`` times the squared
+    gradient.
 
     >>> from fltheory.algorithms import FedAvg
     >>> from fltheory.participation import Bernoulli, UniformSubset
@@ -178,14 +180,14 @@ def best_bound(
     >>> round(best_bound(alone, UniformSubset(3, 3), SmoothClass(1)).decrease, 9)
     0.375
 
-    SAGA at the step 1/(3L), for ten clients with mu = L/10. Its authors' rate is 0.975.
+    For SAGA at the step 1/(3L) and ten clients with mu = L/10, its authors prove a rate of 0.975.
 
     >>> saga = FedVarp(client_lr=1.0, local_steps=1, server_lr=0.25)
     >>> found = best_bound(saga, UniformSubset(10, 1), convex)
     >>> found.outcome.name, float(found.rate) < 0.975
     ('PROVED', True)
 
-    Gradient descent on convex clients: the gap is at least ``2 eta (1 - L eta / 2)``, with no
+    For gradient descent on convex clients, the gap is at least ``2 eta (1 - L eta / 2)``, with no
     floor.
 
     >>> found = best_bound(alone, UniformSubset(3, 3), ClientClass(1, 0), measure="gap")
@@ -229,7 +231,7 @@ def best_bound(
 def _measured(
     measure: Measured | None, clients: AnyClass, numbers: Mapping[str, Fraction]
 ) -> Measure:
-    """Return the measure to bound; refuse numbers that belong to another one."""
+    """Return the measure to bound, and refuse numbers that belong to a different measure."""
     if measure is None:
         smooth = clients.mu < 0 or "decrease" in numbers
         measure = "descent" if smooth else "gap" if "gap" in numbers else "distance"
@@ -252,7 +254,7 @@ def _of_schedule(
     best_weights: bool,
     horizon: tuple[int | None, Any, bool],
 ) -> PhasedBound:
-    """Bound a run of a given length whose steps may change."""
+    """Bound a run of a given length in which steps may change."""
     rounds, distance, rich = horizon
     if measure == "loss" or measured is not DISTANCE or numbers or best_weights or rich:
         raise ValueError(
@@ -314,7 +316,7 @@ def _of_averaging(
 
 
 def _convex(clients: AnyClass) -> ClientClass:
-    """Return the class as one of convex clients, which a bound on the distance to x* needs."""
+    """Return the class as a class of convex clients, which a bound on the distance to x* needs."""
     DISTANCE.check(clients)
     assert isinstance(clients, ClientClass)
     return clients
@@ -327,12 +329,12 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile[Any]:
     Parameters
     ----------
     bound : Bound, CorrelatedBound, PhasedBound or LyapunovBound
-        A `LyapunovBound` already has its proof, or has none.
+        A `LyapunovBound` either already has its proof or has none.
     margin : float
-        The relative amount by which the coefficients may exceed those of the bound, and by which
-        ``1 - rate`` or the decrease may fall below its value in the bound if none was given.
-        Coefficients that are zero up to the solver's precision become 1e-9 times the square of the
-        sum of the steps.
+        The relative amount by which the coefficients may exceed those of the bound. If no rate or
+        decrease was given, ``1 - rate`` or the decrease may also fall below its value in the bound
+        by this amount. Coefficients that are zero up to the solver's precision become 1e-9 times
+        the square of the sum of the steps.
 
     Raises
     ------
@@ -389,7 +391,7 @@ _FORMER = ("bound on weighted averaging for every client loss",)
 
 
 def read_proof(path: Path | str) -> ProofFile[Any] | None:
-    """Return the proof in a file, not yet checked; None if the file holds something else.
+    """Return the proof in a file, not yet checked, or None if the file contains something else.
 
     The file says which kind of proof it is.
 
@@ -422,6 +424,6 @@ def read_proof(path: Path | str) -> ProofFile[Any] | None:
     if not isinstance(kind, str) or kind not in KINDS:
         return None
     found = KINDS[kind](text)
-    # An invalid field is reported now.
+    # Report an invalid field now.
     found.lines  # noqa: B018
     return found

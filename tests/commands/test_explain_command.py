@@ -44,7 +44,7 @@ def test_corrected_shows_what_should_stand_instead(fltheory_command) -> None:
     status, out, _ = fltheory_command("explain", "sa-fl/5", "--corrected")
     assert status == 0
     assert "+ 4*q*sigma_G**2/mu**2   [3]" in out
-    assert r"\begin{corrected}[SA-FL (ICML 2024), Theorem 5; theorem]" in out
+    assert r"\begin{corrected}[SA-FL (ICML 2024), Theorem 5. Kind: theorem]" in out
 
 
 def test_corrected_is_one_statement_and_of_a_refuted_one(fltheory_command) -> None:

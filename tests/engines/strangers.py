@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import logging
 import os
 import pickle
 import random
@@ -35,7 +36,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial, singledispatch
 from itertools import combinations, count, product
 from math import prod
 from types import MappingProxyType, SimpleNamespace
@@ -66,6 +67,7 @@ from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import Ball, QuadraticProblem
 from tests.engines.impulses import CountedSilence
 
+LOG = logging.getLogger(__name__)
 ENGINES = ("exact", "enclosed", "paths", "truth", "check")
 EVERYWHERE = "alone long far some unequal chains cycle noisy noisy_some"
 
@@ -80,6 +82,7 @@ def _problem(curvatures: list[float], optima: list[float], **more: Any) -> Quadr
 ONE = _problem([1.0], [0.13])
 TWO = _problem([1.0, 2.9], [0.07, 1.03], target_weights=[0.75, 0.25])
 THREE = _problem([1.0, 1.3, 1.9], [0.17, 1.03, -1.91])
+SIX = _problem([1.0, 1.1, 1.2, 1.3, 1.4, 1.5], [0.1, 0.2, 0.3, -0.4, -0.5, 0.6])
 PLANE = QuadraticProblem([[1.0, 0.0], [0.0, 0.5]], [[0.1, 0.93]])
 LOUD = _problem([1.0], [0.13], sigma=0.5, server_sigma=0.5)
 LOUD_TWO = _problem([1.0, 2.9], [0.07, 1.03], sigma=0.5)
@@ -96,6 +99,9 @@ PARTS: dict[str, tuple[Any, Any, int, list[float]]] = {
     "noisy_some": (LOUD_TWO, Bernoulli([0.5, 0.8]), 2, [2.1314159]),
     "served": (LOUD, UniformSubset(1, 1), 3, [1.0718281]),
     "grid": (TWO, UniformSubset(2, 2), 400, [2.1314159]),
+    "rare": (TWO, Bernoulli([0.01, 0.004]), 4, [2.1314159]),
+    "rare_chains": (TWO, MarkovOnOff([0.01, 0.004], [0.5, 0.2]), 4, [2.1314159]),
+    "few_of_six": (SIX, Bernoulli([0.1] * 6), 2, [2.1314159]),
 }
 
 
@@ -536,6 +542,46 @@ class SumsOverClients(Algorithm):
         x = state["x"]
         changes = per_client(clients, x, who)
         return {"x": x + sum(changes[:, i] for i in range(clients.n_clients)) / clients.n_clients}
+
+
+@kind("plain")
+class Logs(Algorithm):
+    """What a logger makes of a message is nobody's result."""
+
+    def round(self, state, clients, who, branch):
+        logging.getLogger("strangers").info("a round")
+        LOG.info("%d take part", who.sum())
+        return stepped(state, clients, who)
+
+
+@singledispatch
+def rate_of(branch):
+    return 0.5
+
+
+@rate_of.register
+def _(branch: str):
+    return 0.25
+
+
+@kind("plain")
+class GoesByType(Algorithm):
+    """Python remembers which function it has chosen for a type."""
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who, rate_of(branch))
+
+
+@kind("plain", on="alone noisy noisy_some")
+class TossesOneByOne(Algorithm):
+    """Branches come out of a generator, a new one whenever they are asked for."""
+
+    @property
+    def branches(self):
+        yield from (("half", 0.25), ("whole", 0.75))
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who, 0.125 if branch == "half" else 0.25)
 
 
 @kind("plain", on="alone noisy noisy_some")
@@ -1925,6 +1971,25 @@ class AllOfTheBatchThere(Algorithm):
         return stepped(state, clients, who, 0.25 if who.all() else 0.125)
 
 
+@kind("pure", clean=Plain, on="rare rare_chains few_of_six some")
+class SomeRowOfAll(Algorithm):
+    """Takes the rows of a batch together, where there is hardly ever one with all clients."""
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who, 0.05 if who.all(axis=1).any() else 0.25)
+
+
+@kind("pure", clean=Plain, on="rare rare_chains few_of_six some")
+class OtherwiseOfAll(Algorithm):
+    """Forms do not see what only NumPy's arrays are put through, if all clients are there."""
+
+    def round(self, state, clients, who, branch):
+        x, step = state["x"], 0.25
+        if isinstance(x, np.ndarray):
+            step = np.where(who.all(axis=1, keepdims=True), 0.125, 0.25)
+        return {"x": x + step * mean_update(clients, x, who, 1.0)}
+
+
 @kind("pure", clean=Plain, on="some unequal chains noisy_some")
 class MostInTheBatch(Algorithm):
     """The divisor is the mean number of participants, of whoever is in the batch."""
@@ -1955,6 +2020,14 @@ class WarnsNobody(Algorithm):
         x = state["x"]
         weights = np.where(who, 1 / who.sum(axis=1, keepdims=True), 0.0)
         return {"x": x + clients.summed_local_sgd(x, who, weights, steps=1, lr=0.25)}
+
+
+@kind("pure", clean=Plain)
+class AsksHowErrorsAreHandled(Algorithm):
+    """Engines silence NumPy."""
+
+    def round(self, state, clients, who, branch):
+        return stepped(state, clients, who, 0.25 if np.geterr()["over"] == "warn" else 0.125)
 
 
 @kind("pure", clean=Plain)
@@ -2503,3 +2576,39 @@ class RarelyLargerStep:
 
     def at(self, t):
         return Step(0.5 / t + (1 if np.random.default_rng().random() < RARE else 0))
+
+
+# ---------------------------------------------------------------- what happens in one round
+
+
+class AtTwentySeven(Algorithm):
+    """Counts to a round that is neither one of the first nor of the last."""
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "t": nothing(x0, 1)}
+
+    def round(self, state, clients, who, branch):
+        t = state["t"] + 1
+        x = stepped(state, clients, who)["x"]
+        return {"x": self.then(x) if (t == 27).any() else x, "t": t}
+
+
+@kind("impure", clean=CountsInState, on="long cycle", names=FRESH)
+class DrawsFreshThen(AtTwentySeven):
+    def then(self, x):
+        return x + np.random.default_rng().normal()
+
+
+@kind("random", clean=CountsInState, on="long cycle")
+class DrawsThen(AtTwentySeven):
+    def then(self, x):
+        return x + np.random.normal(size=x.shape)
+
+
+@kind("impure", clean=CountsInState, on="long cycle")
+class ChangesThen(AtTwentySeven):
+    step = 1.0
+
+    def then(self, x):
+        self.step = self.step / 2
+        return x * self.step

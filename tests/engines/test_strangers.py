@@ -7,12 +7,15 @@ from __future__ import annotations
 import math
 import os
 import random
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -184,6 +187,15 @@ def test_a_refusal_says_what_changed(kind: Kind) -> None:
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("kind", of("impure"), ids=lambda kind: kind.name)
+def test_who_asks_again_is_refused_again(kind: Kind) -> None:
+    """Fails if the rounds of the first time leave an algorithm that has settled."""
+    setting = setting_of(kind.make, kind.on[0])
+    for _ in range(2):
+        with pytest.raises(ValueError, match=kind.names):
+            found(setting)
+
+
 @pytest.mark.parametrize("kind", of("random"), ids=lambda kind: kind.name)
 def test_random_rounds_are_seeded(kind: Kind) -> None:
     """Two runs agree, whatever was drawn in between."""
@@ -285,6 +297,54 @@ class AsksItself(Algorithm):
         return 0.5
 
 
+CONTEXT = ContextVar("CONTEXT", default=0.5)
+
+
+class ReadsContext(AsksItself):
+    def rate(self) -> float:
+        return CONTEXT.get()
+
+
+class ReadsEnvironment(AsksItself):
+    def rate(self) -> float:
+        return float(os.environ.get("RATE", "0.5"))
+
+
+class ReadsEnvironmentOnce:
+    """Of a single round; there is no second one."""
+
+    def at(self, index: int) -> FedAvg:
+        return [FedAvg(float(os.environ.get("RATE", "0.5")), 1)][index - 1]
+
+
+class ReadsFile(AsksItself):
+    def rate(self) -> float:
+        return float(Path(os.environ["RATES"]).read_text(encoding="utf-8"))
+
+
+class Imports(AsksItself):
+    def rate(self) -> float:
+        from strangers_rates import RATE  # type: ignore[import-not-found]
+
+        return float(RATE)
+
+
+def set_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    CONTEXT.set(0.1)
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATE", "0.1")
+
+
+def set_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(os.environ["RATES"]).write_text("0.1", encoding="utf-8")
+
+
+def set_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["strangers_rates"], "RATE", 0.1)
+
+
 def set_global(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "RATE", 0.1)
 
@@ -300,14 +360,25 @@ def set_method(monkeypatch: pytest.MonkeyPatch) -> None:
         (ReadsGlobalInside, set_global),
         (AsksHelper, set_global),
         (AsksItself, set_method),
+        (ReadsContext, set_context),
+        (ReadsEnvironment, set_environment),
+        (ReadsEnvironmentOnce, set_environment),
+        (ReadsFile, set_file),
+        (Imports, set_module),
     ],
 )
 def test_what_a_round_reads_changes_the_truth(
     made: Callable[[], Any],
     change: Callable[[pytest.MonkeyPatch], None],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """Fails if what is remembered goes by a class, whatever its functions read outside it."""
+    rates = ModuleType("strangers_rates")
+    monkeypatch.setattr(rates, "RATE", 0.5, raising=False)
+    monkeypatch.setitem(sys.modules, "strangers_rates", rates)
+    monkeypatch.setenv("RATES", str(tmp_path / "rates"))
+    (tmp_path / "rates").write_text("0.5", encoding="utf-8")
     first = check(claim(0.5), alone(made()))
     change(monkeypatch)
     second = check(claim(0.5), alone(made()))

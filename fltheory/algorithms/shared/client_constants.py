@@ -25,12 +25,12 @@ def checked_importance(target_weights: ArrayLike) -> FloatArray:
 
 
 def checked_constants(name: str, values: ArrayLike, n_clients: int) -> FloatArray:
-    """Return one finite number per client as a read-only array; a single number serves all.
+    """Return one finite number per client as a read-only array; a single number is used for all.
 
     Raises
     ------
     ValueError
-        For another shape, or numbers that are not finite.
+        If the shape is different, or a number is not finite.
     """
     return validation.array_of(name, values, n_clients, for_all=True)
 
@@ -41,7 +41,7 @@ def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatA
     Raises
     ------
     ValueError
-        For another shape or other numbers; the error names the client.
+        If the shape is different, or a number is outside (0, 1]; the message names the client.
     """
     return validation.availability(name, checked_constants(name, values, n_clients))
 
@@ -52,7 +52,7 @@ def checked_weights(name: str, weights: ArrayLike) -> tuple[float, ...]:
     Raises
     ------
     ValueError
-        For negative weights, weights that are all zero, or a shape other than (N,).
+        If a weight is negative, all weights are zero, or the shape is not (N,).
     """
     array = validation.array_of(name, weights, "N")
     if array.min() < 0 or array.max() == 0:
@@ -76,7 +76,7 @@ def on_backend(constants: FloatArray, like: Array) -> Array:
 
 
 def held_on_backend(array: NDArray[Any], like: Array, dtype: Any) -> Array:
-    """Return an array, copied to the backend and device of ``like`` and not to be written to.
+    """Return an array on the backend and device of ``like``, as a copy that must not be changed.
 
     The copy is cached, so that later rounds on a GPU copy nothing from the host.
     """

@@ -1,4 +1,4 @@
-"""The weights of stale updates in FedAR: their contract, and our own choice.
+"""The weights of stale updates in FedAR: what the paper requires of them, and what we chose.
 
 FedAR's equation (6) is missing from our copy of the paper. The text says that a client just seen
 has weight 1; that the weight is a mildly increasing function of the inactive rounds; that one
@@ -21,8 +21,8 @@ from fltheory.validation import FloatArray
 
 Cutoff = float | Callable[[Array], Array]
 
-# A user may pass any function: its first 1,000 values are checked, and differences of values up to
-# a few thousand may round by `_SLACK`.
+# A user may pass any function, so its first 1,000 values are checked. Differences between values of
+# up to a few thousand may have a rounding error of `_SLACK`.
 _CHECKED = 1000
 _SLACK = 1e-12
 
@@ -58,14 +58,14 @@ class CappedLinear:
     Parameters
     ----------
     growth : float
-        Increase per round of inactivity; 0 weights all clients equally.
+        Increase per round of inactivity; with 0, all clients have equal weights.
     largest : float
         At least 1.
 
     Raises
     ------
     ValueError
-        For other values.
+        If ``growth`` is negative, ``largest`` is below 1, or either is not finite.
 
     Examples
     --------
@@ -90,9 +90,9 @@ class CappedLinear:
 
 
 def check_weight(weight: InactivityWeight) -> None:
-    """Raise ValueError, naming the clause, unless ``weight`` satisfies its contract.
+    """Raise ValueError unless ``weight`` meets the requirements of `InactivityWeight`.
 
-    It is checked after 0, 1, ..., 1000 inactive rounds.
+    It is checked after 0, 1, ..., 1000 inactive rounds. The message names the requirement.
     """
     if not callable(weight) or not hasattr(weight, "growth") or not hasattr(weight, "largest"):
         raise ValueError(
@@ -140,7 +140,7 @@ def _clause(must: str, broken: np.ndarray, values: FloatArray) -> None:
 
 
 def check_cutoff(cutoff: Cutoff) -> None:
-    """Raise ValueError unless ``tau_max(t)`` is a number of at least 0 in rounds 1 to 1000."""
+    """Raise ValueError unless ``tau_max(t)`` is a nonnegative number in rounds 1 to 1000."""
     rounds = np.arange(1, _CHECKED + 1.0)
     values = _real("cutoff", latest(cutoff, rounds))
     if values.shape not in {(), rounds.shape}:

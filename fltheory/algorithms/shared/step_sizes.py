@@ -26,7 +26,7 @@ def checked_step_sizes(name: str, value: Any) -> None:
     Raises
     ------
     ValueError
-        Also for the class in place of an object of it.
+        Also if given a class instead of an instance.
     """
     if isinstance(value, type) or not callable(getattr(value, "at", None)):
         raise ValueError(
@@ -40,7 +40,7 @@ def checked_steps(client_lr: float, local_steps: int, server_lr: float) -> dict[
     Raises
     ------
     ValueError
-        For a step size that is not positive, or ``local_steps`` below 1.
+        If a step size is not positive, or ``local_steps`` is below 1.
     """
     return {
         "client_lr": validation.positive("client_lr", client_lr),
@@ -92,7 +92,7 @@ class Harmonic:
     Raises
     ------
     ValueError
-        For other values.
+        If ``scale`` is not positive or ``offset`` is negative.
 
     Examples
     --------

@@ -20,7 +20,8 @@ class UpdateBounds(ReadOnlyArrays):
     """A round ``x <- x + sum_i w_i Delta_i`` with ``0 <= w_i <= largest_i``.
 
     ``Delta_i`` is the change by ``steps`` steps of local SGD with ``lr``. The limits hold for every
-    sequence of participant sets and, if the weights depend on the models, of models.
+    sequence of participant sets and, if the weights depend on the models, for every sequence of
+    models.
 
     Attributes
     ----------
@@ -35,8 +36,8 @@ class UpdateBounds(ReadOnlyArrays):
     by_server : bool
         Whether the steps are the server's own, on F; N is then 1.
     corrected : bool
-        Whether ``c - c_i`` is added to every gradient, with c_i zero, or the mean of the gradients
-        of client i in a round (before or along its steps), and c the mean of all c_i.
+        Whether ``c - c_i`` is added to every gradient. Here c_i is zero, or the mean of client i's
+        gradients in a round (before or along its steps), and c is the mean of all c_i.
     """
 
     steps: int

@@ -1,1 +1,1 @@
-"""Reading a round's affine map off the algorithm's own code, in floats, fractions or balls."""
+"""Reading a round's affine map from the algorithm's own code, in floats, fractions or balls."""

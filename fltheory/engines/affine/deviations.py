@@ -1,12 +1,12 @@
 """Second moments of a random affine map's deviation from its mean, in closed form.
 
-Where a round's map is a sum over participants, it is ``T = E T + Q (G B, -g)``. Here ``B s`` is the
-model that clients start from, the server applies Q to the sum, and ``(G, g) = sum_i z_i (S_i, S_i
+If a round's map is a sum over participants, it is ``T = E T + Q (G B, -g)``. Here ``B s`` is the
+model from which clients start, the server applies Q to the sum, and ``(G, g) = sum_i z_i (S_i, S_i
 e_i)`` for clients with slopes S_i, optima e_i and coefficients z_i of mean zero. Two classes hold
 the moments of (G, g), and neither grows with the number of clients.
 
-With memory, one client's part in a round touches few entries of the state: the model and what
-is remembered of that client. For a map ``T = E T + sum_f z_f D_f`` with T = (A, b),
+With memory, one client's part in a round changes only a few entries of the state: the model and
+what is remembered about that client. For a map ``T = E T + sum_f z_f D_f`` with T = (A, b),
 `CorrelatedRows` keeps only the nonzero rows of each D_f.
 
 All three classes offer the same methods for ``s -> A s + b``, with A of shape (k, n). Their
@@ -32,11 +32,11 @@ Works = tuple[float, float, float]
 
 
 def absolute_norm(matrix: FloatArray) -> float:
-    """Return the spectral norm of ``|X|``, the factor by which rounding errors of products grow.
+    """Return the spectral norm of ``|X|``, by which rounding errors of products grow.
 
-    Each entry of a computed ``X Y`` is off by at most a few roundoff units of ``|X| |Y|``, and
-    multiplying by ``|X|`` enlarges a Frobenius norm by at most the spectral norm of ``|X|``. The
-    same factor covers errors that X is applied to.
+    The error of each entry of a computed ``X Y`` is at most a few roundoff units of ``|X| |Y|``,
+    and multiplying by ``|X|`` enlarges a Frobenius norm by at most the spectral norm of ``|X|``.
+    The same factor covers errors to which X is applied.
     """
     return float(np.linalg.norm(np.abs(matrix), 2))
 
@@ -129,7 +129,7 @@ class OwnSlopes:
     sizes : tuple of float
         Sizes of the terms summed for ``of_slopes``, ``of_both`` and ``of_offsets``.
     operations : float
-        Number of terms summed for an entry, including those summed when it is applied.
+        Number of terms summed for an entry, including those summed when the map is applied.
     """
 
     into: FloatArray
@@ -224,7 +224,7 @@ class OwnSlopes:
 ClientSum: TypeAlias = SharedSlope | OwnSlopes
 Places = NDArray[np.intp]
 
-# Products with sparse rows cost some ten times as much per nonzero entry.
+# Products with sparse rows cost about ten times as much per nonzero entry.
 _SPARSE = 1 / 16
 
 
@@ -237,7 +237,7 @@ class CorrelatedRows:
     size : int
         k, the size of the image.
     targets : array, (P,)
-        The entry of the image that each row adds to, in ascending order.
+        The entry of the image to which each row adds, in ascending order.
     slopes, offsets : arrays, (P, n) and (P,)
     covariance : array, (P, P)
         ``E[z_p z_q]``.
@@ -332,7 +332,7 @@ class CorrelatedRows:
 
     @cached_property
     def _factors(self) -> tuple[Any, Any]:
-        """Slopes and their transpose, sparse if mostly zero: a row involves one client's memory."""
+        """Slopes and their transpose, sparse if mostly zero; a row involves one client's memory."""
         if np.count_nonzero(self.slopes) > _SPARSE * self.slopes.size:
             return self.slopes, self.slopes.T
         from scipy.sparse import csr_array
@@ -367,13 +367,13 @@ class CorrelatedRows:
         return float(self.count)
 
     def work(self, left: FloatArray, right: FloatArray) -> float:
-        """Return the size of the terms in gathering products of two arrays (P,)."""
+        """Return the size of the terms when products of two arrays (P,) are gathered."""
         weights = np.abs(self.covariance) * np.outer(left, right)
         return float(np.linalg.norm(self._gathered(weights)))
 
     @cached_property
     def norms(self) -> tuple[FloatArray, FloatArray]:
-        """Norms of the slopes and sizes of the offsets, (P,) each."""
+        """Norms of the slopes and sizes of the offsets, both (P,)."""
         return np.linalg.norm(self.slopes, axis=1), np.abs(self.offsets)
 
     @cached_property

@@ -1,9 +1,9 @@
-"""The numbers an algorithm's round can be run on: float64, fractions, or balls.
+"""The numbers on which an algorithm's round can be run: float64, fractions, or balls.
 
 A *ball* is a midpoint with a radius that covers all rounding errors so far (Johansson, Arb, IEEE
 Trans. Comput. 2017). The inputs of a run, such as a step size or an optimum, are decimals that
-somebody wrote down, so a float stands for its shortest decimal, and 0.1 is one tenth. A float that
-arises *inside* an exact round has been rounded already, so mixing it with exact numbers is an
+somebody wrote down. So a float stands for its shortest decimal, and 0.1 is one tenth. But a float
+that arises *inside* an exact round has already been rounded, so mixing it with exact numbers is an
 error.
 """
 
@@ -37,7 +37,7 @@ _LAST = 63
 
 
 class InexactRoundError(ValueError):
-    """A round cannot be run exactly: it makes a float, or balls do not decide a comparison."""
+    """A round cannot be run exactly: it makes a float, or balls cannot decide a comparison."""
 
 
 class Compared:
@@ -146,7 +146,7 @@ class ExactNumber(Compared):
         return down + int(up)
 
     def rint(self) -> ExactNumber:
-        """Return the nearest whole number; NumPy calls this method."""
+        """Return the nearest integer; NumPy calls this method."""
         return type(self)(fmpq(round(self)))
 
     def __pow__(self, exponent: Any) -> Any:
@@ -158,7 +158,7 @@ class ExactNumber(Compared):
         Raises
         ------
         InexactRoundError
-            For a fraction whose square root is not a fraction.
+            If the number is a fraction whose square root is not a fraction.
         """
         arithmetic = Balls(ctx.prec) if isinstance(self.value, arb) else RATIONAL
         return type(self)(arithmetic.root(self.value))
@@ -174,7 +174,7 @@ class ExactNumber(Compared):
         return self.value.q
 
     def maximum(self, other: ExactNumber) -> ExactNumber:
-        """Return the larger of two numbers; for overlapping balls, a ball that holds it."""
+        """Return the larger of two numbers or, for overlapping balls, a ball that contains it."""
         values = self.value, other.value
         if any(isinstance(value, arb) for value in values):
             return type(self)(arb(values[0]).max(arb(values[1])))
@@ -197,7 +197,7 @@ class ExactNumber(Compared):
         return decided(self.value, raw, relation, contrary)
 
     def __hash__(self) -> int:
-        # Equal numbers have equal hashes, including a whole number and the fraction equal to it.
+        # Equal numbers have equal hashes, and so do an integer and the fraction equal to it.
         if isinstance(self.value, fmpq):
             return hash(Fraction(int(self.value.p), int(self.value.q)))
         exact = self.value.fmpq() if self.value.is_exact() else None
@@ -209,7 +209,8 @@ class ExactNumber(Compared):
         return bool(self != 0)
 
     def __float__(self) -> float:
-        # Only for checks of arguments: a float that is fed back into the round is refused there.
+        # This is only for checks of arguments; a float that is fed back into the round is refused
+        # there.
         return as_float(self.value)
 
     def _sympy_(self) -> sp.Rational:
@@ -223,12 +224,12 @@ class ExactNumber(Compared):
 
 
 def raw_number(other: Any) -> Any:
-    """Return the fraction, ball or whole number behind an operand; NotImplemented for arrays.
+    """Return the fraction, ball or integer behind an operand, or NotImplemented for arrays.
 
     Raises
     ------
     InexactRoundError
-        For a float.
+        If the operand is a float.
     """
     if isinstance(other, ExactNumber):
         return other.value
@@ -248,7 +249,7 @@ def raw_number(other: Any) -> Any:
 
 
 def whole_power(value: Any, exponent: int) -> Any:
-    """Return a whole power of a fraction or ball, even of a ball that holds zero.
+    """Return an integer power of a fraction or ball, even of a ball that contains zero.
 
     FLINT's own power of such a ball is NaN, because it uses the logarithm.
     """
@@ -263,12 +264,12 @@ def whole_power(value: Any, exponent: int) -> Any:
 
 
 def floor_divided(value: Any, by: Any) -> Any:
-    """Return the whole part of a quotient of fractions or balls.
+    """Return the integer part of a quotient of fractions or balls.
 
     Raises
     ------
     InexactRoundError
-        If the ball holds more than one possible whole part.
+        If the ball contains more than one possible integer part.
     """
     quotient = (value if isinstance(value, arb) else fmpq(value)) / by
     if not isinstance(quotient, arb):
@@ -292,7 +293,7 @@ def decided(
     Raises
     ------
     InexactRoundError
-        If balls overlap, so that neither the relation nor its contrary is sure.
+        If balls overlap, so that neither the relation nor its negation is certain.
     """
     if relation(left, right):
         return True
@@ -308,7 +309,7 @@ def as_float(value: Any) -> float:
     if isinstance(value, ExactNumber):
         return as_float(value.value)
     if isinstance(value, fmpq):
-        # Python rounds the quotient of whole numbers correctly; FLINT does not promise to.
+        # Python rounds the quotient of integers correctly; FLINT does not promise to do so.
         try:
             return int(value.p) / int(value.q)
         except OverflowError:
@@ -318,7 +319,7 @@ def as_float(value: Any) -> float:
 
 
 def identity_of(value: Any) -> Any:
-    """Return a key that identifies a number: for a ball, all the digits, which printing truncates.
+    """Return a key that identifies a number; for a ball, it has the digits that printing omits.
 
     Examples
     --------
@@ -368,8 +369,9 @@ class Float64(_AsMade):
 class Shaken(Float64):
     """Floats that are deliberately perturbed in proportion to their size, to imitate rounding.
 
-    Equal numbers get equal perturbations, so equal terms still cancel; whole numbers stay exact. A
-    perturbed number carries the last bits of the seed as a mark; some others carry it by chance.
+    Equal numbers get equal perturbations, so equal terms still cancel, and integers stay exact. A
+    perturbed number is marked by having the last bits of the seed; some other numbers have them by
+    chance.
     """
 
     seed: int = 0
@@ -378,7 +380,7 @@ class Shaken(Float64):
     largest: ClassVar[float] = 2.0**-43
 
     def parameter(self, value: Any) -> float:
-        """Return a perturbed float; results computed from it are perturbed as well."""
+        """Return a perturbed float; results computed from it are also perturbed."""
         made = ShakenNumber(self.made(np.array(as_float(value))))
         made.arithmetic = self
         return made
@@ -386,7 +388,8 @@ class Shaken(Float64):
     def made(self, values: Entries) -> Entries:
         """Return the result of an operation, perturbed by at most a share of ``largest``.
 
-        A number already perturbed is kept: copied, or multiplied by one, it is the same number.
+        A number that is already perturbed is kept, because it is the same number after it is copied
+        or multiplied by one.
         """
         marked = values.view(np.int64) & _LAST == self.seed & _LAST
         return self._off(values, marked | (values == np.rint(values)))
@@ -410,7 +413,7 @@ class Shaken(Float64):
 
 
 class ShakenNumber(float):
-    """A perturbed float, whose sums, products, quotients and powers are perturbed again."""
+    """A perturbed float; its sums, products, quotients and powers are perturbed again."""
 
     __slots__ = ("arithmetic",)
 
@@ -443,7 +446,7 @@ class Rational(_AsMade):
     exact: bool = True
 
     def entry(self, value: Any) -> Any:
-        """Return a number as a fraction; a float counts as its shortest decimal."""
+        """Return a number as a fraction; a float is read as its shortest decimal."""
         if isinstance(value, fmpq):
             return value
         fraction = as_fraction(value)
@@ -476,7 +479,7 @@ class Balls(_AsMade):
     exact: bool = True
 
     def entry(self, value: Any) -> Any:
-        """Return a ball that holds a number; a float counts as its shortest decimal."""
+        """Return a ball that contains a number; a float is read as its shortest decimal."""
         if isinstance(value, arb):
             return value
         if isinstance(value, fmpq):
@@ -494,7 +497,7 @@ class Balls(_AsMade):
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Compute with ``bits`` bits while other threads wait: FLINT's precision is global."""
+        """Compute with ``bits`` bits while other threads wait; FLINT's precision is global."""
         with _PRECISION:
             before = ctx.prec
             ctx.prec = self.bits
@@ -541,11 +544,11 @@ def entries(arithmetic: Arithmetic, values: Any) -> Entries:
 
 
 def with_parameters(thing: Any, arithmetic: Arithmetic) -> Any:
-    """Return an algorithm, schedule or the like with its numbers converted to an arithmetic.
+    """Return an algorithm, schedule or similar with its numbers converted to an arithmetic.
 
-    Floats and fractions in its fields, in tuples and arrays there, and in objects there become
-    numbers of the arithmetic; whole numbers, names and functions stay as they are. Checks of
-    arguments are not run again: the values are the same.
+    Floats and fractions in its fields, and in tuples, arrays and objects in them, become numbers of
+    the arithmetic. Integers, names and functions stay unchanged. Checks of arguments are not run
+    again, because the values are the same.
     """
     if isinstance(thing, ExactNumber) and not arithmetic.exact:
         return arithmetic.parameter(thing)

@@ -1,7 +1,7 @@
 """Running an algorithm's round on affine forms, which gives the map of each participant set.
 
-There is no second implementation of a round that could disagree: a map is what the round itself
-makes of a model whose entries are symbols (`affine.forms`).
+There is no second implementation of a round that could disagree, because a map is what the round
+itself returns for a model whose entries are symbols (`affine.forms`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ StateFunction = Callable[[Any, Any, Masks], Any]
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 CHECK_TOLERANCE = 1e-9
-# For the map of a single set, the error bound for one participant covers up to this many clients.
+# For the map of a single set, the error bound for one participant covers at most this many clients.
 CLIENTS_AS_ONE = 64
 _NUMBERS_AT_ONCE = 1 << 21
 
@@ -116,11 +116,11 @@ class Probe:
         return replace(maps, **self.rounding(maps, participants=1.0))
 
     def reading(self, numbers: ClientIndices) -> Reading:
-        """Return the map as a function of who takes part, read off symbols."""
+        """Return the map as a function of who takes part, read from symbols."""
         return reading_of(self.function, self.numbers, (self.origin, self.image_origin), numbers)
 
     def rounding(self, maps: SetMaps, participants: float) -> MapErrors:
-        """Bound the rounding errors made in reading the maps, for the worst of them."""
+        """Bound the rounding errors made in reading the maps, for the worst map."""
         errors = reading_errors(
             maps.slopes, maps.offsets, self.image_origin, self.numbers, participants
         )
@@ -131,9 +131,9 @@ class Probe:
     def check(
         self, masks: Masks, slopes: FloatArray, offsets: FloatArray, rng: np.random.Generator
     ) -> None:
-        """Raise NotAffineError unless the predicted maps match real rounds, one of each set.
+        """Raise NotAffineError unless the predicted maps match real rounds, one for each set.
 
-        The guard also tests rounds from near, far and opposite states.
+        In addition, the guard tests rounds from near, far and opposite states.
         """
         if len(masks) == 0:
             return
@@ -160,7 +160,7 @@ def reading_errors(
     numbers: ClientNumbers,
     participants: float = 1.0,
 ) -> FloatArray:
-    """Bound the rounding errors of maps read off forms: of powers, of sums and of the reading.
+    """Bound the rounding errors of maps read from forms: of powers, of sums and of the reading.
 
     Parameters
     ----------
@@ -169,9 +169,10 @@ def reading_errors(
         The point from which images are measured; its rounding error is proportional to its distance
         from zero.
     numbers : ClientNumbers
-        Those of the clients on which the round was run.
+        Numbers of the clients on which the round was run.
     participants : float
-        Average number of participants; for the map of a single set, 1 covers up to 64 clients.
+        Average number of participants. For the map of a single set, the value 1 covers up to 64
+        clients.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def reading_errors(
     offset = np.sqrt((offsets**2).sum(axis=1)) + float(np.linalg.norm(image_origin))
     of_powers = 4 * spread * size * numbers.slope_rounding
     # Optima are rounded decimals, no farther from zero than ``reach`` plus x*. The map amplifies
-    # their rounding errors, which in a diverging round exceed the errors made after it.
+    # their rounding errors, which in a diverging round exceed the errors made later.
     of_optima = 4 * UNIT_ROUNDOFF * spread * size * float(np.linalg.norm(image_origin))
     noise = growth + 8 * numbers.power_rounding
     return np.stack(
@@ -203,7 +204,7 @@ def reading_errors(
 
 
 def _in_order(values: FloatArray) -> FloatArray:
-    """Return the values in C order: the last bits of sums depend on the memory layout."""
+    """Return the values in C order, because the last bits of sums depend on the memory layout."""
     return np.ascontiguousarray(values)
 
 

@@ -1,11 +1,11 @@
-"""Read a random affine map off a function that runs an algorithm's own code.
+"""Read a random affine map from a function that runs an algorithm's own code.
 
 A round of an affine algorithm maps the state ``s`` to ``A_S s + b_S + noise``, where S is the
-participant set. The maps are found by running the round itself on probe states (`Probe`).
-Where there are many clients or participant sets, a round that is one weighted sum over participants
-needs one pass over clients (`law_of_sums`). For other rounds, the dependence of the map on S is
-read off a single run on symbols for who takes part (`Reading`), or off every set where there are
-few. Drawn sets serve to check that the round treats a mask of symbols like any other.
+participant set. The maps are found by running the round itself on probe states (`Probe`). If there
+are many clients or participant sets, a round that is one weighted sum over participants needs one
+pass over clients (`law_of_sums`). For other rounds, the dependence of the map on S is read from a
+single run on symbols for who takes part (`Reading`), or from a run for every set if there are few
+sets. Drawn sets are used to check that the round treats a mask of symbols like any other mask.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ def random_affine_map(
     function : callable
         Takes states (replicas, n), clients and masks (replicas, N); returns (replicas, k).
     problem, participation
-        Where it runs, and who takes part.
+        The problem on which it runs, and who takes part.
     origin, image_origin : arrays, (n,) and (k,)
         States are measured from ``origin``, images from ``image_origin``.
     outcomes : Outcomes, optional
-        The outcomes of the participation, where several rounds share them.
+        The outcomes of the participation, if several rounds share them.
 
     Raises
     ------
     NotAffineError
-        If ``function`` is not affine in the state; or if there are too many participant sets to
+        If ``function`` is not affine in the state, or if there are too many participant sets to
         enumerate and ``function`` is not a sum over the participants with factors that depend only
-        on their number.
+        on the number of participants.
     DependentRoundsError
         If participation in different rounds is not independent.
     RoundOverflowError
@@ -76,7 +76,7 @@ def random_affine_map(
             "engines.paths with drawn paths"
         )
     outcomes = outcomes or Outcomes(participation)
-    # Counting the outcomes for thousands of clients takes numbers with thousands of digits.
+    # Counting the outcomes for thousands of clients requires numbers with thousands of digits.
     probe = Probe(function, problem, origin, image_origin)
     crowd = participation.n_clients > _MOST_ENUMERATED_CLIENTS
     if crowd or outcomes.count > _ENUMERATION_LIMIT:
@@ -106,19 +106,19 @@ class Outcomes:
 
     @cached_property
     def count(self) -> int:
-        """How many sets there are."""
+        """The number of sets."""
         return self._participation.n_outcomes
 
     @cached_property
     def listed(self) -> tuple[FloatArray, Masks]:
-        """Their probabilities, (s,), and masks, (s, N)."""
+        """The sets' probabilities, (s,), and masks, (s, N)."""
         outcomes = list(self._participation.outcomes())
         probabilities = np.array([probability for probability, _ in outcomes])
         return probabilities, np.array([mask for _, mask in outcomes])
 
 
 def _by_symbols(probe: Probe, participation: Participation) -> RandomAffineMap:
-    """Read the law off one run on symbols, for a round that sums the participants' contributions.
+    """Read the law from one run on symbols, for a round that sums participants' contributions.
 
     The symbols represent whether a client is present, not how often it was drawn.
     """

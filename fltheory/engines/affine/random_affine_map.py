@@ -27,7 +27,7 @@ class MapErrors(TypedDict):
 class RandomAffineMap:
     """First two moments of ``s -> A s + b + noise`` with random A, b independent of s.
 
-    Where participation follows a Markov chain, there is one map per state of the chain: arrays then
+    If participation follows a Markov chain, there is one map per state of the chain. Arrays then
     have an axis for the states, after the axis of the factors, and there are no ``rows`` and no
     ``sums``.
 
@@ -45,7 +45,7 @@ class RandomAffineMap:
     noise_error : float
         Rounding error of the trace of ``noise``, to first order.
     rows : CorrelatedRows, optional
-        The nonzero rows of the map's deviations from its mean, where each deviation has few.
+        The nonzero rows of the map's deviations from its mean, used if each deviation has few.
     sums : tuple of ClientSum
         Second moments of deviations that are sums over clients, in closed form.
     """
@@ -169,7 +169,7 @@ def _congruence(factors: FloatArray, middle: FloatArray) -> FloatArray:
 
 def _products(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``sum_j l_j r_j'``."""
-    if left.ndim == 2:  # of one state, every round: `moveaxis` takes longer than the product
+    if left.ndim == 2:  # one state: `moveaxis` would take longer
         return left.T @ right
     columns = np.moveaxis(left, 0, -1)
     return np.asarray(columns @ np.moveaxis(right, 0, -2))
@@ -201,7 +201,7 @@ class Effects:
         noise: FloatArray,
         **errors: Unpack[MapErrors],
     ) -> RandomAffineMap:
-        """Return the law, with the deviations in whichever form is cheaper to work with."""
+        """Return the law, with the deviations in the form that is cheaper to work with."""
         n = mean_slope.shape[1]
         mean = mean_slope[None], mean_offset[None]
         if n > LARGEST_DENSE_STATE:
@@ -227,9 +227,9 @@ class Effects:
 def mixture(
     laws: Sequence[tuple[float, RandomAffineMap]], chance_error: float = 0.0
 ) -> RandomAffineMap:
-    """Return the law of drawing one of ``laws`` with its probability and applying it.
+    """Return the law of a map that is drawn from ``laws`` with given probabilities.
 
-    Each probability may be off by ``chance_error``, which adds to the errors.
+    Each probability may have an error of ``chance_error``, which adds to the other errors.
     """
     if len(laws) == 1 and laws[0][0] == 1:
         return laws[0][1]
@@ -254,7 +254,8 @@ def mixture(
     )
     if not chance_error:
         return mixed
-    # The square root of a probability is off by at most the error over that root; the mean by less.
+    # The error of the square root of a probability is at most the probability's error over that
+    # root; the error of the mean is smaller.
     factors = [(chance_error / np.sqrt(p), law) for p, law in laws]
     slope = sum(off**2 * np.trace(law.gram, axis1=-2, axis2=-1) for off, law in factors)
     offset = sum(off**2 * law.offset_square for off, law in factors)

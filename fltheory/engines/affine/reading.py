@@ -1,9 +1,9 @@
-"""A round's map as a function of who takes part, read off one run of the round on symbols.
+"""A round's map as a function of who takes part, read from one run of the round on symbols.
 
 The map of participants S is ``T_S = sum_e h_e(|S|) (T_e + sum_i s_i D_ei)``, where s_i is 1 if
-client i takes part and 0 otherwise. The function h_0 is 1, and the others, such as 1/|S|, are those
-that the round itself multiplies by. The law of T then depends only on the first two moments of
-``s_i h_e(|S|)``.
+client i takes part and 0 otherwise. The function h_0 is 1, and the others, such as 1/|S|, are the
+factors that the round itself uses. The law of T then depends only on the first two moments of ``s_i
+h_e(|S|)``.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Reading:
         return deviations.law(average[:, 1:], average[:, 0], noise, **errors)
 
     def _couples(self, parts: Entries) -> Iterator[Any]:
-        """Return pairs of functions with their coefficients, without those that are all zero."""
+        """Return pairs of functions with their coefficients, without pairs that are all zero."""
         some = [(h, part) for h, part in zip(self.functions, parts, strict=True) if part.any()]
         return product(some, repeat=2)
 
@@ -154,7 +154,7 @@ class _Inclusions:
 
     def pairs(self, weight: FloatArray) -> FloatArray:
         """Return ``E[1{i and j take part} weight[|S|]]``, (M, M)."""
-        # Without participants there is no pair.
+        # Without participants, there is no pair.
         weight = np.where(self._numbers > 0, weight, 0.0)
         key = weight.tobytes()
         if key not in self._known:
@@ -182,7 +182,7 @@ def reading_of(
     origins: tuple[Entries, Entries],
     numbers: ClientIndices,
 ) -> Reading:
-    """Read a function's map off symbols, in the arithmetic of the clients' numbers.
+    """Read a function's map from symbols, in the arithmetic of the clients' numbers.
 
     Parameters
     ----------
@@ -197,8 +197,8 @@ def reading_of(
     Raises
     ------
     NotAffineError
-        If the function is not affine in the model, or combines several participants other than by a
-        sum.
+        If the function is not affine in the model, or combines several participants in any way
+        other than a sum.
     """
     origin, image_origin = origins
 
@@ -218,14 +218,14 @@ Present = TypeVar("Present", bound=PresentClients)
 def run_on_symbols(
     function: StateFunction, origin: Entries, clients_with_room: Callable[[int], Present]
 ) -> tuple[AffineArray, Present]:
-    """Run a function on symbols of the model and of who takes part; any error becomes a refusal.
+    """Run a function on symbols of the model and of who takes part; any error is a refusal.
 
     Parameters
     ----------
     function, origin
-        As those of `reading_of`.
+        As in `reading_of`.
     clients_with_room : callable
-        Returns the clients, given the number of noise symbols to allow for.
+        Takes the number of noise symbols to allow for, and returns the clients.
 
     Returns
     -------

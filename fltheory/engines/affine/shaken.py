@@ -1,11 +1,11 @@
 """Rounding errors peculiar to a round, beyond the bound stated for every round.
 
 Bounds on the rounding errors of reading a map assume that intermediate numbers are about as large
-as those of the map and of the state. In a user's own round they need not be: with beta just below
-one, ``1 - beta`` has few correct digits, and ``g x - (g - 1) x`` is off by roundoff units of g. So
-the round is run again with its hyper-parameters, and the result of every operation, slightly
-perturbed. The resulting change in its maps, scaled down, estimates the effect of rounding.
-Probabilities of branches are recomputed in the same way.
+as those of the map and of the state. In a user's own round, this need not be so. With beta just
+below one, ``1 - beta`` has few correct digits, and ``g x - (g - 1) x`` has an error of a few
+roundoff units of g. So the round is run again with slight perturbations of its hyper-parameters and
+of the result of every operation. The resulting change in its maps, scaled down, estimates the
+effect of rounding. Probabilities of branches are recomputed in the same way.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Losses(NamedTuple):
 
 NO_MORE = Losses()
 
-# Several seeds, as the perturbations of two numbers may cancel.
+# There are several seeds, because the perturbations of two numbers may cancel.
 _SEEDS = (0x3C6EF372FE94F, 0x9B05688C2B3E6, 0x1F83D9ABFB41B, 0x5BE0CD19137E2)
-# A probability is a single number, so more seeds are needed; they cost next to nothing.
+# A probability is a single number, so more seeds are needed, but they cost next to nothing.
 _SEEDS_OF_CHANCES = np.random.default_rng(0).integers(2**52, size=16).tolist()
 # Numbers are perturbed by a quarter of ``Shaken.largest`` on average, and the change in a map grows
-# as the square root of how many there are.
+# as the square root of the count of numbers.
 _ROOM = 16.0
 
 
@@ -71,7 +71,7 @@ def losses(
     setting : Setting
         A setting in floats, on a `QuadraticProblem`.
     shaken : sequence of ClientNumbers
-        From `shaken_clients`; the rounds of a setting share them, and with them the clients' maps.
+        From `shaken_clients`. The rounds of a setting share them, together with the clients' maps.
     index : int
         Number of the round. The numbers of a schedule are perturbed before it returns the round's
         algorithm.

@@ -1,4 +1,4 @@
-"""An algorithm's state as one vector, the model first."""
+"""An algorithm's state as one vector, with the model first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 _NO_EFFECT = 1e-9
-# One is enough for a single entry of memory; the units of several settle within a few.
+# One pass is enough for a single entry of memory; with several entries, the units settle within a
+# few passes.
 _SWEEPS = 8
 
 
@@ -30,13 +31,14 @@ class StateLayout:
     Attributes
     ----------
     origin : array, (n,)
-        The model x* and the memory that ``init`` sets up there, around which moments are taken.
+        The point around which moments are taken: the model x* and the memory that ``init`` sets up
+        for it.
     shapes : mapping of str to tuple of int
-        Shape of each entry; the model ``"x"`` comes first.
+        Shape of each entry, with the model ``"x"`` first.
     units : array, (n,)
-        Size in the state of one unit in the vector: powers of two, 1 for the model. Rounding errors
-        are bounded in the norm of the vector, so memory is measured in units in which it moves the
-        model about as much as the model moves the memory.
+        Size in the state of one unit in the vector, a power of two, which is 1 for the model.
+        Rounding errors are bounded in the norm of the vector. So memory is measured in units in
+        which it affects the model about as much as the model affects the memory.
     """
 
     origin: FloatArray
@@ -87,7 +89,7 @@ class StateLayout:
             return self.units
 
     def form(self, form: QuadraticForm) -> QuadraticForm:
-        """Return a quadratic form in the model's offset as a form in the state's offset."""
+        """Convert a quadratic form in the model's offset to a form in the state's offset."""
         memory = self.origin.size - form.vector.size
         if memory == 0:
             return form
@@ -102,31 +104,31 @@ class StateLayout:
 
 
 def telling_sets(n_clients: int) -> Masks:
-    """Return every other client, and everybody: sets that show which entries affect which."""
+    """Return two sets, every other client and everybody, that show which entries affect which."""
     return np.stack([np.arange(n_clients) % 2 == 0, np.full(n_clients, True)])
 
 
 def balanced_units(
     algorithm: Algorithm, slopes: Callable[[str], FloatArray], shapes: Mapping[str, tuple[int, ...]]
 ) -> FloatArray:
-    """Return units in which each entry of the memory and all others affect each other equally.
+    """Return units in which each entry of memory and the other entries affect each other equally.
 
     Parameters
     ----------
     algorithm : Algorithm
     slopes : callable
-        Returns those of a branch's round (sets, n, n). Later sets count only where one entry does
-        not affect another in the first.
+        Returns the slopes of a branch's round, (sets, n, n). Later sets matter only where one entry
+        does not affect another in the first set.
     shapes : mapping of str to tuple of int
-        Those of the state's entries, the model first.
+        Shapes of the state's entries, with the model first.
 
     Returns
     -------
     array, (n,)
-        Powers of two, 1 for the model. Memory that affects nothing gets the size that the others
-        give it.
+        Powers of two, which are 1 for the model. The unit of memory that affects nothing follows
+        from how the other entries affect it.
     """
-    widths = [prod(shape) for shape in shapes.values()]
+    widths = [width for width in map(prod, shapes.values()) if width]
     if len(widths) == 1:
         return np.ones(widths[0])
     first, units = np.cumsum([0, *widths[:-1]]), np.ones(len(widths))
@@ -137,7 +139,8 @@ def balanced_units(
             effects = np.where(effects > 0, effects, np.sqrt(sums))
     effects[~np.isfinite(effects) | (effects <= _NO_EFFECT)] = 0.0
     np.fill_diagonal(effects, 0.0)
-    # A model that is only an output affects nothing. What it is made of is then measured like it.
+    # A model that is only an output affects nothing. The entries from which it is made are then
+    # measured in the same unit.
     effects[:, 0] = np.where(effects[:, 0] > 0, effects[:, 0], effects[0])
     for entry in _SWEEPS * list(range(1, len(widths))):
         of_others = np.linalg.norm(effects[entry] * units)

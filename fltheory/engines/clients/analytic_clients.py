@@ -1,13 +1,12 @@
-"""The Clients contract on analytic losses: K local SGD steps, in closed form or one by one.
+"""The Clients interface on analytic losses: K local SGD steps, in closed form or one by one.
 
-On quadratic clients, with ``A = (I - lr H)^K`` the change of a client's model is
-``y_K - x = -(I - A)(x - c + H^{-1} v) + noise`` for a correction ``v``, and the noise of all
-steps is one Gaussian with covariance ``lr^2 sigma^2/d sum_{j<K} (I - lr H)^{2j}``. With a
-proximal strength mu, ``H + mu`` takes the place of H in A and in the covariance, and the change
-is ``H (H + mu)^{-1}`` times that.
-The sum of a client's exact gradients along its steps is ``(I - A)(x - c)/lr`` plus noise of
-covariance ``sigma^2/d sum_{j<K} (I - (I - lr H)^j)^2``, because noise in a step moves the gradient
-seen j steps later.
+On quadratic clients, let ``A = (I - lr H)^K``. The change of a client's model is then ``y_K - x =
+-(I - A)(x - c + H^{-1} v) + noise`` for a correction ``v``, and the noise of all steps is one
+Gaussian with covariance ``lr^2 sigma^2/d sum_{j<K} (I - lr H)^{2j}``. With a proximal strength mu,
+``H + mu`` takes the place of H in A and in the covariance, and the change is ``H (H + mu)^{-1}``
+times that. The sum of a client's exact gradients along its steps is ``(I - A)(x - c)/lr`` plus
+noise of covariance ``sigma^2/d sum_{j<K} (I - (I - lr H)^j)^2``, because noise in a step changes
+the gradient seen j steps later.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Silence:
 
 
 class AnalyticClients(Clients):
-    """The part of the Clients contract that does not depend on how local steps are computed.
+    """The part of the Clients interface that does not depend on how local steps are computed.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ class AnalyticClients(Clients):
         self._noise = noise
 
     def with_noise(self, noise: NoiseSource) -> Self:
-        """Return the same clients with other noise, sharing the maps computed so far."""
+        """Return the same clients with different noise, sharing the maps computed so far."""
         other = copy(self)
         other._noise = noise
         return other
@@ -109,7 +108,7 @@ class AnalyticClients(Clients):
         return sigma / math.sqrt(x.shape[1]) * self._noise.normal(rows, x.shape[1])
 
 
-# With step sizes that change every round, keeping all maps would fill the memory.
+# If step sizes change every round, keeping all maps would fill the memory.
 MOST_LOCAL_MAPS = 16
 _MOST_ADDED_IN_TURN = 8
 _LARGEST_ADDED_IN_TURN = 512
@@ -121,9 +120,9 @@ _Key = tuple[str, int, float, float]
 class _LocalMap:
     """The change ``slope (x - c) + noise_factor g`` with standard normal g.
 
-    ``slope`` and ``noise_factor`` are (d, d), or (N, d, d) where the Hessians differ;
-    ``noise_factor`` also where noise levels differ. A correction v moves the client's optimum by
-    ``-H^{-1} v``, so it enters as ``slope H^{-1} v``.
+    ``slope`` and ``noise_factor`` are (d, d), or (N, d, d) if the Hessians differ. ``noise_factor``
+    is also (N, d, d) if noise levels differ. A correction v moves the client's optimum by ``-H^{-1}
+    v``, so it enters as ``slope H^{-1} v``.
     """
 
     slope: FloatArray
@@ -152,7 +151,7 @@ class _LocalMap:
 
     @cached_property
     def summed(self) -> SummedMaps | None:
-        """The law from which sums of changes are drawn; None if it would not be accurate."""
+        """The law from which sums of changes are drawn, or None if it would be inaccurate."""
         return SummedMaps.of(self.slope, self.noise_factor, self.pulls, noisy=self.noisy)
 
     @property
@@ -166,7 +165,7 @@ def _offsets(problem: QuadraticProblem) -> FloatArray:
 
 
 class QuadraticClients(AnalyticClients):
-    """The Clients contract on a `QuadraticProblem`, in NumPy.
+    """The Clients interface on a `QuadraticProblem`, in NumPy.
 
     Parameters
     ----------
@@ -184,11 +183,11 @@ class QuadraticClients(AnalyticClients):
 
     @cached_property
     def _offsets(self) -> FloatArray:
-        """(N, d) optima measured from x*; not needed by engines that only use maps."""
+        """(N, d) optima measured from x*; engines that only use maps do not need them."""
         return _offsets(self._problem)
 
     def with_noise(self, noise: NoiseSource) -> Self:
-        """Return the same clients with other noise, sharing the maps computed so far."""
+        """Return the same clients with different noise, sharing the maps computed so far."""
         other = super().with_noise(noise)
         other._workspace = Scratch()
         return other
@@ -208,7 +207,7 @@ class QuadraticClients(AnalyticClients):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the map of K steps on ``x - c``, and the covariance of the noise.
 
-        Each is (d, d), or (N, d, d) where the Hessians differ.
+        Both are (d, d), or (N, d, d) if the Hessians differ.
         """
         local = self._change_map(steps, lr, proximal)
         return local.slope, local.noise_covariance
@@ -332,7 +331,7 @@ class QuadraticClients(AnalyticClients):
         weights: FloatArray,
         replicas: ReplicaIndices,
     ) -> FloatArray:
-        """Draw the sums from their own law, with one Gaussian vector per replica."""
+        """Draw the sums from their own distribution, with one Gaussian vector per replica."""
         del who
         assert local.summed is not None
         draws = self._noise.normal(replicas, offset.shape[1]) if local.noisy else None
@@ -356,7 +355,8 @@ class QuadraticClients(AnalyticClients):
         firsts = np.searchsorted(flat, n_clients * np.arange(replica_count + 1))
         rows = np.repeat(np.arange(replica_count), np.diff(firsts))
         clients = flat - n_clients * rows
-        # Sorted by client, so that each client takes one product; short integers sort fastest.
+        # These are sorted by client, so that each client takes one product; short integers sort
+        # fastest.
         short = np.uint16 if n_clients <= 1 << 16 else np.intp
         by_client = np.argsort(clients.astype(short), kind="stable")
         place = np.empty_like(by_client)
@@ -370,8 +370,8 @@ class QuadraticClients(AnalyticClients):
         ends = np.cumsum(np.bincount(clients, minlength=n_clients)).tolist()
         changes = self._workspace.array("changes", flat.size, dim)
         _apply_in_runs(local.stacked, inputs, ends, changes)
-        # Sparse, for speed, and so that a map that overflows has no effect while its client is
-        # absent.
+        # This is sparse for speed, and so that a map that overflows has no effect while its client
+        # is absent.
         of_those = weights.ravel()[flat]
         adding = csr_array((of_those, place, firsts), (replica_count, flat.size))
         pulling = csr_array((of_those, clients, firsts), (replica_count, n_clients))
@@ -385,7 +385,7 @@ class QuadraticClients(AnalyticClients):
         weights: FloatArray,
         replicas: ReplicaIndices,
     ) -> FloatArray:
-        """Return what `_sum_apart` does, by the same additions, where sparse arrays cost more."""
+        """Return the sums of `_sum_apart`, by the same additions but without sparse arrays."""
         dim = offset.shape[1]
         clients, rows = np.nonzero(who.T)
         inputs = np.empty((rows.size, local.stacked.shape[1]))
@@ -409,7 +409,7 @@ class QuadraticClients(AnalyticClients):
         weights: FloatArray,
         correction: FloatArray | None,
     ) -> FloatArray:
-        """Return the sums where clients share one map: their noises add up to one Gaussian."""
+        """Return the sums if clients share one map; their noises then add up to one Gaussian."""
         total_weight = weights.sum(axis=1, keepdims=True)
         offset = total_weight * (x - self._problem.x_star) - product(weights, self._offsets)
         total = product(offset, local.slope)
@@ -451,7 +451,7 @@ class QuadraticClients(AnalyticClients):
     def _local_map(
         self, slope: FloatArray, noise: FloatArray, rounding: float, over: float = 1.0
     ) -> _LocalMap:
-        """Return the map with the given eigenvalues; its slope was already divided by ``over``."""
+        """Return the map with the given eigenvalues, whose slope has been divided by ``over``."""
         return _LocalMap(
             slope=self._from_eigenbasis(slope),
             noise_factor=self._noise_factor(noise),
@@ -487,7 +487,7 @@ def _apply_in_runs(
 ) -> FloatArray:
     """Apply each client's map (symmetric or acting from the right) to its contiguous rows.
 
-    Client i's rows are ``ends[i - 1]`` to ``ends[i]``; one map (d, d) serves all clients.
+    Client i's rows are ``ends[i - 1]`` to ``ends[i]``. A single map (d, d) is used for all clients.
     """
     if maps.ndim == 2:
         return np.matmul(vectors, maps, out=out)
@@ -498,7 +498,7 @@ def _apply_in_runs(
 
 
 class SteppedClients(AnalyticClients):
-    """The Clients contract on any `Problem`, in NumPy, step by step.
+    """The Clients interface on any `Problem`, in NumPy, step by step.
 
     Parameters
     ----------
@@ -544,7 +544,7 @@ class SteppedClients(AnalyticClients):
         correction: FloatArray | None = None,
         proximal: float = 0,
     ) -> tuple[FloatArray, FloatArray]:
-        """Return change and gradient sum of every (replica, participant) pair, in row order."""
+        """Return the change and gradient sum of every (replica, participant) pair, in row order."""
         rows, clients = np.nonzero(who)
         start = x[rows]
         y = start.copy()
@@ -561,7 +561,7 @@ class SteppedClients(AnalyticClients):
 
 
 def analytic_clients(problem: Problem, noise: NoiseSource) -> AnalyticClients:
-    """Return a problem's clients: in closed form if there is one, otherwise step by step."""
+    """Return a problem's clients, in closed form if there is one, otherwise step by step."""
     if isinstance(problem, QuadraticProblem):
         return QuadraticClients(problem, noise)
     return SteppedClients(problem, noise)

@@ -6,7 +6,7 @@ noise xi in every step. K steps of size lr change a client's model by
 ``Delta_i = -M_i u - Q_i v_i - lr sum_k (1 - lr A_i)^(K-1-k) (h_k + xi_k)``,
 ``Q_i = lr sum_k (1 - lr A_i)^k,  M_i = A_i Q_i``,
 
-whose matrices are functions of A_i.
+where the matrices M_i and Q_i are functions of A_i.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Pulls:
     push : array, (N,)
         Bound on how far ``v_i`` and the bounded rest move the model.
     noise, spread : float
-        ``sum_j c_j`` and ``sqrt(sum_j c_j^2)``, largest over clients, where ``c_j`` is lr times the
-        norm of ``(1 - lr A_i)^j``; noise moves the model by these times sigma.
+        The largest ``sum_j c_j`` and ``sqrt(sum_j c_j^2)`` of any client, where ``c_j`` is lr times
+        the norm of ``(1 - lr A_i)^j``. Noise moves the model by sigma times these.
     """
 
     least: FloatArray

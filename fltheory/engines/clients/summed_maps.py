@@ -1,9 +1,9 @@
-"""Weighted sums of clients' random affine maps, drawn from the law of the sum.
+"""Weighted sums of clients' random affine maps, drawn from the distribution of the sum.
 
-Client i's map is ``A_i (x - c_i) + F_i g_i`` with independent standard normals ``g_i``. A sum
-with weights ``w_i`` is then ``M (x - x*) - sum_i w_i A_i (c_i - x*)`` with
-``M = sum_i w_i A_i``, and *one* Gaussian of covariance ``sum_i w_i^2 F_i F_i'``, whatever the
-number of participants: d random numbers instead of d per participant, and one Cholesky factor.
+Client i's map is ``A_i (x - c_i) + F_i g_i`` with independent standard normals ``g_i``. A sum with
+weights ``w_i`` is then ``M (x - x*) - sum_i w_i A_i (c_i - x*)`` with ``M = sum_i w_i A_i``, and
+*one* Gaussian of covariance ``sum_i w_i^2 F_i F_i'``, however many participants there are. This
+takes d random numbers, instead of d per participant, and one Cholesky factor.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from fltheory.validation import FloatArray
 
-# A Cholesky factor is off by about d roundoff units of the covariance's largest eigenvalue.
-# Relative to the smallest eigenvalue, that is d units times this ratio: 1e-11 for d = 20, which no
-# sample can detect.
+# The error of a Cholesky factor is about d roundoff units of the covariance's largest eigenvalue.
+# Relative to the smallest eigenvalue, that is d units times this ratio. For d = 20 it is 1e-11,
+# which no sample can detect.
 _MOST_UNEQUAL = 1e4
 # Outside this range, squares of weights underflow or overflow.
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e200
-# Replicas processed together: their matrices stay in the L2 cache.
+# Number of replicas processed together, chosen so that their matrices stay in the L2 cache.
 _BLOCK = 256
 _NUMBERS_IN_BLOCK = 1 << 20
 
@@ -31,8 +31,8 @@ _NUMBERS_IN_BLOCK = 1 << 20
 class SummedMaps:
     """The parts of N clients' maps needed to draw weighted sums.
 
-    Clients come last, so that a product with weights (N, replicas) puts replicas last, where
-    elementwise operations run over them.
+    Clients are the last axis, so multiplying by weights (N, replicas) makes replicas the last axis
+    of the product, and elementwise operations then run along it.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class SummedMaps:
     def of(
         cls, slopes: FloatArray, factors: FloatArray, pulls: FloatArray, *, noisy: bool
     ) -> SummedMaps | None:
-        """Return the summed maps; None where they overflow or the noise is too uneven.
+        """Return the summed maps, or None if they overflow or the noise is too uneven.
 
         Noise is too uneven if a Cholesky factor of the sum would be inaccurate in some direction.
 
@@ -76,7 +76,7 @@ class SummedMaps:
         # The lengths of the columns are the standard deviations along the principal axes.
         deviations = np.linalg.norm(factors, axis=1)
         scale, least = float(deviations.max()), float(deviations.min())
-        # Negated so that deviations that are NaN count as uneven, too.
+        # The condition is negated, so that deviations that are NaN also count as uneven.
         if not (least > 0 and (scale / least) ** 2 <= _MOST_UNEQUAL):
             return None
         scaled = factors / scale
@@ -87,8 +87,9 @@ class SummedMaps:
         """Return, per replica, whether to draw its sum here rather than map by map.
 
         Drawing it here is cheaper if all replicas have the same weights or many clients have
-        nonzero weight, as the matrices of a sum cost the same for one participant as for N. Rows
-        whose weights are all zero, or whose squares leave the range of floats, are not covered.
+        nonzero weight, because the matrices of a sum cost the same for one participant as for N.
+        Rows whose weights are all zero, or whose squares leave the range of floats, are not
+        covered.
         """
         squares = np.einsum("ri,ri->r", weights, weights)
         sound = (squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE)
@@ -109,7 +110,7 @@ class SummedMaps:
             ``x - x*``.
         weights : array, (replicas, N)
         draws : array, (replicas, d), optional
-            Standard normals; needed where there is noise.
+            Standard normals, needed if there is noise.
         scratch : Scratch
         """
         if _alike(weights):
@@ -127,8 +128,8 @@ class SummedMaps:
     def _same_sum(
         self, offset: FloatArray, weights: FloatArray, draws: FloatArray | None
     ) -> FloatArray:
-        """Return the sums where all replicas have the same weights (N,): one matrix, one factor."""
-        # A slice if all clients have nonzero weight: indices would copy every map.
+        """Return the sums if all replicas have the same weights (N,), from one matrix."""
+        # This is a slice if all clients have nonzero weight, because indices would copy every map.
         counting = slice(None) if weights.all() else np.flatnonzero(weights)
         weights = weights[counting]
         slope = self.slopes[..., counting] @ weights
@@ -182,7 +183,7 @@ class SummedMaps:
 
 
 def worth_it(weights: FloatArray, dim: int) -> NDArray[np.bool_]:
-    """Return, per replica, whether drawing the sum costs less than drawing participants one by one.
+    """Return, per replica, whether drawing the sum costs less than drawing participants singly.
 
     Unless all replicas have the same weights, the answer depends only on N, d and the replica's own
     participants, so that a replica's draws do not depend on the other replicas.
@@ -220,7 +221,7 @@ class Scratch:
         self._held: dict[str, FloatArray] = {}
 
     def array(self, name: str, *shape: int) -> FloatArray:
-        """Return an uninitialised array that reuses the memory of the last one of this name."""
+        """Return an uninitialised array that reuses the memory of the last array of this name."""
         size = math.prod(shape)
         held = self._held.get(name)
         if held is None or held.size < size:

@@ -1,11 +1,11 @@
 """Exact moments in fractions or in balls, with every rounding accounted for.
 
-This is the recursion of `histories` on the algorithm's own round, with the setting's numbers taken
-as the decimals they were written as. Balls that are multiplied repeatedly grow by wrapping: a
-rotated box is enclosed in a larger box. That costs some bits per round, so the run is repeated with
-more bits until every number is known to a relative 1e-12. Where all rounds are alike, their values
-come from a few powers of one matrix (baby steps and giant steps), in a time that grows as the
-square root of the number of rounds.
+This is the recursion of `histories` on the algorithm's own round. The setting's numbers are read as
+the decimals in which they were written. Balls that are multiplied repeatedly grow by wrapping,
+because a rotated box is enclosed in a larger box. This costs some bits per round, so the run is
+repeated with more bits until every number is known to a relative accuracy of 1e-12. If all rounds
+are alike, their values are computed from a few powers of one matrix (baby steps and giant steps).
+The time then grows as the square root of the number of rounds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from fltheory.engines.affine.numbers import (
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, read_round
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
-from fltheory.engines.guard import guard_affine, guard_in_fractions, refused
+from fltheory.engines.guard import guard_affine, guard_in_fractions, refused, telling
 from fltheory.engines.history.histories import (
     Arrivals,
     ComingRound,
@@ -51,7 +51,6 @@ from fltheory.engines.history.histories import (
     WidenedError,
     check_ranges,
     ranges_of,
-    telling,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.observables import Observable
@@ -63,8 +62,8 @@ from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
-# Precisions in ``_BITS`` are tried in turn until results are known to this relative radius, twice
-# as many digits as any verdict prints. For most runs the first is enough.
+# Precisions in ``_BITS`` are tried in turn until results are known to this relative radius, which
+# is twice as many digits as any verdict prints. For most runs, the first precision is enough.
 RELATIVE_RADIUS = 1e-12
 _BITS = (128, 320, 1024, 4096)
 _LARGEST_POWERED = 160
@@ -90,18 +89,18 @@ class NotEnclosedError(NotAffineError):
 
 
 class Work:
-    """The cost of a run and its limit, counted in units rather than timed, so that machines agree.
+    """The cost of a run and its limit, counted rather than timed, so that machines agree.
 
     A unit is about a microsecond on an idle core of 2024. Reading the map of a round costs two
-    units for each participant set, client and pair of entries of the state. Applying the map to
-    moments of size n costs ``10 + n^3/32`` units, and ``2 + n^2/16`` more for each state of the
-    participation chain that may follow; beyond 128 bits, the powers of n count in proportion to the
-    bits.
+    units for each combination of participant set, client and pair of entries of the state. Applying
+    the map to moments of size n costs ``10 + n^3/32`` units, and ``2 + n^2/16`` more for each state
+    of the participation chain that may follow; beyond 128 bits, the terms with powers of n are in
+    proportion to the number of bits.
 
     Parameters
     ----------
     limit : float
-        In units; infinite by default.
+        Largest cost, in units; infinite by default.
     """
 
     def __init__(self, limit: float = math.inf) -> None:
@@ -120,12 +119,12 @@ class Work:
         self.foresee(0.0)
 
     def foresee(self, units: float) -> None:
-        """Raise an error if ``units`` still to come would exceed the limit; count nothing.
+        """Raise an error if ``units`` still to come would exceed the limit, without counting them.
 
         Raises
         ------
         NotEnclosedError
-            If they would.
+            If they would exceed the limit.
         """
         if self._spent + units > self._limit:
             raise NotEnclosedError(f"enclosing the run costs more than {self._limit:.3g} units")
@@ -143,7 +142,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class _Together:
-    """A map to one next history: moments M with weight w become ``chance (T M T' + w N)``."""
+    """A map to one next history, where moments M with weight w become ``chance (T M T' + w N)``."""
 
     map: Any
     noise: Any
@@ -185,7 +184,7 @@ class ExactRun(Rounds):
     setting : Setting
     arithmetic : Rational or Balls
         Arithmetic of the moments. Maps are read in it too, or in fractions if the algorithm counts,
-        so that equal counts compare equal.
+        so that equal counts are recognised as equal.
     observe : sequence of Observable
     work : Work, optional
         The cost counter, with its limit.
@@ -252,10 +251,10 @@ class ExactRun(Rounds):
         return found if powers is None else np.concatenate([found, powers.balls()])
 
     def floats(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return floats near the values with error bounds; None if these are not known.
+        """Return floats near the values with error bounds, or None if these are not known.
 
-        Sums over many rounds are computed in floats where their rounding bounds are small enough,
-        and in balls where they are not, for instance where an observable changes sign.
+        Sums over many rounds are computed in floats where their rounding bounds are small enough.
+        Elsewhere they are computed in balls, for instance where an observable changes sign.
         """
         found, powers = self._until_read(self._run)
         parts = [_as_floats(found)]
@@ -268,7 +267,7 @@ class ExactRun(Rounds):
         return middles, errors
 
     def _until_read(self, compute: Callable[[], T]) -> T:
-        """Compute; start again if an entry turns out to be random or counts need fractions."""
+        """Compute, and start again if an entry turns out to be random or counts need fractions."""
         while True:
             try:
                 return compute()
@@ -284,7 +283,7 @@ class ExactRun(Rounds):
                 self._read_with(RATIONAL, self._random)
 
     def _run(self) -> tuple[Entries, _Powers | None]:
-        """Return the values computed round by round, and the rest, if any, as powers."""
+        """Return the values computed round by round, and the remaining ones, if any, as powers."""
         now, coming = self.begun(self._random)
         rounds, found = self.setting.rounds, list[list[Any]]()
         alike_from = self._alike_from
@@ -301,8 +300,8 @@ class ExactRun(Rounds):
             coming = self.coming(index + 1, now.place, now.known, now.random)
             if alike_from is not None and index >= alike_from and _same(before, coming):
                 alike_from = None
-                # All remaining rounds have the same histories, and their total cost may be too
-                # much.
+                # All remaining rounds have the same histories, and their total cost may exceed the
+                # limit.
                 self._work.foresee(self._cost_of(coming, index + 1) * (rounds - index - 1))
             elif len(now.place) > was:
                 # The number of histories seldom falls again after it has grown.
@@ -316,7 +315,7 @@ class ExactRun(Rounds):
 
     @cached_property
     def _alike_from(self) -> int | None:
-        """Index, from 0, of the first of the rounds that are all alike: 0, 1 or None."""
+        """Index, from 0, of the first of the rounds that are all alike, which is 0, 1 or None."""
         if not self.scheduled:
             return 0
         rounds = self.setting.rounds
@@ -329,7 +328,7 @@ class ExactRun(Rounds):
     def initial(self, random: tuple[str, ...]) -> tuple[tuple[str, ...], Mapping[str, Any], Any]:
         """Return the single initial history; an entry that copies the model counts as random.
 
-        Treated as a count, it would make each path a separate history when there is no noise.
+        If it were treated as a count, each path would be a separate history when there is no noise.
         """
         dim = self._problem.dim
         x0 = entries(self._reading, self.setting.x0)
@@ -358,7 +357,7 @@ class ExactRun(Rounds):
         return [each * p for each, p in zip(moments, self.chances(chances), strict=True)]
 
     def _counted(self, counts: Mapping[str, Entries]) -> int:
-        """Return the key of a combination of counts; different combinations get different keys."""
+        """Return the key of a combination of counts; different combinations have different keys."""
         key = tuple((name, *map(identity_of, counts[name].flat)) for name in sorted(counts))
         if key not in self._number_of:
             check_ranges(self._count_ranges, counts)
@@ -380,7 +379,7 @@ class ExactRun(Rounds):
     def moved(
         self, before: Histories, image: Image, rows: Rows, arrivals: Arrivals
     ) -> tuple[list[Any], None]:
-        """Return the moments after a round, by new history; None for histories not reached."""
+        """Return the moments after a round, by new history, with None for histories not reached."""
         if len(arrivals.place) > _MOST_HISTORIES:
             raise NotEnclosedError(
                 f"at most {_MOST_HISTORIES} histories can be enclosed, got {len(arrivals.place)}"
@@ -427,13 +426,13 @@ class ExactRun(Rounds):
             return _Twin(algorithm, exact, fractional)
 
         both = self._algorithm, self._fractional
-        # The algorithm itself is kept too, so that no other object can get its address.
+        # The algorithm itself is also kept, so that no other object can get its address.
         kept(self._twins, id(algorithm), twin)
         return algorithm
 
     def branches(self, algorithm: Algorithm) -> Sequence[tuple[str, Any]]:
         """Return the branches with their probabilities, in fractions that sum to one."""
-        named = self._twins[id(algorithm)].fractional.branches
+        named = tuple(self._twins[id(algorithm)].fractional.branches)
         chances = [as_fraction(getattr(p, "value", p)) for _, p in named]
         return [
             (name, RATIONAL.entry(p / sum(chances)))
@@ -441,7 +440,7 @@ class ExactRun(Rounds):
         ]
 
     def image(self, coming: ComingRound, index: int) -> Image:
-        """Return the images of histories; those not known yet are read off together, in batches."""
+        """Return the images of histories; those not yet known are read together, in batches."""
         twin = self._twins[id(coming.algorithm)]
         keys = _keys(coming)
         new = np.array([key not in twin.together for key in keys])
@@ -463,7 +462,7 @@ class ExactRun(Rounds):
         )
 
     def _read(self, coming: ComingRound, twin: _Twin, places: Rows) -> None:
-        """Read and store the images of the histories that are continued at the given places."""
+        """Read and store the images of the histories continued at the given places."""
         continued, keys, sets = coming.continued, _keys(coming), dict[_Key, list[_Set]]()
         for branch, name in enumerate(continued.branches):
             chosen = places[continued.drawn[places] == branch]
@@ -512,7 +511,7 @@ class ExactRun(Rounds):
             yield _Together(*self._joined(members, weight), weight, members[0].counted)
 
     def _joined(self, members: Sequence[_Set], weight: Any) -> tuple[Any, Any]:
-        """Return one map for sets with one slope; differences of their offsets count as noise."""
+        """Return one map for sets with one slope; differences of offsets count as noise."""
         slope, mean, spread = members[0].slope, members[0].offset, members[0].noise
         size = len(slope)
         zero = self._reading.entry(0)
@@ -564,7 +563,7 @@ class ExactRun(Rounds):
         return self._held_forms[key]
 
     def _powered(self, now: Histories, coming: ComingRound, index: int) -> _Powers | None:
-        """Return the rounds from ``index`` on by matrix powers; None if that does not pay."""
+        """Return the rounds from ``index`` on by matrix powers, or None if that does not pay."""
         rounds = self.setting.rounds - index
         if self._arithmetic is RATIONAL:
             return None
@@ -583,7 +582,7 @@ class ExactRun(Rounds):
         )
 
     def _closed(self, coming: ComingRound, index: int) -> list[_Key] | None:
-        """Return all histories that can occur; None if they are many or their counts change."""
+        """Return all histories that can occur, or None if there are many or their counts change."""
         found = dict.fromkeys(_keys(coming))
         while True:
             image, rows = coming.image(index)
@@ -629,7 +628,7 @@ class ExactRun(Rounds):
 
         They solve ``v = T v`` with probabilities that sum to one. The result is None if rounds
         differ, histories do not recur, or it is not certain that the start is forgotten. The caller
-        must make sure that participation has a limit law.
+        must make sure that participation has a limit distribution.
         """
         return None if self.scheduled else self._until_read(self._limits)
 
@@ -674,7 +673,7 @@ class ExactRun(Rounds):
 def _check_alone(made: Any, read: Callable[[slice], Any]) -> None:
     """Raise RoundRefusedError if a history's image depends on the others in its batch.
 
-    The guard follows only a few paths, and other histories may reach states off them.
+    The guard follows only a few paths, and other histories may reach states that are not on them.
     """
     counts = [array.reshape(len(array), -1) for array in made.known.values()]
     for row in telling(np.concatenate(counts, axis=1).astype(float)).tolist():
@@ -711,14 +710,15 @@ def _batches(places: Rows, rows: Rows) -> Iterator[Rows]:
 
 
 def _upper(n: int) -> list[tuple[int, int]]:
-    """Return the index pairs of the upper triangle of an n by n matrix, diagonal included."""
+    """Return the index pairs of the upper triangle of an n by n matrix, with the diagonal."""
     return [(a, b) for a in range(n) for b in range(a, n)]
 
 
 def _forgets(transition: Any, rows: int, n: int) -> bool:
     """Return whether second moments without noise provably vanish: some power has norm below one.
 
-    Computed in balls even for a matrix of fractions, whose digits would double with every squaring.
+    This is computed in balls even for a matrix of fractions, whose digits would double with every
+    squaring.
     """
     pairs = _upper(n)
     own = [place for place, (_, b) in enumerate(pairs) if b < n - 1]
@@ -754,9 +754,10 @@ class _Powers:
 
     @classmethod
     def of(cls, transition: Any, start: Any, functional: Any, rounds: int) -> _Powers:
-        """Return the powers for k small steps on the left and about R / k large ones on the right.
+        """Return the powers with k small steps on the left and about R / k large ones on the right.
 
-        k is about the square root of R, and a power of two, which takes the fewest matrix products.
+        k is about the square root of R. It is a power of two, which takes the fewest matrix
+        products.
         """
         squarings = math.isqrt(rounds).bit_length() - 1
         stride, lines, large = 1 << squarings, functional, transition
@@ -784,9 +785,9 @@ class _Powers:
         return self._by_round(_entries_of(self.small * self.large))
 
     def sharpened(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return floats near the values with error bounds; None if these are not known.
+        """Return floats near the values with error bounds, or None if these are not known.
 
-        Values are summed in floats, except in large steps where some sum is not known sharply
+        Values are summed in floats, except in large steps in which some sum is not known sharply
         enough.
         """
         sums = self.floats()
@@ -806,9 +807,9 @@ class _Powers:
         return sums
 
     def floats(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return the values summed in floats, with error bounds; None near an overflow.
+        """Return the values summed in floats, with error bounds, or None near an overflow.
 
-        Whatever the order, a sum of n products is off by at most ``n u / (1 - n u)`` times the sum
+        In any order, the error of a sum of n products is at most ``n u / (1 - n u)`` times the sum
         of their absolute values, plus underflow (Higham, 2002, section 3.1).
         """
         left, right = (_as_floats(_entries_of(part)) for part in (self.small, self.large))
@@ -919,7 +920,7 @@ def rational_trajectory(
 
 
 def _as_floats(values: Entries) -> tuple[FloatArray, FloatArray] | None:
-    """Return midpoints of balls with error bounds; None if a ball is not finite or too wide."""
+    """Return midpoints of balls with error bounds, or None if a ball is infinite or too wide."""
     flat = values.ravel().tolist()
     if not all(map(arb.is_finite, flat)):
         return None
@@ -931,7 +932,8 @@ def _as_floats(values: Entries) -> tuple[FloatArray, FloatArray] | None:
     radii = np.fromiter(map(float, map(arb.rad, flat)), dtype=np.float64, count=len(flat))
     radii = radii.reshape(values.shape)
     tiny = float(np.finfo(np.float64).tiny)
-    # Half a unit in the last place for the float, and a little for the rounding of the radius.
+    # This is half a unit in the last place for the float, and a little for the rounding of the
+    # radius.
     return middles, radii * (1 + 1e-6) + np.abs(middles) * 2.0**-53 * (1 + 1e-6) + tiny
 
 

@@ -1,8 +1,8 @@
 """A setting's numbers as fractions, or as balls where a root or an eigenvalue is not a fraction.
 
-Code that reads constants off a setting can be run on its exact twin, whose numbers are of type
-`WideningNumber`. They stay fractions as long as possible, so that equalities can be decided, and
-refuse to be mixed with floats.
+Code that reads a setting's constants can be run on the setting's exact twin, whose numbers are of
+type `WideningNumber`. These numbers stay fractions as long as possible, so that equalities can be
+decided, and they refuse to be mixed with floats.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class NoExactTwinError(NotAffineError):
 
 
 class WideningNumber(ExactNumber):
-    """A fraction that becomes a ball when a root is not a fraction or it has too many digits."""
+    """A fraction that becomes a ball if its root is not a fraction or it has too many digits."""
 
     __slots__ = ()
 
@@ -76,7 +76,7 @@ def widening_root(value: Any) -> Any:
 
 
 def widening_power(value: Any, exponent: int) -> Any:
-    """Return a whole power of a fraction or ball, as a ball if it would have too many digits."""
+    """Return an integer power of a fraction or ball, as a ball if it has too many digits."""
     if isinstance(value, fmpq):
         bits = max(int(value.p).bit_length(), int(value.q).bit_length())
         if bits * abs(exponent) > _MOST_BITS:
@@ -89,7 +89,7 @@ class Widening(Rational):
     """An arithmetic for hyper-parameters: fractions that may become balls."""
 
     def parameter(self, value: Any) -> WideningNumber:
-        """Return a number as a fraction; a float counts as its shortest decimal."""
+        """Return a number as a fraction; a float is read as its shortest decimal."""
         return WideningNumber(self.entry(value))
 
 
@@ -105,9 +105,9 @@ def exact_numbers(values: Any) -> Entries:
 
 
 def widened(numbers: Any, step: int, kept: int = _FRACTIONS_KEPT) -> Any:
-    """Return fractions as balls after the first ``kept`` steps, as digits grow with each step.
+    """Return fractions as balls after the first ``kept`` steps, because digits grow.
 
-    Floats are returned as they are.
+    Floats are returned unchanged.
     """
     if not is_exact(numbers) or step <= kept:
         return numbers
@@ -115,14 +115,15 @@ def widened(numbers: Any, step: int, kept: int = _FRACTIONS_KEPT) -> Any:
 
 
 def product(*factors: Any) -> Any:
-    """Return a product of matrices of floats or of exact numbers, from the left to the right.
+    """Return a product of matrices of floats or of exact numbers, from left to right.
 
-    FLINT multiplies exact numbers, as balls if any of them is a ball, rounding each entry once.
+    FLINT multiplies exact numbers and rounds each entry once. If any number is a ball, all are
+    treated as balls.
 
     Raises
     ------
     InexactRoundError
-        For floats among exact numbers.
+        If there are floats among exact numbers.
 
     Examples
     --------
@@ -169,7 +170,7 @@ class ExactProblem(QuadraticProblem):
         Raises
         ------
         NoExactTwinError
-            For others.
+            If a Hessian is not diagonal.
         """
         hessians = self.hessians[None] if self.shared_hessian else self.hessians
         if not all(_is_diagonal(hessian) for hessian in hessians):
@@ -193,7 +194,7 @@ class ExactProblem(QuadraticProblem):
 
     @cached_property
     def sigma_G(self) -> Any:
-        """Gradient dissimilarity over all of R^d; infinite unless the Hessians agree."""
+        """Gradient dissimilarity over all of R^d, which is infinite unless the Hessians agree."""
         if not self.shared_hessian and (self.hessians != self.hessians[0]).any():
             return sp.oo
         return largest_norm(self.gradients_at_optimum)
@@ -206,11 +207,11 @@ class ExactProblem(QuadraticProblem):
         return other
 
     def largest_gradients_on(self, ball: Ball) -> Entries:
-        """(N,) the largest ``||grad F_i||`` on a ball; an error unless Hessians are diagonal."""
+        """(N,) the largest ``||grad F_i||`` on a ball; Hessians must be diagonal."""
         return self._largest_squares(ball, 2, lambda square: WideningNumber(square).sqrt())
 
     def largest_losses_on(self, ball: Ball) -> Entries:
-        """(N,) the largest ``F_i`` on a ball; an error unless Hessians are diagonal."""
+        """(N,) the largest ``F_i`` on a ball; Hessians must be diagonal."""
         return self._largest_squares(ball, 1, lambda square: WideningNumber(square) / 2)
 
     def _largest_squares(
@@ -236,11 +237,12 @@ def _is_diagonal(matrix: Entries) -> bool:
 
 
 def _eigenvalues(matrix: Entries) -> list[Any]:
-    """Return a symmetric matrix's eigenvalues: the diagonal if it is diagonal, else balls."""
+    """Return a symmetric matrix's eigenvalues: its diagonal if it is diagonal, else balls."""
     if _is_diagonal(matrix):
         return [matrix[i, i].value for i in range(len(matrix))]
     balls = acb_mat([[arb(item.value) for item in row] for row in matrix])
-    # Each ball holds one eigenvalue, or as many as there are equal balls; all eigenvalues are real.
+    # Each ball contains one eigenvalue, or as many as there are equal balls. All eigenvalues are
+    # real.
     return [value.real for value in balls.eig(multiple=True)]
 
 
@@ -250,7 +252,7 @@ def exact_setting(setting: Setting) -> Setting:
     Raises
     ------
     NoExactTwinError
-        For clients that are not quadratic.
+        If the clients are not quadratic.
     """
     problem = setting.problem
     if type(problem) is not QuadraticProblem:
@@ -294,7 +296,7 @@ def largest_weighted_square(weights: Sequence[Any], offsets: Sequence[Any], radi
     Raises
     ------
     InexactRoundError
-        If numbers are balls too wide to decide which case applies.
+        If numbers are balls that are too wide to decide which case applies.
 
     Examples
     --------
@@ -330,7 +332,8 @@ def largest_weighted_square(weights: Sequence[Any], offsets: Sequence[Any], radi
 def _multiplier(least: Any, pulled: Sequence[tuple[Any, Any]], radius: Any) -> Any:
     """Return an approximation of the lam with ``||y|| = r``.
 
-    Newton's method on ``1/||y||``, which is concave: started below the solution, it stays below.
+    This is Newton's method on ``1/||y||``. Since this function is concave, iterates that start
+    below the solution stay below it.
     """
     lam = arb(least.mid())
     for _ in range(_MOST_STEPS):

@@ -1,16 +1,16 @@
-"""The error of FedAU's online weights where who takes part depends on the past.
+"""The error of FedAU's online weights if who takes part depends on the past.
 
-Client n's weight follows Algorithm 2 and is compared with 1/p_n, where p_n is the client's long-run
+Client n's weight follows Algorithm 2. It is compared with 1/p_n, where p_n is the client's long-run
 share of rounds. Theorem 3 makes the same comparison but assumes independent rounds.
 
 Under a two-state chain, the recursion of `weight_error` also needs to know whether the client is
-present when an interval ends. Either a round of presence ends the interval, and the client stays
-with probability ``stays``; or K rounds of absence do, and the client comes with probability
-``comes``. Split ``u(m, s)`` accordingly, and let ``v(m, s)`` be the probability that the m-th
-interval ends at s and the next begins with an absence. An interval that begins so has k rounds with
-probability ``comes (1 - comes)^(k-2)`` for 2 <= k <= K, and is cut off at K otherwise. Cyclic
-participation is deterministic. For any other participation, the error is sampled by running the
-algorithm itself.
+present when an interval ends. Either a round of presence ends the interval, and the client is
+present in the next round with probability ``stays``. Or K rounds of absence end it, and the client
+is present in the next round with probability ``comes``. Split ``u(m, s)`` accordingly, and let
+``v(m, s)`` be the probability that the m-th interval ends at s and the next begins with an absence.
+An interval that begins in this way has k rounds with probability ``comes (1 - comes)^(k-2)`` for 2
+<= k <= K, and is cut off at K otherwise. Cyclic participation is deterministic. For any other
+participation, the error is sampled by running the algorithm itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from fltheory.participation.process import ClientChains, process_of
 from fltheory.validation import FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
-# Probabilities below this are dropped, at most 3 T^2 of them: in 10^6 rounds they sum to 3e-18.
+# Probabilities below this are dropped, at most 3 T^2 of them. In 10^6 rounds they sum to 3e-18.
 _NEGLIGIBLE = 1e-30
 
 _Row = tuple[int, FloatArray]
@@ -65,8 +65,8 @@ def weight_error_under(participation: Participation, cutoff: float, rounds: int)
     Raises
     ------
     ValueError
-        For other kinds of participation, a cutoff that is not a whole number of at least 1, or
-        fewer than one round.
+        If participation is of a different kind, the cutoff is not a positive integer or infinite,
+        or there is less than one round.
 
     Examples
     --------
@@ -132,10 +132,10 @@ def _clients(p: FloatArray, chains: ClientChains) -> Iterator[_Client]:
 def _of_client(client: _Client, cutoff: float, rounds: int) -> tuple[FloatArray, FloatArray]:
     """Return errors and their bounds for one client.
 
-    ``x = p (s/m - 1) - (1 - p)`` is off by a few roundoff units of ``|x| + 2 (1 - p)``. Its square
-    is off by ``2 |x|`` times that, where the mean of ``|x|`` is at most the root of ``E x^2``.
-    Without a cutoff nothing else is subtracted, so the remaining errors are proportional to the
-    result.
+    The error of ``x = p (s/m - 1) - (1 - p)`` is a few roundoff units of ``|x| + 2 (1 - p)``. The
+    error of its square is ``2 |x|`` times that, and the mean of ``|x|`` is at most the root of ``E
+    x^2``. Without a cutoff, nothing else is subtracted, so the remaining errors are proportional to
+    the result.
     """
     values = _averages(client, cutoff, rounds)
     largest = max(client.rest**2, (client.share * min(cutoff, rounds) - 1) ** 2)
@@ -155,7 +155,7 @@ def _averages(client: _Client, cutoff: float, rounds: int) -> FloatArray:
     cut = 0.0 if cutoff == math.inf else client.lacks ** (cutoff - 1)
     averages = np.empty(rounds)
     averages[0] = client.rest**2
-    # v(., s) by the round s in which an interval ended, and its sum with the values.
+    # v(., s), by the round s in which an interval ended, and its sum with the values.
     length = 2 if cutoff == math.inf else int(cutoff) + 1
     onward: deque[_Row] = deque([(0, np.array([client.absent]))], maxlen=length)
     sums: deque[float] = deque([averages[0] * client.absent], maxlen=length)
@@ -188,7 +188,7 @@ _NOTHING: _Row = (0, np.zeros(0))
 
 
 def _row_before(rows: deque[_Row], rounds: int) -> _Row:
-    """Return the row that lies a number of rounds before the coming one."""
+    """Return the row that is a given number of rounds before the coming one."""
     return rows[-rounds] if len(rows) >= rounds else _NOTHING
 
 
@@ -210,7 +210,7 @@ def _added(*parts: tuple[float, _Row, int]) -> _Row:
 
 
 def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
-    """Return omega_t for t = 0 .. rounds along recorded participation, as FedAU computes it.
+    """Return omega_t for t = 0 .. rounds along recorded participation, computed as in FedAU.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def recorded_weights(masks: Masks, longest: float, ones: Any) -> Any:
     longest : int or math.inf
         K, the longest interval.
     ones : array, (N,)
-        Ones of the number type in which the weights are computed.
+        An array of ones, of the number type in which the weights are computed.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def cyclic_weights(cycles: Participation, cutoff: float, rounds: int) -> FloatAr
     Raises
     ------
     ValueError
-        For a cutoff that is not a whole number of at least 1, or fewer than one round.
+        If the cutoff is not a positive integer or infinite, or there is less than one round.
 
     Examples
     --------

@@ -1,15 +1,15 @@
 """The error of FedAU's online weights, ``E[(p omega_t - 1)^2]``, enclosed in balls.
 
 Let ``U_m(z)`` be the generating function of the round in which the m-th interval ends, and G that
-of an interval's length. Then ``U_m = U_{m-1} G``: powers of a polynomial, computed without
-subtraction. Under a two-state chain U_m is a vector, because an interval ends either with the
-client present or after K absences. As ``omega = s/m`` while the next interval is open, the mean of
-``(p s/m - 1)^2`` only needs
+of an interval's length. Then ``U_m = U_{m-1} G``, so these are powers of a polynomial, computed
+without subtraction. Under a two-state chain, U_m is a vector, because an interval ends either with
+the client present or after K absences. Because ``omega = s/m`` while the next interval is open, the
+mean of ``(p s/m - 1)^2`` requires only
 
 ``sum_m U_m``, ``sum_m U_m/m`` and ``sum_m U_m/m^2``.
 
-Intervals of large m are dropped once it is very unlikely that they end in time: the probability
-that m intervals end in time falls with m.
+The probability that m intervals end in time falls with m. So intervals of large m are dropped once
+it is very unlikely that they end in time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def enclosed_weight_errors(
     Parameters
     ----------
     first, stays, comes : fmpq
-        Probability of being present in the first round, after a presence, and after an absence.
+        Probabilities of being present in the first round, after a presence, and after an absence.
     share : fmpq
         p; omega is compared with 1/p.
     cutoff : int or math.inf
@@ -40,7 +40,8 @@ def enclosed_weight_errors(
     rounds : int
     """
     longest = int(min(cutoff, rounds))
-    # An interval's end matters only for whether the client comes next; without memory, not at all.
+    # How an interval ends affects only whether the client is present next, and without memory not
+    # even that.
     chances = [stays] if stays == comes else [stays, comes]
     lengths = [_lengths(chance, comes, longest) for chance in chances]
     ended = _joined([arb_poly([arb(1)])], [_lengths(first, comes, longest)], len(chances))
@@ -78,7 +79,7 @@ def _negligible() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Lengths:
-    """The law of an interval's length, separately for ending with the client present and at K."""
+    """The distribution of an interval's length, for ends with the client present and ends at K."""
 
     there: Any
     cut: Any
@@ -86,7 +87,7 @@ class _Lengths:
 
 
 def _joined(ended: Sequence[Any], laws: Sequence[_Lengths], states: int) -> list[Any]:
-    """Return the law of the round in which one more interval ends, by the state at its end."""
+    """Return the distribution of the round in which one more interval ends, by its final state."""
     nothing = arb_poly([])
     there = sum((poly * law.there for poly, law in zip(ended, laws, strict=True)), nothing)
     away = sum(

@@ -1,13 +1,14 @@
-"""The error of FedAU's online weights, exactly: ``E[(p omega_t - 1)^2]``.
+"""The exact error of FedAU's online weights, ``E[(p omega_t - 1)^2]``.
 
-A client takes part in each round with probability p, independently. FedAU's Algorithm 2 cuts
-time into intervals: each ends with a round in which the client took part, or after K rounds.
-After t rounds, omega_t is the mean length of the intervals so far (1 before the first ends).
+A client takes part in each round with probability p, independently. FedAU's Algorithm 2 divides
+time into intervals, each of which ends with a round in which the client took part, or after K
+rounds. After t rounds, omega_t is the mean length of the intervals so far (1 before the first
+ends).
 
 If m intervals have ended at round s, ``omega_t = s/m`` while the next one is open. So it is enough
 to know ``u(m, s)``, the probability that the m-th interval ends at s: an m-fold convolution of the
-cut-off geometric law, computed by recursion over s. The open interval has lasted j rounds with
-probability ``(1-p)^j``, j < K.
+cut-off geometric distribution, computed by recursion over s. The open interval has lasted j rounds
+with probability ``(1-p)^j``, j < K.
 
 The mean over rounds is computed for many cutoffs at once by transforms. Let f(k) be the probability
 that an interval has length k, and ``w(s) = sum_{j < min(T - s, K)} (1-p)^j`` the expected number of
@@ -22,8 +23,8 @@ has k f(k), so that the sums over m are coefficients of functions known in close
     sum_m s u(m, s)/m     of  D/(1 - F),
     sum_m s u(m, s)/m^2   of  -D log(1 - F)/F.
 
-The coefficients are read off on a circle of radius r < 1 (Abate and Whitt, 1992): aliases of
-coefficients beyond the transform's length n are damped by r^n.
+The coefficients are computed from values on a circle of radius r < 1 (Abate and Whitt, 1992).
+Aliases of coefficients beyond the transform's length n are damped by r^n.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from fltheory.exact_or_float import is_exact
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-# A normal law has probability 2e-19 beyond nine standard deviations; where there are too few
-# intervals for a normal law, the margin keeps them all. The probability cut off is added to the
-# error bound.
+# A normal distribution has probability 2e-19 beyond nine standard deviations. If there are too few
+# intervals for a normal distribution, the margin keeps them all. The probability cut off is added
+# to the error bound.
 _DEVIATIONS = 9.0
 _MARGIN = 20
 _EPS = float(np.finfo(np.float64).eps)
@@ -60,7 +61,7 @@ class WeightError(ReadOnlyArrays):
         ``E[(p omega_t - 1)^2]``.
     error : array of the same shape
         Bound on the error of ``values``: the probability that the recursion dropped or lost to
-        rounding, times the largest square it can multiply.
+        rounding, times the largest square that this probability can multiply.
     """
 
     values: FloatArray
@@ -70,9 +71,9 @@ class WeightError(ReadOnlyArrays):
 def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
     """Return ``E[(p omega_t - 1)^2]`` for t = 0 .. rounds-1, by an exact recursion.
 
-    FedAU (Wang and Ji, ICLR 2024), Algorithm 2 under Bernoulli participation. The time grows as
-    ``rounds`` times the number of interval counts that are not negligible, which is about the
-    square root of ``rounds``.
+    FedAU (Wang and Ji, ICLR 2024), Algorithm 2 under Bernoulli participation. The time is
+    proportional to ``rounds`` times the number of interval counts that are not negligible, which is
+    about the square root of ``rounds``.
 
     Parameters
     ----------
@@ -85,8 +86,8 @@ def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
     Raises
     ------
     ValueError
-        For p outside (0, 1], a cutoff that is not a whole number of at least 1, or fewer than one
-        round.
+        If p is outside (0, 1], the cutoff is not a positive integer or infinite, or there is less
+        than one round.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
 
 
 def checked_chances(p: ArrayLike) -> FloatArray:
-    """Return probabilities as an array, () or (n,); ValueError if any is not in (0, 1]."""
+    """Return probabilities as an array, () or (n,); raise ValueError if any is not in (0, 1]."""
     probabilities = validation.availability("p", p, shape="() or (n,)")
     if probabilities.ndim > 1 or probabilities.size == 0:
         raise ValueError(f"p must be a number or an array (n,), got shape {probabilities.shape}")
@@ -113,7 +114,7 @@ def checked_chances(p: ArrayLike) -> FloatArray:
 
 
 def checked_cutoff(cutoff: float) -> float:
-    """Return K, checked to be infinite or a whole number of at least 1.
+    """Return K after checking that it is a positive integer or infinite.
 
     Raises
     ------
@@ -142,7 +143,7 @@ def _curve(p: float, cutoff: float, rounds: int) -> tuple[FloatArray, FloatArray
 
 
 def _ends(p: float, cutoff: float, rounds: int) -> Iterator[tuple[int, int, FloatArray]]:
-    """Yield, for s = 1 .. rounds-1, s, the least m kept, and u(m, s) for all m kept.
+    """Yield, for s = 1 .. rounds-1, the tuple of s, the least m kept, and u(m, s) for all m kept.
 
     ``u(m, s) = sum_{k<K} p (1-p)^(k-1) u(m-1, s-k) + (1-p)^(K-1) u(m-1, s-K)``; the first sum
     is updated from one s to the next.
@@ -173,9 +174,9 @@ def _counts_kept(mean: float, variance: float, cutoff: float, s: int) -> tuple[i
 
 
 def interval_moments(p: Any, cutoff: float) -> tuple[Any, Any]:
-    """Return mean and variance of an interval's length, which has the cut-off geometric law.
+    """Return the mean and variance of an interval's length, which is cut-off geometric.
 
-    FedAU's proof of Theorem 3: ``E S = (1 - (1-p)^K)/p`` and ``Var S = (1-p)/p^2 -
+    From FedAU's proof of Theorem 3: ``E S = (1 - (1-p)^K)/p`` and ``Var S = (1-p)/p^2 -
     (2K-1)(1-p)^K/p - (1-p)^(2K)/p^2``.
     """
     stays = 1 - p
@@ -191,7 +192,7 @@ def interval_moments(p: Any, cutoff: float) -> tuple[Any, Any]:
 
 
 def _shifted(row: tuple[int, FloatArray], first: int, size: int) -> FloatArray:
-    """Return ``size`` entries of a row from index ``first``, zero where it has none."""
+    """Return ``size`` entries of a row from index ``first``, with zeros where it has none."""
     start, values = row
     low, high = max(first, start), min(first + size, start + values.size)
     if low == first and high == first + size:
@@ -203,8 +204,8 @@ def _shifted(row: tuple[int, FloatArray], first: int, size: int) -> FloatArray:
 
 
 # The transform is taken on a circle of radius r with r^size = `_ALIAS`, which damps aliases by that
-# factor. Rounds reach a quarter of its length (`_LENGTH`), so dividing by r^s enlarges the rounding
-# of 1e-16 by at most 1e-14^(-1/4) = 3,200.
+# factor. Rounds reach a quarter of the transform's length (`_LENGTH`), so dividing by r^s enlarges
+# the rounding error of 1e-16 by a factor of at most 1e-14^(-1/4) = 3,200.
 _ALIAS = 1e-14
 _LENGTH = 4  # length of the transform, in horizons
 _MOST_ENTRIES = 2**21
@@ -220,7 +221,7 @@ def mean_weight_errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray
     p : float
         In (0, 1].
     cutoffs : array, (k,)
-        Whole numbers of at least 1, or infinity.
+        Positive integers, or infinity.
     rounds : int
         T.
 
@@ -241,7 +242,7 @@ def mean_weight_errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray
 
 
 def _errors(p: float, longest: FloatArray, rounds: int, size: int) -> FloatArray:
-    """Return the errors of cutoffs (k, 1) of at most T; larger ones have the effect of T."""
+    """Return the errors of cutoffs (k, 1) of at most T; larger ones have the same effect as T."""
     stays = 1 - p
     s = np.arange(rounds)
     weight = _ALIAS ** (s / size)  # r^s

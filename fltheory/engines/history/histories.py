@@ -1,15 +1,16 @@
 """Moments conditional on who took part and what the algorithm counted.
 
-Algorithms that count (rounds, absences, appearances) are not affine in their whole state. But given
-the counts, a round is affine in the rest, so the moments of the model and of remembered updates are
-kept separately for each *history*. Histories with the same counts and the same state of the
-participation chain have the same future, so they are merged, and their weighted moments are added.
-An entry is random, and not a count, if the algorithm's own round, run on affine forms, makes it
-depend on a symbol.
+Algorithms that count (rounds, absences, appearances) are not affine in their whole state. But once
+the counts are given, a round is affine in the rest of the state. So the moments of the model and of
+remembered updates are kept separately for each *history*. Histories with the same counts and the
+same state of the participation chain have the same future, so they are merged, and their weighted
+moments are added. An entry is random, and not a count, if the algorithm's own round, run on affine
+forms, makes it depend on a symbol.
 
-With ``w``, ``m`` and ``M`` the probability of a history and the first two moments of the random
-entries s on it (measured from x*), write the three as one matrix ``[[M, m], [m', w]]``, the second
-moment of (s, 1). An affine round is then a congruence by ``[[A, b], [0, 1]]`` plus the noise.
+Let ``w`` be the probability of a history, and let ``m`` and ``M`` be the first two moments of the
+random entries s on it (measured from x*). The three are written as one matrix ``[[M, m], [m',
+w]]``, the second moment of (s, 1). An affine round is then a congruence by ``[[A, b], [0, 1]]``
+plus the noise.
 
 The same code serves floats, fractions and balls. A subclass of `Rounds` sets the number type of the
 probabilities, how maps are read, and how they are applied to moments.
@@ -39,8 +40,6 @@ MOST_HISTORIES = 50_000
 _MOST_STATES = 1 << 18
 _MOST_NUMBERS = 1 << 22
 _LARGEST_COUNT = 2**53
-# Number of histories run alone, besides those with an extreme count.
-_ALONE = 6
 
 T = TypeVar("T")
 Numbers: TypeAlias = NDArray[Any]
@@ -53,14 +52,14 @@ class TooManyHistoriesError(NotAffineError):
 
 
 class WidenedError(Exception):
-    """An entry turned out to be random: start again with its name among the random ones."""
+    """An entry turned out to be random; start again with its name added to the random entries."""
 
     def __init__(self, random: tuple[str, ...]) -> None:
         self.random = random
 
 
 def until_read(run: Callable[[tuple[str, ...]], T]) -> T:
-    """Call a function with the names of random entries, again until all of them are known."""
+    """Call a function with the names of random entries, repeatedly until all of them are known."""
     random: tuple[str, ...] = ("x",)
     while True:
         try:
@@ -76,14 +75,14 @@ class Histories:
     Attributes
     ----------
     place : array of int, (P,)
-        State of the chain of participants, 0 where rounds are independent.
+        State of the chain of participants, or 0 if rounds are independent.
     known : mapping of str to array (P, ...)
-        The algorithm's counts, and whatever else is a number once the history is given.
+        The algorithm's counts, and everything else that is a number once the history is given.
     random : tuple of str
-        The entries of the state that are random given the history, ``"x"`` first.
+        The entries of the state that are random given the history, with ``"x"`` first.
     moments : array, (P, n + 1, n + 1), or a list of FLINT's matrices
-        ``E[(s, 1)(s, 1)' 1{history}]`` of those entries; in floats, measured in the `Rounds`'
-        units.
+        ``E[(s, 1)(s, 1)' 1{history}]`` of those entries, measured in the units of `Rounds` if in
+        floats.
     """
 
     place: Rows
@@ -101,8 +100,8 @@ class Histories:
 class Image:
     """The result of a round for each continued history, one row each.
 
-    Participant sets with the same effect may share a row: ``ways`` then holds the history of each
-    row, (Q,), and its probability, (Q,).
+    Participant sets with the same effect may share a row. Then ``ways`` contains the history of
+    each row, (Q,), and its probability, (Q,).
     """
 
     random: tuple[str, ...]
@@ -161,7 +160,7 @@ class Ways:
 
     @classmethod
     def of(cls, participation: Participation) -> Ways:
-        """Return the continuations of a process, in floats; independent rounds have one state.
+        """Return the ways of a process, in floats; independent rounds have one state.
 
         Raises
         ------
@@ -211,7 +210,7 @@ class Ways:
 
 
 class PathWays(Ways):
-    """Given paths of participants, each of weight one; a state is one round of one path.
+    """Given paths of participants, each with weight one; a state is one round of one path.
 
     Parameters
     ----------
@@ -255,13 +254,13 @@ def _too_many(participation: Any, most: int = MOST_HISTORIES) -> str:
 def ranges_of(
     state: Mapping[str, Any], largest: int = _LARGEST_COUNT
 ) -> dict[str, tuple[int, int]]:
-    """Return the range in which each entry's type holds whole numbers exactly, if it is limited.
+    """Return the range in which each entry's type represents integers exactly, if limited.
 
-    Beyond that range, integers wrap around and floats cannot represent every whole number.
+    Beyond that range, integers wrap around, and floats cannot represent every integer.
     """
     found = {}
     for name, array in state.items():
-        # Forms have their own type.
+        # Forms have a type of their own, without such a range.
         dtype = array.dtype if isinstance(array, np.ndarray) else np.dtype(object)
         if dtype.kind in ("i", "u"):
             limits = np.iinfo(dtype)
@@ -287,7 +286,7 @@ def _ends(array: Any) -> tuple[Any, ...]:
 
 
 class Rounds:
-    """The rounds of a setting, run on histories; in floats unless a subclass changes that.
+    """The rounds of a setting, run on histories, in floats unless a subclass changes that.
 
     Parameters
     ----------
@@ -299,7 +298,7 @@ class Rounds:
 
     def __init__(self, setting: Setting, ways: Ways) -> None:
         self.setting, self.ways = setting, ways
-        # Computed once: isinstance of a protocol takes 20 microseconds.
+        # This is computed once, because isinstance of a protocol takes 20 microseconds.
         self.scheduled = isinstance(setting.algorithm, Schedule)
         self.ranges: Mapping[str, tuple[int, int]] = {}
         self._algorithms: dict[Any, Algorithm] = {}
@@ -338,13 +337,13 @@ class Rounds:
     def algorithm_in(self, index: int) -> Algorithm:
         """Return a round's algorithm; rounds with equal algorithms share one object."""
         now = in_round(self.setting.algorithm, index + 1)
-        # Compared by content, because a class may define equality differently.
+        # They are compared by content, because a class may define equality differently.
         return kept(self._algorithms, content(now), lambda: now) if self.scheduled else now
 
     def coming(
         self, index: int, place: Rows, known: Mapping[str, Any], random: tuple[str, ...]
     ) -> ComingRound:
-        """Return the round that begins with some histories, the same object if it recurs."""
+        """Return the round that begins with some histories, as the same object if it recurs."""
         algorithm = self.algorithm_in(index)
         key = id(algorithm), random, _table(place, known).tobytes()
         return kept(self._held, key, lambda: ComingRound(self, algorithm, place, known, random))
@@ -379,7 +378,7 @@ class Arrivals:
         Row indices into the continued histories.
     chances : array, (T,)
     targets : array of int, (T,)
-        The new history that each is merged into.
+        The new history into which each continued history is merged.
     place, known
         As in `Histories`, for the new histories.
     """
@@ -442,7 +441,7 @@ class ComingRound:
 
     @cached_property
     def table(self) -> FloatArray:
-        """Everything besides the algorithm that maps depend on, one row per continued history.
+        """Everything except the algorithm on which maps depend, one row per continued history.
 
         These are the participants, the branch and the counts.
         """
@@ -503,7 +502,7 @@ class ComingRound:
 def follow(
     rounds: Rounds, random: tuple[str, ...]
 ) -> Iterator[tuple[Histories, HistoryStep | None]]:
-    """Yield the histories before the first round and after each, with the step that led there.
+    """Yield the histories before the first round and after each round, with the step taken.
 
     Raises
     ------
@@ -529,18 +528,8 @@ def _table(place: Rows, known: Mapping[str, FloatArray]) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-def telling(counts: FloatArray) -> Rows:
-    """Return the rows with the smallest or largest value of some count, and some in between.
-
-    Running these rows alone is the best test for code that uses other replicas' counts: ``if
-    (absent >= 5).any()`` shows once it is true for some row.
-    """
-    between = np.linspace(0, len(counts) - 1, _ALONE).astype(int)
-    return np.unique(np.concatenate([counts.argmin(axis=0), counts.argmax(axis=0), between]))
-
-
 def distinct(table: FloatArray) -> tuple[Rows, Rows]:
-    """Return the index of the first copy of each distinct row, and which of these each row equals.
+    """Return the index of each distinct row's first copy, and which of these each row equals.
 
     Rows are compared by their bytes, which takes a tenth of the time of sorting them.
     """
@@ -556,5 +545,5 @@ def distinct(table: FloatArray) -> tuple[Rows, Rows]:
         ],
         dtype=np.intp,
     )
-    # New rows are numbered in order, so a first copy is where the running maximum increases.
+    # New rows are numbered in order, so the running maximum increases at each first copy.
     return np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1)), which

@@ -1,14 +1,15 @@
-"""Running rounds on histories: on affine forms, or on numbers if nothing is random.
+"""Running rounds on histories, on affine forms or, if nothing is random, on numbers.
 
 Forms of one history are small, and calling NumPy on them costs more than the arithmetic. So the
 maps of several coming rounds are computed in one run of the algorithm's round, with each history of
-each round as a separate replica. The counts that those rounds begin with come from running real
-rounds, and a map is used only for the counts, participants and branch it was made for. If the guard
-has found that a round does not treat every replica alike, maps are made round by round.
+each round as a separate replica. The counts with which those rounds begin come from running real
+rounds. A map is used only for the counts, participants and branch for which it was made. If the
+guard has found that a round does not treat every replica alike, maps are made round by round.
 
-The guard follows only a few paths, and histories may reach states off them. So a round written by a
-user is also run here on single histories, those with extreme counts in particular: code that uses
-other replicas' counts, such as ``if (absent >= 5).any()``, shows once it is true for some history.
+The guard follows only a few paths, and histories may reach states that are not on them. So a round
+written by a user is also run here on single histories, in particular those with extreme counts.
+Code that uses other replicas' counts, such as ``if (absent >= 5).any()``, shows once its condition
+is true for some history.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fltheory.engines.affine.state_layout import balanced_units, telling_sets
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, joined, read_round
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.analytic_clients import QuadraticClients, Silence, analytic_clients
-from fltheory.engines.guard import guarded, other_alone, refused
+from fltheory.engines.guard import guarded, other_alone, refused, telling
 from fltheory.engines.history.histories import (
     ComingRound,
     Continuation,
@@ -37,7 +38,6 @@ from fltheory.engines.history.histories import (
     Rounds,
     Ways,
     distinct,
-    telling,
 )
 from fltheory.engines.history.steps import Rows
 from fltheory.engines.setting import Setting
@@ -88,7 +88,7 @@ class AffineRounds(Rounds):
         return np.abs(joined(self._start, names)[0]) / self.units(names)
 
     def _origin(self, names: tuple[str, ...]) -> FloatArray:
-        """Return the origin of the random entries: x* for the model, zero for memory."""
+        """Return the origin of the random entries: x* for the model, and zero for memory."""
         if names not in self._origins:
             width = sum(int(np.prod(np.shape(self._start[name])[1:])) for name in names)
             zeros = np.zeros(width - self._problem.dim)
@@ -114,13 +114,14 @@ class AffineRounds(Rounds):
             try:
                 self._balanced[names] = balanced_units(first, slopes, shapes)
             except NotAffineError:
-                # The round may still be affine for the sets that occur, if not for these.
+                # The round may not be affine for these sets, but still be affine for the sets that
+                # occur.
                 self._balanced[names] = np.ones(self._origin(names).size)
         return self._balanced[names]
 
     def image(self, coming: ComingRound, index: int) -> Image:
         """Return the images of the continued histories, computed once for rounds that are alike."""
-        # Each algorithm is kept with its images, so that no other object can get its address.
+        # The algorithm is kept with its images, so that no other object can get its address.
         own = coming.algorithm
         images = kept(self._images, id(own), lambda: (own, dict[RoundKey, Image]()))[1]
         key = coming.key
@@ -130,14 +131,15 @@ class AffineRounds(Rounds):
         return images[key]
 
     def _run(self, coming: ComingRound, index: int, images: dict[RoundKey, Image]) -> None:
-        """Compute the image of a round, and of rounds that will follow."""
-        # Twice as many as last time, as long as all planned rounds were used.
+        """Compute the images of a round and of rounds that will follow."""
+        # This is twice as many as last time, as long as all planned rounds were used.
         rounds = self._ahead if self._replicas_alike and not self._unused else 1
         self._ahead = min(2 * rounds, _MOST_ROUNDS_AHEAD)
         planned, real = self._planned_rounds(coming, index, images, rounds)
         made = self._images_together(planned)
         if real:
-            # The counts from real rounds, for which the new histories are already computed.
+            # These are the counts from real rounds, for which the new histories are already
+            # computed.
             made = [replace(i, known=known) for i, known in zip(made, real, strict=True)]
         found = dict(zip((one.key for one in planned), made, strict=True))
         images.update(found)
@@ -146,13 +148,13 @@ class AffineRounds(Rounds):
             images.pop(next(iter(images)))
 
     def _numbers_of_one(self, random: tuple[str, ...]) -> int:
-        """Return roughly how many numbers the forms of one history take."""
+        """Return roughly how many numbers the forms of one history contain."""
         return (self._origin(random).size + 1) ** 2 * self._problem.n_clients
 
     def _planned_rounds(
         self, coming: ComingRound, index: int, images: Mapping[RoundKey, Image], rounds: int
     ) -> tuple[list[ComingRound], list[dict[str, FloatArray]]]:
-        """Return a round and those after it, found by real rounds, until a known one recurs."""
+        """Return a round and those after it, found by real rounds, up to a known round."""
         most = _NUMBERS_AHEAD // self._numbers_of_one(coming.random)
         ahead = index + 1
         if rounds == 1 or 2 * len(coming.continued.rows) > most or not self._alike(coming, ahead):
@@ -185,7 +187,7 @@ class AffineRounds(Rounds):
         return index < self.setting.rounds and self.algorithm_in(index) is coming.algorithm
 
     def _some(self, random: tuple[str, ...]) -> State:
-        """Return values for the random entries; counts do not depend on them, so any will do."""
+        """Return values for the random entries; counts do not depend on them, so any values do."""
         return {name: self._start[name] for name in random}
 
     @cached_property
@@ -245,7 +247,7 @@ class AffineRounds(Rounds):
         maps[:, n, n] = 1.0
         names = (*random, *made.widened)
         known = {name: array for name, array in made.known.items() if name not in names}
-        # The map of a single set is read as in `Probe`, which covers only sets of a few clients.
+        # The map of a single set is read as in `Probe`, which covers only sets with a few clients.
         several = max(1.0, self._problem.n_clients / CLIENTS_AS_ONE)
         errors = reading_errors(
             maps[:, :n, :n], maps[:, :n, n], origin / units, self._numbers, several
@@ -311,17 +313,15 @@ def _real_round(
 
 
 def _other_alone(coming: ComingRound | _Batch, clients: Any, some: State) -> str:
-    """Return which entry of a history differs between a batch and a run alone, or ""."""
+    """Return which entry of a history differs between a run in a batch and a run alone, or ""."""
     rows = coming.continued.rows
     if len(rows) == 1 or not coming.known:
         return ""
     counts = joined(coming.known, sorted(coming.known))[rows]
     together = _real_round(coming, clients, some)
-    for row in telling(counts).tolist():
-        other = other_alone(together, row, _real_round(coming, clients, some, slice(row, row + 1)))
-        if other:
-            return other
-    return ""
+    return other_alone(
+        together, telling(counts), lambda row: _real_round(coming, clients, some, row)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,15 +37,15 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
     """Compute moments exactly given who takes part in every round, and average them over paths.
 
     If a round is affine given who has taken part so far, the moments are exact with noisy
-    gradients, too; algorithms that count (rounds, absences) are of this kind. For others, and on
-    clients that are not quadratic, each path is one run, which needs exact gradients.
+    gradients, too. Algorithms that count rounds or absences are of this kind. For other algorithms,
+    and on clients that are not quadratic, each path is one run, which requires exact gradients.
 
     Parameters
     ----------
     setting : Setting
     draws : int, optional
-        How many paths of participants to draw, at least 2; by default all possible ones are
-        followed, and merged if they have the same future.
+        How many paths of participants to draw, at least 2. By default, all possible paths are
+        followed, and paths with the same future are merged.
     seed : int
         Seed of the generator that draws the paths.
 
@@ -62,7 +62,7 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
         If a round is not affine given its participants and gradients are noisy, if a projection may
         move a model, or if there are too many histories to follow.
     ValueError
-        For fewer than 2 draws, or a negative seed.
+        If there are fewer than 2 draws, or the seed is negative.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int
     Raises
     ------
     ValueError
-        For fewer than 2 draws, or a negative seed.
+        If there are fewer than 2 draws, or the seed is negative.
     """
     draws = validation.whole_number("draws", draws, at_least=2)
     rng = np.random.default_rng(validation.seed_number("seed", seed))
@@ -176,8 +176,8 @@ def _by_path(
 ) -> FloatArray:
     """Sum shares (P, F) over the histories of each drawn path, or over all histories."""
     if draws is None:
-        # Pairwise summation: adding thousands of histories one by one would exceed the stated
-        # rounding.
+        # Summation is pairwise, because adding thousands of histories one by one would exceed the
+        # stated rounding error.
         return np.asarray(np.ascontiguousarray(shares.T).sum(axis=1)[None])
     total = np.zeros((draws, shares.shape[1]))
     np.add.at(total, histories.place // (rounds.setting.rounds + 1), shares)

@@ -3,17 +3,17 @@
 Computed moments differ from the true ones for two reasons. Both errors propagate like moments, by
 congruences, which preserve the order of symmetric matrices.
 
-*Operations.* Moments M are off by some D with ``-E <= D <= E``. A round adds a rounding error of at
+*Operations.* Moments M have an error D with ``-E <= D <= E``. A round adds a rounding error of at
 most ``k u f_a f_b`` to an entry of an image, where f is the scale of the entries mapped by the
-absolute values of the round's map. As ``2 |v_a v_b| <= v_a^2 + v_b^2`` in any units, that lies
-within the diagonal ``(n + 1) k u f_a^2``. Noise is off in proportion to its size, and the image of
-a branch in proportion to the error of the branch's probability.
+absolute values of the round's map. Because ``2 |v_a v_b| <= v_a^2 + v_b^2`` in any units, this
+error lies within the diagonal ``(n + 1) k u f_a^2``. The error of noise is proportional to its
+size, and that of a branch's image is proportional to the error of the branch's probability.
 
 *Maps.* Maps read with small errors produce s + d instead of the true s, with ``E[d d'] <= C``. A
 round turns d into A d plus the error of its map at s. The second moments of such a sum are at most
-``(1 + e) P + (1 + 1/e) Q`` for any e > 0, where P and Q are those of its two terms. Then ``E||s +
-d||^2`` is off by at most ``2 sqrt(E||s||^2 tr C) + tr C``; for the model, only its own part of s
-and of C counts. The last round's noise is independent of d and is left out of ``E||s||^2``.
+``(1 + e) P + (1 + 1/e) Q`` for any e > 0, where P and Q are those of its two terms. Then the error
+of ``E||s + d||^2`` is at most ``2 sqrt(E||s||^2 tr C) + tr C``. For the model, only its own part of
+s and of C counts. The last round's noise is independent of d and is omitted from ``E||s||^2``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class HistoryStep:
-    """A round's affine maps in floats, one for each continued history, and where each leads.
+    """A round's affine maps in floats, one for each continued history, and where each one leads.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class HistoryStep:
     noises : array, (C, n, n)
     errors : array, (C, 4)
         Bounds on the rounding errors of A and b (norms), on the relative error of the noise, and on
-        that of the branch's probability, beyond the rounding of any product.
+        the relative error of the branch's probability, beyond the rounding of any product.
     onward, targets : arrays of int, (Q,)
-        Row index into the continued histories, and the new history that it is merged into.
+        Row index into the continued histories, and the new history into which each is merged.
     chances : array, (Q,)
     n_clients : int
     """
@@ -105,9 +105,9 @@ class HistoryStep:
     def operations(self) -> float:
         """Number of rounding errors, in units, of a moment after the round.
 
-        An entry sums n + 1 terms on either side of M, over all rows that lead to its target; noise
-        is a sum over clients. `_OPERATIONS` allows for probabilities, weights and the addition of
-        noise.
+        An entry sums n + 1 terms on either side of M, over all rows that lead to its target, and
+        noise is a sum over clients. `_OPERATIONS` allows for probabilities, weights and the
+        addition of noise.
         """
         crowd = 1 if len(self.targets) == 1 else int(np.bincount(self.targets).max())
         return _OPERATIONS + 2 * self.maps.shape[1] + crowd + self.n_clients
@@ -130,10 +130,10 @@ class HistoryErrors:
 
     @classmethod
     def at_start(cls, moments: FloatArray, far: FloatArray | float = 0.0) -> HistoryErrors:
-        """Return the errors of the initial moments: x0 - x* and its squares are rounded twice each.
+        """Return the errors of the initial moments.
 
-        The decimals x0, of absolute values ``far`` (n,), are rounded too, an error that passes
-        through all maps.
+        The difference x0 - x* and its squares are rounded twice each. The decimals x0, with
+        absolute values ``far`` (n,), are also rounded, and this error passes through all maps.
         """
         entries = ((_diagonals(moments)[:, :-1] > 0) | (np.asarray(far) > 0)).sum(axis=1)
         bounds = np.zeros((2, *moments.shape))
@@ -154,8 +154,8 @@ class HistoryErrors:
         of_slope, of_offset, of_noise, of_chance = step.errors.T[:, :, None]
         by_operations *= (n + 1) * step.operations * UNIT_ROUNDOFF
         by_operations[:, :n] += n * step.operations * UNIT_ROUNDOFF * noise
-        # The error of reading noise is relative to its trace, as a small entry may be what remains
-        # after large ones cancel.
+        # The error of reading noise is relative to its trace, because a small entry may be what
+        # remains after large ones cancel.
         by_operations[:, :n] += of_noise * noise.sum(axis=1, keepdims=True)
         by_maps = of_slope * np.sqrt(squares[:, :n].sum(axis=1, keepdims=True))
         by_maps = (by_maps + of_offset * scale[:, -1:]) ** 2
@@ -164,10 +164,10 @@ class HistoryErrors:
             images *= 1 + of_chance[:, :, None]
             images[0] += of_chance[:, :, None] * step.images(step.before)
         diagonals = _diagonals(images)
-        # The best e is the ratio of the sizes of both terms, here in units of the moments
+        # The best e is the ratio of the sizes of the two terms, here in units of the moments
         # themselves.
         units = _diagonals(moments)[:, :n].sum(axis=0)
-        # A zero moment has no size to serve as unit; any other unit is valid.
+        # A zero moment has no size that could serve as the unit, but any other unit is valid.
         units[units <= 0] = units.max() or 1.0
         held = math.sqrt(max((diagonals[1, :, :n].sum(axis=0) / units).sum(), 0.0))
         fresh = math.sqrt(by_maps.sum() * (1 / units).sum())
@@ -181,7 +181,7 @@ class HistoryErrors:
         return HistoryErrors(step.gathered(images), np.einsum("c,cab->ab", shares, step.noises))
 
     def of_forms(self, matrices: FloatArray, values: FloatArray) -> FloatArray:
-        """Bound the errors of quadratic forms (F, d, d) in the model, whose ``values`` are (F,)."""
+        """Bound the errors of quadratic forms (F, d, d) in the model, with ``values`` (F,)."""
         dim = matrices.shape[-1]
         blocks = self.bounds[..., :dim, :dim].sum(axis=1)
         by_operations, by_maps = np.einsum("kab,fab->kf", blocks, matrices)

@@ -1,11 +1,11 @@
 """The law of a round that depends on its participants through one weighted sum.
 
-Without memory of clients, a round is ``s' = P s + p + Q u + noise`` with ``u = sum_i phi_i w_i
+Without memory of clients, a round is ``s' = P s + p + Q u + noise``, where ``u = sum_i phi_i w_i
 change_i(B s + y)``. Here ``phi_i = 1{i in S} h(|S|)``, w are weights, and ``change_i(y) = S_i (y -
 c_i) + noise_i`` is client i's change of a model. The algorithm's own round is run once, on a symbol
-for who takes part (`PresenceSpace`) and with symbols in place of u, which gives P, p, Q, B, w and
-h. The law then needs one pass over clients, because the covariance of phi is known by groups of
-like clients (`Inclusions`).
+for who takes part (`PresenceSpace`) and with symbols in place of u. This gives P, p, Q, B, w and h.
+Computing the law then needs only one pass over clients, because the covariance of phi is known for
+groups of like clients (`Inclusions`).
 
 Let ``y_i = w_i (S_i, S_i e_i)``, and subtract group means. The covariance of ``sum_i phi_i y_i``
 is ``sum_i within_g (y_i - mean_g)(y_i - mean_g)' + sum_gh totals_gh mean_g mean_h'``. If all
@@ -50,7 +50,7 @@ _AT_ONCE = 2048
 _CHECKED_SETS = 2
 _LARGEST_TENSOR = 64
 _ALWAYS_TENSOR = 24
-# A state with memory of each of many clients cannot be such a sum.
+# If the state has memory of each of many clients, its round cannot be such a sum.
 _LARGEST_STATE = 4096
 
 
@@ -60,7 +60,7 @@ def law_of_sums(probe: Probe, participation: Participation) -> RandomAffineMap |
     Raises
     ------
     NotAffineError
-        If the round is such a sum, but there are too many kinds of clients.
+        If the round is such a sum but there are too many kinds of clients.
     RoundOverflowError
         If its images are too large for float64.
     """
@@ -69,7 +69,7 @@ def law_of_sums(probe: Probe, participation: Participation) -> RandomAffineMap |
     try:
         reading = _read(probe, participation)
     except NotAffineError:
-        return None  # The other methods report which rounds they refuse.
+        return None  # The other methods say which rounds they refuse.
     image_distance = float(np.linalg.norm(probe.image_origin))
     if reading.effects is None:
         return _without_participants(reading, probe.step)
@@ -87,7 +87,7 @@ def law_of_sums(probe: Probe, participation: Participation) -> RandomAffineMap |
 
 
 def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
-    """Return whether second moments are held in closed form rather than as a factor per client."""
+    """Return whether second moments are in closed form rather than one factor per client."""
     dim = problem.dim
     if problem.shared_hessian or dim <= _ALWAYS_TENSOR:
         return True
@@ -99,7 +99,7 @@ def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Effects:
-    """Each client's change of a model y: ``slope (y - c) + noise``; one slope if it is shared.
+    """Each client's change of a model y, ``slope (y - c) + noise``; one slope if it is shared.
 
     ``rows`` returns the vectors y_i of the module's docstring.
     """
@@ -119,7 +119,7 @@ class _Effects:
 
     @property
     def width(self) -> int:
-        """How many entries of a row belong to the slope."""
+        """Number of entries of a row that belong to the slope."""
         return 1 if self.shared else self.slopes[0].size
 
     def offsets(self, clients: ClientIndices) -> FloatArray:
@@ -151,7 +151,7 @@ class _Effects:
 
 
 class _OneSum(PresentClients):
-    """The Clients contract with symbols in place of the sum over participants, allowed once."""
+    """The Clients interface with symbols in place of the sum over participants, allowed once."""
 
     effects: _Effects | None = None
     start: FloatArray
@@ -171,7 +171,7 @@ class _OneSum(PresentClients):
             raise together("clients start from another model, or with noise, or get corrections")
         ((place, (*_, present)),) = parts.items()
         weighed = space.forms(present).known("weights of clients")
-        # Weights are scaled so that equal ones are exactly 1 and not off by rounding.
+        # Weights are scaled so that equal weights are exactly 1, without rounding errors.
         scale = float(np.abs(weighed).max()) or 1.0
         self.by_number = scale * space.functions[place].constant
         self.start = x.linear(n)[0]
@@ -255,9 +255,9 @@ def _blocks(clients: ClientIndices) -> Iterator[ClientIndices]:
 class _SumMoments:
     """Mean and covariance of ``sum_i phi_i y_i``.
 
-    ``sizes`` are the sizes of the terms summed for the covariance of the first ``width`` entries,
-    of these with the others, and of the others (`Deviations.works`); ``terms`` is the number of
-    terms.
+    ``sizes`` are the sizes of the terms summed for three covariances: of the first ``width``
+    entries, of these with the others, and of the others (`Deviations.works`). ``terms`` is the
+    number of terms.
     """
 
     mean: FloatArray
@@ -388,8 +388,8 @@ def _deviations(reading: _Reading, effects: _Effects, moments: _SumMoments) -> C
 
 
 def _operations(reading: _Reading, terms: float) -> float:
-    # As in `Probe.rounding`: n + d numbers on the way into and out of the sum, with room for a few
-    # dozen operations on each, and the terms of the sum over clients.
+    # This is as in `Probe.rounding`. It counts n + d numbers on the way into and out of the sum,
+    # with room for a few dozen operations on each, and the terms of the sum over clients.
     d, n = reading.start.shape
     return 64.0 * (n + d) + terms
 
@@ -407,7 +407,7 @@ def _map_errors(
     of at most ``sum_i phi_i |w_i| lone ||Q|| ||B||``, whose square is averaged over participants.
     The error of the offsets ``S_i e_i`` is this times the longest e_i. ``lone`` covers the rounding
     of the K-fold powers, of reading Q and B, of products, and of sums over clients. Reading P and p
-    costs a few roundings of numbers near one and near the image's origin.
+    costs a few rounding errors of numbers near one and near the image's origin.
     """
     d, n = reading.start.shape
     slope_size = float(np.sqrt((effects.slopes**2).sum(axis=(1, 2)).max()))

@@ -22,10 +22,11 @@ from fltheory.engines.setting import Setting, in_float64
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-# A matrix of 20 MB. Beyond this, GMRES only needs images, and stops near float64 accuracy.
+# The matrix takes 20 MB. Beyond this, GMRES is used, which needs only images and stops near float64
+# accuracy.
 _LARGEST_DIRECT_SYSTEM = 1600
 _KRYLOV_TOLERANCE = 1e-13
-# Any residual below 1 is a certificate; at this value the bound, norm / (1 - residual), doubles.
+# Any residual below 1 is a certificate. At this value, the bound, norm / (1 - residual), doubles.
 _WORST_RESIDUAL = 0.5
 
 Image = Callable[[FloatArray], FloatArray]
@@ -48,7 +49,7 @@ class StationaryLimit(ReadOnlyArrays):
         ``||lim E x_r - x*||``.
     rounding_error : mapping of str to float
         Bounds, to first order, on the rounding errors of the three errors and the bias. The bounds
-        go to infinity as the contraction of a round vanishes.
+        tend to infinity as the contraction of a round vanishes.
     """
 
     converges: bool
@@ -64,9 +65,9 @@ class StationaryLimit(ReadOnlyArrays):
 def stationary(setting: Setting) -> StationaryLimit:
     """Compute the limits of the expected errors as the number of rounds grows.
 
-    Solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``, for each state if participants follow
-    a chain. The existence of the limit is certified: it exists if and only if ``X - E[A' X A] = I``
-    has a positive definite solution.
+    This solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``, for each state if participants
+    follow a chain. The existence of the limit is certified. It exists if and only if ``X - E[A' X
+    A] = I`` has a positive definite solution.
 
     Parameters
     ----------
@@ -78,8 +79,8 @@ def stationary(setting: Setting) -> StationaryLimit:
     NotAffineError
         If the round is not affine; the message names the sampled engine.
     ValueError
-        If step sizes depend on the round, or participation is a record played from a given round,
-        which repeats periodically and has no limit.
+        If step sizes depend on the round, or participation is a record that starts from a given
+        round, and so repeats periodically without a limit.
     ArithmeticError
         If the iterative solver for large dimensions does not converge, or its solution is too
         inaccurate to decide whether there is a limit.
@@ -154,11 +155,11 @@ def _no_limit(dim: int) -> StationaryLimit:
 
 
 def _fixed_point(equations: _Equations, law: FloatArray) -> tuple[FloatArray, float, float] | None:
-    """Return the limit of the moments, with bounds on the errors of M and m; None without a limit.
+    """Return the limit of the moments, with bounds on the errors of M and m, or None.
 
-    Moments of several states are added up; ``law`` is the limit of the states' probabilities. The
-    error of the limit is the error made in one round (residuals of the solver and rounding), summed
-    over all rounds to come.
+    Moments of several states are added up. ``law`` is the limit of the states' probabilities.
+    Without a limit, the result is None. The error of the limit is the error made in one round
+    (residuals of the solver and rounding), summed over all rounds to come.
     """
     step = equations.step
     n, states = step.size, step.states
@@ -179,7 +180,7 @@ def _fixed_point(equations: _Equations, law: FloatArray) -> tuple[FloatArray, fl
 
 
 class _Equations:
-    """The fixed-point equations of a round's map, solved by elimination or, if large, GMRES."""
+    """The fixed-point equations of a round's map, solved by elimination or, if large, by GMRES."""
 
     def __init__(self, step: MomentMap) -> None:
         self.step = step
@@ -197,14 +198,15 @@ class _Equations:
     def summed_growth(self) -> float | None:
         """Bound the sum, over all rounds to come, of the images of a matrix in M of trace one.
 
-        None where the second moments do not converge.
+        The result is None if the second moments do not converge.
 
         Let X solve ``X_i - E[A_i' (sum_j P_ij X_j) A_i] = I - R_i`` with ``||R_i|| <= r < 1``,
-        however it was found. If all X_i are positive definite, the moments converge, and
-        X / (1 - r) bounds the sum of the dual map's powers on the identity; if they converge,
-        that sum applied to I - R > 0 is X, which is positive definite. So the residual certifies
-        either answer. If a round contracts by less than rounding, there is no certificate: then X
-        is not positive definite, or its residual is too large and an error is raised.
+        however it was found. If all X_i are positive definite, the moments converge, and X / (1 -
+        r) bounds the sum of the dual map's powers on the identity. Conversely, if the moments
+        converge, that sum applied to I - R > 0 is X, which is therefore positive definite. So the
+        residual certifies either answer. If a round contracts by less than rounding, there is no
+        certificate. Then either X is not positive definite, or its residual is too large and an
+        error is raised.
         """
         step, n = self.step, self.step.size
         solution = self._solved(step.dual, step.identity, transposed=1)
@@ -217,7 +219,7 @@ class _Equations:
         norm = float(eigenvalues.max())
         residual = step.identity - solution + step.dual(solution)
         # An entry of the dual's image sums n terms on either side of X, over r factors, and is
-        # moved by the chain; the residual adds two more terms.
+        # moved by the chain. The residual adds two more terms.
         operations = 2 * n + step.states.operations + len(step.law.slopes) + 2
         gain = 1 + float(np.max(step.rounding.slope_work))
         rest = float(np.linalg.norm(residual, 2, axis=(-2, -1)).max())
@@ -232,10 +234,10 @@ class _Equations:
     def summed_growth_of_first(self, growth: float) -> float:
         """Bound the same sum for m, in the sum over states of its norms.
 
-        It is the largest block column of the resolvent. If the resolvent is too large to compute,
-        let k be ``growth``: from k times the first, the traces of second moments fall by a factor 1
-        - 1/k per round, and the square roots of these numbers sum to at most 2 k^(3/2). If the
-        norms themselves contract, numbers ``y_i >= 1 + ||E A_i|| sum_j P_ij y_j`` give a closer
+        This is the largest block column of the resolvent. If the resolvent is too large to compute,
+        let k be ``growth``. Starting from k times the first, the traces of second moments fall by a
+        factor 1 - 1/k per round, and the square roots of these numbers sum to at most 2 k^(3/2). If
+        the norms themselves contract, numbers ``y_i >= 1 + ||E A_i|| sum_j P_ij y_j`` give a closer
         bound.
         """
         n = self.step.size
@@ -258,14 +260,14 @@ class _Equations:
 
     @cached_property
     def _resolvent(self) -> FloatArray | None:
-        """The inverse of ``m -> m - E[A] m`` on the m of all states; None if it is too large."""
+        """The inverse of ``m -> m - E[A] m`` on the m of all states, or None if it is too large."""
         if self.step.law.mean_offset.size > _LARGEST_DIRECT_SYSTEM:
             return None
         mean = self._on_all_states(self.step.law.mean_slope)
         return np.asarray(np.linalg.inv(np.eye(len(mean)) - mean), np.float64)
 
     def _on_all_states(self, blocks: FloatArray) -> FloatArray:
-        """Return the matrix of a round that applies its own block to each state's values."""
+        """Return the matrix of a round that applies a separate block to each state's values."""
         if blocks.ndim == 2:
             return blocks
         count, size = blocks.shape[:2]
@@ -277,7 +279,7 @@ class _Equations:
     def _factors(self) -> Any:
         """Factors of ``M -> M - E[A M A']`` on flattened M, by elimination.
 
-        If part of the state never decays, solutions are infinite, which signals it.
+        If part of the state never decays, the solutions are infinite, which indicates this.
         """
         from scipy.linalg import LinAlgWarning, lu_factor
 

@@ -5,14 +5,15 @@ With ``s' = A s + b + noise``, ``m = E s`` and ``M = E[s s']``:
 
 If participation follows a Markov chain, moments are kept separately for each state of the coming
 round: ``m_i = E[s 1{i}]``, ``M_i = E[s s' 1{i}]`` and the state's probability ``w_i``, which takes
-the place of 1. A round applies the map of each state, and the chain then moves all three alike: a
-Markov jump linear system (Costa, Fragoso and Marques, Discrete-Time Markov Jump Linear Systems,
-2005). Independent rounds are a chain of one state, whose arrays have no axis of states.
+the place of 1. A round applies the map of each state, and the chain then moves all three in the
+same way. This is a Markov jump linear system (Costa, Fragoso and Marques, Discrete-Time Markov Jump
+Linear Systems, 2005). Independent rounds are a chain of one state, whose arrays have no axis of
+states.
 
 *Rounding.* Over k rounds of one map, an error of M in the nuclear norm grows at most by the norm of
 the dual map's k-th power applied to the identity. With memory, the k-th power of a single round's
-growth is a useless bound, because a round may stretch the state in directions that the next rounds
-shrink.
+growth is a useless bound, because a round may stretch the state in directions in which the next
+rounds shrink it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fltheory.validation import FloatArray
 
 
 class _OneState:
-    """The single state of independent rounds, in which values by state stay unchanged."""
+    """The single state of independent rounds, which leaves values by state unchanged."""
 
     operations = 0
 
@@ -126,13 +127,14 @@ class MomentMap:
         slope_work = (slope_norms**2).sum(axis=0)
         cross_work = 2 * (slope_norms * offset_norms).sum(axis=0)
         inflow_work = (law.offsets**2).sum(axis=(0, -1)) + noise
-        # Number of successive roundings in an entry of M'. As one matrix: the r products in an
-        # entry of the matrix, then the n^2 + n + 1 terms of its row. By factors: n + 1 terms of F
-        # X, then those of all factors, which BLAS sums in blocks of a few hundred and then over
-        # blocks (at most n^2 + r, as factors are used where n is large). The remaining n + 7 is for
-        # adding the cross terms and their transposes, inflow and noise. Entry by entry, the error
-        # is that many units of sum_j |T_j| |M| |T_j|', whose Frobenius norm is at most sum_j
-        # ||T_j||_F^2 tr M: the works below. The nuclear norm may be sqrt(n) times as large.
+        # This is the number of successive rounding errors in an entry of M'. With one matrix, these
+        # are the r products in an entry of the matrix, then the n^2 + n + 1 terms of its row. With
+        # factors, these are n + 1 terms of F X, then those of all factors, which BLAS sums in
+        # blocks of a few hundred and then over blocks (at most n^2 + r, because factors are used if
+        # n is large). The remaining n + 7 is for adding the cross terms and their transposes, the
+        # inflow and the noise. Entry by entry, the error is that many units of sum_j |T_j| |M|
+        # |T_j|', whose Frobenius norm is at most sum_j ||T_j||_F^2 tr M, the "works" below. The
+        # nuclear norm may be sqrt(n) times as large.
         operations = float(n * n + 2 * n + law.offsets.shape[0] + 8)
         for part in law.parts:
             of_slopes, of_both, of_offsets = part.works
@@ -176,16 +178,17 @@ class MomentMap:
         """Return the spectral norms of ``E[A'A]`` and of E A."""
         law = self.law
         if len(law.slopes) == 1 and not law.parts:
-            # The only slope is the mean, and a singular value is the root of an eigenvalue.
+            # The mean is the only slope, and a singular value is the root of an eigenvalue.
             largest = np.maximum(np.linalg.eigvalsh(law.gram)[..., -1], 0.0)
             return largest, np.sqrt(largest)
-        # Both in one call: scheduled algorithms need them every round, where calls are costly.
+        # Both are computed in one call, because scheduled algorithms need them in every round and
+        # calls are costly.
         both = np.linalg.svd(np.stack([law.gram, law.mean_slope]), compute_uv=False)[..., 0]
         return both[0], both[1]
 
 
 def parted(moments: FloatArray, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return M (..., n, n), m (..., n) and w (...) of moments (..., n^2 + n + 1), as views."""
+    """Return views of M (..., n, n), m (..., n) and w (...) of moments (..., n^2 + n + 1)."""
     second = moments[..., : n * n].reshape(*moments.shape[:-1], n, n)
     return second, moments[..., n * n : -1], moments[..., -1]
 
@@ -209,9 +212,9 @@ class MomentRounding:
     """A first-order bound on the moment recursion's rounding error, state by state.
 
     The error of ``M`` is measured in the nuclear norm, which ``M -> E[A M A']`` multiplies by at
-    most ``||E[A'A]||`` for symmetric matrices, because this holds for the trace of every
-    ``M >= 0``. The sum over states is the nuclear norm of the block-diagonal matrix of all ``M_i``.
-    ``moved`` is the relative error added by a move of the chain, and ``noise`` the trace of the
+    most ``||E[A'A]||`` for symmetric matrices, because this holds for the trace of every ``M >=
+    0``. The sum over states is the nuclear norm of the block-diagonal matrix of all ``M_i``.
+    ``moved`` is the relative error added by a move of the chain, and ``noise`` is the trace of the
     noise.
     """
 
@@ -259,7 +262,7 @@ class MomentRounding:
         weights, weight_errors : float or array
             The state's probability, and the error of this probability.
         after : float or array
-            ``E||s||^2`` after the round, if it is known; the noise of the round only adds to it.
+            ``E||s||^2`` after the round, if known; the noise of the round only adds to it.
         """
         size, root = np.sqrt(traces), np.sqrt(weights)
         perturbed = self.slope_error * size + self.offset_error * root
@@ -292,7 +295,7 @@ class MomentRounding:
         ----------
         traces, weights : arrays, (rounds, states)
         errors : array, (3, more than rounds, states)
-            Errors of M, m and w; the first row holds those before these rounds.
+            Errors of M, m and w. The first row contains the errors before these rounds.
         """
         forward, count = self.states.forward, len(traces)
         second, first, weight = errors
@@ -315,11 +318,11 @@ class MomentErrors:
     Attributes
     ----------
     second, first, weights : arrays
-        Errors of M (nuclear norm), m and w. As transition probabilities are not negative, the chain
-        moves these bounds in the same way as the moments.
+        Errors of M (nuclear norm), m and w. Because transition probabilities are not negative, the
+        chain moves these bounds in the same way as the moments.
     totals : pair of arrays, (rounds + 1,)
-        Bounds on the sums over states of ``second`` and ``first``, computed in another way; the
-        same if there are no states.
+        Bounds on the sums over states of ``second`` and ``first``, computed in a different way.
+        They are the same if there are no states.
     """
 
     second: FloatArray
@@ -344,7 +347,7 @@ def propagate(
     Parameters
     ----------
     rounds : sequence of RunOfRounds
-        Successive runs of rounds; after the last, the bounds are infinite.
+        Successive runs of rounds. After the last one, the bounds are infinite.
     traces, weights : arrays, (rounds + 1,) or (rounds + 1, states)
         ``E||s_r||^2`` and probabilities.
     second_error, first_error : float or array (states,)
@@ -356,8 +359,8 @@ def propagate(
     totals[:, 0] = np.sum(second_error), np.sum(first_error)
     done = 0
     if not one_state:
-        # The initial state is often known and has little growth, so each run is split after its
-        # first round.
+        # The initial state is often known and grows little, so each run is split after its first
+        # round.
         halves = [((rounding, None, 1), (rounding, step, n - 1)) for rounding, step, n in rounds]
         rounds = [half for both in halves for half in both if half[2] > 0]
     for rounding, step, count in rounds:
@@ -421,7 +424,8 @@ def _accumulated(gain: float, added: FloatArray, held: float) -> list[float]:
     """Return v_1, v_2, ... of ``v_k = gain v_(k-1) + added_k``, with v_0 = ``held``."""
     if added.size <= _FEW:
         return list(accumulate(added.tolist(), lambda v, fresh: gain * v + fresh, initial=held))[1:]
-    # A triangular system with two diagonals. Importing SciPy takes longer than a few rounds.
+    # This is a triangular system with two diagonals. Importing SciPy takes longer than a few
+    # rounds.
     from scipy.linalg.blas import dtbsv
 
     diagonals = np.array([np.ones(added.size), np.full(added.size, -gain)], order="F")
@@ -437,8 +441,8 @@ def grown_errors(
 ) -> tuple[list[float], list[float]]:
     """Return the bounds of `steady_errors`, given the growth over 0, 1, 2, ... rounds.
 
-    The errors added in a round are multiplied by the growth over the rounds since. Once the growth
-    has fallen to a half, all errors so far are combined as new initial errors.
+    The errors added in a round are multiplied by the growth over the rounds since then. Once the
+    growth has fallen to a half, all errors so far are combined as new initial errors.
     """
     known = [next(growth[0])], [next(growth[1])]
     rounds = 0

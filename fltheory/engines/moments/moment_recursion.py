@@ -45,7 +45,7 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 _LARGEST_DENSE_STATE = 24
-# Below this size, a round takes no longer than a call.
+# Below this size, a round takes no longer than a function call.
 _SMALLEST_HALVED_STATE = 12
 _NUMBERS_AT_ONCE = 1 << 20
 
@@ -85,15 +85,17 @@ def exact(
     Returns
     -------
     Trajectory
-        It has ``rounding_error``: for ``"float64"`` a first-order bound, which is an estimate and
-        not a proof; for ``"enclosed"`` a rigorous bound; for ``"rational"`` zero.
+        It has ``rounding_error``. With ``"float64"`` this is a first-order bound, which is an
+        estimate and not a proof; with ``"enclosed"`` it is a rigorous bound; with ``"rational"`` it
+        is zero.
 
     Raises
     ------
     NotAffineError
-        If the round is not affine (e.g. nonconvex clients); the message names the sampled engine.
+        If the round is not affine (for example, with nonconvex clients); the message names the
+        sampled engine.
     ValueError
-        If observables do not fit the setting, or ``arithmetic`` is unknown.
+        If observables do not match the setting, or ``arithmetic`` is unknown.
 
     Examples
     --------
@@ -139,9 +141,10 @@ def _followed(
     history = _run(steps, np.multiply.outer(who.initial, alone), setting.rounds, forms)
     size = float(np.linalg.norm(start))
     # The initial offset is a difference of two states, each rounded once, and the state itself is a
-    # rounded decimal; scaling by powers of two is exact.
+    # rounded decimal. Scaling by powers of two is exact.
     error = UNIT_ROUNDOFF * (2 * size + float(np.linalg.norm(start + layout.origin)))
-    # Multiplying by the law of the initial chain state, if there are states, rounds once more.
+    # If there are states, multiplying by the distribution of the initial chain state rounds once
+    # more.
     again = UNIT_ROUNDOFF * np.ndim(who.initial) * size
     bounds = propagate(
         history.taken,
@@ -281,7 +284,7 @@ def moment_map(
     layout: StateLayout,
     losses: Losses = NO_MORE,
 ) -> MomentMap:
-    """Return a round's map of the moments of the state's offset, its errors times ``losses``."""
+    """Return a round's map of the moments of the state's offset, with errors times ``losses``."""
     *of_maps, of_chances = losses
     laws = [
         (p, who.law(layout.function(algorithm, branch), problem, layout.origin).losing(*of_maps))
@@ -298,7 +301,7 @@ def moment_map(
 class _History:
     """The record of a run: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
-    ``traces`` and ``weights`` are by state if there are states; ``taken`` holds the rounding
+    ``traces`` and ``weights`` are by state if there are states. ``taken`` contains the rounding
     constants of all rounds, for `propagate`.
     """
 
@@ -368,9 +371,9 @@ def _moment_blocks(
 def _advances(
     steps: Iterator[tuple[MomentMap, int]], rounds: int, taken: list[RunOfRounds]
 ) -> Iterator[tuple[Advance, int]]:
-    """Yield the functions that advance the moments, and the number of rounds each is for.
+    """Yield the functions that advance the moments, and the number of rounds for each.
 
-    From a round that overflows on, the moments are infinite.
+    The moments are infinite from the first round that overflows.
     """
     done = 0
     while done < rounds:
@@ -392,8 +395,8 @@ def _to_infinity(moments: FloatArray, rows: FloatArray) -> None:
 def _advance(step: MomentMap, rounds: int) -> Advance:
     """Return the cheapest function that advances the moments by some rounds.
 
-    The whole map as a matrix takes ``(n^2 + n + 1)^2`` products per round; r factors take ``4 r
-    n^3`` and a dozen calls, which cost as much as some 40,000 products.
+    The whole map as a matrix takes ``(n^2 + n + 1)^2`` products per round. With r factors, it takes
+    ``4 r n^3`` products and a dozen calls, which cost as much as about 40,000 products.
     """
     if step.states is not ONE_STATE:
         return _mapped_advance(step)
@@ -408,7 +411,7 @@ def _advance(step: MomentMap, rounds: int) -> Advance:
 
 
 def _stacked_advance(step: MomentMap) -> Advance:
-    """Advance the second moments X of ``(s, 1)`` by factors ``F = (A, b)``: ``sum_j F_j X F_j'``.
+    """Advance the second moments X of ``(s, 1)`` to ``sum_j F_j X F_j'``, with ``F = (A, b)``.
 
     This takes two products, with all factors stacked vertically and horizontally; the inflow of
     factors without slope is added.
@@ -424,7 +427,7 @@ def _stacked_advance(step: MomentMap) -> Advance:
     inflow, mean_slope, mean_offset = law.still_inflow, law.mean_slope, law.mean_offset
     both, half = np.empty((n + 1, n + 1)), np.empty((len(below), n + 1))
     stack = half.reshape(-1, n, n + 1)
-    # Views are made once, because making them takes as long as a round of a small model.
+    # The views are made once, because making them takes as long as a round of a small model.
     square, last_row, last_column = both[:n, :n], both[n], both[:, n]
 
     def advance(moments: FloatArray, rows: FloatArray) -> None:
@@ -448,8 +451,7 @@ def _stacked_advance(step: MomentMap) -> Advance:
 def _certain_advance(factor: FloatArray, inflow: FloatArray) -> Advance:
     """Advance the moments by a deterministic map and noise; the mean is a column of ``F X F'``.
 
-    F has (0, 1) as its last row, so that ``E (s, 1)(s, 1)'`` is mapped to a matrix of the same
-    form.
+    The last row of F is (0, 1), so that ``E (s, 1)(s, 1)'`` is mapped to a matrix of the same form.
     """
     n = len(factor)
     whole, added = np.eye(n + 1), np.zeros((n + 1, n + 1))
@@ -524,7 +526,7 @@ def runs_of_rounds(
 ) -> Iterator[tuple[T, int]]:
     """Return an iterator over runs of equal rounds: the result of ``make``, and the run's length.
 
-    Without a schedule there is a single run, and ``make`` is called at once.
+    Without a schedule, there is a single run, and ``make`` is called at once.
     """
     if isinstance(algorithm, Schedule):
         return _scheduled(algorithm, make, rounds)
@@ -538,7 +540,7 @@ def _scheduled(
     held = content(now)
     for index in range(2, rounds + 2):
         after = schedule.at(index) if index <= rounds else None
-        # Compared by content, because a class may define equality differently.
+        # They are compared by content, because a class may define equality differently.
         if after is None or content(after) != held:
             yield make(now), index - begun
             if after is not None:

@@ -1,10 +1,10 @@
 """Upper bounds on the quantities of a run, which give the range of sampled values.
 
-A quantity V is at most ``(slope ||x - x*|| + level)^2``, or the smaller of two such bounds. For all
-paths of participants, ``||x - x*||`` is bounded by `reach`; for all but rare ones, by
-`rare_weights`. Noise is unbounded, and the bound for rare paths is useless, so V may exceed its
-ceiling: the expectation cut off, ``beyond``, is added to the upper end of the interval. Any ceiling
-fixed before sampling is valid; the one that gives the narrowest interval is taken.
+A quantity V is at most ``(slope ||x - x*|| + level)^2``, or the smaller of two such bounds. `reach`
+bounds ``||x - x*||`` for all paths of participants, and `rare_weights` does so for all but rare
+paths. Noise is unbounded, and the bound for rare paths is useless, so V may exceed its ceiling. The
+expectation above the ceiling, ``beyond``, is therefore added to the upper end of the interval. Any
+ceiling fixed before sampling is valid; we take the one that gives the narrowest interval.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Range:
     Attributes
     ----------
     floor, ceiling : array, (rounds + 1,)
-        Infinite where no bound is known.
+        Lower and upper bounds, infinite where none is known.
     beyond : array, (rounds + 1,)
-        A bound on ``E max(V - ceiling, 0)``; zero unless gradients are noisy or rare paths are left
-        out.
+        A bound on ``E max(V - ceiling, 0)``, which is zero unless gradients are noisy or rare paths
+        are left out.
     """
 
     floor: FloatArray
@@ -66,9 +66,10 @@ def ranges(
     setting : Setting
     observe : sequence of Observable
     left_open : float
-        Width of an interval if all draws agree, as a share of the ceiling.
+        Width of an interval if all draws agree, as a fraction of the ceiling.
     given_path : bool
-        Whether the sampled values are expectations over noise given who takes part, and so bounded.
+        Whether the sampled values are expectations over noise given who takes part, which are
+        bounded.
     """
     shapes = _standard(setting)
     for item in observe:
@@ -121,13 +122,13 @@ def _under(far: Reach, shape: Envelope, dim: int, left_open: float, given_path: 
     """Bound V, given that ``||x - x*||`` is at most a number plus noise.
 
     Let ``V <= T^2``, where T exceeds q + s with probability at most ``e = exp(-s^2/(2 l^2))``. Then
-    ``E T^2 1{T > q + s} <= (q + s)^2 e + 2 int_s^oo (q + z) exp(-z^2/(2 l^2)) dz``: the integral
-    is ``l^2 e`` for z, and at most ``q e l^2/s`` for q (Mills).
+    ``E T^2 1{T > q + s} <= (q + s)^2 e + 2 int_s^oo (q + z) exp(-z^2/(2 l^2)) dz``. The integral of
+    the term with z is ``l^2 e``, and that of the term with q is at most ``q e l^2/s`` (Mills).
     """
     zero = np.zeros_like(far.distance)
     if given_path:
-        # Given the path, the mean is within the distance, and the variance of the noise adds to its
-        # square.
+        # Given the path, the mean is within the distance, and the variance of the noise is added to
+        # the square of the distance.
         sure = np.sqrt(far.distance**2 + dim * far.spread**2)
         return Range(zero, (shape.slope * sure + shape.level) ** 2, zero)
     if shape.slope == 0:

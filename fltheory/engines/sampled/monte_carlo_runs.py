@@ -19,7 +19,7 @@ from fltheory.engines.clients.analytic_clients import (
     SteppedClients,
     analytic_clients,
 )
-from fltheory.engines.guard import guarded, seeded
+from fltheory.engines.guard import SampledTogether, guarded, no_fresh_seed, seeded
 from fltheory.engines.observables import Observable, standard_samples
 from fltheory.engines.setting import Setting, in_float64
 from fltheory.engines.simulation import simulate
@@ -47,8 +47,8 @@ def monte_carlo(
     """Estimate the expected errors of every round from independent runs.
 
     On quadratic clients, the sum of a round's K local steps is drawn in closed form; on other
-    clients each step is drawn. The same seed gives the same numbers, bit for bit, whatever the
-    number of processors; memory does not grow with ``replicas``.
+    clients, each step is drawn. The same seed gives the same numbers, bit for bit, with any number
+    of processors. Memory does not grow with ``replicas``.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def monte_carlo(
     observe : sequence of Observable
         Further quantities to follow.
     step_by_step : bool
-        Whether to run local SGD step by step on quadratic clients, too.
+        Whether to run local SGD step by step on quadratic clients as well.
     progress : callable, optional
         Called with (replicas done, replicas).
 
@@ -75,7 +75,8 @@ def monte_carlo(
     Raises
     ------
     ValueError
-        If arguments do not fit together, or a round is not a pure function for another reason.
+        If arguments do not match one another, or a round is not a pure function for a different
+        reason.
 
     Examples
     --------
@@ -92,14 +93,15 @@ def monte_carlo(
     seed = validation.seed_number("seed", seed)
     setting = in_float64(setting)
     draws_itself = bool(guarded(setting).draws_from)
-    # A round that draws random numbers itself may draw the same for all replicas, so each is run
-    # alone.
+    # A round that draws random numbers itself may draw the same numbers for all replicas, so each
+    # replica is run alone.
     sizes = [1] * replicas if draws_itself else _chunk_sizes(replicas, setting.problem)
     sequence = np.random.SeedSequence(seed)
     seeds = sequence.spawn(len(sizes))
 
     def run(chunk: tuple[int, np.random.SeedSequence]) -> _Summary:
-        return _run_chunk(setting, chunk[0], chunk[1], observe, step_by_step)
+        with no_fresh_seed(setting.algorithm):
+            return _run_chunk(setting, chunk[0], chunk[1], observe, step_by_step)
 
     total: _Summary | None = None
     with seeded(setting.algorithm, *sequence.spawn(1)) if draws_itself else nullcontext():
@@ -167,7 +169,8 @@ def _run_chunk(
     observe: Sequence[Observable],
     step_by_step: bool,
 ) -> _Summary:
-    # Gaussian draws take most of a run's time; SFC64 makes them a fifth faster than the default.
+    # Gaussian draws take most of a run's time, and SFC64 makes them a fifth faster than the
+    # default.
     participation_rng, branch_rng, noise_rng, observer_rng = (
         np.random.Generator(kind(child))
         for kind, child in zip((PCG64, PCG64, SFC64, SFC64), seed.spawn(4), strict=True)
@@ -183,10 +186,13 @@ def _run_chunk(
         participation_rng=participation_rng,
         branch_rng=branch_rng,
     )
+    together = SampledTogether(setting)
     mean = np.empty((len(FIELDS) + len(observe), setting.rounds + 1))
     squares = np.empty_like(mean)
     with np.errstate(over="ignore", invalid="ignore"):
         for r, (state, who) in enumerate(islice(states, setting.rounds + 1)):
+            if r < setting.rounds:
+                together.check(r + 1, state, who)
             x = state["x"]
             samples = standard_samples(problem, x)
             samples += [item.sample(problem, observers, x, who) for item in observe]

@@ -2,23 +2,24 @@
 
 If a weight grows with a client's absences, the largest distance that any run can reach is useless
 as a bound, because the runs that reach it are extremely rare. How rare they are is known if clients
-come and go independently and a client's weight depends only on its own presence (`CountedWeights`).
-In the notation of `reach`, and with shares ``beta_i >= 0`` that sum to one, a round enlarges
+follow independent chains and a client's weight depends only on its own presence (`CountedWeights`).
+In the notation of `reach`, let the shares ``beta_i >= 0`` sum to one. A round then enlarges
 distances by at most
 
 ``max(1 - sum_i w_i theta_i, sum_i w_i lambda_i - 1) <= prod_i f_i(w_i)``,
 ``f_i(w) = 1 + w max(-theta_i, 0) + max(lambda_i w - 2 beta_i, 0)``.
 
-So ``||x - x*|| <= prod_i G_i (||x_0 - x*|| + sum_i S_i)``, where G_i is the product of client i's
-f_i over the rounds in which it is present, and S_i sums ``w_i`` times the distance that its push
-and its noise move the model. The noise counts twice, for its mean and for its spread: if v is the
-norm of a run's noise, ``E v^2 <= (E v)^2 + l^2``, and both E v and l are at most the sum of the
-clients' shares. As clients are independent, the expectation of the square follows from those of
-G_i^2, G_i^2 S_i and G_i^2 S_i^2, which are computed along one client's histories, merging those of
-equal counts.
+So ``||x - x*|| <= prod_i G_i (||x_0 - x*|| + sum_i S_i)``. Here G_i is the product of client i's
+f_i over the rounds in which it is present, and S_i is the sum of ``w_i`` times the distance by
+which its push and its noise move the model. The noise counts twice, for its mean and for its
+spread. If v is the norm of a run's noise, then ``E v^2 <= (E v)^2 + l^2``, and both E v and l are
+at most the sum of the clients' shares. Because clients are independent, the expectation of the
+square follows from those of G_i^2, G_i^2 S_i and G_i^2 S_i^2. These are computed along one client's
+histories, and histories with equal counts are merged.
 
-A run is *typical* while ``lambda_i w_i <= 2 beta_i`` for all clients; it cannot get far. The
-contribution of the other runs is the expectation over all runs minus that over the typical ones.
+A run is *typical* while ``lambda_i w_i <= 2 beta_i`` for all clients; a typical run cannot get far.
+The contribution of the other runs is the expectation over all runs minus that over the typical
+ones.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from fltheory.participation.process import ClientChains, process_of
 from fltheory.problems.base import HasGradientSplit
 from fltheory.validation import FloatArray
 
-# Limit on histories times clients, summed over all rounds: a second or two.
+# Limit on histories times clients, summed over all rounds, which takes a second or two.
 _MOST = 1 << 22
 # Relative rounding error of sums of positive numbers over rounds, clients and histories.
 _ROUNDING = 1e-9
@@ -80,7 +81,7 @@ class RareWeights:
 @cached_by_content(32)
 @np.errstate(over="ignore", invalid="ignore")
 def rare_weights(setting: Setting) -> RareWeights | None:
-    """Return the contribution of runs with large weights; None if their probability is unknown.
+    """Return the contribution of runs with large weights, or None if it is unknown.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def rare_weights(setting: Setting) -> RareWeights | None:
 
 
 def _of_fresh_updates(of_round: Algorithm, n_clients: int, index: int) -> UpdateBounds | None:
-    """Return the bounds of a round with one branch that adds fresh updates; None for others."""
+    """Return the bounds of a round with one branch that adds fresh updates, otherwise None."""
     if not isinstance(of_round, BoundedUpdates) or not speaks_of_its_round(type(of_round)):
         return None
     bounds, *others = of_round.update_bounds(n_clients, index).values()
@@ -132,7 +133,7 @@ def _of_fresh_updates(of_round: Algorithm, n_clients: int, index: int) -> Update
 
 
 def _shares(pulls: Pulls, marginals: FloatArray, rounds: int) -> FloatArray:
-    """Return the shares beta, in proportion to a client's usual effect; any choice is valid."""
+    """Return the shares beta, in proportion to clients' usual effects; any choice is valid."""
     usual = np.maximum(pulls.largest, 0.0) / np.maximum(marginals, 1 / rounds)
     total = float(usual.sum())
     return usual / total if total > 0 else np.full(usual.shape, 1 / usual.size)
@@ -140,14 +141,14 @@ def _shares(pulls: Pulls, marginals: FloatArray, rounds: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Clients:
-    """Every client on all of its own histories; those with equal counts are merged.
+    """Every client on all of its own histories, of which those with equal counts are merged.
 
     Attributes
     ----------
     counts : mapping of str to array, (H, 1)
         Counts of each history, the same for all clients.
     held : array, (H, 2, 2, 3, N)
-        Each history's part of ``E G_i^2 S_i^k``: the second axis says whether the client was
+        Each history's part of ``E G_i^2 S_i^k``. The second axis says whether the client was
         present in the last round, and the others are as in `RareWeights.squares`.
     going, coming : arrays, (2, N)
         Probabilities of being absent and of being present in the next round, for clients who were
@@ -187,7 +188,7 @@ class _Clients:
         twice += step[:, None] ** 2 * chance
         once += step[:, None] * chance
         here *= growth[:, None, None] ** 2
-        # Weights within the shares certainly count as typical, the limit itself included.
+        # Weights within the shares certainly count as typical, including the limit itself.
         here[:, 1] *= (excess <= 0)[:, None]
         away = self._moved(self.going)
         made = [

@@ -1,24 +1,24 @@
 """Bounds on the distance from x* that a run can reach, for any participants.
 
-With ``u = x - x*``, K local steps change a client's model by ``Delta_i = -M_i u + push + noise``,
-with a symmetric M_i (`pulls`). With theta_i and lambda_i the least and the largest eigenvalue of
-M_i, a round ``u + sum_i w_i Delta_i`` has, for weights ``w_i >= 0``,
+Let ``u = x - x*``. K local steps change a client's model by ``Delta_i = -M_i u + push + noise``,
+with a symmetric M_i (`pulls`). Let theta_i and lambda_i be the smallest and the largest eigenvalue
+of M_i. A round ``u + sum_i w_i Delta_i`` has, for weights ``w_i >= 0``,
 
 ``||1 - sum_i w_i M_i|| <= max(1 - sum_i w_i theta_i, sum_i w_i lambda_i - 1)``,
 
-since the matrix is symmetric. The remaining part of u plus the push is therefore at most the larger
-of two expressions that are linear in w. A linear expression is largest at a corner of ``0 <= w_i <=
+since the matrix is symmetric. So what remains of u, plus the push, is at most the larger of two
+expressions that are linear in w. A linear expression is largest at a corner of ``0 <= w_i <=
 largest_i``, and at most ``total`` times its largest coefficient. Nothing is assumed about
 participation. If a round reuses updates of earlier models, or corrects gradients by remembered
 ones, only the triangle inequality is used, and the bounds grow faster.
 
-Noise enters as a sum ``sum_j c_j ||xi_j||`` with ``c_j`` bounded in the same way. It is a Lipschitz
-function of a standard Gaussian vector with constant ``l = sigma/sqrt(d) sqrt(sum_j c_j^2)``. So it
-exceeds its mean, which is at most ``sigma sum_j c_j``, by s with probability at most ``exp(-s^2/(2
-l^2))`` (Tsirelson, Ibragimov and Sudakov, 1976; Boucheron, Lugosi and Massart, Concentration
-Inequalities, 2013, Theorem 5.6). The constant of a sum is at most the sum of the constants, and for
-independent terms the squares add up instead. If noise is averaged out and only the path is drawn,
-its contribution to ``E||u||^2`` is at most ``d l^2``.
+Noise enters as a sum ``sum_j c_j ||xi_j||`` with ``c_j`` bounded in the same way. This sum is a
+Lipschitz function of a standard Gaussian vector, with constant ``l = sigma/sqrt(d) sqrt(sum_j
+c_j^2)``. So it exceeds its mean, which is at most ``sigma sum_j c_j``, by s with probability at
+most ``exp(-s^2/(2 l^2))`` (Tsirelson, Ibragimov and Sudakov, 1976; Boucheron, Lugosi and Massart,
+Concentration Inequalities, 2013, Theorem 5.6). The constant of a sum is at most the sum of the
+constants; for independent terms, the squares add up instead. If noise is averaged out and only the
+path is drawn, its contribution to ``E||u||^2`` is at most ``d l^2``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fltheory.engines.setting import Setting
 from fltheory.problems.base import GradientSplit, HasGradientSplit, Problem
 from fltheory.validation import FloatArray
 
-# Sums of a few numbers in each of several thousand rounds have a smaller relative error.
+# Sums of a few numbers in each of several thousand rounds have a smaller relative error than this.
 _ROUNDING = 1e-9
 
 
@@ -64,8 +64,8 @@ class Reach:
 def reach(setting: Setting) -> Reach:
     """Bound the distance of a setting's model from x*; infinite where no bound is known.
 
-    Bounds are known for algorithms with ``update_bounds`` on problems with a ``gradient_split``,
-    for averages of their models, and for models projected onto a ball.
+    Bounds are known for algorithms that have ``update_bounds`` on problems that have a
+    ``gradient_split``, including averages of their models, and for models projected onto a ball.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def followed(
     rounds: int,
     shares: FloatArray | None = None,
 ) -> Reach:
-    """Follow a run's bounds round by round; with ``shares``, for moderate weights only.
+    """Follow a run's bounds round by round; with ``shares``, only for moderate weights.
 
     Weights are moderate if they are at most ``2 share_i / lambda_i``.
     """
@@ -142,7 +142,7 @@ def followed(
 
 
 def speaks_of_its_round(cls: type) -> bool:
-    """Return whether a class's bounds and weights describe its own round, not a base class's."""
+    """Return whether a class's bounds and weights describe its own round, not its base class's."""
 
     def owners(*names: str) -> list[type]:
         return [next(c for c in cls.__mro__ if n in vars(c)) for n in names if hasattr(cls, n)]
@@ -167,9 +167,10 @@ def _likely(
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Bounds on norms, each an array of three: without noise, mean and constant of the noise.
+    """Bounds on norms, each an array of three: without noise, the noise's mean, its constant.
 
-    ``offset`` bounds x - x*, and ``control`` the mean gradients that SCAFFOLD's clients keep.
+    ``offset`` is the bound on x - x*, and ``control`` is the bound on the mean gradients that
+    SCAFFOLD's clients keep.
     """
 
     offset: FloatArray
@@ -180,7 +181,7 @@ class _Step:
     ) -> _Step:
         """Return the bounds after a round."""
         sigma = problem.server_sigma if bounds.by_server else problem.sigma
-        # Gradients are corrected by c - c_i, a mean of controls minus one of them.
+        # Gradients are corrected by c - c_i, which is the mean of the controls minus one of them.
         push = 2 * self.control if bounds.corrected else np.zeros(3)
         moved = self._stale if bounds.stale else self._fresh
         offset = moved(bounds, pulls, sigma, problem.dim) + bounds.total * pulls.noise * push

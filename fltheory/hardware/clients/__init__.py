@@ -1,1 +1,1 @@
-"""The Clients contract in torch, for any module and loss, and a single client."""
+"""The Clients interface in torch, for any module and loss, and a single client."""

@@ -30,7 +30,7 @@ class Batches:
     samples : Tensor of int, (steps, rows, width)
         Indices into the data.
     weights : Tensor, (steps, rows, width)
-        One over the size of the batch; 0 for padding, and in steps that a client does not take.
+        One over the size of the batch, or 0 for padding and in steps that a client does not take.
     takes : Tensor, (steps, rows)
         1 where the client takes the step, 0 where it has stopped.
     """
@@ -56,7 +56,7 @@ class Pools:
     Raises
     ------
     ValueError
-        For a client without samples, or an index outside the data; the error names it.
+        If a client has no samples, or an index is outside the data; the message names it.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class Pools:
         return epochs * -(-size // (batch_size or size))
 
     def whole(self, clients: Tensor, first: int = 0, last: int | None = None) -> Batches:
-        """Return one batch of all samples of each of ``clients``, (rows,), or a slice of it.
+        """Return one batch with all samples of each of ``clients``, (rows,), or a slice of it.
 
-        With ``first`` and ``last``, it has only the samples from ``first`` up to but not including
-        ``last``, weighted as parts of the whole.
+        With ``first`` and ``last``, the batch has only the samples from ``first`` up to but not
+        including ``last``, with the weights that they have in the whole batch.
         """
         last = max(self.host_sizes) if last is None else last
         local = torch.arange(first, last, device=clients.device)
@@ -174,7 +174,8 @@ class Pools:
         most = max(self.host_sizes)
         shape = (passes, sizes.numel(), most)
         if sizes.device.type == "cpu":
-            # Ten times as fast as sorting, but possible only if sizes are known on the host.
+            # This is ten times as fast as sorting, but possible only if the sizes are known on the
+            # host.
             orders = torch.zeros(shape, dtype=torch.long)
             for (turn, row), size in zip(
                 product(range(passes), range(sizes.numel())), passes * sizes.tolist(), strict=True
@@ -201,10 +202,10 @@ class LocalTraining:
     Parameters
     ----------
     batch_size : int, optional
-        B; by default every step uses all samples, and nothing is random.
+        B; by default, every step uses all samples, and nothing is random.
     sampling : {"shuffle", "replacement"}
-        Passes over the samples in random order, or independent draws. Replacement makes gradients
-        of different steps independent, as theorems assume.
+        Whether batches come from passes over the samples in random order or from independent draws.
+        With replacement, gradients of different steps are independent, as theorems assume.
     epochs : int, optional
         A client stops after this many passes over its samples, even if ``steps`` is larger.
     weight_decay : float

@@ -50,7 +50,7 @@ class SampledLosses:
         Every gradient is the gradient of the loss, plus ``decay`` times the model, plus ``push``,
         plus ``proximal`` times the displacement from ``start``.
         """
-        # Both pulls together are (decay + proximal) y and a constant, -proximal start.
+        # Together, the two pulls are (decay + proximal) y plus the constant -proximal start.
         decay = decay + proximal
         if proximal:
             push = -proximal * start if push is None else push - proximal * start
@@ -89,14 +89,14 @@ class SampledLosses:
 
     def _first(self, batches: Batches) -> tuple[Tensor, Tensor, Tensor]:
         samples = batches.samples[0]
-        # Several times as fast as indexing with samples, which have two axes.
+        # This is several times as fast as indexing with samples, which has two axes.
         taken = self._inputs.index_select(0, samples.reshape(-1))
         inputs = taken.view(*samples.shape, *self._inputs.shape[1:])
         return inputs, self._targets[samples], batches.weights[0]
 
 
 def _pulls(parts: Parts, decay: float, pushes: Parts | None) -> Parts | None:
-    """Return the terms added to the gradients of the losses, None if there are none."""
+    """Return the terms added to the gradients of the losses, or None if there are none."""
     if not decay:
         return pushes
     if pushes is None:

@@ -1,7 +1,7 @@
 """A single client that trains a torch module, for code that calls clients one by one.
 
-`SingleClient` takes NumPy vectors and runs where its data are. `client_loss` exposes the clients of
-`fltheory.testing.check_algorithm` to implementations that train torch modules.
+`SingleClient` takes NumPy vectors and runs on the device of its data. With `client_loss`,
+implementations that train torch modules can use the clients of `fltheory.testing.check_algorithm`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fltheory.validation import FloatArray
 
 
 class SingleClient:
-    """`TorchClients` with one client, running where its data are.
+    """`TorchClients` with one client, running on the device of its data.
 
-    Models are vectors of the module's parameters, in order and in their dtype.
+    Models are vectors of the module's parameters, in their order and with their dtype.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class SingleClient:
         return self._array(start + change[:, 0])
 
     def loss(self, x: FloatArray, draw: Sequence[int] = ()) -> float:
-        """Return the loss at ``x``, on all samples or, if ``training`` says so, on a batch."""
+        """Return the loss at ``x``, on all samples or, if ``training`` sets a size, on a batch."""
         return float(self._clients.loss(self._begun(x, draw), self._who))
 
     def gradient(self, x: FloatArray) -> FloatArray:
@@ -94,7 +94,7 @@ class SingleClient:
         return self._array(self._clients.client_gradients(self._tensor(x))[:, 0])
 
     def _begun(self, x: FloatArray, draw: Sequence[int]) -> Tensor:
-        """Return the model as a tensor, after seeding the generator of batches for a draw."""
+        """Seed the generator of batches for a draw, and return the model as a tensor."""
         entropy = np.random.SeedSequence([self._seed, *draw]).generate_state(1, np.uint64)
         generator = torch.Generator(self._who.device)
         generator.manual_seed(int(entropy[0] >> np.uint64(1)))

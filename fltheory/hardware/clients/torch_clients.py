@@ -20,7 +20,7 @@ _CHUNK = 2048
 
 
 class TorchClients:
-    """The Clients contract for a module, a loss and samples divided among clients.
+    """The Clients interface for a module, a loss and samples divided among clients.
 
     Models are flat vectors of the module's parameters. The participants of a round take their
     local steps together, each from its own batches.
@@ -30,11 +30,11 @@ class TorchClients:
     module : torch.nn.Module
         The module, which is moved to the device of the samples.
     inputs, targets : Tensor, (n, ...)
-        All samples, on the device that everything runs on.
+        All samples, on the device on which everything runs.
     parts : sequence of integer arrays
         Indices of each client's samples.
     loss : callable
-        (outputs, targets) to one loss per sample.
+        Maps (outputs, targets) to one loss per sample.
     training : LocalTraining
     server : ServerData, optional
         Needed by algorithms that ask for the server's gradient.
@@ -43,18 +43,18 @@ class TorchClients:
     way : {"auto", "closed form", "vmap", "one by one"}
         How the gradients of several models are computed.
     compiled : bool
-        Whether to compile them, by `torch.compile`: worth it for long runs of small models
-        that have no closed form.
+        Whether to compile the gradients with `torch.compile`, which is worthwhile for long runs of
+        small models that have no closed form.
 
     Raises
     ------
     ValueError
-        For arguments that do not fit together.
+        If the arguments do not match one another.
 
     Notes
     -----
-    On a GPU, no round copies to or from the host if `expect` has been called with the largest
-    number of participants; otherwise each round reads from the device who takes part.
+    On a GPU, rounds copy nothing to or from the host if `expect` has been called with the largest
+    number of participants. Otherwise, each round reads from the device who takes part.
 
     Examples
     --------
@@ -125,7 +125,8 @@ class TorchClients:
     def expect(self, most: int | None) -> None:
         """Announce the largest number of clients that may take part in a coming round, per replica.
 
-        They are then found without reading from the device. With None, they are counted.
+        The participants are then found without reading from the device. With None, they are
+        counted.
         """
         self._most = most
 
@@ -156,8 +157,8 @@ class TorchClients:
     def loss(self, x: Tensor, who: Tensor) -> Tensor:
         """Return each client's loss at its replica's model, zero where absent.
 
-        The loss is on all of the client's samples, or on a batch if `LocalTraining` says so, and
-        includes the penalty.
+        The loss includes the penalty. It is computed on all of the client's samples, or on a batch
+        if `LocalTraining` sets a size for it.
         """
         rows, clients, present = self._participants(who)
         losses = torch.zeros(who.shape, dtype=x.dtype, device=x.device)
@@ -181,7 +182,7 @@ class TorchClients:
         return total.reshape(len(x), self._n_clients, -1)
 
     def server_gradient(self, x: Tensor) -> Tensor:
-        """Return the gradient on a batch of the server's samples, or the sum over its steps."""
+        """Return the gradient on a batch of the server's samples, or the sum over all its steps."""
         if self._server is None:
             raise ValueError("server must be given for an algorithm that uses its data, got none")
         steps, its = self._server.steps, torch.zeros(len(x), dtype=torch.long, device=x.device)
@@ -217,7 +218,7 @@ class TorchClients:
         return rows, clients, (end - start) * present[:, None]
 
     def _participants(self, who: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows and clients that may take part, and 1 for those that do."""
+        """Return rows and clients that may take part, and an array with 1 for those that do."""
         if self._most is None:
             rows, clients = torch.nonzero(who, as_tuple=True)
         else:

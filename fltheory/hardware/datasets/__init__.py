@@ -32,17 +32,18 @@ def load(name: str, folder: str | Path | None = None, *, verify: bool = True) ->
     name : str
         A name in `NAMES`.
     folder : path, optional
-        Folder of its files; by default the folder NAME inside the folder that the environment
-        variable FLTHEORY_DATA names, or inside ``data``. The digits need no folder.
+        Folder of its files. By default, this is the folder NAME inside the folder given by the
+        environment variable FLTHEORY_DATA, or inside ``data`` if that is not set. The digits need
+        no folder.
     verify : bool
-        Whether to refuse files without the published checksums.
+        Whether to refuse files that do not have the published checksums.
 
     Raises
     ------
     ValueError
         If the name is unknown, or the files are not accepted.
     ImportError
-        For the digits, if scikit-learn is not installed.
+        If ``name`` is ``"digits"`` and scikit-learn is not installed.
 
     Examples
     --------

@@ -27,7 +27,7 @@ _NOT_PUBLISHED = "not the published files"
 
 
 def existing_folder(folder: str | Path) -> Path:
-    """Return ``folder`` as a path; ValueError if it is not a folder."""
+    """Return ``folder`` as a path; raise ValueError if it is not a folder."""
     path = validation.path("folder", folder)
     if not path.is_dir():
         raise ValueError(f"folder must be an existing folder of data files, got {str(folder)!r}")
@@ -113,8 +113,8 @@ def mnist(folder: str | Path, *, verify: bool = True) -> ImageData:
     Raises
     ------
     ValueError
-        For a missing, truncated or corrupt file, a wrong magic number, labels that are not
-        0 .. 9, or a wrong checksum.
+        If a file is missing, truncated or corrupt, a magic number is wrong, labels are not 0 .. 9,
+        or a checksum is wrong.
     """
     return _read("MNIST", existing_folder(folder), MNIST_MD5, verify)
 
@@ -130,7 +130,7 @@ def parse_idx(name: str, content: bytes, n_dims: int) -> NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        For a wrong magic number, or a number of bytes that does not match the header.
+        If the magic number is wrong, or the number of bytes does not match the header.
     """
     magic, wanted = content[:4], bytes([0, 0, _UNSIGNED_BYTES, n_dims])
     if magic != wanted:
@@ -194,14 +194,14 @@ def cifar10(folder: str | Path, *, verify: bool = True) -> ImageData:
         Folder of the files ``data_batch_1.bin`` to ``data_batch_5.bin`` and ``test_batch.bin``, or
         its parent, which contains ``cifar-10-batches-bin``.
     verify : bool
-        Whether to refuse files without the published checksums. Otherwise, other images are
-        accepted, such as re-encoded ones, and training batches may be missing; the name of the data
-        set then says so.
+        Whether to refuse files without the published checksums. Otherwise, other images (such as
+        re-encoded ones) are accepted, and training batches may be missing; the name of the data set
+        then says so.
 
     Raises
     ------
     ValueError
-        For a missing, truncated or corrupt file, labels that are not 0 .. 9, or a wrong checksum.
+        If a file is missing, truncated or corrupt, labels are not 0 .. 9, or a checksum is wrong.
     """
     above = existing_folder(folder)
     here = above / _SUBFOLDER if (above / _SUBFOLDER).is_dir() else above

@@ -32,7 +32,7 @@ class Labelled(ReadOnlyArrays):
     Raises
     ------
     ValueError
-        For other shapes or types.
+        If a shape or type is different.
     """
 
     images: Images

@@ -1,4 +1,4 @@
-"""Experiments as TOML files: training settings, images, and the paper's table."""
+"""Experiments as TOML files with training settings, images, and the paper's table."""
 
 try:
     import torch  # noqa: F401

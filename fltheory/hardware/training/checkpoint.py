@@ -50,21 +50,21 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint atomically, so that a kill leaves the previous one.
+    """Write a checkpoint atomically, so that the previous one survives if the process is killed.
 
     Raises
     ------
     ValueError
-        If it cannot be written; the previous one is then left as well.
+        If the checkpoint cannot be written; the previous one then survives as well.
     """
     fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
     state = {name: array.cpu() for name, array in checkpoint.state.items()}
     try:
-        # torch would write part of a file name into the file, and this temporary name always
-        # differs.
+        # torch would write part of the file name into the file, and the temporary name differs
+        # every time.
         with whole_file(path) as unfinished, unfinished.open("wb") as file:
             torch.save({"format": _FORMAT, **fields, "state": state}, file)
-    except (OSError, RuntimeError) as error:  # torch's own error for a file that it cannot write
+    except (OSError, RuntimeError) as error:  # torch raises this for a file that it cannot write
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"{path} must be a file that can be written, with room for it, got {reason}"
@@ -72,7 +72,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
-    """Read a run's checkpoint, by `torch.load` of weights only; None if there is none.
+    """Return a run's checkpoint, read by `torch.load` of weights only, or None if there is none.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def fingerprint_of(root: Path, files: Iterable[Path], versions: Mapping[str, str
     Parameters
     ----------
     root : path
-        The folder that file names are relative to.
+        The folder to which file names are relative.
     files : iterable of path
         Python sources.
     versions : mapping of str to str

@@ -29,9 +29,9 @@ class ExperimentCell:
     figure : str
         The figure of a run that the cell shows, one of `FIGURES`.
     rounds : tuple of int or None
-        The rounds after which measurements are used, where 0 is before training; None for all.
+        The rounds after which measurements are used, or None for all. Round 0 is before training.
     paper : str
-        The paper's figure; empty if it has none.
+        The paper's figure, or empty if the paper has none.
     """
 
     settings: RunSettings
@@ -69,7 +69,7 @@ class Experiment:
 
     @property
     def runs(self) -> tuple[RunSettings, ...]:
-        """Every distinct setting, baselines included, in the order of the table."""
+        """Every distinct setting, including baselines, in the order of the table."""
         cells = [cell for _, row in self.rows for cell in row]
         wanted = [run for cell in cells for run in (cell.baseline, cell.settings) if run]
         return tuple({run.key(0): run for run in wanted}.values())
@@ -169,7 +169,7 @@ def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment
 
 
 def experiment(document: Table) -> Experiment:
-    """Return the experiment that a document describes; ValueError if the document is invalid."""
+    """Return the experiment that a document describes; raise ValueError if it is invalid."""
     own = {key: value for key, value in document.items() if key in _OWN_KEYS}
     base = {key: value for key, value in document.items() if key not in _OWN_KEYS}
     heading = made(_Heading, own, "")

@@ -1,4 +1,4 @@
-"""Running all runs of an experiment, and computing the figures in its cells."""
+"""Carrying out all runs of an experiment, and computing the figures in its cells."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def measure(
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> list[Measured]:
-    """Run the runs that experiments need, or read them from ``out`` if they exist.
+    """Carry out the runs that experiments need, or read them from ``out`` if they exist.
 
     Every run has its own file in ``out``, named after everything that determines it, so experiments
     share runs and an interrupted run resumes. Files made by other code, by another version of torch
@@ -69,12 +69,12 @@ def measure(
     out : path
         Folder of checkpoints and results.
     folder : path, optional
-        Where the data set's files lie.
+        Folder of the data set's files.
     device : str
     checkpoint_every : int
         Number of rounds between checkpoints.
     progress : callable, optional
-        Called with (rounds done, rounds in all, description of the run).
+        Called with (rounds done, total number of rounds, description of the run).
     notice : callable, optional
         Called with a line of text if such unusable files are ignored.
 
@@ -120,7 +120,7 @@ def measure(
         )
     for key, (settings, seed) in wanted.items():
         if not files[key].exists():
-            # Settings that do not fit their data are refused before any run takes hours.
+            # Settings that do not match their data are refused before any run takes hours.
             prepared(settings, seed, folder=folder, device=device)
     total = sum(run.training.rounds for run, _ in wanted.values())
     behind, runs = 0, {}
@@ -151,7 +151,7 @@ def _check_folders(out: Path, data: Path | None) -> None:
         place for place in (out, *out.absolute().parents) if os.path.lexists(place)
     ).is_dir():
         raise ValueError(f"out must be a folder, or a name where one can be made, got {str(out)!r}")
-    # The folder is made with the first file, so a refused experiment leaves no folder.
+    # The folder is created with the first file, so a refused experiment leaves no folder.
     writable("out", out / "run.pt")
 
 
@@ -160,7 +160,7 @@ def _ending(device: str) -> str:
 
 
 def _left_aside(out: Path, files: Iterable[tuple[str, Path]], device: str) -> int:
-    """Return the number of runs that only have files made by other code, versions or images."""
+    """Return the number of runs whose only files were made by other code, versions or images."""
     return sum(
         not file.exists() and any(out.glob(f"{key}-*{_ending(device)}")) for key, file in files
     )

@@ -42,7 +42,7 @@ def circumstances(
     rounds: int,
     participation: Participation,
 ) -> dict[str, Any]:
-    """Return the facts that methods may use, by name: steps, ``rounds``, facts about clients.
+    """Return the facts that methods may use, by name: steps, ``rounds`` and client facts.
 
     Oracles know each client's availability and, under Markov participation or a log, also its
     second eigenvalue. All clients have equal weight. ``assist_lr`` is None without a server.
@@ -70,8 +70,8 @@ class NamedMethod:
     """An algorithm by name, with its options; step sizes and steps come from the experiment.
 
     The names are those of `fltheory.algorithms.table`; ``average all`` is FedAvg with weights 1/N
-    for any participants. Algorithms that take the availability get it (CA-Fed also the
-    correlation), and all clients have equal weight. F3AST's ``smoothing`` is 1/rounds unless it is
+    for any participants. Algorithms that take the availability get it, and CA-Fed also gets the
+    correlation. All clients have equal weight. F3AST's ``smoothing`` is 1/rounds unless it is
     given.
     """
 
@@ -95,14 +95,18 @@ class NamedMethod:
         return "assist_lr" in self.listed.told
 
     def algorithm(self, given: Mapping[str, Any]) -> Algorithm | Schedule:
-        """Return the algorithm in given `circumstances`; ValueError names an unknown option."""
+        """Return the algorithm in the given `circumstances`.
+
+        An unknown option raises ValueError, which names it.
+        """
         entry = self.listed
         for name in entry.told:
             if name not in given:
                 raise ValueError(f"algorithm.name must not be {entry.title} {_MISSING[name]}")
         options = dict(self.options)
         if entry.algorithm is F3ast:
-            # As in CA-Fed's code; the value 0.01 of Ribero et al. is meant for thousands of rounds.
+            # This is as in CA-Fed's code; the value 0.01 of Ribero et al. is meant for thousands of
+            # rounds.
             options.setdefault("smoothing", 1 / given["rounds"])
         told = {name: given[name] for name in entry.told}
         return made(entry, options, "algorithm", told=told)
@@ -110,7 +114,7 @@ class NamedMethod:
 
 @dataclass(frozen=True, eq=False)
 class Dealt(ReadOnlyArrays):
-    """A partition of the images, with the labels to use.
+    """A partition of the images, together with the labels to use.
 
     Attributes
     ----------
@@ -218,10 +222,10 @@ class Presence(ABC):
         """Return the process for clients with the given shares of the classes, (N, classes)."""
 
     def check_rounds(self, rounds: int) -> None:  # noqa: B027  a process lasts for ever
-        """Raise ValueError if a record has fewer rounds than ``rounds``."""
+        """Raise ValueError if the process is a record of fewer than ``rounds`` rounds."""
 
     def identity(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what identifies it, given its table in the file: by default, the table itself."""
+        """Return what identifies it, given its table in the file; by default, the table itself."""
         return table
 
 
@@ -229,14 +233,14 @@ class Presence(ABC):
 class Uniform(Presence):
     """``size`` clients drawn uniformly per round, never the first ``excluded`` (SA-FL's m and s).
 
-    Clients are dealt their images at random, so excluding the first ones is no restriction.
+    Clients are dealt their images at random, so excluding the first ones loses no generality.
     """
 
     size: int
     excluded: int = 0
 
     def __post_init__(self) -> None:
-        # A negative number would give an empty range, and nobody would be excluded.
+        # With a negative number, the range would be empty, and nobody would be excluded.
         validation.whole_number("excluded", self.excluded, at_least=0)
 
     def process(self, class_shares: FloatArray, rng: np.random.Generator) -> Participation:
@@ -247,7 +251,7 @@ class Uniform(Presence):
 
 @dataclass(frozen=True)
 class UniformAvailability(Presence):
-    """Independent clients with availabilities uniform in [least, 1], as in FedAR.
+    """Independent clients with availabilities drawn uniformly from [least, 1], as in FedAR.
 
     With ``most``, at most that many of the available clients are drawn, as in FedAR's FedAvg (S =
     50).
@@ -276,9 +280,9 @@ class UniformAvailability(Presence):
 class ByClassShares(Presence):
     """Availability correlated with the data, in one of FedAU's three patterns.
 
-    ``pattern`` is ``"bernoulli"``, ``"markov"`` or ``"cyclic"``. An absent Markov client comes back
-    with probability ``transition`` (0.05 in the authors' code), if its availability allows that. A
-    cycle has ``period`` rounds (100 by default).
+    ``pattern`` is ``"bernoulli"``, ``"markov"`` or ``"cyclic"``. An absent client of the Markov
+    pattern returns with probability ``transition`` (0.05 in the authors' code) if its availability
+    allows that. A cycle has ``period`` rounds (100 by default).
     """
 
     pattern: str
@@ -314,8 +318,9 @@ class FourClasses(Presence):
     """CA-Fed's four classes of clients (Section V-A): high or low availability and correlation.
 
     In each half of the clients, a random half is available with probability 1/2 + g, and the others
-    with 1/2 - g. In each such class, a random half has lambda = nu; for the others lambda is normal
-    with standard deviation epsilon. The number of clients must be a multiple of 8.
+    with 1/2 - g. In each of these groups, a random half has lambda = nu; for the others, lambda is
+    drawn from a normal distribution with standard deviation epsilon. The number of clients must be
+    a multiple of 8.
     """
 
     g: float
@@ -347,9 +352,8 @@ class Recorded(Presence):
     Client k is the k-th client of the log, in order of first appearance; the log must have as many
     clients as the experiment. Training begins with the log's round ``first_round``. A log that is
     shorter than the training is refused, unless ``repeat`` makes it start again after its last
-    round. Oracles use the whole log: shares of rounds, and chains fitted to clients.
-
-    A run is identified by the content of the log, not by the file's name or format or the clients'
+    round. Oracles use the whole log: the shares of rounds, and the chains fitted to clients. A run
+    is identified by the content of the log, not by the file's name or format, or by the clients'
     names.
     """
 

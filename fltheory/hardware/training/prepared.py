@@ -33,12 +33,13 @@ from fltheory.read_only import ReadOnlyArrays
 
 
 def checked_device(name: str) -> torch.device:
-    """Return the device with a given name.
+    """Return the device with the given name.
 
     Raises
     ------
     ValueError
-        If there is no such kind of device, or this machine or this build of torch has none.
+        If there is no such kind of device, or if this machine or this build of torch does not have
+        one.
     """
     try:
         device = torch.device(name)
@@ -139,13 +140,13 @@ def prepared(
     settings : RunSettings
     seed : int
     folder : path, optional
-        Where the data set's files lie.
+        Folder of the data set's files.
     device : str
 
     Raises
     ------
     ValueError
-        For a device that does not exist, data that cannot be read, or settings that do not fit the
+        If the device does not exist, the data cannot be read, or the settings do not match the
         data.
     """
     children = np.random.SeedSequence(seed).spawn(len(_STREAMS))

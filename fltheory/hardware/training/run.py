@@ -52,7 +52,7 @@ class Finished:
 
 
 def identity(settings: RunSettings, seed: int, folder: Path | None = None) -> str:
-    """Return a name for all that determines a run: settings, seed, code, libraries, images.
+    """Return a name for everything that determines a run: settings, seed, code, libraries, images.
 
     If the files need not be the published ones, the images are identified by their content, so the
     files in ``folder`` are read.
@@ -82,19 +82,19 @@ def train(
     file : path, optional
         File of the checkpoint, which also stores the result; by default, nothing is stored.
     folder : path, optional
-        Where the data set's files lie.
+        Folder of the data set's files.
     device : str
     checkpoint_every : int
         Rounds between checkpoints; one is also written when something interrupts the run.
     round_done : callable, optional
-        Called with the number of rounds done, at first those of the checkpoint.
+        Called with the number of rounds done, starting with those of the checkpoint.
 
     Raises
     ------
     ValueError
-        For settings that `prepared` refuses; for a checkpoint that is damaged, or belongs to
-        another run or to other code; or if a model or loss becomes NaN or infinite. In the last
-        case, the checkpoint is that of the last finite round.
+        If `prepared` refuses the settings; if the checkpoint is damaged, or belongs to another run
+        or to other code; or if a model or loss becomes NaN or infinite. In the last case, the
+        checkpoint left is that of the last finite round.
     """
     key = identity(settings, seed, folder) if file is not None else "kept nowhere"
     before = read_checkpoint(file, key) if file is not None else None
@@ -125,7 +125,7 @@ def _rounds(settings: RunSettings, ready: Prepared, begun: Checkpoint) -> Iterat
     rounds, every = settings.training.rounds, settings.training.evaluate_every
     device = ready.start.device
     drawn = list(islice(ready.participation.masks(ready.participants_rng, 1), rounds))
-    # All are copied at once, so that no round waits for a copy.
+    # All measurements are copied at once, so that no round waits for a copy.
     on_device = torch.from_numpy(np.stack(drawn)).to(device)
     to_come = iter(on_device[begun.done :])
 
@@ -169,7 +169,7 @@ class _DrawnParticipation:
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         yield from self._masks
-        # The loop asks for one round after the last, which is not run.
+        # The loop asks for one round beyond the last, and that round is not run.
         yield self._masks[-1]
 
 
@@ -237,7 +237,7 @@ class Curve(ReadOnlyArrays):
     loss: FloatArray
 
     def at(self, rounds: Sequence[int] | None) -> Curve:
-        """Return measurements after the given rounds; with None, all but the one before training.
+        """Return measurements after the given rounds, or all but the one before training if None.
 
         Raises
         ------

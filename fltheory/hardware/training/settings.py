@@ -44,12 +44,12 @@ class DataSettings:
     ----------
     name : str
     pixels : {"unit", "standard"}
-        Pixels between 0 and 1, or standardised to mean 0 and deviation 1 over the training images
-        in each channel.
+        Whether pixels lie between 0 and 1, or are standardised in each channel to mean 0 and
+        standard deviation 1 over the training images.
     published : bool
-        Whether files without the published checksums are refused.
+        Whether files that do not have the published checksums are refused.
     training_fraction : float
-        The share of the training images, drawn by the seed, that is used.
+        The share of the training images that is used; the seed determines which.
     """
 
     name: str
@@ -92,7 +92,7 @@ class ModelSettings:
 
 
 def _check_one_of(settings: object, *names: str) -> None:
-    """Raise ValueError unless exactly one of two numbers is given, and is whole."""
+    """Raise ValueError unless exactly one of two numbers is given, and it is an integer."""
     given = {name: getattr(settings, name) for name in names}
     counts = {name: value for name, value in given.items() if value is not None}
     if len(counts) != 1:
@@ -111,17 +111,18 @@ class TrainingSettings:
         R.
     client_lr : float
     local_steps, local_epochs : int, optional
-        Exactly one of them: SGD steps in a round, or passes over a client's own samples.
+        Give exactly one: SGD steps in a round, or passes over a client's own samples.
     batch_size : int
     sampling : {"shuffle", "replacement"}
-        Batches from passes in random order, or from independent draws.
+        Whether batches come from passes in random order or from independent draws.
     weight_decay : float
     step_sizes : {"constant", "harmonic"}
         ``client_lr`` in every round, or ``client_lr / t`` in round t.
     momentum : float
-        Server momentum, on top of any algorithm.
+        Server momentum, which can be added to any algorithm.
     loss_batch_size : int, optional
-        Number of samples on which a client reports its loss, if asked; by default all of its own.
+        Number of samples on which a client reports its loss, if asked; by default, all of its
+        samples.
     evaluate_every : int
         Rounds between evaluations on the test images; the last round is always evaluated.
     """
@@ -168,8 +169,8 @@ class ServerSettings:
     lr : float
     batch_size : int
     steps, epochs : int, optional
-        Exactly one of them: SGD steps in a round of the server (1 is Algorithm 1 of SA-FL), or
-        passes over its samples.
+        Give exactly one: SGD steps in a round of the server (1 is Algorithm 1 of SA-FL), or passes
+        over the server's samples.
     held_out : bool
         Whether the server's images are withheld from the clients.
     """
@@ -227,7 +228,7 @@ class RunSettings:
     table: Mapping[str, Any] = field(repr=False)
 
     def key(self, seed: int) -> str:
-        """Return a name that differs between runs with any different setting."""
+        """Return a name that differs between any two runs whose settings differ."""
         presence = self.participation.identity(self.table["participation"])
         text = json.dumps([{**self.table, "participation": presence}, seed], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
@@ -236,13 +237,13 @@ class RunSettings:
 def run_settings(table: Table) -> RunSettings:
     """Check and return the settings in the tables of an experiment file.
 
-    A table [server] is ignored for an algorithm that does not use it, unless its images are held
-    out.
+    A table [server] is ignored if the algorithm does not use it, unless the server's images are
+    held out.
 
     Raises
     ------
     ValueError
-        For a missing or unknown table or key, or a value out of range; the message names it.
+        If a table or key is missing or unknown, or a value is out of range; the message names it.
     """
     check_names("a run", table, (*_SECTIONS, "server"), _SECTIONS)
     options = checked_table(table["algorithm"], "algorithm")

@@ -1,4 +1,4 @@
-"""Correlations of participants, in storage that does not grow with the square of the clients.
+"""Correlations of participants, in storage that does not grow with the square of N.
 
 Let ``phi_i = 1{i takes part} weight[|S|]``. If clients form groups within which they are
 exchangeable, a group's sum ``tau_g`` and each client's deviation from its group's mean are
@@ -29,7 +29,7 @@ _UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
 
 class TooManyGroupsError(ValueError):
-    """There are too many groups of clients to average over the numbers present in each."""
+    """There are too many groups of clients to average over the number present in each group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,8 @@ class Inclusions(ReadOnlyArrays):
     within : array, (G,)
         ``E phi_i (phi_i - phi_j)`` for two clients of a group; zero for a group of one.
     totals : array, (G, G) or (G,)
-        Covariance of the groups' sums of phi; only their variances if they are uncorrelated, as
-        there may then be as many groups as clients.
+        Covariance of the groups' sums of phi, or only their variances if they are uncorrelated,
+        because there may then be as many groups as clients.
     totals_size : array, of the same shape
         Sum of the absolute values of the terms whose difference is ``totals``; the rounding error
         of ``totals`` is proportional to this.
@@ -71,12 +71,12 @@ class Inclusions(ReadOnlyArrays):
         return int(self.group.size)
 
     def covariance(self) -> FloatArray:
-        """Return Cov(phi_i, phi_j), (N, N), for few clients.
+        """Return Cov(phi_i, phi_j), (N, N), for a small number of clients.
 
         Raises
         ------
         ValueError
-            For more than 16,384 clients.
+            If there are more than 16,384 clients.
         """
         check_paired(self.n_clients)
         totals = np.diag(self.totals) if self.totals.ndim == 1 else self.totals
@@ -107,7 +107,7 @@ def in_groups(participation: Participation) -> TypeGuard[GroupedInclusions]:
 
 
 def check_paired(n_clients: int) -> None:
-    """Raise ValueError if there are too many clients for a number per pair."""
+    """Raise ValueError if there are too many clients to store a number for each pair."""
     if n_clients > MOST_PAIRED_CLIENTS:
         raise ValueError(
             f"n_clients must be at most {MOST_PAIRED_CLIENTS} for a value per pair of clients, got "
@@ -118,8 +118,8 @@ def check_paired(n_clients: int) -> None:
 def of_uniform_subset(eligible: ClientIndices, n_clients: int, size: int, h: float) -> Inclusions:
     """Return the inclusions of a uniform subset of ``eligible``, with weight[size] = h.
 
-    Their number is fixed, so the group's sum does not vary. Of two clients, the first is drawn and
-    the second is not with probability ``m (P - m) / (P (P - 1))``.
+    The number of participants is fixed, so the group's sum does not vary. Of two clients, the first
+    is drawn and the second is not with probability ``m (P - m) / (P (P - 1))``.
     """
     pool = eligible.size
     group = np.ones(n_clients, dtype=np.intp)
@@ -152,8 +152,8 @@ def of_available(
     weight : array, (N + 1,)
         Weight by the number of participants.
     most : int, optional
-        If more clients are present, this many of them, drawn uniformly, take part; by default all
-        do.
+        If more clients than this are present, this many of them are drawn uniformly and take part.
+        By default, all of them take part.
     """
     if most is None and (weight[1:] == weight[-1]).all():
         return _uncorrelated(LikeClients.of(availability), float(weight[-1]))
@@ -167,7 +167,7 @@ def of_available(
 
 
 def _uncorrelated(like: LikeClients, h: float) -> Inclusions:
-    """Return the inclusions where the weight does not depend on the number."""
+    """Return the inclusions if the weight does not depend on the number of participants."""
     p = like.availability
     variances = h * h * p * complement(p)
     totals = like.sizes * variances
@@ -184,11 +184,11 @@ def _uncorrelated(like: LikeClients, h: float) -> Inclusions:
 
 
 def _by_number(like: LikeClients, weight: FloatArray, most: int) -> Inclusions:
-    """Return the inclusions by averaging over the number present; all terms are positive.
+    """Return the inclusions by averaging over the number of clients present.
 
-    With k present, d = min(k, S) of them take part: one given present client with probability d/k,
-    two with ``d (d - 1) / (k (k - 1))``, and one without the other with ``d (k - d) / (k (k -
-    1))``.
+    With k present, d = min(k, S) of them take part. A given present client takes part with
+    probability d/k, two given ones both do with ``d (d - 1) / (k (k - 1))``, and one does without
+    the other with ``d (k - d) / (k (k - 1))``. All terms are positive.
     """
     p, sizes, n_clients = like.availability, like.sizes, like.group.size
     there = np.arange(n_clients + 1)
@@ -198,7 +198,7 @@ def _by_number(like: LikeClients, weight: FloatArray, most: int) -> Inclusions:
     squares = p * like.without_one((share * h * h)[1:])
     means = p * like.without_one((share * h)[1:])
     together = np.outer(p, p) * like.without_two((share * h * h * (drawn - 1) / others)[2:])
-    # One takes part and the other does not: absent, or present and not drawn.
+    # One takes part and the other does not, because it is absent, or present but not drawn.
     away = p * complement(p) * like.without_two_alike((share * h * h)[1:-1])
     drawn_alone = share * h * h * (there - drawn) / others
     not_drawn = p * p * like.without_two_alike(drawn_alone[2:])

@@ -1,4 +1,4 @@
-"""Clients present independently of one another: sets, pairs, and mean shares."""
+"""Clients that are present independently of one another: sets, pairs, and mean shares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fltheory.validation import ClientIndices, FloatArray
 
 
 class IndependentClients(Process):
-    """Base of processes in which clients are present independently of each other in every round.
+    """Base of processes in which clients are present independently of each other.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:
 
 
 def chances_of_sets(chances: Sequence[Fraction]) -> list[tuple[int, Fraction]]:
-    """Return every possible set, as its index in the order of `between`, with its probability.
+    """Return every possible set with its probability; a set is given by its index in `between`.
 
     Clients are present independently, each with its own probability.
     """
@@ -135,8 +135,8 @@ def weighted_pairs(
     return together
 
 
-# Gauss's rule is exact up to degree 47; after the last panel, exp(-60) = 9e-27 of the integrand
-# remains.
+# Gauss's rule is exact up to degree 47. Beyond the last panel, only exp(-60) = 9e-27 of the
+# integrand remains.
 _NODES = 24
 _FIRST_PANEL = 2.0**-6
 _NOTHING_LEFT = 60.0
@@ -145,16 +145,16 @@ _NOTHING_LEFT = 60.0
 def mean_shares(availability: ArrayLike, weights: ArrayLike = 1.0) -> FloatArray:
     """Return ``E[w_k 1{k in S} / sum_{h in S} w_h]``, (N,), for clients present independently.
 
-    As ``1/x`` is the integral of ``exp(-t x)``, the share is an integral over t of a product with
-    one positive factor per client. The time is proportional to N. The shares sum to the probability
-    that anybody is present.
+    Because ``1/x`` is the integral of ``exp(-t x)``, the share is an integral over t of a product
+    with one positive factor per client. The time is proportional to N. The shares sum to the
+    probability that anybody is present.
 
     Parameters
     ----------
     availability : array, (N,)
         Probabilities, in [0, 1].
     weights : array, (N,), or float
-        Above 0.
+        Positive.
 
     Examples
     --------

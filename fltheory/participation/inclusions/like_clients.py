@@ -2,7 +2,7 @@
 
 Clients of one group are exchangeable, so expectations over the number of *other* clients present
 are the same for all clients of a group, and for all pairs from two groups. They are computed once
-for each group, or pair of groups, whatever the number of clients.
+for each group or pair of groups, however many clients there are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 
 _UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
-# For a million clients, the probability dropped from the law of the number present is below 1e-54.
+# For a million clients, the probability dropped from the distribution of the number present is
+# below 1e-54.
 _NEGLIGIBLE = 1e-60
 
 
@@ -30,7 +31,7 @@ class _CountLaw:
     chances: FloatArray
 
     def plus(self, other: _CountLaw) -> _CountLaw:
-        """Return the law of the sum of two independent numbers; no term is negative."""
+        """Return the distribution of the sum of two independent numbers; no term is negative."""
         return _CountLaw(self.first + other.first, np.convolve(self.chances, other.chances))
 
 
@@ -45,16 +46,17 @@ class _Means:
     values: FloatArray
 
     def mean(self, law: _CountLaw) -> float:
-        """Return the function's mean under a law, whose numbers must be covered."""
+        """Return the function's mean under a distribution, all of whose numbers must be covered."""
         place = law.first - self.first
         return float(law.chances @ self.values[place : place + law.chances.size])
 
 
 def _binomial(trials: int, p: float) -> _CountLaw:
-    """Return the binomial law without probabilities below 1e-60 of the largest.
+    """Return the binomial distribution without probabilities below 1e-60 of the largest.
 
-    Ratios of neighbours are multiplied starting from the mode, so every probability is as accurate
-    as a product of that many factors. Logarithms of factorials would lose digits as N grows.
+    Ratios of neighbouring probabilities are multiplied, starting from the mode, so every
+    probability is as accurate as a product of that many factors. Logarithms of factorials would
+    lose digits as N grows.
     """
     if p in (0.0, 1.0) or trials == 0:
         return _CountLaw(trials if p == 1.0 else 0, np.ones(1))
@@ -98,10 +100,10 @@ class LikeClients(ReadOnlyArrays):
 
     @property
     def relative_error(self) -> float:
-        """Bound, to first order, on the relative rounding error of the probability of a number.
+        """Bound, to first order, on the relative rounding error of a number's probability.
 
         A group's probability is a product of a few hundred ratios, divided by a sum; adding a group
-        sums as many terms as the narrower law has. All terms are positive.
+        sums as many terms as the narrower distribution has. All terms are positive.
         """
         widths = sum(law.chances.size for law in self._laws)
         return 8 * _UNIT_ROUNDOFF * (widths + 8 * len(self._laws))
@@ -112,10 +114,10 @@ class LikeClients(ReadOnlyArrays):
 
     @cached_property
     def _left_out(self) -> list[tuple[_CountLaw, _CountLaw, _CountLaw]]:
-        """Laws of the number present in each group: of all, all but one, and all but two clients.
+        """Distributions of a group's number present among all, all but one and all but two clients.
 
-        Each law is made from the next, so that the ranges of numbers are nested. For a single
-        client, "all but two" is nobody.
+        Each distribution is computed from the next one, so that the ranges of numbers are nested.
+        For a group of one client, "all but two" means nobody.
         """
         return [
             _grown(int(size), float(p))
@@ -154,7 +156,8 @@ class LikeClients(ReadOnlyArrays):
     def without_two(self, values: FloatArray) -> FloatArray:
         """Return ``E values[number of others present]`` (G, G) for clients of two groups.
 
-        The time grows with the number of pairs of groups, and for each at most linearly in N.
+        The time is proportional to the number of pairs of groups, and at most linear in N for each
+        pair.
         """
         table = np.diag(self.without_two_alike(values))
         after, before = self._after(values), _NOBODY
@@ -174,8 +177,8 @@ class LikeClients(ReadOnlyArrays):
     def _after(self, values: FloatArray) -> list[_Means]:
         """Return, for each group, ``n -> E values[n + number present in later groups]``.
 
-        They are computed from the last group backwards, each by averaging over one more group, for
-        the numbers n that the groups up to it can reach.
+        The functions are computed from the last group backwards, each by averaging over one more
+        group. Each covers the numbers n that the groups up to it can reach.
         """
         numbers, _ = self.number
         # If no client is left out, a number may exceed the range of ``values``.

@@ -35,15 +35,15 @@ class LogisticProblem(SampleProblem):
     labels : sequence of arrays (n_i,), of 0 and 1
         y.
     ridge : float
-        Coefficient of the penalty, above 0.
+        Coefficient of the penalty, positive.
     target_weights : array, (N,), optional
         alpha; uniform by default.
 
     Raises
     ------
     ValueError
-        If arrays do not fit together, a client has no data, a label is neither 0 nor 1, or the
-        ridge is not positive.
+        If the shapes of the arrays do not match, a client has no data, a label is neither 0 nor 1,
+        or the ridge is not positive.
 
     Examples
     --------
@@ -98,14 +98,14 @@ class LogisticProblem(SampleProblem):
     def mu(self) -> float:
         """The smallest curvature of any client over all points: the ridge, whatever the data.
 
-        Far out in a direction that is orthogonal to no sample, the sigmoids' slopes vanish, so no
-        larger number is valid. If the samples span the space, the infimum is not attained.
+        Far out in a direction that is not orthogonal to any sample, the sigmoids' slopes vanish, so
+        no larger number is valid. If the samples span the space, the infimum is not attained.
         """
         return self.ridge
 
     @cached_property
     def x_star(self) -> FloatArray:
-        """(d,) minimiser of F, by Newton's method to a gradient of 1e-12 of the data's scale."""
+        """(d,) minimiser of F, by Newton's method, to a gradient of 1e-12 on the data's scale."""
         return self._minimiser(self.samples, self.signs, self.sample_weights)
 
     @cached_property
@@ -154,7 +154,7 @@ class LogisticProblem(SampleProblem):
         return np.asarray(sums / self.sizes + penalty)
 
     def accuracy(self, x: FloatArray) -> FloatArray:
-        """Share of correct signs of ``<x, a>`` at points (..., d), clients weighted by alpha.
+        """Share of correct signs of ``<x, a>`` at points (..., d), with clients weighted by alpha.
 
         A product of exactly zero counts as label 0.
         """
@@ -170,7 +170,8 @@ class LogisticProblem(SampleProblem):
         """Minimise ``sum_j weights_j log(1 + exp(-s_j <x, a_j>)) + ridge/2 ||x||^2``.
 
         Newton steps are halved until the norm of the gradient falls. The direction lowers this norm
-        for any convex loss, and norms can be compared to the last digits where losses cannot.
+        for any convex loss. Near the minimum, norms can still be compared when losses differ only
+        in their last digits.
         """
         from scipy.special import expit
 

@@ -99,8 +99,8 @@ class MultinomialLosses(SampleProblem):
         """(N,) ``lambda_max(sum_j (a_j, 1) (a_j, 1)' / n_i) / 2 + ridge`` of every client.
 
         The largest eigenvalue of ``diag(p) - p p'`` is at most 1/2, attained at p = (1/2, 1/2, 0,
-        ...). Intercepts (t, t, -t, ...) bring every sample there as t grows, so no smaller constant
-        is valid.
+        ...). With intercepts (t, t, -t, ...), the p of every sample tends to this point as t grows,
+        so no smaller constant is valid.
         """
         from scipy.linalg import eigvalsh
 
@@ -118,7 +118,7 @@ class MultinomialLosses(SampleProblem):
 
     @property
     def mu(self) -> float:
-        """The smallest curvature of any client: the ridge, whatever the data, at every point.
+        """The smallest curvature of any client: the ridge, at every point and whatever the data.
 
         Adding one vector to all rows of W changes no probability, so the data have no curvature
         in that direction.

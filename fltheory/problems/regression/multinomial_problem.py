@@ -1,20 +1,20 @@
 """Multinomial logistic regression with a ridge penalty, each client with its own data.
 
-The minimiser of a `MultinomialProblem`, by Newton's method with conjugate gradients.
-
-The Hessian is never formed: it has (C (d + 1))^2 entries. Conjugate gradients are preconditioned
-by the matrix with one block for each class, ``mean(p_c (1 - p_c)) G + ridge``, where G holds the
+The minimiser of a `MultinomialProblem` is found by Newton's method with conjugate gradients. The
+Hessian, which has (C (d + 1))^2 entries, is never formed. Conjugate gradients are preconditioned by
+the matrix with one block for each class, ``mean(p_c (1 - p_c)) G + ridge``, where G holds the
 data's second moments.
 
-The result is certified independently: F is strongly convex with the ridge as constant, so ``||x -
-x*|| <= ||grad F(x)|| / ridge``, and this gradient is computed again in extended precision with a
-bound on its rounding.
+The result is certified independently: F is strongly convex with the ridge as its constant, so ``||x
+- x*|| <= ||grad F(x)|| / ridge``. This gradient is computed again in extended precision, with a
+bound on its rounding error.
 
 The module also bounds the curvature of the clients of a `MultinomialProblem` on a ball.
 
-Along a change u of the logits, ``v' (diag(p) - p p') v`` is a variance under p whose derivative is
-at most ``max u - min u <= sqrt(2) ||u||`` times itself. So on a ball of radius rho a sample's
-Hessian grows by at most ``exp(sqrt(2) rho ||(a, 1)||)``, and never beyond 1/2.
+The quantity ``v' (diag(p) - p p') v`` is a variance under p. Along a change u of the logits, its
+derivative is at most ``max u - min u <= sqrt(2) ||u||`` times the variance itself. So on a ball of
+radius rho a sample's Hessian grows by at most ``exp(sqrt(2) rho ||(a, 1)||)``, and never beyond
+1/2.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Optimum(ReadOnlyArrays):
     ----------
     x : array, (dim,)
     gradient_norm : float
-        Upper bound on ``||grad F(x)||``, rounding included.
+        Upper bound on ``||grad F(x)||``, including rounding.
     distance : float
         Upper bound on ``||x - x*||``: gradient_norm over the ridge.
     excess_loss : float
@@ -86,10 +86,10 @@ def minimise(problem: MultinomialLosses) -> Optimum:
 def certify(problem: MultinomialLosses, x: FloatArray) -> Optimum:
     """Bound the distance of a point from the minimiser, including rounding errors.
 
-    The gradient is summed in NumPy's extended precision, with unit roundoff u. To first order, a
-    logit is off by at most ``(d + 2) u (|W| |a| + |b|)``, a probability vector by as much in norm,
-    and a sum of n terms by n u times the sum of their absolute values. The norm of the gradient is
-    taken in float64.
+    The gradient is summed in NumPy's extended precision, with unit roundoff u. To first order, the
+    error of a logit is at most ``(d + 2) u (|W| |a| + |b|)``, that of a probability vector is at
+    most as large in norm, and that of a sum of n terms is at most n u times the sum of their
+    absolute values. The norm of the gradient is taken in float64.
     """
     unit = float(np.finfo(_EXTENDED).eps)
     point: NDArray[Any] = x.astype(_EXTENDED)[None]
@@ -124,8 +124,8 @@ def _rounding(problem: MultinomialLosses, x: FloatArray, samples: FloatArray) ->
 def _newton(problem: MultinomialLosses, goal: float) -> FloatArray:
     """Take Newton steps until the norm of the gradient is below ``goal``.
 
-    Steps are halved until the norm falls. The direction lowers it for any convex loss, and norms
-    can be compared to the last digits where losses cannot.
+    Steps are halved until the norm falls. The direction lowers it for any convex loss. Near the
+    minimum, norms can still be compared when losses differ only in their last digits.
     """
     spectrum = _Spectrum(problem)
     x = np.zeros(problem.dim)
@@ -242,15 +242,15 @@ class MultinomialProblem(MultinomialLosses):
     n_classes : int
         C, at least 2.
     ridge : float
-        Coefficient of the penalty, above 0; the intercept b is penalised as well.
+        Coefficient of the penalty, positive; the intercept b is penalised as well.
     target_weights : array, (N,), optional
         alpha; uniform by default.
 
     Raises
     ------
     ValueError
-        If arrays do not fit together, a client has no data, a label is not a class, or the ridge is
-        not positive.
+        If the shapes of the arrays do not match, a client has no data, a label is not a class, or
+        the ridge is not positive.
 
     Examples
     --------

@@ -23,7 +23,7 @@ class SampleProblem(ReadOnlyArrays, ABC):
     """``F_i(x) = mean_j f_ij(x) + ridge/2 ||x||^2`` over client i's samples.
 
     Such losses have no noise level or dissimilarity in closed form, so this is not a `Problem` for
-    the exact engine; attributes that both have bear the same names.
+    the exact engine. Attributes that both have have the same names.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class SampleProblem(ReadOnlyArrays, ABC):
     starts : array of int, (N + 1,)
         Index of each client's first sample, followed by the total number of samples.
     ridge : float
-        Coefficient of the penalty, above 0.
+        Coefficient of the penalty, positive.
     alpha : array, (N,)
         Target weights.
     """
@@ -49,7 +49,7 @@ class SampleProblem(ReadOnlyArrays, ABC):
         target_weights: ArrayLike | None,
         **further: Any,
     ) -> None:
-        """Set the fields from each client's checked samples; set ``further`` fields as they are."""
+        """Set the fields from each client's checked samples, and ``further`` fields unchanged."""
         weights = checked_target_weights(target_weights, len(data))
         fields = {
             "samples": read_only(np.concatenate(data)),
@@ -119,7 +119,7 @@ def check_label_shapes(marks: Sequence[NDArray[np.generic]], sizes: Sequence[int
 
 
 def checked_features(features: Sequence[ArrayLike]) -> list[NDArray[np.floating]]:
-    """Return each client's samples (n_i, d), float32 if all are, else float64."""
+    """Return each client's samples (n_i, d), as float32 if all of them are, else as float64."""
     validation.instance_of("features", features, Iterable, "an array per client")
     data = [np.asarray(part) for part in features]
     check_shapes(data)

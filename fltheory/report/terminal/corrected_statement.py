@@ -1,4 +1,4 @@
-"""A corrected statement in full, as text, with its changes marked."""
+"""A complete corrected statement as text, with its changes marked."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _WORDS = {Relation.OF_ORDER: "is of the order of", Relation.GOES_WITH: "goes wit
 
 
 def corrected_text(correction: Correction) -> str:
-    """Return the corrected statement as text, each change with its number."""
+    """Return the corrected statement as text; each change has its number."""
     return "\n".join(_text(correction))
 
 
 def _text(correction: Correction) -> Iterator[str]:
     statement = correction.corrected
     basis = statement.basis
-    yield f"{statement.id}, corrected ({statement.source}; {statement.kind}): {statement.title}"
+    yield f"{statement.id}, corrected"
+    yield f"{statement.title}. Source: {statement.source}. Kind: {statement.kind}."
     yield ""
     if basis.hypotheses:
         yield "If"
@@ -41,13 +42,14 @@ def _text(correction: Correction) -> Iterator[str]:
         yield from _assertion_text(correction, assertion)
     yield from _symbols(correction)
     yield ""
-    yield "What changes"
+    yield "What changes:"
     for change in correction.changes:
-        yield f"  [{correction.label(change)}] {change.kind}: {change.about}"
+        fault = f"[{correction.label(change)}] {change.kind.capitalize()}"
+        yield f"  {fault}, fixed by: {change.about}."
         if change.why:
             yield f"      {change.why}"
     for hypothesis in correction.left_out:
-        yield f"  left out: {hypothesis.name}, {printed_text(hypothesis.condition)}"
+        yield f"  Hypothesis left out: {hypothesis.name}, {printed_text(hypothesis.condition)}."
     if note := further_note(correction):
         yield ""
         yield f"{_note_heading(correction)}: {note}"
@@ -62,7 +64,7 @@ def _symbols(correction: Correction) -> Iterator[str]:
 
 
 def further_note(correction: Correction) -> str:
-    """Return the reading's note, or "" for a repair, whose note only lists the changes."""
+    """Return the reading's note, or "" for a repair, because its note only lists the changes."""
     return "" if correction.corrected.repair is not None else correction.corrected.note
 
 

@@ -1,4 +1,4 @@
-"""Widely cited theorems of other papers than the five main ones: one file per paper."""
+"""Widely cited theorems from papers other than the five main ones; one file per paper."""
 
 from fltheory.theorems.atlas import (
     fedavg_li,

@@ -1,10 +1,11 @@
 """Second moments of the clients' own models in local SGD, step by step.
 
 The papers bound quantities of single clients (their gradients along the run, the distances between
-their models), which cannot be read off the server's model. With ``z_k = w_k - x*`` and ``H_k (z_k -
-o_k)`` the gradient of client k, a step is affine in ``z = (z_1, .., z_N, 1)``, and so is an average
-over drawn clients. So ``E z z'`` obeys a recursion, which is computed here independently of the
-engines. Numbers are floats, or exact if the setting's are.
+their models), which cannot be read off the server's model. Let ``z_k = w_k - x*``, and let
+``H_k (z_k - o_k)`` be the gradient of client k. Then a step is affine in
+``z = (z_1, .., z_N, 1)``, and so is an average over drawn clients. So
+``E z z'`` obeys a recursion, which is computed here independently of the engines. Numbers are
+floats, or exact if the setting's numbers are exact.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class ClientModels(QuadraticModels):
 
     @cached_property
     def _moments(self) -> list[Any]:
-        """The moments after 0, 1, .. steps that have been computed so far."""
+        """The moments that have been computed so far, after 0, 1, .. steps."""
         check_affordable(self.setting.x0, self.setting.rounds, len(self._hessians))
         return [self._start]
 
@@ -194,7 +195,7 @@ class ClientModels(QuadraticModels):
             yield exact_numbers(chance).item() if exact else float(chance), np.array(shares)
 
     def rounding(self, steps: int) -> float:
-        """Return how far off sums of second moments after up to so many steps may be."""
+        """Return a bound on the error of sums of second moments after up to this many steps."""
         if is_exact(self._start):
             return 0.0
         squares = (float(np.trace(self.moment(t)[:-1, :-1])) for t in range(steps + 1))
@@ -215,7 +216,7 @@ class ClientModels(QuadraticModels):
         return np.array(found)
 
     def largest_gradient(self, first: int) -> Any:
-        """Return G, the root of the largest of these after ``first`` .. R - 1 steps, or 0."""
+        """Return G, the largest root of those squares after ``first`` .. R - 1 steps, or 0."""
         sizes = [self.squared_gradients(t) for t in range(first, self.setting.rounds)]
         return root(number(largest(np.concatenate(sizes)))) if sizes else 0
 
@@ -241,13 +242,13 @@ class ClientModels(QuadraticModels):
 
 
 def _not_negative(value: Any) -> Any:
-    """Return a mean square, which floats may round to below zero."""
+    """Return a mean square, or zero if floats round it to below zero."""
     return number(value) if is_exact(value) else max(float(value), 0.0)
 
 
 @cached_by_content(16)
 def client_models(setting: Setting) -> ClientModels:
-    """Return a setting's moments; the last ones are cached, as several symbols use them."""
+    """Return a setting's moments; the last ones are cached, because several symbols use them."""
     return ClientModels(setting)
 
 
@@ -274,13 +275,13 @@ def gap_of_minima(setting: Setting) -> Any:
 # with certainty, so that there are few values of a.
 
 Absences = tuple[int, ...]
-"""The rounds since each client's last, which are at least one."""
+"""The number of rounds since each client's last round, which is at least one."""
 
 _NEGLIGIBLE = 1e-20
-"""The probability below which floats forget an absence: it adds less than rounding does."""
+"""The probability below which floats drop an absence, because it adds less than rounding."""
 _ROUNDING = 1e-12
 _STEP_BY_STEP = 64
-"""The most rounds of which each is looked at."""
+"""The largest number of rounds that are computed one by one."""
 
 
 def availability_rows(setting: Setting) -> list[list[Fraction]]:
@@ -300,7 +301,7 @@ def availability_rows(setting: Setting) -> list[list[Fraction]]:
 
 
 def number_for(setting: Setting, value: Fraction) -> Any:
-    """Return a fraction in a setting's type of numbers."""
+    """Return a fraction in the setting's type of numbers."""
     return exact_numbers(value).item() if is_exact(setting.x0) else float(value)
 
 
@@ -339,7 +340,7 @@ class DescentTerms:
     apart, spread : float or exact number
         Sums of ``||x_i - z_i||^2`` and of ``||z_i - z-||^2``.
     rounding : float
-        How far off the losses may be.
+        A bound on the error of the losses.
     """
 
     excess_after: Any
@@ -377,9 +378,9 @@ class WaitingModels(QuadraticModels):
 
     @cached_property
     def _local(self) -> list[tuple[Any, Any, Any]]:
-        """For each client, D and c with ``x - x_s = D x - c`` after s local steps, and the noise.
+        """For each client, D, c and the noise, where ``x - x_s = D x - c`` after s local steps.
 
-        The noise is the covariance of x_s.
+        The noise is given as the covariance of x_s.
         """
         method = fedawe_of(self.setting)
         problem: Any = self.setting.problem
@@ -443,7 +444,7 @@ class WaitingModels(QuadraticModels):
         return [{(1,) * len(self._hessians): self._start}]
 
     def moments(self, t: int) -> Mapping[Absences, Any]:
-        """Return ``E z z' 1{a}`` before round t, by a."""
+        """Return ``E z z' 1{a}`` before round t, for each a."""
         exact, size = is_exact(self._start), len(self._start)
         work = Work(AFFORDABLE)
         while len(self._moments) <= t:
@@ -551,7 +552,7 @@ class WaitingModels(QuadraticModels):
         return mean, (_ROUNDING + 1e-15 * rounds) * mean
 
     def _by_powers(self, weight: Any) -> float:
-        """Return the sum over rounds of ``E z' weight(a) z``, by powers of a period's map."""
+        """Return the sum over rounds of ``E z' weight(a) z``, from powers of a period's map."""
         period, rounds = len(self._chances), self.setting.rounds
         first = (1,) * len(self._hessians)
         keys = self._closed(first)
@@ -630,5 +631,5 @@ def _summing(
 
 @cached_by_content(16)
 def waiting_models(setting: Setting) -> WaitingModels:
-    """Return a setting's moments; the last ones are cached, as several symbols use them."""
+    """Return a setting's moments; the last ones are cached, because several symbols use them."""
     return WaitingModels(setting)

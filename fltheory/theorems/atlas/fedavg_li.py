@@ -5,7 +5,7 @@ Conventions
 A round is one SGD step of every client, so that T is `Setting.rounds`; the step size is ``eta_t``,
 with t = 0 in the first round. All clients make steps, and drawn ones are averaged after every E-th
 step, which is equivalent to the paper's algorithm. ``w_t`` is the mean ``sum_k p_k w_t^k`` between
-averages. The text at hand has no appendix, so the lemmas of the proof are not here.
+averages. Our copy of the text has no appendix, so the lemmas of the proof are not here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ PAPER = "Li et al. (ICLR 2020)"
 
 
 def _is_mean_of_all(setting: Setting) -> int:
-    """Return 1 if an average is ``sum_k p_k w_k``, else 0, as when it is the plain mean."""
+    """Return 1 if an average is ``sum_k p_k w_k``, else 0.
+
+    Drawing everybody gives the plain mean, which is the same if all p_k are equal.
+    """
     everybody = setting.participation.fixed_size == setting.problem.n_clients
     by_p = local_sgd(setting).sampled == "steps" or _unevenness(setting) == 0
     return int(everybody and by_p and not isinstance(setting.participation, WithReplacement))
@@ -474,16 +477,16 @@ SCALED_GRADIENTS_DERIVED = replace(
 
 
 # ------------------------------------------------------------ Theorem 4: constant steps
-# The theorem is about a ridge regression constructed in the paper's appendix, which is not in the
-# text at hand, and hides the constants that depend on it. Here it is replaced by any quadratic
-# clients whose first-order pull ``v = sum_k p_k H_k grad F_k(w*)`` is not zero; if it is zero, runs
-# may converge to w* for every step size. With exact gradients and everybody present, the limit w~*
-# solves ``sum_k p_k P_k H_k (w - o_k) = 0``, ``P_k = sum_{j<E} (I - eta H_k)^j``.
+# The theorem is about a ridge regression constructed in the paper's appendix, which our copy of the
+# text lacks, and hides the constants that depend on it. Here the ridge regression is replaced by
+# any quadratic clients whose first-order pull ``v = sum_k p_k H_k grad F_k(w*)`` is not zero; if it
+# is zero, runs may converge to w* for every step size. With exact gradients and everybody present,
+# the limit w~* solves ``sum_k p_k P_k H_k (w - o_k) = 0``, ``P_k = sum_{j<E} (I - eta H_k)^j``.
 
 _DIVISORS = (1, 10, 100, 1000)
 _ROUNDING = 1e-14
 _LEAST = 1e-10
-"""Of a sum over its terms' norms, in floats: what is below may be their rounding alone."""
+"""The ratio of a sum to its terms' norms below which floats may leave only rounding errors."""
 
 
 def _step(setting: Setting) -> Any:
@@ -503,7 +506,7 @@ def _pulls(setting: Setting, power: int) -> Any:
 
 
 def _first_order(setting: Setting) -> Any:
-    """Return v; zero if it is only the rounding error of a sum that cancels."""
+    """Return v, or zero if v is only the rounding error of a sum that cancels."""
     v = norm(_pulls(setting, 1).sum(axis=0))
     return v if is_exact(v) or v > _LEAST * _apart(setting, 1) else 0.0
 
@@ -518,7 +521,7 @@ def _second_order(setting: Setting) -> Any:
 
 
 def _with_rounding(setting: Setting, value: Any) -> tuple[Any, float]:
-    """Return a multiple of v or of 1/D with its rounding error, as both are sums that cancel."""
+    """Return a multiple of v or of 1/D with its rounding error; both are sums that cancel."""
     if is_exact(value):
         return value, 0.0
     lost = _apart(setting, 1) / max(_first_order(setting), sys.float_info.min)
@@ -543,7 +546,7 @@ def _limit_distance(setting: Setting) -> Any:
 
 
 def _relative(setting: Setting) -> tuple[Any, float]:
-    """Return ``(E-1) eta ||w*|| / ||w~* - w*||``; NaN if FedAvg converges to w*."""
+    """Return ``(E-1) eta ||w*|| / ||w~* - w*||``, or NaN if FedAvg converges to w*."""
     distance = _limit_distance(setting)
     if not float(distance):
         return math.nan, 0.0
@@ -728,9 +731,9 @@ PRINTED = RateClaim(
         "The distance is at least of order (E-1) eta ||w*||: the ratio of the two stays bounded "
         "as eta is replaced by eta/n. The bound shown, and the meaning of 'small enough', are "
         "those of the reading 'with constants'. Our copy of the text lacks the problem of the "
-        "theorem, a ridge regression; other quadratic clients with v > 0 stand for it. How small "
-        "eta must be depends on E. With one eta for every E the claim fails, because w~* tends to "
-        "a mean of the clients' minimisers and (E-1) eta to infinity."
+        "theorem, a ridge regression; other quadratic clients with v > 0 take its place. How "
+        "small eta must be depends on E. With one eta for every E the claim fails, because w~* "
+        "tends to a mean of the clients' minimisers and (E-1) eta to infinity."
     ),
 )
 

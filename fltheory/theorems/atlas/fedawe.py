@@ -46,14 +46,14 @@ from fltheory.theorems.atlas.client_models import (
 
 PAPER = "Xiang et al. (NeurIPS 2024)"
 _EIGENVALUE_ERROR = 1e-13
-"""Of a symmetric matrix of norm one, by LAPACK: far above n times the unit roundoff."""
+"""A bound on LAPACK's error for a symmetric matrix of norm one, far above n unit roundoffs."""
 
 
 def _largest_absence(setting: Setting, power: int) -> Any:
     """Return the largest ``E (t - tau_i(t))^power`` over clients and t = 0 .. R.
 
-    tau_i(t) is the last round before t in which i was available, -1 if there is none. After ``a = t
-    - tau_i(t)``, the next value is 1 with probability p_i^t, and a + 1 otherwise.
+    tau_i(t) is the last round before t in which i was available, or -1 if there is none. After
+    ``a = t - tau_i(t)``, the next value is 1 with probability p_i^t, and a + 1 otherwise.
     """
     rows = availability_rows(setting)
     means = squares = largest = [Fraction(1)] * len(rows[0])
@@ -75,7 +75,7 @@ def second_eigenvalue(setting: Setting) -> tuple[Any, float]:
     Raises
     ------
     ValueError
-        For a single client.
+        If there is only one client.
     """
     count = setting.problem.n_clients
     if count == 1:
@@ -199,7 +199,7 @@ def _most(setting: Setting) -> Any:
 
 
 def _curvatures(setting: Setting) -> Any:
-    """Return the clients' curvatures in one dimension; None if they share one Hessian.
+    """Return the clients' curvatures in one dimension, or None if they share one Hessian.
 
     Raises
     ------
@@ -737,7 +737,7 @@ THEOREM_1 = RateClaim(
     ),
     refutations=(
         Refutation(
-            "The proof's term 2580 eta_l^2 s^2 L^2 zeta^2/delta^2 has no factor eta_g; the "
+            "The proof's term 2580 eta_l^2 s^2 L^2 zeta^2/delta^2 has no factor eta_g. The "
             "bound's last term has one, by the convention eta_g >= 1. So the bound vanishes as "
             "eta_g falls with eta_l fixed, but the error from the local steps does not.",
             Weight.MISSING_HYPOTHESIS,

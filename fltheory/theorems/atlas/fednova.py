@@ -1,8 +1,8 @@
 """Wang, Liu, Liang, Joshi and Poor, "Tackling the Objective Inconsistency Problem" (FedNova, 2020).
 
-Theorem 1 is an order with hidden constants, and in the text at hand two of its four terms, those in
-1/T, are garbled. The other two, which "dominate when T is sufficiently large" (Section 4.2), give
-the order in T that is stated here, for plain local SGD, where a_i consists of tau_i ones.
+Theorem 1 is an order with hidden constants, and in our copy of the text two of its four terms,
+those in 1/T, are garbled. The other two "dominate when T is sufficiently large" (Section 4.2). They
+give the order in T that is stated here for plain local SGD, where a_i consists of tau_i ones.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _true(setting: Setting) -> tuple[Any, float]:
     gradients = gradients_at(setting.problem, setting.x0)
     gradient = setting.problem.alpha @ gradients
     squares = largest((gradients * gradients).sum(axis=1))
-    # Both sides are sums that cancel; the other one counts chi^2 as often again.
+    # Both sides are sums that cancel; the rounding of the right side grows with chi^2.
     size = squares * (3 + 2 * _chi(setting) ** 2)
     return with_rounding(number((gradient * gradient).sum()), gradients.size, number(size))
 

@@ -4,9 +4,9 @@ Conventions
 -----------
 ``mu`` is the proximal strength. A device's inexact solution is the result of K local steps of
 gradient descent, and gamma is the smallest number for which all devices' solutions are
-gamma-inexact; B is B(w^t). Devices are equally important and drawn uniformly without replacement:
-"the set of K devices". Convex clients satisfy the bound on the Hessian for every L_- > 0, and, in
-the limit, for L_- = 0, where rho is largest.
+gamma-inexact; B is B(w^t). Devices are equally important and drawn uniformly without replacement;
+the paper says "the set of K devices". Convex clients satisfy the bound on the Hessian for every L_-
+> 0, and, in the limit, for L_- = 0, where rho is largest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fltheory.problems.base import gradients_at
 
 
 def _of_fedprox(setting: Setting) -> Setting:
-    """Return the setting; ValueError if the theorem is not about it."""
+    """Return the setting, or raise ValueError if the theorem is not about it."""
     method, alpha = setting.algorithm, setting.problem.alpha
     if not isinstance(method, FedProx):
         raise ValueError(f"algorithm must be FedProx for its theorem, got {method!r}")

@@ -101,7 +101,7 @@ _worst_step, _worst_epoch = _Worst(_lemma_1_margins), _Worst(_lemma_2_margins)
 
 
 def _lost(setting: Setting, steps: int) -> float:
-    """Return how far off both sides together may be, from moments after up to so many steps."""
+    """Return a bound on the error of both sides, from moments after up to this many steps."""
     reach = float(_step(setting) * local_sgd(setting).local_steps * setting.problem.L)
     return 4 * (1 + reach) ** 2 * client_models(setting).rounding(steps)
 
@@ -217,7 +217,7 @@ def _setting(
 
 
 def _corollary_setting(*, local_steps: int = 4, epochs: int = 16, **changes: Any) -> Setting:
-    """Return the setting with gamma = sqrt(M)/(4L sqrt(T)), the corollary's step."""
+    """Return the setting with gamma = sqrt(M)/(4L sqrt(T)); as M = 4, it is 2H/sqrt(T)/(4LH)."""
     step = 2 * local_steps / (local_steps * epochs) ** 0.5
     return _setting(local_steps=local_steps, epochs=epochs, step=step, **changes)
 
@@ -491,7 +491,7 @@ COROLLARY_1 = replace(
 
 
 def _least_accuracy(setting: Setting) -> Any:
-    """Return the smallest epsilon whose half is at least both terms of the bound."""
+    """Return the least epsilon with 2 D^2/(gamma T) and 24 gamma^2 sigma^2 H^2 L at most half."""
     lr = _step(setting)
     of_start = 4 * value_in("squared_distance", setting) / (lr * setting.rounds)
     of_clients = value_in("48 * local_steps**2 * control_gap * L", setting) * lr * lr

@@ -44,7 +44,7 @@ _PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
 
 
 def _of_proxskip(setting: Setting) -> Setting:
-    """Return the setting; ValueError if the theorems are not about it."""
+    """Return the setting, or raise ValueError if the theorems are not about it."""
     if not isinstance(setting.algorithm, ProxSkip):
         raise ValueError(f"algorithm must be ProxSkip for its theorems, got {setting.algorithm!r}")
     problem, alpha = setting.problem, setting.problem.alpha
@@ -65,11 +65,12 @@ def _of_proxskip(setting: Setting) -> Setting:
 
 @cached_by_content(16)
 def lyapunov(setting: Setting) -> tuple[Any, Any, float]:
-    """Return Psi_0 and E Psi_T, and how far off the latter may be.
+    """Return Psi_0 and E Psi_T, and a bound on the error of the latter.
 
-    With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*``, a step is linear in (z, u) and the noise n:
-    ``y = z - gamma (H z - u + n)``, and then z is y, or the mean of ``y - gamma/p u``, and u
-    changes by ``p/gamma`` times the change of z from y. So second moments obey a recursion.
+    With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*``, a step is linear in (z, u) and the noise n.
+    First, ``y = z - gamma (H z - u + n)``. Then z becomes either y or the mean of
+    ``y - gamma/p u``, and u changes by ``p/gamma`` times the difference between z and y.
+    So second moments obey a recursion.
     """
     problem: Any = setting.problem
     method: Any = setting.algorithm

@@ -1,10 +1,10 @@
 """Tang and Peng, "Beyond Client Averaging" (preprint, 2026): where stochastic SCAFFOLD settles.
 
-With constant steps SCAFFOLD converges to a stationary law, whose mean is not the minimiser if the
-loss has a third derivative. The theorem is an order: the mean minus two displayed terms is at most
-``C_H (gamma^2/N + gamma^3)``, uniformly in N. It is checked along two sequences of smaller steps:
-with a fixed number of clients, and with more clients as steps get smaller. Only the latter shows
-the term that does not depend on N.
+With constant steps SCAFFOLD converges to a stationary distribution, whose mean is not the minimiser
+if the loss has a third derivative. The theorem states an order: the mean minus two displayed terms
+is at most ``C_H (gamma^2/N + gamma^3)``, uniformly in N. It is checked along two sequences of
+smaller steps: with a fixed number of clients, and with more clients as steps get smaller. Only the
+latter shows the term that does not depend on N.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ from fltheory.problems.skewed import SkewedProblem
 # One dimension, everybody takes part, option II. A client's H local steps from x are ``z <- z -
 # (f'(x + g z) + xi + noise)`` from z = 0, g the step size; with ``y = z + H xi`` the round is ``x+
 # = x + g mean(y)`` and ``xi_c+ = (y_c - mean(y))/H``, as controls sum to zero. For every monomial
-# phi in x and the controls of a few clients ``E phi(state+) = E phi(state)``, and clients are
-# independent given the state: these are linear equations for the moments ``E x^i xi_1^j ..``, for
-# any number of clients. They do not close; as x is of order sqrt(g), terms of higher order than
-# `ORDER` are dropped. The change of a moment by the last order is its error, an estimate rather
-# than a bound. The equations are solved in balls of hundreds of bits, so rounding errors are
+# phi in x and the controls of a few clients, ``E phi(state+) = E phi(state)``, and clients are
+# independent given the state. This gives linear equations for the moments ``E x^i xi_1^j ..``, for
+# any number of clients. The equations do not close. Because x is of order sqrt(g), terms of higher
+# order than `ORDER` are dropped. The change of a moment by the last order is its error, an estimate
+# rather than a bound. The equations are solved in balls of hundreds of bits, so rounding errors are
 # enclosed.
 
 ORDER = 8
-"""In powers of sqrt(g): moments up to x^8."""
+"""The highest order, in powers of sqrt(g): moments up to x^8 are kept."""
 _BITS = 256
 
 Exponents = tuple[int, ...]
 Polynomial = Mapping[Exponents, fmpq]
-"""By the exponents of x, g and the variables that have no order."""
+"""Coefficients, by the exponents of x, g and the variables that have no order."""
 Moment = tuple[int, Exponents]
-"""The exponent of x, and those of the controls of one client after the other, from the largest."""
+"""The exponent of x, and the exponents of the clients' controls in decreasing order."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _tuples(total: int, named: int) -> Iterator[tuple[Exponents, Exponents, int]
 
 
 Equation = Mapping[tuple[Moment, int, int, int], fmpq]
-"""By moment, power of g, others drawn and draws: times (N - r)!/(N - r - others)! / N^draws."""
+"""Coefficients of (N - r)!/(N - r - others)! / N^draws, by moment, power of g, others and draws."""
 
 
 def _moments_up_to(order: int) -> list[Moment]:
@@ -206,7 +206,7 @@ def _products(moment: Moment, most: int) -> Iterator[tuple[int, Exponents, int, 
 
 
 def _equation(loss: OneLoss, moment: Moment, order: int) -> Equation:
-    """Return ``E phi(state+) - E phi(state)`` for a monomial, over g if it has no xi."""
+    """Return ``E phi(state+) - E phi(state)`` for ``x^i xi_1^j ..``, over g if it has no xi."""
     i, controls = moment
     named, degree = len(controls), sum(controls)
     most = order - 2 * degree if controls else order + 2
@@ -297,7 +297,7 @@ _PAPER = "Tang and Peng (preprint, 2026)"
 _NOISE_MOMENTS = ORDER + 4
 _DIVISORS = (1, 10, 100, 316, 1000)
 _BEYOND = 10**6, 10**7
-"""Times the last value of a variable: where its power of decay is read off."""
+"""Multiples of a variable's last value at which its power of decay is read off."""
 
 
 def _of_scaffold(setting: Setting) -> Setting:
@@ -344,7 +344,7 @@ class Rest:
     displayed: Callable[..., fmpq]
 
     def __call__(self, setting: Setting) -> tuple[float, float]:
-        """Return the rest's size and its error; NaN if the moments are of another kind of round."""
+        """Return the rest's size and its error, or NaN if the moments are of a different round."""
         return self.beyond(setting, 1, 1) if _is_covered(setting) else (math.nan, 0.0)
 
     def beyond(self, setting: Setting, divisor: int, factor: int) -> tuple[float, float]:
@@ -361,7 +361,7 @@ class Rest:
         return 0.0 if left.contains(0) else float(abs(left)), error
 
     def known_decay(self, settings: Sequence[Setting], *, more: bool) -> KnownDecay | None:
-        """Return the rest's power of decay far beyond any grid; None if errors hide it."""
+        """Return the rest's power of decay far beyond any grid, or None if errors hide it."""
         last = settings[-1]
         if not _is_covered(last):
             return None
@@ -623,8 +623,8 @@ THEOREM_4_1 = replace(
     claim_on(
         "scaffold-bias/4.1",
         "Theorem 4.1",
-        "The mean of SCAFFOLD's stationary law: which part more clients average out, and which "
-        "part stays",
+        "The mean of SCAFFOLD's stationary distribution: which part more clients average out, and "
+        "which part stays",
         Rest((1, ()), bias),
         text=(
             "|E_pi x - x* + tau sigma^2/(4 a^2) gamma/N + tau sigma^2/(12 a) (H-1)(5H-1)/H gamma^2|"
@@ -657,7 +657,8 @@ SQUARE = replace(
     claim_on(
         "scaffold-bias/16",
         "equation (16)",
-        "The spread of SCAFFOLD's stationary law: more clients average out its whole gamma^2 term",
+        "The spread of SCAFFOLD's stationary distribution: more clients average out its whole "
+        "gamma^2 term",
         Rest((2, ()), _square),
         text="|E x^2 - sigma^2/(2 a) gamma/N|",
         latex=r"\left|\mathbb E x^2-\frac{\sigma^2}{2a}\frac{\gamma}{N}\right|",

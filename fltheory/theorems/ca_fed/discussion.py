@@ -55,7 +55,9 @@ _CITED = "from [14], Lemma 1, quoted from memory: see ca-fed/2"
 _ANY = "any number with |[P^t]_ij - pi_j| <= C_P lambda(P)^t for t >= T_P"
 C_P = symbol("C_P", _CITED, PURE, _cited, positive=True)
 any_C_P = symbol("C_P", _ANY, PURE, _smaller, positive=True)
-of_P = symbol("P", "transition matrix of the chain, whose stationary law is pi", PURE, real=True)
+of_P = symbol(
+    "P", ("transition matrix of the chain, whose stationary distribution is pi"), PURE, real=True
+)
 lambda_P = symbol(
     "lambda",
     "lambda(P) = (lambda_2(P) + 1)/2, where lambda_2 is the second largest modulus",
@@ -67,7 +69,8 @@ lambda_P = symbol(
 def _slowest_mixing(setting: Setting) -> tuple[float, float]:
     """Return the largest ``|[P^t]_ij - pi_j| / lambda(P)^t`` over t = 0 .. 100 and states.
 
-    Beyond t = 100 the quotient only decreases: lambda_2/lambda(P) is below one (0.995 for 0.99).
+    Beyond t = 100 the quotient only decreases: lambda_2/lambda(P) is below one (0.995 if lambda_2
+    is 0.99).
     """
     chain = _chain(setting)
     if is_exact(chain.marginals):
@@ -92,8 +95,8 @@ def _slowest_mixing(setting: Setting) -> tuple[float, float]:
 def _rate_of_product(setting: Setting) -> tuple[float, float]:
     """Return the quotient of lambda(P) of the product chain and the largest lambda(P_k).
 
-    The eigenvalues of a Kronecker product are the products of its factors' eigenvalues, 1 and
-    lambda_k for each client.
+    The eigenvalues of a Kronecker product are the products of its factors' eigenvalues, which are 1
+    and lambda_k for each client.
     """
     chains = _chain(setting).client_chains
     if chains is None:
@@ -126,8 +129,9 @@ MIXING = PointClaim(
     regimes={name: regimes.THEOREM_2[name] for name in ("independent", "nu = 0.9", "clusters")},
     kind=StatementKind.STEP,
     note=(
-        "Checked to the letter, with C_P and T_P = 0 as cited; we did not have the text of [14]. "
-        "Checked for t = 0 .. 100; after that both sides fall, the left one faster."
+        "Checked to the letter, with C_P and T_P = 0 as cited. We did not have the text of [14]. "
+        "The check covers t = 0 .. 100; after that, both sides fall, and the left one falls "
+        "faster."
     ),
 )
 MIXING_ANY = replace(
@@ -160,9 +164,9 @@ PRODUCT = PointClaim(
     },
     kind=StatementKind.REMARK,
     note=(
-        "Checked to the letter, where lambda_2 is the second largest modulus. An eigenvalue of "
-        "the joint chain is a product of eigenvalues of the clients' chains, none of which "
-        "exceeds one in modulus."
+        "Checked to the letter, with lambda_2 as the second largest modulus of an eigenvalue. An "
+        "eigenvalue of the joint chain is a product of eigenvalues of the clients' chains, none "
+        "of which exceeds one in modulus."
     ),
 )
 
@@ -178,7 +182,7 @@ PRODUCT = PointClaim(
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """The order in which clients are tried, and the costs ``loss + kappa^2 bias`` of sets."""
+    """The order in which clients are tried, and the cost ``loss + kappa^2 bias`` of each set."""
 
     alpha: Sequence[Any]
     gaps: Sequence[Any]
@@ -213,7 +217,7 @@ class _Choice:
         return len(self.alpha) - len(kept)
 
     def limits(self, kept: Sequence[int]) -> Iterator[Any]:
-        """Yield the kappa^2 up to which each client of a set would be excluded, if positive."""
+        """Yield, for each client of a set, the largest kappa^2 that excludes it, if positive."""
         if len(kept) > 1 and largest(self.gaps) > 0:
             loss, bias = self.costs(frozenset(kept))
             for k in kept:
@@ -225,8 +229,9 @@ class _Choice:
     def counts(self, from_the_last_first: bool = False) -> list[int]:
         """Return the numbers of excluded clients, for kappa^2 increasing through all cases.
 
-        The number changes only at limits, so these are tried, and a value between each two and one
-        beyond the last. ``from_the_last_first`` starts beyond the limits of all first exclusions.
+        The number changes only at limits. So the limits are tried, and also a value between each
+        two of them and one beyond the last. ``from_the_last_first`` starts beyond the limits of all
+        first exclusions.
         """
         everybody = range(len(self.alpha))
         sets = [s for n in range(2, len(self.alpha) + 1) for s in combinations(everybody, n)]
@@ -318,9 +323,10 @@ MORE_FOR_A_SMALL_KAPPA = PointClaim(
     regimes=regimes.EXCLUSION,
     kind=StatementKind.REMARK,
     note=(
-        "'A small value ... resulting in a larger number of clients excluded', 'tends to include "
-        "more clients for a large value': checked to the letter, for any two values of kappabar. "
-        "We try all values, which is possible because the choice changes at finitely many of them."
+        "The text says: 'A small value ... resulting in a larger number of clients excluded' and "
+        "'tends to include more clients for a large value'. This is checked to the letter, for "
+        "any two values of kappabar. We can try all values, because the choice changes at only "
+        "finitely many of them."
     ),
 )
 MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
@@ -353,8 +359,8 @@ UNBIASED_IN_THE_LIMIT = replace(
     ),
     note=(
         "Checked to the letter: excluding client k from the full set costs alpha_k^2 Gamma' > 0. "
-        "Gamma' is 0 in the first round if F^* is estimated as in the text. Then the lines of "
-        "Algorithm 1 would exclude everybody for tau = 0, which cannot be meant; we exclude "
+        "If F^* is estimated as in the text, Gamma' is 0 in the first round. With tau = 0, the "
+        "lines of Algorithm 1 would then exclude everybody. That cannot be meant, so we exclude "
         "nobody in that case."
     ),
 )
@@ -387,9 +393,10 @@ def _slowest_cluster(chain: Process) -> list[int]:
 
 
 def _gain_of_a_part(setting: Setting) -> tuple[float, float]:
-    """Return the largest lambda_2(P)/lambda_2(P') with one of the slowest cluster still kept.
+    """Return the largest lambda_2(P)/lambda_2(P') if a client of the slowest cluster is still kept.
 
-    Clusters are independent, so lambda_2 is the largest of theirs: see ca-fed/product-chain.
+    Clusters are independent, so lambda_2 is the largest of the clusters' second eigenvalues: see
+    ca-fed/product-chain.
     """
     chain = process_of(setting.participation)
     rates = [abs(rate) for _, rate in clients_alone(chain)]
@@ -409,7 +416,7 @@ def _in_numbers_of(chain: Process, fraction: Fraction) -> Any:
 
 
 def _tried_before(setting: Setting) -> tuple[float, float]:
-    """Return how many clients of other clusters are tried before the last one of the slowest."""
+    """Return how many clients of other clusters are tried before the slowest cluster's last one."""
     chain = process_of(setting.participation)
     alone, slowest = clients_alone(chain), _slowest_cluster(chain)
     tried = sorted(range(chain.n_clients), key=lambda k: -abs(alone[k][1]))
@@ -448,9 +455,9 @@ ALL_OF_A_CLUSTER = PointClaim(
     regimes=regimes.CLUSTERS,
     kind=StatementKind.REMARK,
     note=(
-        "Checked to the letter: as long as one client of the cluster is left, its chain is too. "
-        "The text does not say that it is enough to remove one cluster. It is not enough if two "
-        "clusters are equally slow."
+        "Checked to the letter: as long as one client of the cluster is kept, the chain of the "
+        "cluster remains. The text does not say that it is enough to remove one cluster. It is "
+        "not enough if two clusters are equally slow."
     ),
 )
 ORDER_OF_CLUSTERS = replace(
@@ -464,9 +471,9 @@ ORDER_OF_CLUSTERS = replace(
     ),
     bound=sp.Integer(0),
     note=(
-        "Checked to the letter, with each client's own eigenvalue and the largest modulus first. "
-        "With signed eigenvalues, like lambda_k in Section V-A, a cluster that alternates would "
-        "come last."
+        "Checked to the letter. Clients are tried in the order of their own eigenvalues, the "
+        "largest modulus first. With signed eigenvalues, like lambda_k in Section V-A, a cluster "
+        "that alternates would be tried last."
     ),
 )
 EQUAL_ESTIMATES = replace(
@@ -495,8 +502,9 @@ STATEMENTS: tuple[Statement, ...] = (
         MORE_FOR_A_SMALL_KAPPA,
         refutations=(
             Refutation(
-                "The choice is greedy. A larger kappabar can keep one client that a smaller one "
-                "excludes, and its presence can then lead to the exclusion of two others.",
+                "The choice is greedy. A larger kappabar can keep a client that a smaller "
+                "kappabar excludes. The presence of this client can then lead to the exclusion of "
+                "two others.",
                 Weight.WORDING,
                 "'nobody is excluded above some kappabar' in place of 'the larger kappabar, the "
                 "fewer clients are excluded'",

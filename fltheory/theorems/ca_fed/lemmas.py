@@ -1,8 +1,8 @@
 """CA-Fed: Lemmas 1 to 3 of the proof of Theorem 2, and consequences of Lemma 1 used there.
 
-They are about the iterates w_t, not about their average. Sums over t are over the rounds t = 1 .. T
-of a run, with w_1 = w_{0,0}; on Lemma 2's right-hand side they are over all t >= 1, as in Theorem
-2.
+The lemmas are about the iterates w_t, not about their average. Sums over t run over the rounds
+t = 1 .. T, with w_1 = w_{0,0}. On the right-hand side of Lemma 2, they run over all t >= 1, as in
+Theorem 2.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _NOT_NATURAL = (
 
 
 def of_iterates(setting: Setting) -> Setting:
-    """Return the setting; ValueError if it is not CA-Fed's, or its model is an average."""
+    """Return the setting, or raise ValueError if it is not CA-Fed's or its model is an average."""
     if view_of(setting).averaging.averages:
         raise ValueError(
             "algorithm must be the Projected(...) inside AveragedIterate, which CA-Fed's lemmas "
@@ -94,7 +94,7 @@ def of_iterates(setting: Setting) -> Setting:
 
 
 def _places(of: ProjectedAveraging) -> tuple[Any, Any, Any]:
-    """Return the chain: clients present in each state, initial law and transitions."""
+    """Return the chain: clients present in each state, initial distribution and transitions."""
     law = of.participation.law()
     numbers = exact_numbers if is_exact(of.x0) else _floats
     states = range(of.participation.n_states or 0)
@@ -148,8 +148,8 @@ def _of_those(each: Any, there: Any) -> Any:
 def _lagged_losses(setting: Setting) -> tuple[Any, float]:
     """Return ``sum_t eta_t E[sum_{A_t} q_k (F_k(w_{t-J_t}) - F_k(w_t))]`` over t = 1 .. T.
 
-    Given the state in round t - J_t, the law of the state in round t follows from J_t transitions,
-    whatever the model is.
+    Given the state in round t - J_t, the distribution of the state in round t follows from J_t
+    transitions, whatever the model is.
     """
     of = view_of(setting).averaging
     try:
@@ -232,7 +232,7 @@ def _largest_second_moment(setting: Setting) -> tuple[Any, float]:
 
 
 def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
-    """Return that second moment at the first round's local models, from any w in W.
+    """Return the largest second moment at the first round's local models, from any w in W.
 
     After j local steps, with A = I - eta_1 H, the gradient is ``H A^j (w - c)`` plus noise of
     covariance ``eta_1^2 sigma_k^2/d sum_{i<j} H A^{2i} H``.
@@ -301,8 +301,8 @@ LOCAL_GRADIENTS = replace(
     regimes=regimes.LOCAL_GRADIENTS,
     kind=StatementKind.STEP,
     note=(
-        "Checked to the letter: (7) is stated for w in W but used at w_{t,j}^k, which noise may "
-        "drive out of W. Checked with the step size of the first round, from every w in W."
+        "Checked to the letter, with the step size of the first round and from every w in W. (7) "
+        "is stated for w in W but used at w_{t,j}^k, which noise may drive out of W."
     ),
 )
 LOCAL_GRADIENTS_DERIVED = replace(
@@ -372,10 +372,10 @@ LEMMA_2 = Theorem(
     kind=StatementKind.LEMMA,
     note=(
         "Checked to the letter, divided by S_1. The sum on the left is over the rounds of a run, "
-        "those on the right are over all t. Three conditions are taken as given: Assumption 2, "
-        "w_{0,0} in W (as (20) projects), and a Markov chain of availability. The term 2L(EQ+2) "
-        "Gamma is half of what the steps of the proof give with eta_t/2, and half of the term in "
-        "(12)."
+        "and the sums on the right are over all t. Three conditions are taken as given: "
+        "Assumption 2, w_{0,0} in W (as (20) projects), and a Markov chain of availability. The "
+        "term 2L(EQ+2) Gamma is half of what the steps of the proof give with eta_t/2, and half "
+        "of the term in (12)."
     ),
 )
 LEMMA_2_DERIVED = replace(
@@ -400,10 +400,10 @@ LEMMA_2_DERIVED = replace(
     ),
     hypotheses=(*LEMMA_2.hypotheses, _STATIONARY, _QUIET),
     note=(
-        "This is what the proof gives before it replaces the weights b_t by eta_t/2, in front of "
-        "a sum that may be negative. The b_t are between eta_t/4 and eta_t. Gamma is right "
-        "although the losses are those at w_B*, but this needs a chain that starts in its "
-        "stationary law."
+        "This is what the proof gives before it replaces the weights b_t by eta_t/2 in front of a "
+        "sum that may be negative. The weights b_t are between eta_t/4 and eta_t. Gamma is "
+        "correct even though the losses are evaluated at w_B*, provided that the chain starts in "
+        "its stationary distribution."
     ),
 )
 
@@ -429,9 +429,10 @@ LEMMA_3 = PointClaim(
     regimes=regimes.LEMMA_3,
     kind=StatementKind.LEMMA,
     note=(
-        "Checked to the letter, with both sums over the rounds of a run. J_t comes from the "
-        "chain's own C_P and T_P and is at most t - 1; the proof uses nothing else about J_t. "
-        "Checked only with exact gradients, because with noise the projection may have an effect."
+        "Checked to the letter, with both sums taken over the rounds of a run. J_t is computed "
+        "from the chain's own C_P and T_P and is at most t - 1; the proof uses nothing else about "
+        "J_t. Only exact gradients are checked, because with noise the projection may have an "
+        "effect."
     ),
 )
 LEMMA_3_DERIVED = replace(
@@ -445,8 +446,8 @@ LEMMA_3_DERIVED = replace(
         _QUIET,
     ),
     note=(
-        "This reading has what the proof uses: a chain that is stationary in every round, step "
-        "sizes that do not increase, and (7) at local models."
+        "This reading adds the conditions that the proof uses: the chain is stationary in every "
+        "round, step sizes do not increase, and (7) is true at local models."
     ),
 )
 
@@ -463,7 +464,7 @@ def _delayed_steps(setting: Setting) -> tuple[Any, float]:
 
 FALLING_STEPS = PointClaim(
     id="ca-fed/falling-steps",
-    title="The step size of a round is at most that of J_t rounds before",
+    title="The step size of a round is at most that of J_t rounds earlier",
     source=f"{PAPER}, (e) of Lemma 3's proof",
     quantity=PointQuantity(
         _delayed_steps,
@@ -511,11 +512,12 @@ STATEMENTS: tuple[Statement, ...] = (
         LEMMA_2,
         refutations=(
             Refutation(
-                "The sums of pi_k q_k on the right stand for means over A_t. Sums and means are "
-                "equal from the first round on only if availability is a chain that starts in its "
-                "stationary law. The lemma requires neither such a chain nor such a start.",
+                "The sums of pi_k q_k on the right are meant as means over A_t. From the first "
+                "round on, sums and means are equal only if availability is a chain that starts "
+                "in its stationary distribution. The lemma requires neither such a chain nor such "
+                "a start.",
                 Weight.MISSING_HYPOTHESIS,
-                "a chain that starts in its stationary law",
+                "a chain that starts in its stationary distribution",
                 "derived",
                 ("a rare client first",),
                 natural=_NOT_NATURAL.format(0.19),
@@ -531,8 +533,9 @@ STATEMENTS: tuple[Statement, ...] = (
         LEMMA_3,
         refutations=(
             Refutation(
-                "(e) writes sum_k pi_k q_k for the mean of the sum over A_t of q_k. The two are "
-                "equal from the first round on only if the chain starts in its stationary law.",
+                "(e) writes sum_k pi_k q_k for the mean of the sum over A_t of q_k. From the "
+                "first round on, the two are equal only if the chain starts in its stationary "
+                "distribution.",
                 Weight.MISSING_HYPOTHESIS,
                 "a stationary start",
                 "derived",

@@ -121,7 +121,7 @@ _BIAS_3 = 8 * kappa**4 * d_TV**2 * Gamma_B
 _OF_BIAS_1 = (
     Step(
         "(i) to (j)",
-        "the mean over p of F_k(w_B*) - F_k* is at most Gamma",
+        "the mean of F_k(w_B*) - F_k*, weighted by p, is at most Gamma",
         Implied(
             given=(
                 sp.Le(_gradient_B, 2 * L**2 / mu * chi2 * _mean),
@@ -150,7 +150,7 @@ THEOREM_1 = Derivation(
     taken=(
         *_TAKEN,
         "(i): Cauchy-Schwarz.",
-        "(j): w_B* minimises F_B, and a mean over p is at most the maximum.",
+        "(j): w_B* minimises F_B, and a mean weighted by p is at most the maximum.",
     ),
     meanings=_MEANINGS,
 )
@@ -237,14 +237,14 @@ _MEANINGS_2 = {
     _F_now: "the same with w_t for w_{t-J_t}",
 }
 _TAKEN_2 = (
-    "Projections do not lengthen distances, and w_B* is in W.",
-    "E[A_2] = 0 with gbar_t the mean of g_t given A_t and w_t: then A_3 <= E sum q_k^2 sigma_k^2 "
-    "where noise does not grow over local steps, as on quadratic clients with eta_t <= 1/L.",
+    "Projections do not increase distances, and w_B* is in W.",
+    "E[A_2] = 0, where gbar_t is the mean of g_t given A_t and w_t. Then A_3 <= E sum q_k^2 "
+    "sigma_k^2 if noise does not grow over local steps, as on quadratic clients with eta_t <= 1/L.",
     "Convexity and smoothness of every client, at w_tj and w_t.",
     "Z <= eta_t^2 E(E-1)(2E-1) G^2/6 sum over A_t of q_k, which needs local models in W.",
-    "E 1(k in A_t) = pi_k in every round: the chain starts in its stationary law.",
-    "(22), (21) and sum over A_d of q_k <= Q: Lemma 3's bound with J_t, for step sizes that do not "
-    "grow; Step 2 in the same way.",
+    "E 1(k in A_t) = pi_k in every round, because the chain starts in its stationary distribution.",
+    "(22), (21) and sum over A_d of q_k <= Q give Lemma 3's bound with J_t, for step sizes that "
+    "do not increase. Step 2 works in the same way.",
     "Jensen's inequality for the averaged iterate.",
 )
 
@@ -348,7 +348,7 @@ PRINTED = Derivation(
         Step(*_GAMMA_AT_W_B),
         Step(
             "Lemma 2 to (12), the start",
-            "||w_{0,0} - w_B*|| <= ||w_{0,0} - w*||; compared on the same losses",
+            "||w_{0,0} - w_B*|| <= ||w_{0,0} - w*|| (compared on the same losses)",
             Implied(
                 claimed=sp.Le((_start - _p_2) ** 2, (_start - _alpha_2) ** 2),
                 domain=(sp.Le(_p_2, 1), sp.Le(_alpha_2, 1)),

@@ -1,8 +1,8 @@
 """The named settings on which CA-Fed's statements are checked.
 
 Four clients in the plane, with optima ten apart, are varied in one respect at a time. Steps stay
-below Lemma 2's limit, and W is large enough to contain all local models, unless a regime is about
-exactly this.
+below Lemma 2's limit, and W is large enough to contain all local models, unless a regime tests
+exactly these conditions.
 """
 
 from __future__ import annotations
@@ -337,12 +337,12 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         "nu = 0.9, weights that minimise the printed bounds",
         lambda: replace(_correlated(0.9), q=_optimal_weights()),
     ),
-    "clusters": ("two pairs, the clients of each come and go together", _clusters),
+    "clusters": ("two pairs; the clients of each pair come and go together", _clusters),
     "noise-free": ("exact gradients, equal weights, no correlation over time", _noise_free),
     "different Hessians": ("no noise, clients of unequal curvature", _different_hessians),
     "two clients": ("nu = 0.9, equal weights, two clients", _two_clients),
     "rare majority": (
-        "three clients, the one with nearly all of the importance present in one of 100 rounds",
+        "three clients; the one with nearly all of the importance is present in one of 100 rounds",
         _rare_majority,
     ),
     "noisy gradients": ("noise of 40, started at w*", _noisy),
@@ -361,7 +361,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         _rare_client_first,
     ),
     "a rare client stays": (
-        "a client is present in the first round, and in one of 1,000 on average",
+        "a client is present in the first round, and in one of 1,000 rounds on average",
         _rare_client_stays,
     ),
     "warm-up": ("two clients, nu = 0.9, steps that rise for 100 rounds", _warm_up),

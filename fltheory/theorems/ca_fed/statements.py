@@ -1,15 +1,15 @@
 """CA-Fed: Theorems 1, 2 and 3.
 
 Rodio, Faticanti, Marfoq, Neglia and Leonardi, "Federated Learning under Heterogeneous and
-Correlated Client Availability" (INFOCOM 2023, and the longer version at hand).
+Correlated Client Availability" (INFOCOM 2023; we use the longer version).
 
 Conventions
 -----------
 ``w_t`` is the model before round t = 1 .. T, so that ``w_1`` is the initial model ``w_{0,0}`` and
 the averaged iterate has the weights ``eta_1 .. eta_T``. ``sum_t`` without limits is over all t >=
-1, as in (11), which is the reading with the largest bound. W is a ball. D, G and H, which by Lemma
-1 may be any bounds over W, are the suprema. Theorems 1 and 3 hold for every w if they hold where
-their bound is tightest, so they are checked there.
+1, as in (11), which is the reading with the largest bound. W is a ball. D, G and H are the suprema
+over W, although by Lemma 1 they may be any bounds over W. Theorems 1 and 3 are true for every w if
+they are true where their bound is tightest, so they are checked there.
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ C_P = symbol(
     "chain_factor",
     positive=True,
 )
-T_P = symbol(
-    "T_P", "whole number in (5), see C_P", PURE, "chain_onset", nonnegative=True, integer=True
-)
+T_P = symbol("T_P", "integer in (5), see C_P", PURE, "chain_onset", nonnegative=True, integer=True)
 D = symbol("D", "sup over W and k of ||grad F_k||", GRADIENT, "largest_gradient", nonnegative=True)
 sigma = symbol(
     "sigma",
@@ -124,10 +122,11 @@ D_0 = symbol("D_0", "||w_{0,0} - w*||", LENGTH, "sqrt(squared_distance)", nonneg
 D_B = symbol("D_B", "||w_{0,0} - w_B*||", LENGTH, "sqrt(biased_squared_distance)", nonnegative=True)
 eta_1 = symbol("eta_1", "client_lr in the first round", STEP, "first_step", positive=True)
 eta_s = symbol("eta_s", "server_lr", PURE, "server_lr", positive=True)
-decay = symbol("r", "eta_t is of order t^-r", PURE, "step_decay", nonnegative=True)
+decay = symbol("r", "eta_t is of order t^(-r)", PURE, "step_decay", nonnegative=True)
 tv_start = symbol(
     "tv_1",
-    "total variation distance between the law of the first round and the stationary law",
+    "total variation distance between the distribution of the first round and the stationary "
+    "distribution",
     PURE,
     "start_distance",
     nonnegative=True,
@@ -161,8 +160,8 @@ V_T = symbol(
 )
 J_T = symbol(
     "J_T",
-    "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the smallest whole number j with 2 "
-    "C_P H t lambda(P)^j <= 1, but at least T_P and at most t - 1",
+    "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the smallest integer j with 2 C_P H t "
+    "lambda(P)^j <= 1, but at least T_P and at most t - 1",
     STEP**2,
     "run_delay_sum",
     nonnegative=True,
@@ -244,7 +243,7 @@ HALF = sp.Rational(1, 2)
 
 
 def of_ca_fed(setting: Setting) -> Setting:
-    """Return the setting; ValueError if it is not one of CA-Fed's."""
+    """Return the setting, or raise ValueError if it is not one of CA-Fed's."""
     if not view_of(setting).averaging.averages:
         raise ValueError(MUST_BE.format(repr(setting.algorithm)))
     return setting
@@ -255,7 +254,7 @@ def _least_sums(setting: Setting) -> StepSums:
     return of.endless(of.participation.cited_factor.at_least)
 
 
-# A C_P below the one of [14] for every eigenbasis, and the sums that belong to it.
+# A C_P below that of [14] for every eigenbasis, and the sums that are computed with it.
 _LEAST_CITED = {
     C_P: symbol(
         "C_P",
@@ -288,8 +287,7 @@ def _factor(s: ProjectedAveraging, kappas: int) -> float:
 def _excess_at_tightest_point(setting: Setting, kappas: int = 2) -> tuple[float, float]:
     """Return ``F(w) - F*``, and an estimate of its rounding error.
 
-    The rounding of w itself matters if ``w - w*`` is only rounding error, which is so if p is
-    alpha.
+    The rounding of w itself matters if ``w - w*`` is only rounding error, as it is if p is alpha.
     """
     s = view_of(setting).averaging
     value = number(s.problem.excess_loss(s.tightest_point(_factor(s, kappas))))
@@ -462,9 +460,9 @@ THEOREM_2 = Theorem(
         "and 4L(EQ+2) where Lemma 2 has 2 and 2L(EQ+2); and ln(2 C_P H t), which may be negative, "
         "stands where Lemma 3 has J_t ln(1/lambda). Sums without limits run over all t >= 1. C_P "
         "and T_P are those of [14], Lemma 1. We did not have that text and quote the formula from "
-        "memory. It does not say which eigenbasis of the chain to take. For a refutation, we take "
-        "the product of the clients' eigenbases, in closed form; for 'holds' we take a C_P that "
-        "is smaller than with any eigenbasis."
+        "memory. The formula does not say which eigenbasis of the chain to take. To refute, we "
+        "take the product of the clients' eigenbases, in closed form. To confirm, we take a C_P "
+        "that is smaller than that of any eigenbasis."
     ),
 )
 
@@ -527,10 +525,10 @@ THEOREM_2_DERIVED = replace(
         "of Lemma 2 replaces the factor gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over "
         "A_t that may be negative. This reading keeps the factor through both steps, until it "
         "stands in front of F_B - F_B*, which is never negative. That costs a factor 4 in the "
-        "terms of M and of J_t. Sums end at T, as in the proof. Gamma is right as printed, "
-        "although Lemma 2 has the clients' losses at w_B*: their mean weighted by p is smallest "
-        "at w_B*, so it is at most Gamma, while Gamma' may be larger. The proof also uses (7) at "
-        "local models, which noise may drive out of W if there are several local steps."
+        "terms of M and of J_t. Sums end at T, as in the proof. Gamma is correct as printed, even "
+        "though Lemma 2 has the clients' losses at w_B*. Their mean weighted by p is smallest at "
+        "w_B*, so it is at most Gamma. Gamma' may be larger. The proof also uses (7) at local "
+        "models, which noise may drive out of W if there are several local steps."
     ),
 )
 
@@ -558,7 +556,7 @@ _NEGATIVE_LOGARITHM = Refutation(
     "Below (12), ln(2 C_P H t) stands where Lemma 3 has J_t ln(1/lambda). If losses are measured "
     "in a large unit, this logarithm is negative for the smallest H that (8) allows.",
     Weight.MISPRINT,
-    "J_t, or an H of at least 1/(2 C_P), which (8) also allows",
+    "J_t in place of the logarithm, or an H of at least 1/(2 C_P), which (8) also allows",
     "derived",
     (),
     ("ca-fed-2-units.json",),

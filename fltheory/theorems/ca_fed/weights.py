@@ -43,7 +43,7 @@ _LETTERS = (sigma, theta_star, N, q_least, sigma_least, pi, alpha, q, Q, p, chi,
 
 
 def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float, float]:
-    """Return the largest ``q_i*/q_j*`` over clients with ``pi_i < pi_j``; 0 if there are none.
+    """Return the largest ``q_i*/q_j*`` over clients with ``pi_i < pi_j``, or 0 if there are none.
 
     ``by_noise`` multiplies each weight by the client's squared noise level.
     """
@@ -71,11 +71,11 @@ def _largest_inversion(setting: Setting, by_noise: bool = False) -> tuple[float,
 def _convergence_bend(setting: Setting) -> tuple[float, float]:
     """Return a number that is at most 1 if and only if (12) is locally convex in q.
 
-    The Hessian of ``(1/2 q'Aq + B)/l``, ``l = pi'q``, times l is ``A^(1/2) M A^(1/2)`` with ``M = I
-    - u c' - c u' + (c'c + 2B) u u'``, ``c = A^(1/2) q`` and ``u = A^(-1/2) pi/l``, so that ``u'c``
-      is one. Orthogonally to u and c, M is the identity; on their span it has the trace ``(c'c +
-      2B) u'u`` and the determinant ``2B u'u``. The returned number is 1 minus the smallest
-      eigenvalue of M.
+    The Hessian of ``(1/2 q'Aq + B)/l``, ``l = pi'q``, times l is ``A^(1/2) M A^(1/2)`` with
+    ``M = I - u c' - c u' + (c'c + 2B) u u'``, ``c = A^(1/2) q`` and ``u = A^(-1/2) pi/l``, so that
+    ``u'c`` is one. Orthogonally to u and c, M is the identity; on their span it has the trace
+    ``(c'c + 2B) u'u`` and the determinant ``2B u'u``. The returned number is 1 minus the smallest
+    eigenvalue of M.
     """
     s = view_of(setting).averaging
     terms = s.convergence_terms
@@ -125,8 +125,8 @@ def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) ->
     With ``z = v_k/q_k`` and ``y = pi'v/pi'q`` the second derivative of ``(p_k - alpha_k)^2/p_k``
     along q + v, ``sum v = 0``, is twice ``b z^2 - (b + p_k) z y + p_k y^2``, ``b = alpha_k^2/p_k``.
     The returned number is the largest ``(b + p_k) z y/(b z^2 + p_k y^2)``. With three or more
-    clients, z and y are independent unless all others are equally available; with two, one
-    determines both.
+    clients, z and y are independent unless all other clients are equally available. With two
+    clients, one number determines both.
     """
     n_clients = q.size
     p = pi * q / (pi @ q)
@@ -173,7 +173,7 @@ def _bend_in_share(setting: Setting) -> tuple[float, float]:
 
 APPENDIX_D = PointClaim(
     id="ca-fed/appendix-d",
-    title="At the minimum of (12), less available clients get smaller weights",
+    title="At the minimum of (12), clients that are less available get smaller weights",
     source=f"{PAPER}, Section III-D and (27)",
     quantity=PointQuantity(
         _largest_inversion,
@@ -212,9 +212,9 @@ APPENDIX_D_DERIVED = replace(
         "The remark has a constant a where (27) has A_kk, which is proportional to pi_k. So q_k* "
         "is (lambda* - theta*/pi_k)/(sigma_k^2 sum eta_t^2), which is concave in pi_k, not "
         "affine. Setting the derivative of (26) in s to zero gives theta* = (upsilon - 1/2 "
-        "q*'Sigma q*)/Q. This is negative if noise outweighs upsilon, and then less available "
-        "clients get larger weights. If noise differs between clients, it is sigma_k^2 q_k*, not "
-        "q_k* itself, that grows with pi_k."
+        "q*'Sigma q*)/Q. This is negative if noise outweighs upsilon, and then clients that are "
+        "less available get larger weights. If noise differs between clients, it is sigma_k^2 "
+        "q_k*, not q_k* itself, that grows with pi_k."
     ),
 )
 
@@ -404,7 +404,7 @@ STATEMENTS: tuple[Statement, ...] = (
                 "Appendix E calls each summand convex in q 'by direct inspection'. The summands "
                 "are not convex, and with three or more clients their sum need not be either.",
                 Weight.GAP,
-                "'convex in p' in place of 'convex in q', which is true only for two clients",
+                "convexity in p in place of convexity in q, which is true only for two clients",
                 "derived",
                 ("rare majority",),
                 ("ca-fed-appendix-e.json",),

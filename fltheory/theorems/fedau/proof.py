@@ -1,8 +1,8 @@
 """From FedAU's general descent lemma (Lemma B.3.3) to Theorems 1 and 2, step by step.
 
-The lemma, with phi_n = 1/N and e_t = 1/N sum_n (p_n omega_t^n - 1)^2, bounds E f(x_{t+1}) - f(x_t)
-by terms free of the gradient and by ``gamma eta I [81/16 e_t + 15 L^2 I^2 gamma^2 + 27 gamma eta L
-I Q_t/(8N) - 1/4] ||grad f(x_t)||^2``. Only a negative bracket bounds the gradient.
+With phi_n = 1/N and e_t = 1/N sum_n (p_n omega_t^n - 1)^2, the lemma bounds E f(x_{t+1}) - f(x_t)
+by terms without the gradient, plus ``gamma eta I [81/16 e_t + 15 L^2 I^2 gamma^2 + 27 gamma eta L I
+Q_t/(8N) - 1/4] ||grad f(x_t)||^2``. This bounds the gradient only if the bracket is negative.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _free_terms(divergence: sp.Symbol, errors: sp.Expr, spread: sp.Expr) -> sp.E
 def _solved(label: str, free: sp.Expr, bound: sp.Expr) -> Step:
     return Step(
         label,
-        "1/16 of the mean squared gradient is at most the other terms: 16 times them bound it",
+        "1/16 of the mean squared gradient is at most the other terms, so 16 times these terms "
+        "bound it",
         Implied(
             claimed=sp.Le(_g, bound),
             given=(sp.Le(_16TH * _g, free),),
@@ -124,7 +125,7 @@ OPTION_1_PRINTED = Derivation(
         _bracket("printed limits, Option 1: negative, as in Option 2", _POSITIVE, -_16TH),
         Step(
             "at the printed limits, Option 1",
-            "the bracket is zero: no negative constant bounds it",
+            "the bracket is zero, so no negative constant bounds it",
             Equal(_POSITIVE, sp.Rational(1, 4), under={_u: _ONE, _v: _ONE, _w: _ONE}),
         ),
     ),
@@ -168,8 +169,8 @@ THEOREM_1 = Derivation(
         *_TAKEN[:2],
         "Algorithm 1 is the same with eta P/N for eta and N omega_n/P for omega_n; the weight "
         "error is then zero, and w <= 1 reads gamma eta <= P/(27LIQ).",
-        "(h(x_0) - h*)/(gamma eta I T P/N) vanishes as T grows, and means over rounds have the "
-        "limit of the rounds.",
+        "(h(x_0) - h*)/(gamma eta I T P/N) vanishes as T grows, and a mean over rounds has the "
+        "same limit as the rounds.",
     ),
     _MEANINGS_2,
 )
@@ -182,13 +183,13 @@ _STEP_4 = {gamma: 1 / (L * I_steps * sp.sqrt(T))}
 def _drift(noise: sp.Expr) -> Step:
     return Step(
         "drift at gamma = 1/(L I sqrt(T))",
-        "Theorem 2's last term is the last one of the corollary without F_0",
+        "Theorem 2's last term is the last term of the corollary without F_0",
         Equal(_DRIFT, (delta**2 + noise) / T, under=_STEP_4),
     )
 
 
 _TAKEN_4 = (
-    "Theorem 2, with Q the largest that may happen.",
+    "Theorem 2, where Q is the largest value that is possible.",
     "The other terms of the step sizes: 1/min(a, b, c) <= 1/a + 1/b + 1/c.",
     "Theorem 3 with K = log_c T.",
 )

@@ -1,8 +1,8 @@
 """The named settings on which FedAU's statements are checked.
 
-Three clients in the plane, present in nine, six and three rounds out of ten, are varied in one
-respect at a time, such as the weights or the correlation between rounds. Steps are a fraction of
-the smaller of the printed and the derived limits, so that all readings are checked on the same
+Three clients in the plane are present in nine, six and three rounds out of ten. They are varied in
+one respect at a time, such as the weights or the correlation between rounds. Steps are a fraction
+of the smaller of the printed and the derived limits, so that all readings are checked on the same
 settings.
 """
 
@@ -77,7 +77,7 @@ class _Instance:
 
     @property
     def _steps(self) -> tuple[float, float]:
-        """The steps gamma and eta, with ``gamma eta`` at the fraction of its smallest limit."""
+        """The steps gamma and eta, with ``gamma eta`` at this fraction of its smallest limit."""
         of = FedAUSetting(self._setting(1.0, 1.0))
         smooth, n = self.problem.L * self.local_steps, self.problem.n_clients
         client_lr = self.step / (4 * math.sqrt(15) * smooth)

@@ -28,7 +28,7 @@ from fltheory.validation import FloatArray
 
 @cached_by_content(128)
 def _weight_errors(participation: Process, cutoff: float, rounds: int) -> WeightError:
-    """Return weight errors; the last ones are cached, as several statements use them."""
+    """Return weight errors; the last ones are cached, because several statements use them."""
     return weight_error_under(participation, cutoff, rounds)
 
 
@@ -192,7 +192,7 @@ class FedAUSetting(ReadOnlyArrays):
 
         With exact gradients and a shared Hessian, a round maps a coordinate (in the Hessian's
         eigenbasis, relative to x*) to ``(1 - a s) x + a sum_n w_n c_n`` with ``s = sum_n w_n`` at
-        most S, whose absolute value is convex in s, and so largest at s = 0 or S.
+        most S. The absolute value of this is convex in s, so it is largest at s = 0 or s = S.
         """
         problem = self.problem
         if not isinstance(problem, QuadraticProblem):
@@ -231,7 +231,8 @@ class FedAUSetting(ReadOnlyArrays):
     def participation_with_limit(self) -> Participation:
         """The participation, with cycles started at a uniformly drawn round.
 
-        Its law converges, and averages over the draw are averages over a cycle in the limit.
+        Its distribution converges, and in the limit averages over the draw are averages over a
+        cycle.
         """
         masks = self.participation.known_path(self.participation.period or 1)
         return self.participation if self._chains is not None or masks is None else Trace(masks)
@@ -242,7 +243,7 @@ class FedAUSetting(ReadOnlyArrays):
 
 @cached_by_content(16)
 def fedau_of(setting: Setting) -> FedAUSetting:
-    """Return a setting's parts for FedAU's statements; ValueError if it is of another kind."""
+    """Return a setting's parts for FedAU's statements, or raise ValueError if it is not FedAU's."""
     return FedAUSetting(setting)
 
 
@@ -251,19 +252,19 @@ def _of(number_of: Callable[[FedAUSetting], Any]) -> Callable[[Setting], Any]:
 
 
 def of_fedau(setting: Setting) -> Setting:
-    """Return the setting; ValueError if it is not one of FedAU's."""
+    """Return the setting, or raise ValueError if it is not one of FedAU's."""
     fedau_of(setting)
     return setting
 
 
 def with_cutoff(setting: Setting) -> Setting:
-    """Return the setting; ValueError if its weights are constant."""
+    """Return the setting, or raise ValueError if its weights are constant."""
     _ = fedau_of(setting).cutoff
     return setting
 
 
 def with_constant_weights(setting: Setting) -> Setting:
-    """Return the setting; ValueError if its weights are not constant."""
+    """Return the setting, or raise ValueError if its weights are not constant."""
     _ = fedau_of(setting).constant_weights
     return setting
 
@@ -273,7 +274,7 @@ def _unless_nearly_optimal(of: FedAUSetting) -> Any:
 
 
 def _inverse_log_c(of: FedAUSetting) -> Any:
-    """Return ``1/log c`` with ``c = 1/(1 - min p)^2``; zero if all always take part."""
+    """Return ``1/log c`` with ``c = 1/(1 - min p)^2``, or zero if all clients always take part."""
     least = of.p.min()
     return 0 if least >= 1 else -1 / (2 * log(1 - least))
 

@@ -1,16 +1,16 @@
 """FedAU: Theorems 1 and 2 and Corollary 4.
 
 Wang and Ji, "A Lightweight Method for Tackling Unknown Participation Statistics in Federated
-Averaging" (ICLR 2024). The text at hand is the author's slides, which state the theorems and sketch
-their proofs; Lemma B.3.3 and the proof of Theorem 3 are taken from restatements.
+Averaging" (ICLR 2024). Our text consists of the author's slides, which state the theorems and
+sketch their proofs. Lemma B.3.3 and the proof of Theorem 3 are taken from restatements.
 
 Conventions
 -----------
 ``x_0`` is the model before the first round and ``omega_t`` the weights of round t = 0 .. T-1.
-Requirements on random weights "for all t" (Q, Option 1 of Assumption 5) are for every possible
-outcome. The printed orders leave their constants open; the derived ones follow from the general
-descent lemma, Lemma B.3.3, with phi_n = 1/N for Theorem 2 and phi_n proportional to omega_n p_n for
-Theorem 1. docs/fedau.md derives each constant.
+Requirements on random weights "for all t" (Q, Option 1 of Assumption 5) must be met for every
+possible outcome. The printed orders leave their constants open. The derived constants follow from
+the general descent lemma, Lemma B.3.3, with phi_n = 1/N for Theorem 2 and phi_n proportional to
+omega_n p_n for Theorem 1. docs/fedau.md derives each constant.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ THEOREM_1_PRINTED = RateClaim(
     note=(
         "The paper says informally that h is minimised with properly chosen learning rates. We "
         "read this as follows: with gamma/s in place of gamma, the limit of E||grad h||^2 "
-        "vanishes as s grows, in the order of the derived bound. The bound shown is that one."
+        "vanishes as s grows, at the rate of the derived bound. That bound is the one shown."
     ),
 )
 
@@ -458,7 +458,7 @@ def _corollary_4(largest: int) -> Callable[[Setting, int], Setting]:
 def _with(
     setting: Setting, rounds: int, client_lr: float, server_lr: float, cutoff: int
 ) -> Setting:
-    """Return the same object for the same numbers, so that readings share its truth."""
+    """Return the same object for the same numbers, so that all readings share its truth."""
     steps = fedau_of(setting).algorithm.local_steps
     algorithm = FedAU(client_lr, steps, cutoff=cutoff, server_lr=server_lr)
     return replace(setting, algorithm=algorithm, rounds=rounds)
@@ -504,10 +504,9 @@ COROLLARY_4 = RateClaim(
     kind=StatementKind.COROLLARY,
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
     note=(
-        "Checked to the letter, with K rounded to the nearest whole number of at least 1 and Q "
-        "its largest possible value, which grows like K^2. FedAU never meets Option 1 if K >= 2, "
-        "there are at least three rounds and no client is always available. So the corollary "
-        "rests on Option 2."
+        "Checked to the letter, with K rounded to the nearest positive integer. Q has its largest "
+        "possible value, which grows like K^2. FedAU never meets Option 1 if K >= 2, there are at "
+        "least three rounds and no client is always available. So the corollary rests on Option 2."
     ),
 )
 COROLLARY_4_DERIVED = replace(

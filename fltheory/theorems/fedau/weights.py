@@ -82,7 +82,7 @@ def counted(p: FloatArray, cutoff: float, t: NDArray[Any]) -> FloatArray:
 
 
 def _worst_ratio(setting: Setting, line: _Line, *, from_cutoff: bool) -> tuple[float, float]:
-    """Return the largest ratio of a weight's error to a line of the proof, t >= 1 (or K)."""
+    """Return the largest ratio, over clients and t >= 1 (or K), of a weight's error to a line."""
     s = fedau_of(setting)
     first = int(min(s.cutoff, s.rounds)) if from_cutoff else 1
     t = np.arange(first, s.rounds)
@@ -205,7 +205,7 @@ STEP = _on_weights(
     note=(
         "Checked to the letter: the error is split as if E omega_t were E S_n, and the number of "
         "completed intervals is taken to be at least floor(t/K), and at least one before round K. "
-        "But before round K no interval may have ended, and omega is then 1."
+        "But before round K, it is possible that no interval has ended, and omega is then 1."
     ),
     kind=StatementKind.STEP,
 )

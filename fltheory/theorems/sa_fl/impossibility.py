@@ -1,8 +1,9 @@
-"""SA-FL: Theorem 1, that federated learning without server data is not PAC-learnable.
+"""SA-FL's Theorem 1: federated learning without server data is not PAC-learnable.
 
-Each constant of the proof is a separate statement: 17/20 and 3/20 on the probability of the rare
-point, Eq. (3) and 1/3 on a learner's errors given a sample without it, and 1/20 at the end. The
-``tight`` readings have the best constants for every M, n, m; docs/pac.md proves them.
+Each constant of the proof is a separate statement. The constants 17/20 and 3/20 bound the
+probability of the rare point. Eq. (3) and the constant 1/3 bound a learner's errors given a sample
+without that point, and 1/20 is the constant at the end. The ``tight`` readings have the best
+constants for all M, n and m. docs/pac.md proves them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PAPER = "SA-FL (ICML 2024)"
 
 
 def about(kind: type) -> Callable[[Any], Any]:
-    """Return the ``domain`` of statements on one kind of learning problem."""
+    """Return a ``domain`` function for statements about one kind of learning problem."""
 
     def domain(setting: Any) -> Any:
         if not isinstance(setting, kind):
@@ -85,7 +86,7 @@ hidden_alike = symbol(
 
 
 def _of(function: Callable[[FederatedSystem], Fraction]) -> Callable[[Any], Fraction]:
-    """Return ``function``, but 0 for systems whose two concepts differ everywhere."""
+    """Return ``function`` changed to be 0 for systems whose two concepts differ everywhere."""
     return lambda system: function(system) if system.agree_somewhere else Fraction(0)
 
 
@@ -99,7 +100,7 @@ _LATEX = r"\min_{\mathrm{learners}}\;P[\mathrm{error}>\epsilon]"
 def draw_failures(
     system: FederatedSystem, replicas: int, rng: np.random.Generator, n_server: int = 0
 ) -> FloatArray:
-    """Draw whether the minimax learner errs by more than epsilon: 1 or 0, (replicas,).
+    """Draw whether the minimax learner errs by more than epsilon, as (replicas,) ones or zeros.
 
     The learner tosses a coin if neither the selected samples nor the server's are at x_2. Samples
     are selected individually, as in the proof.
@@ -117,15 +118,15 @@ def _by_clients(system: FederatedSystem) -> Fraction:
 
 
 def _by_either(system: FederatedSystem) -> Fraction:
-    """Return every learner's probability of failure, the smaller of clients or samples chosen."""
+    """Return the smaller of the minimax failure probabilities if clients or samples are chosen."""
     return min(_by_clients(system), _by_samples(system))
 
 
 def _conditional(system: FederatedSystem) -> Fraction:
-    """Return the minimax probability given a sample in which the proof counts x_2 as hidden.
+    """Return the minimax failure probability, given that the proof counts x_2 as hidden.
 
-    Given any such sample, the learner's error probabilities at x_2, randomised or not, add up to
-    one over the two targets.
+    Given any such sample, a learner's error probabilities at x_2 under the two targets add up to
+    one, whether the learner is randomised or not.
     """
     figures = impossibility(system.M, system.n, system.m)
     return figures.minimax_probability / figures.hidden_probability
@@ -206,8 +207,8 @@ THEOREM_1 = LearningClaim(
         "only x_2 and be excluded. Then x_2 has mass 1 - omega, not (1 - omega)/2, and is "
         "certainly hidden for every n. A learner that tosses a coin at x_2 is wrong with "
         "probability 1/2. Each client's samples are then drawn from its own P_i, but all samples "
-        "together are not independent draws from P. The paper does not define 'non-trivial'. More "
-        "than one concept is not enough, because any sample tells f from -f."
+        "together are not independent draws from P. The paper does not define 'non-trivial'. It "
+        "is not enough to have more than one concept, because any sample distinguishes f from -f."
     ),
 )
 
@@ -221,8 +222,8 @@ THEOREM_1_DERIVED = replace(
         "This is what the proof does: out of Mn samples, all drawn from the same P, it selects mn "
         "one by one. No participation process can do that (see pac/1-equivalence). The proof ends "
         "with 'error >= epsilon' where the theorem has '>'. Both mean the same, because the error "
-        "at x_2 is either 4 epsilon or 0. s_hat is binomial with parameter 4 epsilon, not epsilon "
-        "as printed."
+        "at x_2 is either 4 epsilon or 0. s_hat is binomial with parameter 4 epsilon, where the "
+        "paper prints epsilon."
     ),
 )
 
@@ -231,9 +232,10 @@ THEOREM_1_TIGHT = replace(
     reading="tight",
     bound=sp.Rational(9, 20),
     note=(
-        "x_2 is also hidden if s_hat is exactly (1 - omega)Mn, and 1/3 can be raised to 1/2 given "
-        "that x_2 is hidden. The infimum over all systems is 3/4 exp(-1/2) = 0.4549. It is "
-        "approached if each of M clients has one sample, one client stays away, and M grows."
+        "x_2 is also hidden if s_hat is exactly (1 - omega)Mn. Given that x_2 is hidden, the "
+        "constant 1/3 can be raised to 1/2. The infimum over all systems is 3/4 exp(-1/2) = "
+        "0.4549. It is approached if each of M clients has one sample, one client stays away, and "
+        "M grows."
     ),
 )
 
@@ -254,9 +256,8 @@ EQUIVALENCE = LearningClaim(
     kind=StatementKind.SKETCH,
     note=(
         "The sentence is about learnability, and neither system is learnable: every learner fails "
-        "both where clients are chosen (pac/1, printed) and where samples are chosen (pac/1, "
-        "derived). It would be a stronger claim that each implies the other; see the reading "
-        "'same data'."
+        "both if clients are chosen (pac/1, printed) and if samples are chosen (pac/1, derived). "
+        "The claim that each implies the other would be stronger; see the reading 'same data'."
     ),
 )
 
@@ -271,12 +272,12 @@ EQUIVALENCE_ON_THE_SAME_DATA = replace(
     bound=hidden_alike,
     hypotheses=(),
     note=(
-        "This is a stronger claim than the sentence makes: whatever can be hidden by choosing "
-        "samples can also be hidden by choosing clients, on the data that the proof uses, where "
-        "all samples are independent draws from P. A client comes with all of its samples, so "
-        "only clients without x_2 help. If x_2 is held by clients that hold nothing else (see "
-        "pac/1), choosing clients hides more than choosing samples does. But then S is not a "
-        "sample of P, because exactly n of its points come from each client."
+        "This claim is stronger than the sentence: whatever can be hidden by choosing samples can "
+        "also be hidden by choosing clients. The data are those that the proof uses, so all "
+        "samples are independent draws from P. To choose a client is to choose all of its "
+        "samples, so only clients without x_2 help. If x_2 is held by clients that hold nothing "
+        "else (see pac/1), choosing clients hides more than choosing samples does. But then S is "
+        "not a sample of P, because exactly n of its points come from each client."
     ),
 )
 
@@ -335,8 +336,8 @@ CHERNOFF = LearningClaim(
     regimes=REGIMES,
     note=(
         "Confirmed: exp(-1/6) <= 17/20 because 1 + 1/6 + 1/72 + 1/1296 = 1531/1296 > 20/17, and "
-        "(1 - omega)Mn is a whole number of at least 1. 'B(Mn, epsilon)' is a misprint: P(x_2) is "
-        "4 epsilon, and so is the mean in the next line."
+        "(1 - omega)Mn is a positive integer. 'B(Mn, epsilon)' is a misprint: P(x_2) is 4 "
+        "epsilon, which is also what the mean in the next line uses."
     ),
     kind=StatementKind.STEP,
 )
@@ -355,7 +356,10 @@ RARE = replace(
     quantity=PointQuantity(_rare, "P[s_hat < (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
     relation=Relation.ABOVE,
     bound=sp.Rational(3, 20),
-    note="Confirmed, as the complement of 17/20; there is room to spare because exp(-1/6) < 17/20.",
+    note=(
+        "Confirmed, as the complement of the bound 17/20. There is room to spare, because "
+        "exp(-1/6) < 17/20."
+    ),
 )
 
 RARE_TIGHT = replace(
@@ -380,7 +384,7 @@ CONDITIONAL = replace(
     note=(
         "Confirmed, by splitting the expectation and bounding its smaller part by epsilon. "
         "Because the error at x_2 is either 4 epsilon or 0, an expectation of 2 epsilon even "
-        "gives 1/2."
+        "gives a probability of 1/2."
     ),
 )
 
@@ -389,8 +393,8 @@ CONDITIONAL_TIGHT = replace(
     reading="tight",
     bound=sp.Rational(1, 2),
     note=(
-        "Exact: a learner that tosses a coin at x_2 attains it. For learners without randomness, "
-        "it is 1."
+        "The constant is exact: a learner that tosses a coin at x_2 attains it. For learners "
+        "without randomness, the constant is 1."
     ),
 )
 
@@ -459,11 +463,11 @@ STATEMENTS = (
         GUESSING,
         refutations=(
             Refutation(
-                "A learner sees x_1, which has mass 1 - 4 epsilon, so a learner that is right "
-                "there errs with probability at most (1 - omega)/2. The proof is only about x_2, "
-                "and the sentence probably is too.",
+                "A learner sees x_1, which has mass 1 - 4 epsilon. If it is right there, it errs "
+                "with probability at most (1 - omega)/2. The proof is only about x_2, and so, "
+                "probably, is the sentence.",
                 Weight.WORDING,
-                "at the hidden point, given that it is hidden",
+                "a claim only about the hidden point, given that it is hidden",
                 "derived",
                 tuple(REGIMES),
                 natural="half take part",

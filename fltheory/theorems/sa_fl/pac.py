@@ -2,14 +2,14 @@
 
 Conventions
 -----------
-"With probability at least 1 - delta, for any delta" is checked by the expectation, since a bound
-that depends on delta through a power of log(1/delta) bounds the expectation in the same order.
-Among several empirical minimisers, the one with the largest excess error on P counts. Constants
-hidden in O(.) must not grow with n; logarithms may, and a slope up to 0.05 above the claimed one is
-accepted.
+"With probability at least 1 - delta, for any delta" is checked through the expectation, because a
+bound that depends on delta through a power of log(1/delta) also bounds the expectation, in the same
+order. If there are several empirical minimisers, the one with the largest excess error on P counts.
+Constants hidden in O(.) must not grow with n. Logarithms may grow, and a slope is accepted if it is
+at most 0.05 above the claimed one.
 
-Assumption 2 with beta = 0 holds for all P and Q, with alpha = 1 and 0^0 = 1, and Theorem 2 then
-only says that an error is at most a constant. So beta > 0 is required.
+With beta = 0, Assumption 2 is true for all P and Q, with alpha = 1 and 0^0 = 1. Theorem 2 then says
+only that an error is at most a constant. So beta > 0 is required.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ REMARK_2_REGIMES = {
 
 
 def near_target(size: int) -> Population:
-    """Return clients whose target differs by 2/n_T."""
+    """Return clients whose target differs from the server's by 2/n_T."""
     return source(uniform(0, 1), target=_HALF + Fraction(2, size))
 
 
@@ -292,7 +292,7 @@ def _relations(system: ServerAssistedSystem) -> tuple[PositiveRelation, ...]:
 
 @lru_cache
 def _needed_alphas(system: ServerAssistedSystem) -> tuple[float, ...]:
-    """Return Assumption 2's alpha for min(1, beta) at each size; empty without a relation."""
+    """Return Assumption 2's alpha for min(1, beta) at each size, or () if there is no relation."""
     trained, relations = _trained(system), _relations(system)
     if not all(found.holds for found in relations):
         return ()
@@ -307,7 +307,7 @@ def _needed_alphas(system: ServerAssistedSystem) -> tuple[float, ...]:
 
 
 def slope(sizes: tuple[int, ...], values: Sequence[float]) -> float:
-    """Return the slope of log(value) over log(size); zero where all values are zero."""
+    """Return the slope of log(value) over log(size), or zero if all values are zero."""
     if not any(values):
         return 0.0
     with np.errstate(divide="ignore"):
@@ -335,13 +335,13 @@ def growth_of_offset(complexity: Callable[[int, float], float]) -> Callable[[Any
 
 
 def _growth_of_disagreement(case: DisagreementCase) -> float:
-    """Return that growth without noise, where P(h != h_P*) is eps_P(h)."""
+    """Return the growth of ``eps_P(h_Q*)/A`` without noise, when P(h != h_P*) is eps_P(h)."""
     shares = [case.mass(value) / cited_complexity(value, case.delta) for value in case.sizes]
     return slope(case.sizes, shares)
 
 
 def _one(_: Any) -> int:
-    """Return 1: d_H, beta_Q, beta_P and the smallest c for thresholds without noise."""
+    """Return 1, the value of d_H, beta_Q, beta_P and the smallest c for noiseless thresholds."""
     return 1
 
 
@@ -398,7 +398,7 @@ offset_growth, cited_offset_growth = (
 )
 laws = symbol(
     "N_Q",
-    "number of different laws Q over all n",
+    "number of different distributions Q over all n",
     number=lambda system: len({_law(training) for training in _trained(system)}),
     positive=True,
     integer=True,
@@ -415,8 +415,8 @@ def _excess(
 ) -> Measurement:
     """Return the expected excess error on P of the worst minimiser over n samples of Q.
 
-    Without noise it is exact, with n_T samples of the server and n_S of the clients. With noise,
-    samples are drawn from Q, as in the paper, or from both populations if targets differ.
+    Without noise, the result is exact for n_T samples of the server and n_S of the clients. With
+    noise, samples are drawn from Q, as in the paper, or from both populations if targets differ.
     """
     n_server, n_clients = system.split(n)
     clients, training = system.clients(n), system.training(n)
@@ -452,11 +452,12 @@ def _mass_beyond_target(system: ServerAssistedSystem, size: int) -> Fraction:
 
 
 def _kept_by_few_server_samples(system: ServerAssistedSystem) -> KnownDecay | None:
-    """Return that the error does not decay if clients have no samples around the target.
+    """State that the error does not decay if clients have no samples around the target.
 
     Any threshold in the gap between the target and the server's nearest sample is then a minimiser.
-    If P has mass u in the part of the gap on the right, no server sample is there with probability
-    (1 - u)^n_T, and the worst minimiser then errs by u. So the mean is at least u (1 - u)^n_T.
+    Suppose that P has mass u in the part of the gap on the right. With probability (1 - u)^n_T, no
+    server sample is there, and the worst minimiser errs by u. So the mean is at least
+    u (1 - u)^n_T.
     """
     counts = {system.split(value)[0] for value in system.sizes}
     if len(counts) > 1 or not system.is_noiseless or system.server != system.target:
@@ -516,10 +517,10 @@ THEOREM_2_UNIFORM = replace(
     hypotheses=(_A1_P, _A2, _A1_Q),
     note=(
         "This reading claims more than is printed: Assumption 2 need only hold at each n, with "
-        "some alpha and beta. It always holds for a mixture Q = lambda_1 D + lambda_2 P whose "
-        "parts share their best hypothesis, with beta = 1 and alpha = max(1, 1/lambda_2 - 1), "
-        "because eps_Q >= lambda_2 eps_P. This alpha is n_S/n_T. With n_T fixed, alpha grows in "
-        "proportion to n, which O(.) hides, and an error of order 1/n_T remains."
+        "some alpha and beta. If the parts of a mixture Q = lambda_1 D + lambda_2 P share their "
+        "best hypothesis, the assumption is always met with beta = 1 and alpha = max(1, "
+        "1/lambda_2 - 1), because eps_Q >= lambda_2 eps_P. This alpha is n_S/n_T. With n_T fixed, "
+        "alpha grows in proportion to n, which O(.) hides, and an error of order 1/n_T remains."
     ),
 )
 
@@ -542,11 +543,11 @@ REMARK_2 = replace(
     source=f"{PAPER}, Remark 2",
     regimes=REMARK_2_REGIMES,
     note=(
-        "The condition is Assumption 2 for P and Q = lambda_1 D + lambda_2 P'. With beta > 0 it "
-        "requires the best hypothesis for Q to be best for P as well. So P' may have other points "
-        "and other noise, as long as D or P' has points around the target, but it must have the "
-        "same target. The remark also mentions Theorem 3, but its conditions are about samples of "
-        "P, which the server does not have then."
+        "The condition is Assumption 2 for P and Q = lambda_1 D + lambda_2 P'. With beta > 0, "
+        "this assumption requires the best hypothesis for Q to be best for P as well. So P' must "
+        "have the same target, but it may have other points and other noise, as long as D or P' "
+        "has points around the target. The remark also mentions Theorem 3, but the conditions of "
+        "that theorem are about samples of P, which the server then does not have."
     ),
 )
 
@@ -599,10 +600,10 @@ THEOREM_3 = DecayClaim(
     regimes=THEOREM_3_REGIMES,
     note=(
         "The first condition is an event, and the error is counted only where the event occurs. "
-        "Both conditions are evaluated, the second over all sizes. A is the printed one; at a "
-        "fixed delta it differs from that of the derived reading only by logarithms. h_Q* is the "
-        "mixture's best threshold. Assumption 1 for Q always holds with beta_Q = 0 and is not "
-        "used further."
+        "Both conditions are evaluated, the second over all sizes. A is the printed expression; "
+        "at a fixed delta, it differs from the A of the derived reading only by logarithms. h_Q* "
+        "is the mixture's best threshold. Assumption 1 for Q is always met with beta_Q = 0, and "
+        "nothing else uses it."
     ),
 )
 
@@ -612,10 +613,11 @@ THEOREM_3_DERIVED = replace(
     read_as={offset_growth: cited_offset_growth},
     note=(
         "Lemma 2 drops a term sqrt(P(h_Q* != h_P*) A). By Assumption 1 and the second condition, "
-        "this term is A^((1 + beta_P)/2), not O(A). It is still at most A^(1/(2 - beta_P)) where A "
-        "<= 1, because (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= 0. So the theorem "
-        "stands once the lemma is corrected. We cannot search for a refutation: only a limit "
-        "refutes an order in samples, and no limit of the left side is known."
+        "this term is A^((1 + beta_P)/2), not O(A). It is still at most A^(1/(2 - beta_P)) where "
+        "A <= 1, because (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= 0. So the theorem "
+        "is still true once the lemma is corrected. A claimed order in the number of samples can "
+        "be refuted only by a limit, and no limit of the left side is known. So we cannot search "
+        "for a refutation."
     ),
 )
 
@@ -654,7 +656,7 @@ _OF_LEMMA_1 = (*_ERRORS, m, d_H, beta_1, delta)
 
 
 def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tuple[float, float]]:
-    """Return a function for P[eps_Q > A], for noiseless thresholds on [0, 1]."""
+    """Return a function for P[eps_Q > A], noiseless thresholds on [0, 1]: 1/(2 - beta_Q) is 1."""
 
     def value(case: TailCase) -> tuple[float, float]:
         u = level(case.m, float(case.delta))
@@ -692,9 +694,9 @@ LEMMA_1 = LearningClaim(
         "is enough for all m. (18) is an equation without a constant. We read it as <= with the "
         "constant 1, and the regimes here refute only that. The reading 'any constant' refutes it "
         "for every other constant. The smallest constants that would be enough on the regimes are "
-        "0.64, 2.9, 11 and 77, in this order. With 3 the lemma would hold at m = 100 and delta = "
-        "1e-6, but at m = 2000 and delta = 2^-1000 it would fail as it does with 1. For m below "
-        "d_H/2, A can be negative."
+        "0.64, 2.9, 11 and 77, in this order. With the constant 3, the lemma would be true at m = "
+        "100 and delta = 1e-6. But at m = 2000 and delta = 2^-1000, it would fail just as it does "
+        "with the constant 1. For m below d_H/2, A can be negative."
     ),
 )
 
@@ -713,12 +715,12 @@ LEMMA_1_DERIVED = replace(
     definitions={A: _CITED_A},
     note=(
         "This reading has A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), the usual term in "
-        "uniform Bernstein bounds. It needs m >= 2 d_H: with few samples the first part can "
-        "vanish, and then no constant factor helps if delta is near 1. With one sample, for "
-        "instance, the error can be 1/2 while A = log(1/delta). On thresholds without noise d_H = "
-        "beta_Q = 1, and c = 1 is enough because 2 (1-u)^m <= 2 exp(-m u) = 2 delta/m at u = A. "
-        "That some c is enough for every class is a theorem of Vapnik and Chervonenkis, which we "
-        "do not check."
+        "uniform Bernstein bounds. It needs m >= 2 d_H, because with few samples the first part "
+        "can vanish, and then no constant factor helps if delta is near 1. With one sample, for "
+        "instance, the error can be 1/2 while A = log(1/delta). For thresholds without noise, d_H "
+        "and beta_Q are 1, and c = 1 is enough because 2 (1-u)^m <= 2 exp(-m u) = 2 delta/m at u "
+        "= A. Vapnik and Chervonenkis proved that some c is enough for every class; we do not "
+        "check that."
     ),
 )
 
@@ -726,7 +728,7 @@ LEMMA_1_DERIVED = replace(
 def _tail_quantile(
     family: TailFamily, n: int, replicas: int, rng: np.random.Generator
 ) -> Measurement:
-    """Return the u with ``2 (1-u)^m - (1-2u)^m = delta``, by bisection."""
+    """Return the u at which ``2 (1-u)^m - (1-2u)^m``, zero from 1/2 on, falls to delta."""
     del replicas, rng
     wanted, low, high = family.log_delta(n), 0.0, 0.5
     for _ in range(200):
@@ -738,7 +740,7 @@ def _tail_quantile(
 
 
 def _kept_by_exponential_delta(family: TailFamily) -> KnownDecay | None:
-    """Return that the quantile does not decay, as P[eps_Q > u] >= (1 - u)^m from one side."""
+    """State that the quantile does not decay, because P[eps_Q > u] >= (1 - u)^m on one side."""
     least = -math.expm1(-family.rate)
     if family.delta < 1 or least == 0:
         return None
@@ -768,9 +770,9 @@ LEMMA_1_ANY_CONSTANT = DecayClaim(
     note=(
         "This reading is more lenient than the printed one: it allows any constant factor that is "
         "the same for all m and all delta in (0, 1). A(m, delta) as printed is of order log(m)/m "
-        "for every delta >= exp(-m/2), and logarithms are not held against it. But with "
-        "probability (1-u)^m all m points lie outside an interval of mass u on one side of the "
-        "target. So at delta = exp(-m/2) the quantile is at least 1 - exp(-1/2) at every m."
+        "for every delta >= exp(-m/2), and the check ignores logarithms. But with probability "
+        "(1-u)^m all m points lie outside an interval of mass u on one side of the target. So at "
+        "delta = exp(-m/2) the quantile is at least 1 - exp(-1/2) at every m."
     ),
 )
 
@@ -796,9 +798,9 @@ OF_ERRORS = replace(
     note=(
         "Checked to the letter, with any constant c that is the same for all m and delta. (16) is "
         "a part of Lemma 1 and is counted with it. It is checked at h^ = h_Q* and at every h that "
-        "agrees with h_Q* on the sample. There the root is zero, so (16) says that R(h) - R(h_Q*) "
-        "<= c A(m, delta). Other pairs are not checked, so a regime on which this holds does not "
-        "prove (16)."
+        "agrees with h_Q* on the sample. For these pairs, the square root in (16) is zero, so "
+        "(16) says that R(h) - R(h_Q*) <= c A(m, delta). Other pairs are not checked, so a regime "
+        "on which this holds does not prove (16)."
     ),
 )
 OF_ERRORS_DERIVED = replace(
@@ -835,7 +837,7 @@ def _unseen_quantile(
 
 
 def _left_unseen(family: TailFamily) -> KnownDecay | None:
-    """Return that the quantile does not decay, as [0, 2s) is empty with chance (1 - 2s)^m."""
+    """State that the quantile does not decay: [0, 2s) is empty with probability (1 - 2s)^m."""
     least = -math.expm1(-family.rate) / 2
     if least == 0:
         return None
@@ -843,7 +845,7 @@ def _left_unseen(family: TailFamily) -> KnownDecay | None:
 
 
 def _disagreements_off(case: TailCase) -> tuple[float, float]:
-    """Return the sum of the probabilities that the two sides of (17) fail, with the cited c A."""
+    """Return the sum of the probabilities that each inequality of (17) fails, with the cited A."""
     level = _FACTOR_17 * cited_complexity(case.m, float(case.delta))
     chance = sum(
         math.exp(of_side(case.m, level))
@@ -853,7 +855,7 @@ def _disagreements_off(case: TailCase) -> tuple[float, float]:
 
 
 _FACTOR_17 = 3
-three = symbol("c", "a constant, 3 here", positive=True)
+three = symbol("c", "a constant, here 3", positive=True)
 _HYPOTHESES_17 = (
     any_threshold,
     symbol("hhat", "h^, the threshold at the left end", real=True),
@@ -877,9 +879,9 @@ OF_DISAGREEMENTS = replace(
     kind=StatementKind.STEP,
     note=(
         "Checked to the letter, with any constant c that is the same for all m and delta. (17) is "
-        "a part of Lemma 1 and is counted with it. Its left inequality is checked, for uniformly "
-        "distributed points and thresholds h; h^ is the threshold at one end, so the two disagree "
-        "on an interval that begins there. Other pairs are not checked."
+        "a part of Lemma 1 and is counted with it. Only its left inequality is checked, for "
+        "uniformly distributed points and thresholds h. The threshold at one end serves as h^, so "
+        "h and h^ disagree on an interval that begins at that end. Other pairs are not checked."
     ),
 )
 OF_DISAGREEMENTS_DERIVED = replace(
@@ -902,9 +904,9 @@ OF_DISAGREEMENTS_DERIVED = replace(
     note=(
         "This reading checks both inequalities, with A(m, delta) = d_H/m log(m/d_H) + 1/m "
         "log(1/delta) and c = 3. The number of points below t is binomial. Each inequality can "
-        "fail for at most m values of t, and by Chernoff's bound the probability for each is at "
-        "most delta/m. Here h^ is the threshold at one end; to cover all pairs of hypotheses, "
-        "the union bound runs over m^2 positions and needs a larger c."
+        "fail for at most m values of t, and by Chernoff's bound each of these failures has "
+        "probability at most delta/m. Here h^ is the threshold at one end. For all pairs of "
+        "hypotheses, the union bound runs over m^2 positions, which requires a larger c."
     ),
 )
 
@@ -926,8 +928,9 @@ def _deviation(
 def _binomial_deviation(case: DisagreementCase) -> KnownDecay | None:
     """Return the central limit theorem's order, if the two hypotheses approach each other slowly.
 
-    With ``mass = c/n_T^e``, e < 1, the variance of the number of samples on which they differ grows
-    without bound, so the share deviates by the order of ``sqrt(mass/n_T)``.
+    Suppose that they differ on a mass of ``c/n_T^e`` with e < 1. Then the variance of the number of
+    samples on which they differ grows without bound, so the deviation of the share is of order
+    ``sqrt(mass/n_T)``.
     """
     mass = case.mass
     if not isinstance(mass, PowerOfSize) or not 0 <= mass.exponent < 1:
@@ -980,10 +983,10 @@ LEMMA_2 = DecayClaim(
     kind=StatementKind.LEMMA,
     note=(
         "Checked to the letter: there is no condition on h_Q*. The lemma is checked at h_Q^ = "
-        "h_Q*, which meets its own condition. The step from (23) to (24) treats sqrt(P(h_Q* != "
-        "h_P*) A) as O(A). But the number of samples on which two fixed hypotheses differ is "
-        "binomial, so the share of such samples deviates from its mean by an amount of order "
-        "n_T^(-1/2)."
+        "h_Q*, which meets the lemma's own condition. The step from (23) to (24) treats "
+        "sqrt(P(h_Q* != h_P*) A) as O(A). But the number of samples on which two fixed hypotheses "
+        "differ is binomial, so the share of such samples deviates from its mean by an amount of "
+        "order n_T^(-1/2)."
     ),
 )
 
@@ -996,14 +999,14 @@ LEMMA_2_DERIVED = replace(
         Hypothesis("no noise near the target", sp.Eq(beta_P, 1), "Assumption 1, (23) to (24)"),
     ),
     note=(
-        "With Theorem 3's second condition and beta_P = 1, P(h_Q* != h_P*) is O(A) as well; for "
-        "smaller beta_P the difference is of order A^((1 + beta_P)/2)."
+        "With Theorem 3's second condition and beta_P = 1, P(h_Q* != h_P*) is O(A) as well. For "
+        "smaller beta_P, the difference is of order A^((1 + beta_P)/2)."
     ),
 )
 
 
 def _needed_everywhere(pair: UniformPair) -> Fraction | tuple[float, float]:
-    """Return the smallest alpha for beta = 1 over all thresholds; infinite if there is none."""
+    """Return the smallest alpha for beta = 1 over all thresholds, or infinity if there is none."""
     on_p, on_q = pair.populations
     if not relate(on_p, on_q).holds:
         return math.inf, 0.0
@@ -1141,8 +1144,8 @@ STATEMENTS = (
         LEMMA_2,
         refutations=(
             Refutation(
-                "The step from (23) to (24) treats sqrt(P(h_Q* != h_P*) A) as O(A), which is "
-                "right only where P(h_Q* != h_P*) is itself O(A).",
+                "The step from (23) to (24) treats sqrt(P(h_Q* != h_P*) A) as O(A). That is right "
+                "only if P(h_Q* != h_P*) is itself O(A).",
                 Weight.MISSING_HYPOTHESIS,
                 "Theorem 3's second condition, and beta_P = 1",
                 "derived",

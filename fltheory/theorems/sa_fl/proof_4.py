@@ -1,6 +1,6 @@
 """The last steps of the proof of SA-FL's Theorem 4, from one round to the bound and condition on q.
 
-Numbers in brackets are the paper's equations (the ICML version's appendix).
+Numbers in brackets refer to equations in the appendix of the ICML version.
 """
 
 from __future__ import annotations
@@ -86,10 +86,11 @@ _ROUNDS = {R_s: (1 - q) * R, R_c: q * R}
 def printed(
     bound: sp.Expr, q_condition: Relational, step_limit: Relational, noise: sp.Symbol = sigma_s
 ) -> Derivation:
-    """Return the steps as printed: G_1 and G_2 are maxima, sums run over r = 1 .. R."""
+    """Return the steps as printed: G_1 and G_2 are maxima, and sums run over r = 1 .. R."""
     maxima = Step(
         "(55) to (54)",
-        "the condition with maxima in place of sums is enough, tested with two rounds of each kind",
+        "the condition with maxima in place of sums is enough (tested with two rounds of each "
+        "kind)",
         Implied(
             given=(
                 sp.Le(
@@ -111,7 +112,7 @@ def printed_with_minima(
     """Return the steps for the earlier version's statement: G_1 and G_2 are minima."""
     minima = Step(
         "(55) to (54)",
-        "the condition with minima in place of sums is enough, where 4 L eta_s <= 1",
+        "the condition with minima in place of sums is enough if 4 L eta_s <= 1",
         Implied(
             given=(
                 sp.Le(
@@ -138,7 +139,7 @@ def printed_with_minima(
 def derived(
     bound: sp.Expr, q_condition: Relational, step_limit: Relational, noise: sp.Symbol = sigma_s
 ) -> Derivation:
-    """Return the steps that the proof supports: G_1, G_2 are means, sums over r = 0 .. R-1."""
+    """Return the steps that the proof supports: G_1 and G_2 are means, and r runs from 0 to R-1."""
     limit = step_limit.rhs
     cleared = q_condition.rhs - q_condition.lhs
     return _derivation(
@@ -192,8 +193,8 @@ def repaired(bound: sp.Expr, step_limit: Relational, noise: sp.Symbol = sigma_s)
         _sum_of_falls(),
         Step(
             "(52) to the bound",
-            "without the two sums, with the sum of falls of at most F(x_0) - F(x*), "
-            "R_s = (1-q)R and R_c = qR",
+            "without the two sums, and with a total fall of F of at most F(x_0) - F(x*), R_s = "
+            "(1-q)R and R_c = qR",
             Implied(
                 given=(
                     sp.Le(mean, _mean_52(fall, noise)),
@@ -293,7 +294,7 @@ def _clients_round() -> tuple[Step, ...]:
         ),
         Step(
             "(30), (36), (44) to (46)",
-            "put together, with all terms in ||grad F(x_r)||^2 on the left",
+            "combined, with all terms in ||grad F(x_r)||^2 on the left",
             Implied(
                 given=(
                     sp.Le(F_next, F_now + A_1 + A_2),
@@ -383,7 +384,7 @@ def _both_rounds(noise: sp.Symbol) -> tuple[Step, ...]:
         ),
         Step(
             "(28), (50) to (52)",
-            "summed over the server rounds and the client rounds, over R",
+            "summed over the server rounds and the client rounds, and divided by R",
             Implied(
                 given=(
                     sp.Le(S_s, _server_sum(fall_s, S_s, R_s, noise)),
@@ -458,7 +459,7 @@ def _against_55(in_55: sp.Expr, registered: sp.Expr) -> Step:
 def _bound(bound: sp.Expr, noise: sp.Symbol) -> Step:
     return Step(
         "(52) to (53)",
-        "(54), the sum of falls of at most F(x_0) - F(x*), R_s = (1-q)R and R_c = qR give the "
+        "(54), a total fall of F of at most F(x_0) - F(x*), R_s = (1-q)R and R_c = qR give the "
         "registered bound",
         Implied(
             given=(

@@ -1,6 +1,6 @@
 """The last steps of the proof of SA-FL's Theorem 5, from one round to the bound and condition on q.
 
-Numbers in brackets are the paper's equations (the ICML version's appendix).
+Numbers in brackets refer to equations in the appendix of the ICML version.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ delta_bar = sp.Symbol("deltabar", nonnegative=True)
 r = sp.Symbol("r", nonnegative=True, integer=True)
 
 _MEANINGS = {
-    d: "E||x_r - x*||^2; d_next: of x_{r+1}; d_s, d_c: of it after a server or a client round",
+    d: (
+        "E||x_r - x*||^2; d_next: the same for x_{r+1}; d_s, d_c: d_next after a server or a "
+        "client round"
+    ),
     inner: "<x_r - x*, grad F(x_r)>",
     V: "E||1/m sum_i sum_k grad F_i(x_{r,k}^i)||^2",
     W: "1/m sum_i sum_k E||x_r - x_{r,k}^i||^2",
@@ -64,14 +67,16 @@ _MEANINGS_WITHOUT_A_CONDITION = _MEANINGS_WITH_ANY_NOISE | {
 }
 _TAKEN_WITH_ANY_NOISE = (
     *_TAKEN[:2],
-    "(60): 2 ||X||^2 + 2 ||Y||^2 is at least ||X + Y||^2, X the local drift of gradients and Y the "
-    "gradients at x_r with the noise, which is orthogonal to them given x_r.",
+    "(60): ||X + Y||^2 <= 2 ||X||^2 + 2 ||Y||^2, where X is the local drift of the gradients and "
+    "Y consists of the gradients at x_r and the noise. Given x_r, the noise is orthogonal to "
+    "these gradients.",
     *_TAKEN[3:],
 )
 _TAKEN_WITHOUT_A_CONDITION = (
     *_TAKEN_WITH_ANY_NOISE,
     "For (78): F_i - F has gradients of at most sigma_G (Assumption 5), so G_4 >= f - sigma_G e "
-    "for any participants; F is mu-strongly convex and L-smooth, so f >= mu e^2/2, G_3 <= 2 L f.",
+    "for any participants; F is mu-strongly convex and L-smooth, so f >= mu e^2/2 and G_3 <= 2 L "
+    "f.",
 )
 
 _ONE = sp.Integer(1)
@@ -188,9 +193,9 @@ def derived(
 def repaired(bound: sp.Expr, server_step: Relational, client_step: Relational) -> Derivation:
     """Return the steps to the bound without a condition on q.
 
-    Two things differ from the paper's argument. In (61) the noise is separated together with the
-    gradients at x_r, to which it is orthogonal, so it counts twice, whatever kind of noise it is.
-    And instead of assuming a condition, G_4 is bounded below by Assumption 5, which makes F_i - F
+    Two things differ from the paper's argument. In (61), the noise is separated together with the
+    gradients at x_r, to which it is orthogonal. So it counts twice, for every kind of noise. And no
+    condition is assumed: G_4 is bounded below by Assumption 5, which makes F_i - F
     sigma_G-Lipschitz.
     """
     return Derivation(
@@ -322,7 +327,7 @@ def _drift_steps(noise: int = 1) -> tuple[Step, Step]:
         ),
         Step(
             "(75) to (77)",
-            "terms in G_3 put together",
+            "terms in G_3 combined",
             Equal(_clients_75(noise), _clients_77(noise)),
         ),
     )

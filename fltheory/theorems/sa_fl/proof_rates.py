@@ -9,8 +9,8 @@ from fltheory.theorems.sa_fl.symbols import K, L, R, eta_bar, eta_c, eta_s, m, m
 
 _TAKEN = (
     "The theorem, with its hypotheses met at every R.",
-    "Whatever the limit does not name is held fixed.",
-    "The limits are SymPy's.",
+    "Every variable that the limit does not name is held fixed.",
+    "SymPy computes the limits.",
 )
 _FALLS = "(1 - etabar)^R falls as etabar grows, so constants larger than one are enough too."
 _NOTHING_ELSE: Substitution = {}
@@ -115,7 +115,7 @@ def _in_rounds(schedule: str, bound: sp.Expr, under: Substitution) -> Step:
 def _with_speedup(schedule: str, bound: sp.Expr, under: Substitution) -> Step:
     return Step(
         f"order in m K R, {schedule}",
-        "sqrt(mKR) times the bound stays finite as R, then K grows",
+        "sqrt(mKR) times the bound stays finite as first R and then K grows",
         FiniteLimit((bound * sp.sqrt(m * K * R)).xreplace(dict(under)), (R, K)),
     )
 

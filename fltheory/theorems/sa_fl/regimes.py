@@ -1,8 +1,8 @@
 """The named settings on which SA-FL's theorems are checked.
 
-A base instance, N = 10 clients of which m = 5 take part, is varied in one respect at a time. Step
-sizes follow each theorem's own coupling, at a fraction of the smaller of the printed and the
-derived limits, so that all readings are checked on the same settings.
+A base instance has N = 10 clients, of which m = 5 take part. It is varied in one respect at a time.
+Step sizes follow each theorem's own coupling. They are a fraction of the smaller of the printed and
+the derived limits, so that all readings are checked on the same settings.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ def _one_step(
     server_noise: float = 1.0,
     rounds: int = 100_000,
 ) -> _Instance:
-    """Return clients with one Hessian and one local step; the first ones never take part."""
+    """Return clients with the same Hessian and one local step; the first ones never take part."""
     problem = quadratic(
         clients,
         2,
@@ -371,7 +371,7 @@ SHARES = coupled(
 
 
 def _short(instance: Callable[[], _Instance], **changes: Any) -> Callable[[], _Instance]:
-    """Return an instance with fewer local steps and rounds, for computation in fractions."""
+    """Return an instance with fewer local steps and rounds, for computing with exact fractions."""
     return lambda: replace(instance(), local_steps=2, rounds=100, **changes)
 
 

@@ -64,8 +64,8 @@ from fltheory.theorems.sa_fl.symbols import (
 # The earlier version has ``eta_s = sqrt(mK/R)`` and ``q = Omega(1 - 1/(mK))``; the later one leaves
 # mK out of the step and names that q as an alternative to low server noise. Appendix A.1 of the
 # later version states what both must mean, ``R_s = O(R/(mK))``, and a condition under which the
-# corollary is said to hold. As an order is only a lower limit on q, shares of client rounds at both
-# ends are tried.
+# corollary is said to hold. Because Omega gives only a lower limit on q, shares of client rounds at
+# both ends are tried.
 
 _GRID = (1, 10, 100, 1000)
 _HALF = sp.Rational(1, 2)
@@ -118,7 +118,7 @@ def _product(setting: Setting) -> int:
 
 
 def _coupled(setting: Setting, assist_lr: float, share: float) -> Setting:
-    """Set eta_s, ``eta_c = 2 eta_s/K`` and q, with few enough digits to hold in decimals."""
+    """Set eta_s, ``eta_c = 2 eta_s/K`` and q, with so few digits that decimals are exact."""
     algorithm = safari_of(setting)
     assist_lr = float(f"{assist_lr:.12g}")
     client_lr = float(f"{2 * assist_lr / algorithm.local_steps:.15g}")
@@ -152,7 +152,7 @@ def _half(change: Schedule, *, faster: bool) -> Schedule:
 
 
 def _never_below(settings: Sequence[Setting]) -> KnownDecay | None:
-    """Return that the mean squared gradient does not decay if steps stay fixed as m or K grows.
+    """State that the mean squared gradient does not decay if steps stay fixed as m or K grows.
 
     The last round is a server round with probability 1 - q, and adds noise that is independent of
     everything else: E||grad F(x_r)||^2 >= (1 - q) (mu eta_s sigma_s)^2 for r >= 1. And if all
@@ -184,14 +184,14 @@ def _never_below(settings: Sequence[Setting]) -> KnownDecay | None:
 
 
 def _everybody_alike(setting: Setting) -> bool:
-    """Tell whether all clients take part and have one Hessian."""
+    """Return whether all clients take part and have the same Hessian."""
     return bool(np.all(setting.participation.marginals == 1)) and math.isfinite(
         setting.problem.sigma_G
     )
 
 
 def _axes(*, faster: bool, hypotheses: tuple[Hypothesis, ...], tried: bool) -> tuple[RateAxis, ...]:
-    """Return the claimed orders in R, m and K, with schedules at q = 1/2 if ``tried``."""
+    """Return the claimed orders in R, m and K; if ``tried``, include schedules at q = 1/2."""
     in_rounds = RateAxis(
         R,
         R**-_HALF,
@@ -250,8 +250,9 @@ SUBMISSION_COROLLARY_1 = RateClaim(
         "regimes have q = 1 - 1/(2mK); q = 1/2 is tried as well. With q = 1/2 the server's noise, "
         "L eta_s (1-q) sigma_s^2 in the bound, does not fall as mK grows. For equal clients and "
         "many rounds, sqrt(mKR) times the mean squared gradient tends to h (x_0^2 + 4 q sigma^2 + "
-        "(1-q) mK sigma_s^2)/(2(1+q)), which grows in proportion to mK. This shows at every R "
-        "with step sizes of 1/5 and R = 25 mK, which are tried here, and also with R = (mK)^3."
+        "(1-q) mK sigma_s^2)/(2(1+q)), which grows in proportion to mK. The growth is visible at "
+        "every R, with step sizes of 1/5 and R = 25 mK, which are tried here, and also with R = "
+        "(mK)^3."
     ),
 )
 
@@ -274,10 +275,11 @@ SUBMISSION_COROLLARY_1_DERIVED = replace(
     derivation=proof_rates.speedup(SUBMISSION_4_DERIVED.bound),
     axes=_axes(faster=True, hypotheses=(FASTER_STEP, _NEARLY_ALL, _MANY_ROUNDS), tried=False),
     note=(
-        "This reading has 1 - q <= 1/(mK), from A.1, the hypotheses that Theorem 4's proof needs, "
-        "and R >= (mK)^3 L^2, as usual for such rates, because the third term of the bound is of "
-        "order mK/R. The condition on q then admits only clients whose losses are equal, or "
-        "nearly so: the gradients in it vanish as R grows, but 4 q sigma_G^2 does not."
+        "This reading has 1 - q <= 1/(mK), which is from A.1, and the hypotheses that Theorem 4's "
+        "proof needs. It also has R >= (mK)^3 L^2, as is usual for such rates, because the third "
+        "term of the bound is of order mK/R. The condition on q then admits only clients with "
+        "equal or nearly equal losses, because the gradients in it vanish as R grows, but 4 q "
+        "sigma_G^2 does not."
     ),
 )
 
@@ -291,9 +293,9 @@ SPEEDUP = replace(
     axes=_axes(faster=False, hypotheses=(PLAIN_STEP, _OF_ORDER_ONE), tried=True),
     note=(
         "Checked to the letter: the second sentence of the corollary keeps eta_s = 1/sqrt(R). "
-        "With that step size, 2 Delta_0/sqrt(R) in the bound does not depend on mK. Nor does the "
-        "error that remains from the initial model after R rounds. The regimes have q = 1 - "
-        "1/(2mK); q = 1/2 is tried as well, with R = 25."
+        "With that step size, the term 2 Delta_0/sqrt(R) in the bound does not depend on mK. Nor "
+        "does the error that remains from the initial model after R rounds. The regimes have q = "
+        "1 - 1/(2mK); q = 1/2 is tried as well, with R = 25."
     ),
 )
 
@@ -366,9 +368,9 @@ A_1_DERIVED = replace(
     theorem=THEOREM_4_DERIVED,
     axes=SUBMISSION_COROLLARY_1_DERIVED.axes[:1],
     note=(
-        "This reading has (54), with its sums over rounds, in place of the maxima, and R >= "
-        "(mK)^3 L^2. Because gradients vanish with the claimed order, (54) admits only clients "
-        "whose losses are equal, or nearly so."
+        "This reading replaces the maxima by (54), which has sums over rounds, and it requires R "
+        ">= (mK)^3 L^2. Because the gradients vanish at the claimed rate, (54) admits only "
+        "clients with equal or nearly equal losses."
     ),
 )
 
@@ -425,7 +427,7 @@ _WORK = 2e7
 
 
 def _first_rounds(setting: Setting, algorithm: Any) -> Any:
-    """Return the moments of the first rounds, in fractions, as all rounds are alike."""
+    """Return the moments of the first rounds as exact fractions; all rounds are alike."""
     return rational_trajectory(
         _with(setting, algorithm=algorithm, rounds=_FIRST_ROUNDS), (), Work(_WORK)
     )
@@ -487,8 +489,8 @@ AS_FEDAVG = PointClaim(
     kind=StatementKind.REMARK,
     note=(
         "Checked to the letter, for any clients, not only for equal ones. For equal clients, "
-        "where sigma_G = 0, the remark advises q = 1. But the condition on q as printed in "
-        "Theorem 4 excludes q = 1 then: N is negative, and so is 1/(N/D + 1)."
+        "where sigma_G = 0, the remark advises q = 1. But then the condition on q, as printed in "
+        "Theorem 4, excludes q = 1, because N is negative, and so is 1/(N/D + 1)."
     ),
 )
 AS_SGD = replace(
@@ -643,10 +645,10 @@ STATEMENTS: tuple[Statement, ...] = (
         refutations=(
             Refutation(
                 "The lower limit on R_s/R_c contains the largest gradients of all rounds, while "
-                "(54) has sums over the rounds. So a single large gradient at a distant start "
-                "makes up for clients that never take part.",
+                "(54) has sums over the rounds. So a single large gradient, at a distant start, "
+                "meets the condition although some clients never take part.",
                 Weight.GAP,
-                "sums in place of maxima, (54)",
+                "sums in place of maxima, as in (54)",
                 "derived",
                 ("minority excluded, started far away",),
                 natural="minority excluded, started far away",

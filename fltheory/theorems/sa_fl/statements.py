@@ -6,10 +6,10 @@ Presence of Incomplete Client Participation" (ICML 2024), and its earlier anonym
 Conventions
 -----------
 The statements are about random rounds and random gradients, such as ``G_1 = max over r in T_s``. A
-coin decides after ``x_r`` is known whether r belongs to the server (T_s) or to the clients (T_c),
-so both are evaluated over all rounds 0 .. R-1, in expectation, which is also how the proofs use
-them. ``i in [m]`` in G_2 is read as the proof's ``i in S_r``, the clients that take part.
-Assumption 4 holds by construction for analytic clients.
+coin decides, after ``x_r`` is known, whether round r belongs to the server (T_s) or to the clients
+(T_c). So G_1 and G_2 are evaluated in expectation and over all rounds 0 .. R-1, which is also how
+the proofs use them. ``i in [m]`` in G_2 is read as the proof's ``i in S_r``, the clients that take
+part. Assumption 4 holds by construction for analytic clients.
 """
 
 from __future__ import annotations
@@ -239,13 +239,13 @@ THEOREM_4 = Theorem(
         "Checked to the letter. The limit on the step size has LK under the root, in the "
         "statements of both versions and in the proof, so it is unlikely to be an error from "
         "converting the file. But (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 "
-        "sqrt(30) LK). No refutation is known that rests on this alone: settings with such large "
-        "steps have L eta_s > 1, and they meet the condition on q only because its denominator is "
-        "negative. In the condition on q, eta_s is squared, and G_1 and G_2 are maxima. Those "
-        "maxima are over the random sets T_s and T_c; we take them over all rounds 0 .. R-1 and "
-        "of expected values, as the proof uses them. We read i in [m] as i in S_r, as in (55). "
-        "The stored witness against the maxima also meets the condition on every path of the coin "
-        "tosses."
+        "sqrt(30) LK). No refutation is known that rests on this difference alone: settings with "
+        "such large steps have L eta_s > 1, and they meet the condition on q only because its "
+        "denominator is negative. In the condition on q, eta_s is squared, and G_1 and G_2 are "
+        "maxima over the random sets T_s and T_c. We take the maxima of expected values over all "
+        "rounds 0 .. R-1, which is how the proof uses them. We read i in [m] as i in S_r, as in "
+        "(55). The stored witness against the maxima also meets the condition on every path of "
+        "the coin tosses."
     ),
 )
 
@@ -265,9 +265,9 @@ THEOREM_4_DERIVED = replace(
     note=(
         "This is what the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= "
         "1/(2 sqrt(30) LK). (53) needs (54), which has sums over the rounds. (55) replaces these "
-        "sums by maxima, an upper bound where a lower bound is needed; this reading has means "
-        "instead. The factor in (55) is 2/K^2 - 8 L eta_s/K^2, where eta_s is not squared. The "
-        "inequalities for one round are summed over r = 0 .. R-1, not 1 .. R."
+        "sums by maxima, which gives an upper bound although a lower bound is needed. This "
+        "reading has means instead. The factor in (55) is 2/K^2 - 8 L eta_s/K^2, where eta_s is "
+        "not squared. The inequalities for one round are summed over r = 0 .. R-1, not 1 .. R."
     ),
 )
 
@@ -389,10 +389,10 @@ THEOREM_5 = Theorem(
     regimes=regimes.THEOREM_5,
     own_run=regimes.OWN_5,
     note=(
-        "Checked to the letter, as in the main text; the restatement in the appendix lacks the "
-        "1/mu^2. The statement does not say for which r the condition on q must hold. The proof "
-        "uses it in every round, between (82) and (83). The stored witness meets it in every "
-        "round, both in expectation and on every path of the coin tosses."
+        "Checked to the letter, as stated in the main text. The restatement in the appendix lacks "
+        "the factor 1/mu^2. The statement does not say for which r the condition on q must hold. "
+        "The proof uses it in every round, between (82) and (83). The stored witness meets it in "
+        "every round, both in expectation and on every path of the coin tosses."
     ),
 )
 
@@ -494,7 +494,7 @@ def _corollary_1_steps_rare(setting: Setting, steps: int) -> Setting:
 
 
 def _step_of_corollary_1(step: sp.Expr, stated: str, source: str) -> Hypothesis:
-    """Return the hypothesis ``eta_s = step`` to nine digits, as roots are not fractions."""
+    """Return the hypothesis ``eta_s = step`` to nine digits, because roots are not fractions."""
     return Hypothesis(
         "step size of the corollary",
         sp.Le((eta_s / step - 1) ** 2, sp.Rational(1, 10**18)),
@@ -531,7 +531,7 @@ def _slowly_falling_steps(setting: Setting, rounds: int) -> Setting:
 
 
 def _three_decades_of_twice_the_rounds(setting: Setting) -> tuple[int, ...]:
-    """Return twice the usual R: at 100, etabar = log(R)/R is too large for eta_c <= 1/(16LK)."""
+    """Return twice the usual R: at 100 rounds, log(R)/R is too large for eta_c <= 1/(16LK)."""
     return tuple(2 * rounds for rounds in _three_decades_of_rounds(setting))
 
 
@@ -607,7 +607,7 @@ COROLLARY_1_DERIVED = replace(
 )
 
 _MOST_STEP = 10
-"""In units of log(R)/R: Theta hides a constant, and a condition needs one."""
+"""The largest step, in units of log(R)/R. Theta hides this constant, but a condition needs one."""
 
 COROLLARY_2 = RateClaim(
     id="sa-fl/corollary-2",
@@ -661,9 +661,10 @@ COROLLARY_2_DERIVED = replace(
     ),
     note=(
         "(1 - etabar)^R is of order 1/R only if etabar >= log(R)/R, that is, with a constant of "
-        "at least one; a smaller constant c gives R^-c. The noise leaves an error of the order of "
-        "the step sizes, so they must be Theta(log(R)/R), not Omega. The 10 in the upper limit "
-        "stands for any constant. The other hypotheses are those that Theorem 5's proof needs."
+        "at least one; a smaller constant c gives R^(-c). The noise leaves an error of the order "
+        "of the step sizes, so these must be Theta(log(R)/R), not Omega(log(R)/R). The 10 in the "
+        "upper limit stands for any constant. The other hypotheses are those that Theorem 5's "
+        "proof needs."
     ),
 )
 
@@ -684,7 +685,7 @@ _UNIT_OF_D = Refutation(
     "In (81), (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu). The condition on q, which is derived "
     "from (81), has 1/(L+mu) instead, which does not even have the same unit.",
     Weight.MISPRINT,
-    "1/(L mu) in place of 1/(L+mu) in the condition on q, (81)",
+    "1/(L mu) in place of 1/(L+mu) in the condition on q, as in (81)",
     "derived",
     ("other units",),
     ("sa-fl-5.json",),
@@ -696,8 +697,9 @@ _UNIT_OF_D = Refutation(
 # The paper's argument uses the printed conditions on q to absorb 4 q sigma_G^2, the term from the
 # clients' heterogeneity. Over many rounds no such condition can absorb it: the gradients on its
 # right-hand side vanish (Theorem 4) or stay below it (Theorem 5). A repair drops the condition and
-# keeps the term in the bound, so that it applies whenever step sizes are small. `FAULTS` keeps the
-# printed forms and repairs one fault at a time, to find out which fault a setting shows.
+# keeps the term in the bound, so that the repaired statement applies whenever step sizes are small.
+# `FAULTS` keeps the printed forms and repairs one fault at a time, to find out which fault a
+# setting shows.
 
 STEP_REPAIRED_5 = Hypothesis(
     "small client step",
@@ -715,7 +717,7 @@ def _theorem_4(
     quantity: BoundedQuantity = THEOREM_4.quantity,
     price_in_bound: bool = False,
 ) -> Theorem:
-    """Return Theorem 4 with a power of eta_s in the condition on q, or without the condition."""
+    """Return Theorem 4 with this power of eta_s in the condition on q, or without the condition."""
     smooth, dissimilarity, _, coupling, few = (h for h in printed.hypotheses if not h.is_sign)
     if price_in_bound:
         return replace(
@@ -743,7 +745,7 @@ def _theorem_5(
     price_in_bound: bool = False,
     noise: int = 2,
 ) -> Theorem:
-    """Return Theorem 5 with these gains in the condition on q, or without the condition."""
+    """Return Theorem 5 with the given factors in the condition on q, or without the condition."""
     *others, coupling, few = (h for h in THEOREM_5.hypotheses if not h.is_sign)
     steps = () if step is None else (step,)
     bound = as_printed(lambda: bound_5(noise))
@@ -823,7 +825,7 @@ FAULTS: Mapping[str, Repair[Theorem]] = {
         _theorem_5,
     ),
 }
-"""Each fault of a printed statement by itself, the form of its condition on q kept."""
+"""Each fault of a printed statement by itself; the form of its condition on q is kept."""
 
 REPAIR_4 = Repair(
     (_STEP, _ROUNDS, _PRICE_4),

@@ -2,9 +2,9 @@
 
 A certificate holds the statement's formulas, the definition of each of their symbols, the setting,
 and two numbers between the sides of the inequality that the setting breaks, all as fractions in
-JSON. The package's engines find the two numbers; the independent checker decides whether they are
-right and every hypothesis is met. `read_certificate` also checks that the formulas are those of the
-registered statement.
+JSON. The package's engines find the two numbers. The independent checker then decides whether the
+numbers are right and whether every hypothesis is met. `read_certificate` also checks that the
+formulas are those of the registered statement.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def setting_text(setting: Setting) -> Document:
     Raises
     ------
     ValueError
-        If clients are not quadratic, or certificates do not support the participation.
+        If the clients are not quadratic, or if certificates do not support the participation.
     """
     problem = quadratic_for("to be certified", setting.problem)
     shares = problem.noise_shares
@@ -125,15 +125,15 @@ def _algorithm_text(algorithm: Algorithm | Schedule) -> Document:
     if isinstance(algorithm, AveragedIterate):
         found["weights"] = _text(algorithm.used_weights)
     if isinstance(algorithm, LocalSgd):
-        # For the checker, participants are the clients that make a step; averaging is after every
-        # E-th step.
+        # For the checker, the participants are the clients that take a step; models are averaged
+        # after every E-th step.
         sampled, first = found.pop("sampled"), found.pop("first_average")
         if sampled != "steps" or first not in (None, str(algorithm.local_steps)):
             raise ValueError(
                 "algorithm must have sampled = 'steps' and first_average = local_steps to be "
                 f"certified, got sampled {sampled!r} and first_average {first}"
             )
-    # The decimals of 1/3 do not sum to one.
+    # If 1/3 were written as a decimal, three of them would not sum to one.
     for name in _SHARES.get(type(algorithm), ()):
         found[name] = _text(normalised(getattr(algorithm, name)))
     return found
@@ -180,7 +180,7 @@ def setting_from_text(document: Mapping[str, Any]) -> Setting:
 
 
 def _floats(value: Any) -> Any:
-    """Return floats for texts, and library objects for named kinds."""
+    """Convert texts to floats, and named kinds to objects of the library."""
     if isinstance(value, list):
         return [_floats(item) for item in value]
     if isinstance(value, Mapping):
@@ -252,7 +252,7 @@ class Certified:
 
 
 def _in_a_line(value: Any) -> str:
-    """Return JSON as readable text: names first, without quotation marks."""
+    """Return JSON as readable text, with names first and without quotation marks."""
     if isinstance(value, list):
         return f"({', '.join(map(_in_a_line, value))})"
     if not isinstance(value, Mapping):
@@ -268,10 +268,10 @@ def certificate(theorem: Statement, refuting: Setting | Witness) -> dict[str, An
     Raises
     ------
     ValueError
-        If the setting does not refute the theorem, because a hypothesis fails or the bound is not
-        exceeded by more than rounding; if statements of this kind have no certificates; or if the
-        checker does not support a symbol, the algorithm or the participation, or refuses the run as
-        too long.
+        If the setting does not refute the theorem, because a hypothesis fails or because the truth
+        does not exceed the bound by more than rounding error; if statements of this kind have no
+        certificates; or if the checker does not support a symbol, the algorithm or the
+        participation, or refuses the run as too long.
 
     Examples
     --------
@@ -301,7 +301,7 @@ def certificate(theorem: Statement, refuting: Setting | Witness) -> dict[str, An
 
 
 def _round_numbers_between(bound: float, truth: float) -> tuple[Fraction, Fraction]:
-    """Return numbers a third and two thirds of the way, with as few digits as possible."""
+    """Return numbers near one third and two thirds of the way, with as few digits as possible."""
     for digits in range(2, 18):
         low, high = (
             Fraction(f"{bound + share * (truth - bound):.{digits}g}") for share in (1 / 3, 2 / 3)
@@ -319,7 +319,7 @@ def statement_text(theorem: Statement) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If this kind of claim has no certificates, or a symbol is not defined by a formula.
+        If this kind of claim has no certificates, or if a symbol is not defined by a formula.
     """
     claim = theorem.for_certificate()
     along_run = claim.round_symbols
@@ -377,8 +377,8 @@ def read_certificate(path: Path | str) -> Certified:
     ------
     ValueError
         If the file is damaged, a formula differs from the registered one, a number is wrong, a
-        hypothesis is not met, the bound holds, or the statement is not about such a setting. The
-        message names the first fault found.
+        hypothesis is not met, the bound is not exceeded, or the statement does not cover such a
+        setting. The message names the first fault found.
 
     Examples
     --------
@@ -391,7 +391,7 @@ def read_certificate(path: Path | str) -> Certified:
     registered = statement_text(found)
     theorem = found.for_certificate()
     _compare_statement(document.get("statement"), registered)
-    # The checker goes first: nothing else here is safe for untrusted numbers.
+    # The checker must run first, because nothing else here is safe for untrusted numbers.
     truth, bound = check_certificate(document)
     certified = Certified(theorem, document, truth, bound)
     theorem.constants(certified.setting)

@@ -1,15 +1,15 @@
 """An independent checker of certificates of refutation: fractions and the standard library only.
 
-This file is a program of its own: it can be copied elsewhere and run as ``python
-certificate_checker.py FILE``. A certificate holds the statement's formulas as text, the definition
-of each of their symbols, a setting, and two numbers between the sides of the broken inequality.
-Everything is computed again here, with no code shared with the engines: every algorithm's round is
-written a second time, as a linear map in fractions, and moments are propagated as brackets. Whether
-the formulas are those of the paper is for the reader to compare.
+This file is a program in itself. It can be copied elsewhere and run as
+``python certificate_checker.py FILE``. A certificate holds the statement's formulas as text, the
+definition of each of their symbols, a setting, and two numbers between the sides of the broken
+inequality. Everything is computed again here, with no code shared with the engines. Every
+algorithm's round is written a second time, as a linear map with exact fractions, and moments are
+propagated as brackets. The reader has to compare the formulas with those of the paper.
 
-A certificate is untrusted. Every field is validated before it is used: an invalid value (a negative
-step, a probability above one) is refused with the name of its field, and a computation that would
-take too long is refused before it starts.
+A certificate is untrusted, so every field is validated before it is used. An invalid value (a
+negative step, a probability above one) is refused with the name of its field, and a computation
+that would take too long is refused before it starts.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ DEEPEST_FORMULA = 100  # nested operations
 MOST_CLIENTS, MOST_DIMENSIONS, MOST_ROUNDS = 16, 8, 10_000
 MOST_STATES = 64  # states of an explicit chain
 MOST_SETS, MOST_PLACES = 16_384, 256  # independent clients, clients with a chain each
-MOST_ENTRIES = 40_000  # entries of a transition matrix, times bits
-MOST_TERMS = 16_384  # terms of a sum over all rounds, before its remainder is bounded
-MOST_LOCAL_BITS = 150_000  # bits of factors to the power of local steps, and of sums of step sizes
+MOST_ENTRIES = 40_000  # entries of a transition matrix times their bits
+MOST_TERMS = 16_384  # terms of a sum over all rounds that are added before its remainder is bounded
+MOST_LOCAL_BITS = 150_000  # bits of factors raised to the local steps, and of sums of step sizes
 COARSEST, FINEST = 64, 4096  # binary places of brackets
 MOST_BITS = 400_000  # bits of any fraction in a formula
-MOST_WORK = 20_000_000  # products of brackets: about half a minute
+MOST_WORK = 20_000_000  # products of brackets, which take about half a minute
 
 Span: TypeAlias = tuple[Fraction, Fraction]
 
@@ -67,8 +67,8 @@ def parsed(text: str) -> dict[str, Any]:
     Raises
     ------
     CertificateError
-        If the text is not a JSON object or is too long, a key occurs twice, or a number is NaN or
-        has a decimal point.
+        If the text is not a JSON object or is too long, if a key occurs twice, or if a number is
+        NaN or has a decimal point.
     """
     if len(text) > MOST_CHARACTERS:
         raise CertificateError(f"file: must have at most {MOST_CHARACTERS} characters")
@@ -141,7 +141,7 @@ def fraction(place: str, found: Any) -> Fraction:
 
 
 def whole(place: str, found: Any) -> int:
-    """Return a whole number; True and False are refused."""
+    """Return an integer, and refuse True and False."""
     if type(found) is not int:
         raise CertificateError(f"{place}: must be a whole number, got {_shown(found)}")
     return found
@@ -166,7 +166,7 @@ def _shown(value: Any) -> str:
 
 
 class _UndecidedError(Exception):
-    """Brackets around irrational numbers are too wide to decide; finer ones may help."""
+    """Brackets around irrational numbers are too wide to decide; narrower ones may help."""
 
 
 _COMPARISONS: Mapping[type, str] = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">"}
@@ -178,9 +178,9 @@ def bits_of(value: Fraction) -> int:
 
 
 def syntax_of(formula: str) -> ast.expr:
-    """Return a formula's syntax tree; refuse texts too long, too deep or not a formula.
+    """Return a formula's syntax tree; refuse a text that is too long, too deep or no formula.
 
-    Python's own parser is used, but only on texts that cannot overload it.
+    The parser is Python's own, but it is called only on texts that cannot overload it.
     """
     text = text_of("statement", formula)
     if not re.fullmatch(r"[A-Za-z0-9_+\-*/()<>=, ]+", text) or text.count("(") > MOST_BRACKETS:
@@ -204,7 +204,7 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _span(node: ast.expr, symbols: Symbols, bits: int) -> Span:
-    """Return fractions below and above a formula's value; equal ones if it is a fraction."""
+    """Return fractions below and above a formula's value, which are equal if it is a fraction."""
     match node:
         case ast.Constant(value=number) if type(number) is int:
             return Fraction(number), Fraction(number)
@@ -266,7 +266,7 @@ def _inverse(span: Span) -> Span:
 
 
 def _power(base: Span, exponent: Span, bits: int) -> Span:
-    """Return a power with a fraction as exponent, as a root of an integer power."""
+    """Return a power whose exponent is a fraction, computed as a root of an integer power."""
     power, upper = exponent
     if power != upper or power.denominator > 12:
         raise CertificateError("statement: an exponent must be a fraction of small denominator")
@@ -283,7 +283,7 @@ def _power(base: Span, exponent: Span, bits: int) -> Span:
 
 
 def _root(span: Span, degree: int, bits: int) -> Span:
-    """Return fractions around a root, rounded outwards to multiples of 2^-bits."""
+    """Return fractions that enclose a root, rounded outwards to multiples of 2^-bits."""
     low, high = span
     if high < 0:
         raise CertificateError("statement: a formula takes a root of a negative number")
@@ -302,14 +302,14 @@ def _whole_root(number: int, degree: int) -> int:
     """Return the integer part of a root of ``number``, by Newton's method."""
     if number < 2:
         return number
-    root = 1 << -(-number.bit_length() // degree)  # not below the root, so that the steps decrease
+    root = 1 << -(-number.bit_length() // degree)  # not below the root, so the iterates decrease
     while (lower := ((degree - 1) * root + number // root ** (degree - 1)) // degree) < root:
         root = lower
     return root
 
 
 def _log(span: Span, bits: int) -> Span:
-    """Return fractions around a natural logarithm."""
+    """Return fractions that enclose a natural logarithm."""
     if span[1] <= 0:
         raise CertificateError(
             "statement: a formula takes the logarithm of a number that is not positive"
@@ -335,7 +335,7 @@ def _third(bits: int) -> Span:
 
 
 def _artanh(z: Fraction, bits: int) -> Span:
-    """Bracket ``z + z^3/3 + z^5/5 + ...``, z in [0, 1/3]; the rest is below the last power."""
+    """Bracket ``z + z^3/3 + z^5/5 + ...``, z in [0, 1/3]; the remainder is below the last power."""
     power = square = _fixed(z, bits)
     square = _rounded([_times(square, square)], bits)
     low = high = 0
@@ -396,7 +396,7 @@ def _names(condition: str) -> set[str]:
 
 # ---------------------------------------------------------------- the setting in a file
 
-Form: TypeAlias = dict[int, Fraction]  # factors of 1 (index 0), of state and of noises
+Form: TypeAlias = dict[int, Fraction]  # factors of 1 (index 0), of the state and of the noises
 Vector: TypeAlias = list[Form]
 Matrix: TypeAlias = list[list[Fraction]]
 Present: TypeAlias = tuple[int, ...]
@@ -457,7 +457,7 @@ def _each(of: Callable[[str, Any], Any], size: int) -> Callable[[str, Any], Any]
 
 
 def _named_fields(place: str, found: Any, kinds: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return an object whose ``name`` determines which other fields it has."""
+    """Return an object with a ``name`` that determines its other fields."""
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         raise CertificateError(f"{place}.name: must be a text, got {_shown(found)}")
     if found["name"] not in kinds:
@@ -562,7 +562,7 @@ def _is_definite(matrix: Matrix) -> bool:
 
 
 def _solved(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
-    """Solve a linear system whose pivots are all nonzero."""
+    """Solve a linear system in which all pivots are nonzero."""
     rows = [[*row, value] for row, value in zip(matrix, vector, strict=True)]
     for k, row in enumerate(rows):
         row[:] = [value / row[k] for value in row]
@@ -577,11 +577,12 @@ def _solved(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
 
 @dataclass(frozen=True)
 class _Law:
-    """The participation law: states, the sets possible in each, and transitions.
+    """The participation process: its states, the sets possible in each state, and the transitions.
 
-    ``mixing`` is (rate, factor) with ``|P^t - pi| <= factor rate^t`` and rate (1 + lambda_2)/2.
-    ``lengths`` is the product, over two-state chains with stationary law pi and 1 - pi, of ``8
-    (pi^2 + (1 - pi)^2)``; see `_cited_factor`.
+    ``mixing`` is (rate, factor) with ``|P^t - pi| <= factor rate^t`` and rate (1 + lambda_2)/2 if
+    each client has its own chain. For other chains of two states it has only the rate; otherwise it
+    is None. ``lengths`` is the product of ``8 (pi^2 + (1 - pi)^2)`` over two-state chains with
+    stationary distribution pi and 1 - pi; see `_cited_factor`.
     """
 
     initial: Mapping[Any, Fraction]
@@ -624,7 +625,7 @@ def _law(place: str, found: Any, n: int) -> _Law:
 
 
 def _alike(sets: Iterable[tuple[Present, Fraction]], states: int = 1) -> _Law:
-    """Return the law of independent, identically distributed rounds."""
+    """Return the process of independent, identically distributed rounds."""
     listed = [(chance, present) for present, chance in sets]
     alone = [(0, _ONE)]
     return _Law(dict(alone), dict(alone), lambda at: listed, lambda at: alone, states)
@@ -703,7 +704,7 @@ def _chain(place: str, raw: dict[str, Any], n: int) -> _Law:
     )
     legal = all(set(s) <= set(range(n)) and list(s) == sorted(set(s)) for s in sets)
     _must(f"{place}.sets", legal, f"clients from 0 to {n - 1} in increasing order", raw["sets"])
-    # pi (I - P) = 0 with one of its equations replaced by sum pi = 1, from the last state on.
+    # Solve pi (I - P) = 0, with the last of its equations replaced by sum pi = 1.
     equations = [[int(i == j) - rows[j][i] for j in range(size)] for i in range(size - 1)]
     law = dict(enumerate(_solved([*equations, [_ONE] * size], [*[Fraction(0)] * (size - 1), _ONE])))
     initial = law
@@ -714,8 +715,8 @@ def _chain(place: str, raw: dict[str, Any], n: int) -> _Law:
     moves = [[(j, chance) for j, chance in enumerate(row) if chance > 0] for row in rows]
     mixing, lengths = None, _ONE
     if size == 2:
-        # Only for two states does the trace give the second eigenvalue, as when all clients come
-        # together.
+        # The trace gives the second eigenvalue only if there are two states, as when all clients
+        # come together.
         mixing = (1 + abs(rows[0][0] + rows[1][1] - 1)) / 2, None
         lengths = _squared_lengths(law[0])
     return _Law(
@@ -753,7 +754,7 @@ def _cycles(place: str, raw: dict[str, Any], n: int) -> _Law:
 
 
 def _waiting(place: str, raw: dict[str, Any], n: int) -> _Law:
-    """Read the process that waits for a subset; a state is who of it is still missing."""
+    """Read the process that waits for a subset; a state is the set of clients still missing."""
     p = _availabilities(f"{place}.availability", raw["availability"])
     _must(f"{place}.availability", len(p) == n, f"a list of {n}", raw["availability"])
     size = whole(f"{place}.size", raw["size"])
@@ -777,7 +778,7 @@ def _waiting(place: str, raw: dict[str, Any], n: int) -> _Law:
     def following(at: tuple[Present, Present]) -> list[tuple[Any, Fraction]]:
         return after(*at) if at[1] else fresh
 
-    # Rounds spent in each state between two draws; the set of missing clients can only shrink.
+    # The rounds spent in each state between two draws. The set of missing clients can only shrink.
     spent: dict[Any, Fraction] = dict(fresh)
     for at in sorted(spent, key=lambda at: -len(at[1])):
         if at[1]:
@@ -810,7 +811,7 @@ def _plus(*terms: tuple[Fraction | int, Vector]) -> Vector:
     for factor, vector in terms:
         for into, form in zip(total, vector, strict=True):
             for key, value in form.items():
-                # Long runs spend their time here; a factor of 1 is nearly always that very object.
+                # Long runs spend their time here. A factor of 1 is nearly always this same object.
                 if value is _ONE:
                     term = factor if isinstance(factor, Fraction) else Fraction(factor)
                 else:
@@ -851,7 +852,7 @@ def _local(hessian: Matrix, lr: Fraction, steps: int, is_noisy: bool) -> _Local:
 
 
 class _Block:
-    """Coordinates not coupled to others by any Hessian, relative to x*, and the data in them."""
+    """Coordinates, relative to x*, that no Hessian couples to others, and clients' data in them."""
 
     def __init__(
         self, clients: _Clients, axes: Sequence[int], x0: Sequence[Fraction], effort: _Effort
@@ -882,7 +883,7 @@ class _Block:
 
 
 class _Round:
-    """One round for an algorithm; its numbers are forms in the previous state and in noises."""
+    """One round for an algorithm; its numbers are linear forms in the previous state and noises."""
 
     def __init__(
         self, block: _Block, state: Mapping[str, list[Vector]], known: Any,
@@ -905,7 +906,7 @@ class _Round:
         self.state["x"][0] = _plus((1, self.x), *terms)
 
     def _noise(self, size: int, covariance: Callable[[int, int], Fraction]) -> Vector:
-        """Return new noises with a covariance; zero forms if it is zero."""
+        """Return new noises with a given covariance, or zero forms if it is zero."""
         pairs = list(product(range(size), repeat=2))
         if not any(covariance(a, b) for a, b in pairs):
             return [{} for _ in range(size)]
@@ -948,7 +949,7 @@ class _Round:
         return _plus((1, pull), (-1, _image(self._run(i).sums, added)))
 
     def gradient(self, i: int | None, at: Vector, count: int = 1) -> Vector:
-        """Return the mean of new gradients at a model, of client i or of the server's F."""
+        """Return the mean of new gradients, of client i or of the server's F, at a model."""
         clients, block = self.block.clients, self.block
         level = clients.server_sigma if i is None else clients.level(i)
         variance = level**2 / (len(clients.optima[0]) * count)
@@ -975,22 +976,22 @@ def _weigh(a: Parameters, r: _Round, weights: Mapping[int, Fraction]) -> None:
 
 
 def _weighted(a: Parameters, r: _Round) -> None:
-    """CA-Fed's (2) and (3): each participant with its own weight."""
+    """Equations (2) and (3) of CA-Fed, which give each participant its own weight."""
     _weigh(a, r, dict(enumerate(a["aggregation_weights"])))
 
 
 def _by_availability(a: Parameters, r: _Round) -> None:
-    """MIFA's baseline: weights 1/(N p_i)."""
+    """MIFA's baseline, with weights 1/(N p_i)."""
     _weigh(a, r, {i: 1 / (r.n * p) for i, p in enumerate(a["availability"])})
 
 
 def _unbiased(a: Parameters, r: _Round) -> None:
-    """CA-Fed's baseline: weights alpha_k/pi_k."""
+    """CA-Fed's baseline, with weights alpha_k/pi_k."""
     _weigh(a, r, _ratios(a))
 
 
 def _adafed(a: Parameters, r: _Round) -> None:
-    """CA-Fed's AdaFed: weights alpha_k/pi_k, divided by their sum over the clients present."""
+    """AdaFed in CA-Fed's paper: weights alpha_k/pi_k, divided by their sum over those present."""
     total = _total(_ratios(a)[i] for i in r.present)
     _weigh(a, r, {i: _ratios(a)[i] / total for i in r.present})
 
@@ -1001,12 +1002,12 @@ def _ratios(a: Parameters) -> dict[int, Fraction]:
 
 
 def _fedau(a: Parameters, r: _Round) -> None:
-    """FedAU's Algorithms 1 and 2; known are omega, ended intervals and the open one's age."""
+    """FedAU's Algorithms 1 and 2; omega, ended intervals and the open interval's age are known."""
     _weigh(a, r, {i: omega / r.n for i, (omega, _, _) in enumerate(r.known)})
     r.known = tuple(_interval(row, i in r.present, a["cutoff"]) for i, row in enumerate(r.known))
 
 
-_Interval: TypeAlias = tuple[Fraction, int, int]  # mean length, number ended, open one's age
+_Interval: TypeAlias = tuple[Fraction, int, int]  # mean length, number ended, age of the open one
 
 
 def _interval(row: _Interval, is_there: bool, cutoff: Fraction | int | None) -> _Interval:
@@ -1023,7 +1024,7 @@ def _renew(r: _Round, name: str, factor: Fraction) -> None:
 
 
 def _mifa(a: Parameters, r: _Round) -> None:
-    """MIFA: the mean of all clients' latest updates, optionally waiting until all have one."""
+    """MIFA: the mean of all clients' latest updates, optionally only once all clients have one."""
     _renew(r, "updates", -1 / r.lr)
     r.known = tuple(1 if i in r.present else seen for i, seen in enumerate(r.known))
     if a["start"] == "zero" or min(r.known) == 1:
@@ -1031,7 +1032,7 @@ def _mifa(a: Parameters, r: _Round) -> None:
 
 
 def _fedar(a: Parameters, r: _Round) -> None:
-    """FedAR's Algorithm 1 with (7); known are ages, -1 before the first appearance."""
+    """FedAR's Algorithm 1 with (7); ages are known, and are -1 before the first appearance."""
     _renew(r, "updates", -1 / r.lr)
     ages = [0 if i in r.present else age + (age >= 0) for i, age in enumerate(r.known)]
     r.known = tuple(ages)
@@ -1065,7 +1066,7 @@ def _fedvarp(a: Parameters, r: _Round) -> None:
 
 
 def _scaffold(a: Parameters, r: _Round) -> None:
-    """SCAFFOLD's Algorithm 1, in either option."""
+    """SCAFFOLD's Algorithm 1, with either option."""
     server, controls, before = r.mean("c"), list(r.state["c"]), r.x
     moves = []
     for i in r.present:
@@ -1078,7 +1079,7 @@ def _scaffold(a: Parameters, r: _Round) -> None:
 
 
 def _safari(a: Parameters, r: _Round) -> None:
-    """SA-FL's Algorithm 1: a client round, or a step on the server's own data."""
+    """SA-FL's Algorithm 1: either a client round or a step on the server's own data."""
     if r.known == "server":
         r.move((-a["assist_lr"], r.gradient(None, r.x)))
     else:
@@ -1092,14 +1093,14 @@ def _fedprox(a: Parameters, r: _Round) -> None:
 
 
 def _average_of_present(a: Parameters, r: _Round) -> dict[int, Fraction]:
-    """Return clients' weights over the sum of those present; zero if that sum is zero."""
+    """Return clients' weights divided by the sum of those present, or zero if that sum is zero."""
     given = a["client_weights"] or [_ONE] * r.n
     total = _total(given[i] for i in r.present)
     return {i: given[i] / total if total else total for i in r.present}
 
 
 def _fednova(a: Parameters, r: _Round) -> None:
-    """FedNova: changes over numbers of steps, times the mean number among clients present."""
+    """FedNova: changes divided by numbers of steps, times their mean over the clients present."""
     counts = [r.steps] * r.n if isinstance(r.steps, int) else list(r.steps)
     shares = _average_of_present(a, r)
     mean = a["server_lr"] * _total(share * counts[i] for i, share in shares.items())
@@ -1111,7 +1112,7 @@ def _fednova(a: Parameters, r: _Round) -> None:
 
 
 def _f3ast(a: Parameters, r: _Round) -> None:
-    """F3AST: the most urgent of the clients present, weighted by one over selection rates."""
+    """F3AST: the most urgent of the clients present, weighted by one over their selection rates."""
     alpha, beta = a["target_weights"], a["smoothing"]
     if a["availability"] is None:
         chosen = _most_urgent(a, r, r.known)
@@ -1131,7 +1132,7 @@ def _most_urgent(a: Parameters, r: _Round, rates: Sequence[Fraction]) -> list[in
 
 
 def _single_steps(a: Parameters, r: _Round) -> None:
-    """Local SGD, one step per round: clients' models are stored minus their mean."""
+    """Local SGD with one step per round; clients' models are stored minus their mean."""
     models = [_plus((1, r.x), (1, apart)) for apart in r.state["apart"]]
     for i in r.present:
         models[i] = _plus((1, models[i]), (-r.lr, r.gradient(i, models[i])))
@@ -1265,7 +1266,7 @@ _STEP_SIZES = {"Constant": ("value",), "Harmonic": ("scale", "offset")}
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Step sizes ``scale/(t + offset)``, or ``scale`` if there is no offset."""
+    """Step sizes ``scale/(t + offset)``, or the constant ``scale`` if there is no offset."""
 
     scale: Fraction
     offset: Fraction | None
@@ -1285,7 +1286,7 @@ def _step_sizes(place: str, found: Any) -> _Sizes:
 
 @dataclass(frozen=True)
 class _Method:
-    """An algorithm and its wrappers, each at most once and in this order."""
+    """An algorithm and its wrappers. Each wrapper occurs at most once, in this order."""
 
     name: str
     parameters: Parameters
@@ -1311,7 +1312,7 @@ def _ball_around(place: str, found: Any, d: int) -> tuple[list[Fraction], Fracti
     return centre, _positive(f"{place}.radius", raw["radius"])
 
 
-# Wrappers of an algorithm: the method's attribute, the file's field and its reader.
+# Wrappers of an algorithm: the attribute of the method, the field of the file and its reader.
 _AROUND: Mapping[str, tuple[str, str, Callable[[str, Any, int], Any]]] = {
     "AveragedIterate": ("averaged", "weights", lambda place, found, d: _step_sizes(place, found)),
     "Projected": ("ball", "onto", _ball_around),
@@ -1406,7 +1407,7 @@ def _fixed_product(first: Fraction, second: Fraction, bits: int) -> _Fixed:
 
 
 def _times(first: _Fixed, second: _Fixed) -> _Fixed:
-    """Multiply brackets; their units are multiplied, too."""
+    """Multiply brackets; their units are also multiplied."""
     a, b, c, d = (x * y for x in first for y in second)
     return min(a, b, c, d), max(a, b, c, d)
 
@@ -1420,7 +1421,7 @@ def _rounded(total: Iterable[_Fixed], bits: int) -> _Fixed:
 
 
 def _product_of(first: Form, second: Form, covariance: _Square, size: int) -> _Square:
-    """Return E[first second] as factors of the state's second moments; (0, 0) is for 1."""
+    """Return E[first second] as factors of the state's second moments; (0, 0) stands for 1."""
     found: _Square = {}
     for (k, a), (m, b) in product(first.items(), second.items()):
         if k < size and m < size:
@@ -1434,16 +1435,16 @@ def _product_of(first: Form, second: Form, covariance: _Square, size: int) -> _S
     return found
 
 
-# The chance, the next state's forms, the noises' covariance, and the known state afterwards.
+# The probability, the next state's forms, the noises' covariance, and the known state afterwards.
 _Outcome: TypeAlias = tuple[Fraction, Any, Any, Any]
 
 
 class _Run:
     """The second moments of one block's state, per state of the chain and known state.
 
-    Given who takes part, a round maps the state z = (1, x - x*, memory) to a matrix times z plus
-    noise, so that E[z z'] evolves linearly. There is a separate row for each known state (such as
-    ages) of the algorithm.
+    Given the participants, a round maps the state z = (1, x - x*, memory) to a matrix times z plus
+    noise, so E[z z'] evolves linearly. There is a separate row for each known state of the
+    algorithm, such as its ages.
     """
 
     def __init__(self, w: _Setting, block: _Block) -> None:
@@ -1519,7 +1520,7 @@ class _Run:
         return r
 
     def _average(self, sizes: _Sizes, t: int) -> Vector:
-        """Return the average after round t, which does not depend on participants; cached."""
+        """Return the average after round t, which does not depend on participants; it is cached."""
         if self._averages[0] != t:
             share = sizes.at(t) / self._effort.sum_of(sizes, t)
             average, iterate = self._start["x"][0], self._start["iterate"][0]
@@ -1534,7 +1535,7 @@ class _Run:
         return int(method.is_warm and t == 1)
 
     def _continued(self, place: Any, known: Any, t: int, bits: int) -> Any:
-        """Return a row's continuation: factors of its moments, for each known state after."""
+        """Return how a row continues: factors of its moments, for each known state afterwards."""
         key = place, known, self._key(t), bits
         if key not in self._maps:
             if self._key(t) > 1:
@@ -1599,7 +1600,7 @@ class _Run:
         }
 
     def value(self, of: str, place: Any) -> _Square:
-        """Return a quantity, given the state of the chain, as factors of second moments."""
+        """Return a quantity as factors of second moments, given the state of the chain."""
         forms = [{1 + a: _ONE} for a in range(len(self.block.axes))]
         return _QUANTITIES[of](self, forms, place)
 
@@ -1613,7 +1614,7 @@ class _Run:
     def gradients(self, forms: Vector, place: Any) -> _Square:
         """Return E||1/m sum of participants' exact gradients at their local models||^2."""
         method, terms = self._method, []
-        # Otherwise local models start elsewhere, or their steps change or are corrected.
+        # In all other cases, local models start elsewhere, or their steps change or are corrected.
         is_falling = method.steps is not None and method.steps.offset is not None
         if method.averaged or is_falling or method.name in _NOT_PLAIN:
             raise CertificateError(
@@ -1689,7 +1690,7 @@ _QUANTITIES: Mapping[str, Callable[[_Run, Vector, Any], _Square]] = {
 
 
 class _Effort:
-    """A count of a certificate's work, used instead of time, and a cache of sums."""
+    """A count of a certificate's work, used in place of a time limit, and a cache of sums."""
 
     def __init__(self) -> None:
         self._spent = 0
@@ -1733,7 +1734,8 @@ class _Known:
     def series(self, of: str, bits: int) -> list[Span]:
         """Return a quantity before every round and after the last, all computed at once."""
         if (of, bits) not in self._series:
-            # In step, as a projection and the moments use the same maps of every round.
+            # These advance together, because a projection and the moments use the same maps in
+            # every round.
             rounds = zip(_kept_inside(self), *(_expected(run, of, bits) for run in self.runs),
                          strict=True)  # fmt: skip
             self._series[of, bits] = [
@@ -1772,9 +1774,9 @@ def _expected(run: _Run, of: str, bits: int) -> Iterator[Span]:
 
 
 def _kept_inside(known: _Known) -> Iterator[None]:
-    """Refuse, round by round, a projection onto a ball that might move the model.
+    """Refuse a projection onto a ball if, in some round, it might move the model.
 
-    With exact gradients, every round maps a box that contains the state to a box.
+    With exact gradients, every round maps a box that contains the state to another box.
     """
     w, ball = known.w, known.w.method.ball
     if ball is None:
@@ -1807,7 +1809,7 @@ def _boxes(run: _Run, w: _Setting) -> Iterator[list[Span]]:
     places, unit = {*w.law.initial, *w.law.stationary}, Fraction(1, 2**FINEST)
     for t in range(1, w.rounds + 1):
         ends: list[list[_Fixed]] = [[] for _ in box[1:]]
-        known: dict[int, _Fixed] = {}  # forms that do not depend on who takes part are one object
+        known: dict[int, _Fixed] = {}  # the same object if participants do not matter
         for place in places:
             for _, forms, _, _ in run.images(place, (), t):
                 run.block.effort.spend(run.size)
@@ -1826,7 +1828,7 @@ def _boxes(run: _Run, w: _Setting) -> Iterator[list[Span]]:
 def _extent(form: Form, box: Sequence[Span]) -> _Fixed:
     """Return the ends of a form's range over a box, in units of 2^-FINEST.
 
-    Fractions of many digits are added without reducing them to lowest terms.
+    Fractions with many digits are added without being reduced to lowest terms.
     """
     ends = []
     for which in (0, 1):
@@ -1921,7 +1923,7 @@ def _mean_size(known: _Known, bits: int) -> Fraction:
 
 def _distance_from_uniform(known: _Known, bits: int) -> Fraction:
     law, n = known.w.law.outcomes(), len(known.w.clients.optima)
-    size = _mean_size(known, bits)  # no set has this many clients unless it is whole
+    size = _mean_size(known, bits)  # no set has this many clients unless the number is an integer
     share = Fraction(1, math.comb(n, int(size)))
     return 1 - _total(min(chance, share) for s, chance in law.items() if len(s) == size)
 
@@ -1932,7 +1934,7 @@ def _availability(w: _Setting) -> list[Fraction]:
 
 
 def _dependence(known: _Known, bits: int) -> Fraction:
-    """Return the largest change of a client's participation probability due to the past."""
+    """Return the largest effect of the past on a client's participation probability."""
     law, usual = known.w.law, _availability(known.w)
     found = Fraction(0)
     for place in {*law.initial, *law.stationary}:
@@ -1954,7 +1956,7 @@ def _weights(w: _Setting) -> list[Fraction]:
 
 
 def _importance(w: _Setting) -> list[Fraction]:
-    """Return CA-Fed's p of (4): availability times weight, divided by the sum of these."""
+    """Return p of CA-Fed's (4): availability times weight, divided by the sum of these products."""
     shares = [pi * q for pi, q in zip(_availability(w), _weights(w), strict=True)]
     return [share / sum(shares) for share in shares]
 
@@ -2003,7 +2005,7 @@ def _ball(known: _Known) -> tuple[list[Fraction], Fraction]:
 
 
 def _reach(points: Callable[[_Known], list[list[Fraction]]]) -> Callable[[_Known, int], Span]:
-    """Return a function for the largest distance of some points from the centre of W."""
+    """Return a function that gives the largest distance of some points from the centre of W."""
 
     def farthest(known: _Known, bits: int) -> Span:
         return _largest(_norm(_apart(p, _ball(known)[0]), bits) for p in points(known))
@@ -2012,7 +2014,7 @@ def _reach(points: Callable[[_Known], list[list[Fraction]]]) -> Callable[[_Known
 
 
 def _around_ball(known: _Known, bits: int) -> list[tuple[Fraction, Span]]:
-    """Return clients' isotropic curvatures, and the range of their distances over W."""
+    """Return clients' isotropic curvatures, and brackets of their largest distances over W."""
     found = []
     centre, radius = _ball(known)
     for hessian, point in zip(known.w.clients.hessians, known.w.clients.optima, strict=True):
@@ -2054,8 +2056,8 @@ def _falling(known: _Known) -> tuple[Fraction, Fraction]:
 def _squares(scale: Fraction, offset: Fraction, bits: int) -> Span:
     """Return the sum over t >= 1 of (scale/(t + offset))^2.
 
-    The sum of a convex function is below its integral started half a step earlier, and above the
-    value from the trapezoidal rule.
+    The sum of a convex function is less than its integral started half a step earlier, and more
+    than the value from the trapezoidal rule.
     """
     n = min(64 * bits, MOST_TERMS)
     terms = [_fixed((scale / (t + offset)) ** 2, 2 * COARSEST) for t in range(1, n + 1)]
@@ -2066,12 +2068,12 @@ def _squares(scale: Fraction, offset: Fraction, bits: int) -> Span:
 
 
 def _cited_factor(known: _Known, bits: int) -> Span:
-    """Return CA-Fed's [14] C_P, sqrt(max(M - 1, 1)) ||U||_F ||U^-1||_F.
+    """Return C_P of CA-Fed's reference [14], sqrt(max(M - 1, 1)) ||U||_F ||U^-1||_F.
 
     For a client that comes and goes, each pair of a right and a left eigenvector, (1, 1), (pi, 1 -
-    pi) and (1 - pi, -pi), (1, -1), has lengths with product sqrt(2 (pi^2 + (1 - pi)^2)). U has
-    products of these vectors, scaled so that right and left ones have equal length; both norms are
-    then sqrt(sum of these products of lengths).
+    pi) and (1 - pi, -pi), (1, -1), has lengths with product sqrt(2 (pi^2 + (1 - pi)^2)). The
+    columns of U are products of these vectors, scaled so that right and left vectors have equal
+    length. Both norms are then the square root of the sum of these products of lengths.
     """
     _rate(known)
     most = max(known.w.law.states - 1, 1) * known.w.law.lengths
@@ -2079,11 +2081,11 @@ def _cited_factor(known: _Known, bits: int) -> Span:
 
 
 def _delayed(known: _Known, bits: int, factor: Span) -> tuple[Span, Span]:
-    """Return the sums over t >= 1 of eta_{t - J_t}^2, and of ln(t) times that.
+    """Return the sums over t >= 1 of eta_{t - J_t}^2 and of ln(t) eta_{t - J_t}^2.
 
     ``J_t = min(m_t, t)``, where m_t is the least integer with ``2 C_P H t lambda^m <= 1``. Beyond n
-    terms, ``m_n <= m_t <= m_n + 1 + (t - n)/(n (1 - lambda))``, so that t - J_t + offset is at
-    least a (t - n) + b; the remainders of the sums are bounded by integrals.
+    terms, ``m_n <= m_t <= m_n + 1 + (t - n)/(n (1 - lambda))``, so t - J_t + offset is at least a
+    (t - n) + b. The remainders of the sums are bounded by integrals.
     """
     (scale, offset), rate = _falling(known), _rate(known)
     n = min(64 * bits, MOST_TERMS)
@@ -2097,8 +2099,8 @@ def _delayed(known: _Known, bits: int, factor: Span) -> tuple[Span, Span]:
         m, over, total, of_logs = 0, _ONE, 0, Fraction(0)
         for t in range(1, n + 1):
             while 2 * end * t > over:
-                # Rounding the product up makes m and the terms too small; rounding it down makes
-                # them too large.
+                # If the product is rounded up, m and the terms are too small; if it is rounded
+                # down, they are too large.
                 m, over = m + 1, _outwards((over / rate,) * 2, 2 * COARSEST)[1 - above]
                 if m >= n:
                     raise CertificateError(slowly)
@@ -2115,7 +2117,7 @@ def _delayed(known: _Known, bits: int, factor: Span) -> tuple[Span, Span]:
 
 
 def _weight_convexity(known: _Known, bits: int) -> Span:
-    """Return CA-Fed's Appendix E number, above 2 where chi^2 is not convex in the weights."""
+    """Return the number of CA-Fed's Appendix E; above 2, chi^2 is not convex in the weights."""
     w = known.w
     q, p = _weights(w), _importance(w)
     ratios = [a * a / b for a, b in zip(w.clients.alpha, p, strict=True)]
@@ -2135,12 +2137,13 @@ def _both_shares(known: _Known) -> list[tuple[Fraction, Fraction]]:
 
 
 def _summand_curvature(known: _Known, bits: int) -> Fraction:
-    """Return CA-Fed's Appendix E number, above 1 where a summand of chi^2 is not convex.
+    """Return the number of CA-Fed's Appendix E; above 1, a summand of chi^2 is not convex.
 
-    Along q + v with sum v = 0, the second derivative of ``(p - alpha)^2/p`` has the sign of ``b z^2
-    - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. If the other clients
-    are not equally available, z and y are arbitrary, and the largest ratio of (b + p) z y to the
-    squares is (b + p)/(2 sqrt(b p)), with b p = alpha^2. Otherwise v_k determines y.
+    Along q + v with sum v = 0, the second derivative of ``(p - alpha)^2/p`` has the sign of
+    ``b z^2 - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. If the other
+    clients are not equally available, z and y are arbitrary, and (b + p) z y is at most
+    (b + p)/(2 sqrt(b p)) times the sum of the squares, with b p = alpha^2. If they are equally
+    available, v_k determines y.
     """
     w, found = known.w, [Fraction(0)]
     pi, q = _availability(w), _weights(w)
@@ -2157,7 +2160,7 @@ def _summand_curvature(known: _Known, bits: int) -> Fraction:
 
 
 def _tightest(known: _Known, bits: int) -> tuple[Fraction, Fraction]:
-    """Return F - F* and F_B - F_B* where ``F - 2 (L/mu)^2 F_B`` is largest."""
+    """Return F - F* and F_B - F_B* at the point where ``F - 2 (L/mu)^2 F_B`` is largest."""
     (least, L), (mu, most) = known.number("L", bits), known.number("mu", bits)
     if (least, mu) != (L, most):
         raise CertificateError("statement.symbols: the tightest point needs L and mu as fractions")
@@ -2177,8 +2180,8 @@ def _price(known: _Known, bits: int) -> tuple[Span, Span]:
 
     Let m = sigma^2/sigma_k^2. The minimiser of ``(1/2 A sum pi q^2/m + b)/(pi'q)`` subject to sum q
     = Q is ``q = lambda m (1 - u/pi)+/A``. With S = sum m (1 - u/pi)+ and V = sum m pi (1 -
-    u/pi)+^2, the constraint gives lambda = A Q/S. As lambda is also the smallest ratio, ``Q^2 (u/S
-    + V/(2 S^2)) = b/A``, whose left-hand side increases with u.
+    u/pi)+^2, the constraint gives lambda = A Q/S. As lambda is also the smallest ratio,
+    ``Q^2 (u/S + V/(2 S^2)) = b/A``. The left-hand side increases with u.
     """
     squares, sigma = known.number("step_square_sum", bits), known.number("sigma", bits)
     scale = _product(_product(sigma, sigma), squares)
@@ -2195,7 +2198,7 @@ def _price(known: _Known, bits: int) -> tuple[Span, Span]:
 
     ends = []
     for end, which in zip(wanted, (0, 1), strict=True):
-        # At u = -1 the left side is at most 0, as V is at most 2 S.
+        # At u = -1 the left-hand side is at most 0, because V is at most 2 S.
         between = [-_ONE, max(pi)]
         while between[1] - between[0] > Fraction(1, 2 ** min(bits, 4 * COARSEST)):
             middle = (between[0] + between[1]) / 2
@@ -2240,8 +2243,8 @@ def _weight_multiplier(known: _Known, bits: int) -> Span:
 def _run_sums(known: _Known, bits: int) -> tuple[Span, Span, Span]:
     """Return sums over t = 1 .. R of eta_t^2, eta_t C_P lambda^m_t and J_t eta_{t-J_t}^2.
 
-    m_t is the least integer with ``2 C_P H t lambda^m <= 1``; the second sum is over t with m_t <
-    t, and J_t is at most t - 1. With larger H, the last sum is larger and the second one smaller.
+    m_t is the least integer with ``2 C_P H t lambda^m <= 1``. The second sum is over t with m_t <
+    t, and J_t is at most t - 1. A larger H makes the last sum larger and the second sum smaller.
     """
     sizes, (rate, factor) = _schedule(known), _mixing(known)
     change, unit = known.number("largest_loss_change", bits), 2 * bits
@@ -2269,7 +2272,7 @@ def _run_sums(known: _Known, bits: int) -> tuple[Span, Span, Span]:
 
 
 def _chance_of_absence(known: _Known, bits: int) -> Fraction:
-    """Return the chance that a client is absent for more consecutive rounds than the cut-off."""
+    """Return the probability that some client is absent for longer than the cut-off at a time."""
     law, cutoff, n = known.w.law, known.parameter("cutoff"), len(known.w.clients.optima)
     _check_length(known, known.w.rounds * sum(map(bits_of, law.outcomes().values())))
     rows = {(place, (0,) * n): chance for place, chance in law.initial.items()}
@@ -2308,10 +2311,10 @@ def _weight_errors(known: _Known) -> Iterator[tuple[Fraction, list[Fraction]]]:
 
 
 def _errors_at(p: Fraction, cutoff: Fraction, rounds: int, effort: _Effort) -> list[Fraction]:
-    """Return one client's errors, from the law of ended intervals and the last one's end.
+    """Return one client's errors, from the distribution of ended intervals and of the last end.
 
     The mean length of ended intervals is the round in which the last one ended, divided by their
-    number. Chances are integers in units of b^-t, where p = a/b.
+    number. Probabilities are integers in units of b^-t, where p = a/b.
     """
     errors, there, away = [], p.numerator, p.denominator - p.numerator
     rows: dict[tuple[int, int], int] = {(0, 0): 1}
@@ -2353,7 +2356,7 @@ def _last_line(p: Fraction, cutoff: int) -> Callable[[int], Fraction]:
 def _worst_error(
     line: Callable[[Fraction, int], Callable[[int], Fraction]], *, from_cutoff: bool = False
 ) -> Callable[[_Known, int], Fraction]:
-    """Return the largest ratio of FedAU's weight errors to a proof's line, t >= 1 or t >= K."""
+    """Return the largest ratio of FedAU's weight errors to a line of a proof, t >= 1 or t >= K."""
 
     def worst(known: _Known, bits: int) -> Fraction:
         largest, cutoff = Fraction(0), known.parameter("cutoff")
@@ -2530,7 +2533,7 @@ class _Statement:
         self._named: dict[int, dict[str, Span]] = {}
 
     def named(self, bits: int) -> dict[str, Span]:
-        """Return the symbols that are single numbers, without those along the run."""
+        """Return the symbols that are single numbers, not those that vary along the run."""
         if bits not in self._named:
             numbers, named = _Numbers(self._known, bits), {}
             for name, text in self._symbols.items():
@@ -2613,12 +2616,13 @@ def _rule(place: str, found: Any, last: int) -> tuple[str, str, range]:
 
 
 def check_certificate(document: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
-    """Compute everything again and return two numbers, ``truth >= first > second >= bound``.
+    """Compute everything again, and return two numbers with ``truth >= first > second >= bound``.
 
     Raises
     ------
     CertificateError
-        If a field is missing, invalid or wrong, or a hypothesis fails; the message names the first.
+        If a field is missing, invalid or wrong, or a hypothesis fails; the message names the first
+        fault.
     """
     try:
         return _checked(document)
@@ -2652,7 +2656,7 @@ def _checked(document: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
 
 
 def _below(first: Span, second: Span) -> bool:
-    """Return whether one number is at most another, if the brackets decide it."""
+    """Return whether one number is at most another, if the brackets can decide."""
     if first[1] > second[0] and first[0] <= second[1]:
         raise _UndecidedError
     return first[1] <= second[0]
@@ -2670,7 +2674,7 @@ def _texts(place: str, found: Any) -> dict[str, str]:
 
 
 def main(paths: Iterable[str]) -> int:
-    """Check files and print what each certifies, for the reader to compare with the paper."""
+    """Check files and print what each certifies, so that readers can compare it with the paper."""
     failures = 0
     for path in paths:
         try:

@@ -23,7 +23,7 @@ from fltheory.worst_case.proof.rocq_words import (
 )
 
 MOST_ROUNDS = 5_000  # Rocq enumerates them
-MOST_TERMS = 16_384  # terms of the sums over all rounds, before the remainder is bounded
+MOST_TERMS = 16_384  # terms of the sums over all rounds before the remainder is bounded
 MOST_STATES = 4
 
 _SYMBOLS = {
@@ -42,7 +42,8 @@ _DEFINITIONS = {
     "phi": "2*D*E*G*Q*(Y_0 + Y_1*log(2*C_P*H))",
 }
 _BOUND = "(phi/log(1/lambda_P) + psi + (N_q*S_2/2 + upsilon)/pi_q)/S_1"
-# Hypotheses of the statement, and their proofs in the file; a finite L is stated for clients.
+# Hypotheses of the statement and their proofs in the file. That L is finite is stated for the
+# clients.
 _CONDITIONS = {
     "r_min < rho": "apply reach_below; [|repeat constructor]; by_numbers",
     "L < oo": "",
@@ -68,20 +69,20 @@ def is_on_chain(document: Mapping[str, Any]) -> bool:
 
 
 def chain_refutation(document: Mapping[str, Any]) -> str:
-    """Return a Rocq file whose theorem says that a run's average exceeds CA-Fed's Theorem 2.
+    """Return a Rocq file that says that a run's average exceeds the bound of CA-Fed's Theorem 2.
 
     Parameters
     ----------
     document : mapping
-        The certificate, checked before.
+        The certificate, which must have passed the check.
 
     Raises
     ------
     NotExportedError
-        For gradients with noise, models of several coordinates, unequal importances, a chain of
-        more than `MOST_STATES` states, a chain that is not a product of two-state chains of the
-        clients, or a bound that `MOST_TERMS` terms of the theorem's sums do not show to be above
-        the theorem's.
+        If gradients have noise, models have several coordinates, importances are unequal, the chain
+        has more than `MOST_STATES` states or is not a product of two-state chains of the clients,
+        or `MOST_TERMS` terms of the theorem's sums do not suffice to show that the certificate's
+        bound is above the theorem's.
     """
     return "\n".join(_File(document, _Setting(document["setting"])).lines())
 
@@ -162,7 +163,7 @@ class _Setting:
 
     @cached_property
     def shares(self) -> list[Fraction]:
-        """CA-Fed's p: availability times weight, divided by the sum of these."""
+        """CA-Fed's p: availability times weight, divided by the sum of these products."""
         both = zip(self.availability, self.weights, strict=True)
         return [a * q / self.mean_weight for a, q in both]
 
@@ -204,7 +205,7 @@ def _total(numbers: Iterable[Fraction]) -> Fraction:
 
 @dataclass(frozen=True)
 class _Factor:
-    """A two-state chain: its stationary law and transition probabilities."""
+    """A two-state chain: its stationary distribution and transition probabilities."""
 
     law: tuple[Fraction, Fraction]
     moves: tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
@@ -219,7 +220,7 @@ class _Factor:
 
 
 def _factors(who: Mapping[str, Any]) -> Iterator[_Factor]:
-    """Yield the chains whose product is a participation; the first state means present."""
+    """Yield the chains whose product is the participation process; state 0 means present."""
     if who.get("start") is not None:
         raise refused("a chain that does not start from its stationary law")
     if who["name"] == "MarkovOnOff":
@@ -246,7 +247,7 @@ def _present(who: Mapping[str, Any], place: Sequence[int]) -> list[int]:
 
 
 def _formula(text: str, terms: Mapping[str, str] | None = None) -> Formula:
-    """Return a formula of the statement, as a term too if the terms of its symbols are known."""
+    """Return a formula of the statement, also as a term if the terms of its symbols are known."""
     known = terms or {}
 
     def named(word: str) -> Formula:
@@ -285,7 +286,7 @@ _COMPUTED = "vm_cast_no_check (eq_refl true)."
 
 
 class _File:
-    """A certificate's theorem, and the data that its proof passes to the library."""
+    """The theorem for a certificate, and the data that its proof passes to the library."""
 
     def __init__(self, document: Mapping[str, Any], setting: _Setting) -> None:
         self._document, self._s = document, setting
@@ -293,7 +294,8 @@ class _File:
         clients = range(len(s.minimisers))
         steep = [(s.curvatures[i] * abs(s.farthest(i) - s.minimisers[i]), i) for i in clients]
         self._gradient, self._steepest = max(steep)
-        # Each client's losses at the far end of W and at its own minimiser, if that is in W.
+        # Each client's losses at the far end of W and, if it is in W, at the client's own
+        # minimiser.
         changes = [
             (abs(s.loss(i, x) - s.loss(i, s.biased)), i, x)
             for i in clients
@@ -342,7 +344,7 @@ class _File:
         return math.sqrt(squares)
 
     def _rest(self) -> str:
-        """Return the library's data for the sums, above all the number of terms to add.
+        """Return the library's data for the sums; the main one is the number of terms to add.
 
         Beyond n terms, the remainder is bounded by terms that decay like ``1/(gamma (t + e))^2``.
         """
@@ -385,7 +387,7 @@ class _File:
             yield t, m, sums
 
     def _bound_at(self, high: Sequence[float], low: Sequence[float]) -> float:
-        """Return the approximate bound; a negative logarithm gets the smaller sum."""
+        """Return the approximate bound; a negative logarithm is multiplied by the smaller sum."""
         v = {name: float(value) for name, value in self._values.items()}
         log = math.log(2 * self._factor * float(self._change))
         late = high[3] if log > 0 else low[1]
@@ -482,7 +484,7 @@ class _File:
         yield from self._sides()
 
     def _eigenbasis(self) -> Iterator[str]:
-        """Yield the lemmas on U and V: polynomials in roots, reduced to their squares."""
+        """Yield the lemmas on U and V; they are about polynomials in roots, reduced to squares."""
         roots = [f"root_{k}" for k in range(len(self._s.factors))]
         squares = [2 / f.length for f in self._s.factors]
         for root, square in zip(roots, squares, strict=True):
@@ -640,7 +642,7 @@ class _File:
         yield _SUMS.format(bound=real(Fraction(self._document["bound"])))
         yield "Proof."
         yield from (f"  split; [{proof}|]." for _, proof in parts)
-        # The checker's numbers are in the lemma itself.
+        # The lemma itself contains the checker's numbers.
         rest = f"{' '.join('_' * 10)} reached rate all_inside bounded"
         yield f"  exact (below s _ _ _ {rational(self._rate)} {rest})."
         yield "Qed.\n\nPrint Assumptions refutation.\n"

@@ -27,7 +27,7 @@ class Formula:
     level: int = _ATOM
 
     def over(self, least: int) -> str:
-        """Return the text, in parentheses if its operator binds less strongly than ``least``."""
+        """Return the text, in parentheses if its operator binds less tightly than ``least``."""
         return self.text if self.level >= least else f"({self.text})"
 
 
@@ -40,10 +40,10 @@ class Reader:
     name_of : callable
         Returns the formula of a symbol.
     call_of : callable
-        Returns the formula of a function, given its name and argument; refuses functions that the
-        library does not have.
+        Returns the formula of a function, given its name and argument. It refuses functions that
+        the library does not have.
     whole : mapping
-        Symbols that are whole numbers and may therefore be exponents.
+        Symbols that are integers and may therefore be exponents.
     """
 
     name_of: Callable[[str], Formula]
@@ -88,7 +88,7 @@ def parsed(text: str) -> ast.expr:
 
 
 def heading(document: Mapping[str, Any]) -> str:
-    """Return a file's opening comment: which refutation it is, and how to check it."""
+    """Return a file's opening comment, which says what is refuted and how to check it."""
     return (
         f"(** A refutation of {document['theorem']} ({document['reading']}), and its proof: "
         "check it with Rocq\n    (Coq 8.16 or later) beside the library in the folder rocq of "

@@ -1,10 +1,10 @@
 """Refutations exported as theorems for Rocq (formerly Coq): a setting breaks a bound.
 
-The exported file states, in the terms of ``rocq/Process.v``, the content of a certificate of
-refutation: on a setting of quadratic clients, every hypothesis of the statement is met, the bound
-is at most one number, and the expectation along the process is at least a larger one. Its proof
-passes all of this to the checker of ``rocq/Refuted.v``, which Rocq's kernel runs: two moments of
-each coordinate, round by round, in rational intervals.
+The exported file states the content of a certificate of refutation in the terms of
+``rocq/Process.v``. On a setting of quadratic clients, every hypothesis of the statement is met, the
+bound is at most one number, and the expectation along the process is at least a larger number. The
+proof passes all of this to the checker of ``rocq/Refuted.v``. Rocq's kernel runs this checker,
+which computes two moments of each coordinate, round by round, in rational intervals.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fltheory.worst_case.proof.rocq_words import (
 
 MOST_ROUNDS = 5_000  # Rocq represents such numbers in unary
 MOST_STEPS = 1_000
-MOST_WORK = 50_000  # sets of participants, times their clients, local steps and coordinates
+MOST_WORK = 50_000  # the product of numbers of sets, clients per set, local steps and coordinates
 
 Row = list[Fraction]
 
@@ -60,15 +60,14 @@ def rocq_refutation(document: Mapping[str, Any]) -> str:
     Parameters
     ----------
     document : mapping
-        The certificate, checked before.
+        The certificate, which must have passed the check.
 
     Raises
     ------
     NotExportedError
-        For an algorithm other than SAFARI and FedAvg (of FedAU, for all but what is said about its
-        weights), participation other than uniform, unequal
-        importances, Hessians that are not diagonal, a number or quantity that the library does not
-        know, or a run that is too long for it.
+        If the algorithm is neither SAFARI nor FedAvg (for FedAU, only statements about its weights
+        can be exported), participation is not uniform, importances are unequal, a Hessian is not
+        diagonal, the library does not know a number or quantity, or the run is too long for it.
     """
     if document["statement"]["quantity"] == "weight_error_ratio":
         return weight_error_refutation(document)
@@ -192,7 +191,7 @@ class _Played:
     # ------------------------------------------------------------ numbers that a formula can use
 
     def given(self, name: str) -> tuple[str, str] | None:
-        """Return a number of the setting, as text of the file and as a term, or None."""
+        """Return a number of the setting, as text of the file and as a term, or None if unknown."""
         fields = {**{n: n for n in self.numbers if n != "coin"}, "q": "coin"}
         if not self.is_safari:
             del fields["q"], fields["assist_lr"]
@@ -205,7 +204,7 @@ class _Played:
         return (f"INR {self.rounds}", f"(Count {self.rounds})") if name == "rounds" else None
 
     def fact(self, name: str) -> tuple[Fraction, str, str] | None:
-        """Return a constant that the theorem must state: its value, the statement and a proof."""
+        """Return the value of a constant that the theorem must state, the statement and a proof."""
         if name not in ("L", "mu", "sigma_G", "squared_distance", "excess_loss"):
             return None
         value = self._value(name)
@@ -281,7 +280,7 @@ def _real_term(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class _Along:
-    """A symbol along the run: the library's term and the definition in the file."""
+    """A symbol that varies along the run: the library's term and the definition in the file."""
 
     term: str
     definition: str
@@ -377,7 +376,7 @@ class _Statement:
             tree = parsed(text)
             match tree:
                 case ast.Compare(ops=[ast.Lt()], comparators=[ast.Name(id="oo")]):
-                    # That a constant is finite is stated for the clients themselves.
+                    # The file states for the clients themselves that a constant is finite.
                     self._check_finite(tree.left)
                     continue
                 case ast.Compare(left=left, ops=[kind], comparators=[right]):
@@ -414,7 +413,7 @@ class _Statement:
         yield ""
 
     def theorem(self) -> Iterator[str]:
-        """Yield the theorem, the data that its proof passes to the checker, and the proof."""
+        """Yield the theorem, the data that the proof passes to the checker, and the proof."""
         truth, bound = (Fraction(self._document[key]) for key in ("truth", "bound"))
         rounds = max([rule.count for rule in self._rules.values() if rule.is_every], default=1)
         said = [("(forall x, mean_loss s (point s xs) <= mean_loss s x)",
@@ -447,7 +446,8 @@ class _Statement:
         for name in ("sigma", "server_sigma"):
             if name in self._document["statement"]["symbols"].values():
                 level = f"(Q2R ({name} s))"
-                # Once defined, the symbol sigma is a different one from the setting's field.
+                # Once defined, the symbol sigma is distinct from the setting's field of the same
+                # name.
                 level = level.replace("(sigma", "(Process.sigma")
                 yield (
                     f"unbiased (axis_noise (dimension s) {level}) {level}",
@@ -493,7 +493,7 @@ def _named(name: str) -> str:
 
 # ------------------------------------------------------------ FedAU's online weights
 
-MOST_HISTORIES = 8  # largest round of the worst error: Rocq adds up 2^8 histories
+MOST_HISTORIES = 8  # last round for a worst error, since Rocq adds up 2^8 histories
 
 _STATEMENT_ON_WEIGHTS: Mapping[str, Any] = {
     "symbols": {"T": "rounds", "tau": "dependence"},
@@ -506,17 +506,17 @@ _STATEMENT_ON_WEIGHTS: Mapping[str, Any] = {
 
 
 def weight_error_refutation(document: Mapping[str, Any]) -> str:
-    """Return a Rocq file: a client's weight error in a round exceeds the line of FedAU's proof.
+    """Return a Rocq file with a proof that a weight error exceeds the line of FedAU's proof.
 
     Parameters
     ----------
     document : mapping
-        The certificate, checked before.
+        The certificate, which must have passed the check.
 
     Raises
     ------
     NotExportedError
-        For other conditions, participation that is not independent, or an error that is largest
+        If there are other conditions, participation is not independent, or the error is largest
         only after more than `MOST_HISTORIES` rounds.
     """
     raw = document["setting"]
@@ -540,7 +540,7 @@ def weight_error_refutation(document: Mapping[str, Any]) -> str:
 
 
 def _error(p: Fraction, cutoff: int, rounds: int) -> Fraction:
-    """Return the expected squared error of a weight after some rounds."""
+    """Return the expected squared error of a weight after the given number of rounds."""
     rows = {(Fraction(1), 0, 0): Fraction(1)}
     for _ in range(rounds):
         after: dict[tuple[Fraction, int, int], Fraction] = {}

@@ -1,11 +1,11 @@
-"""Conditions on SAFARI's random rounds, required for every outcome of its coins.
+"""Conditions on SAFARI's random rounds, required to hold for every outcome of its coins.
 
-Statements have conditions on ``max over r in T_s`` or on round r, where T_s and x_r depend on which
+Statements have conditions on ``max over r in T_s`` or on round r. Both T_s and x_r depend on which
 rounds the coins give to the server and which to the clients. Elsewhere these conditions are read in
 expectation. Here a condition must hold on every path that has rounds of both kinds; there are 2^R -
-2 of them. Without noise, and with the same clients in every client round, x_r is a function of the
-coins alone, each coordinate moves towards x* or towards the participants' optimum, and a box
-contains all reachable points. Everything is in fractions, rounded outwards.
+2 such paths. If there is no noise and every client round has the same clients, x_r is a function of
+the coins alone, each coordinate moves towards x* or towards the participants' optimum, and a box
+contains all reachable points. All computations use fractions, rounded outwards.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from fltheory.verify.safari.witness import Witness
 _GRID = 10**15
 _GRADIENTS = (sa_fl.G_1, sa_fl.G_2, sa_fl.G_3, sa_fl.G_4)
 
-Number: TypeAlias = Any  # fmpq, which is Fraction at a tenth of the time, or float for a quick look
+Number: TypeAlias = Any  # fmpq, ten times as fast as Fraction, or float for a quick look
 Interval: TypeAlias = tuple[Number, Number]
 
 
 def holds_on_every_path(theorem: Theorem, witness: Witness) -> bool:
     """Return whether all conditions on random rounds are proved to hold on every path.
 
-    False means that this is not proved: the setting has noise or draws its participants, a step
-    overshoots in a coordinate, or the condition is not of the form ``q <= 1/(1 + N/D)`` with maxima
-    or with the values of each round.
+    False means that this is not proved. The setting may have noise or draw its participants, a step
+    may overshoot in a coordinate, or the condition may fail or not be of the form
+    ``q <= 1/(1 + N/D)`` with maxima or with the values of each round.
     """
     if not theorem.round_symbols:
         return True
     reductions = {item.reduction for item in theorem.round_symbols}
-    # The check below includes that D is positive on every path.
+    # The check below also confirms that D is positive on every path.
     asked = (h.condition for h in theorem.hypotheses if not h.is_sign)
     of_rounds = [condition for condition in asked if condition.has(*_GRADIENTS)]
     if len(of_rounds) != 1 or len(reductions) != 1 or of_rounds[0].lhs != sa_fl.q:
@@ -51,7 +51,7 @@ def holds_on_every_path(theorem: Theorem, witness: Witness) -> bool:
     if moves is None or check is None:
         return False
     forms = _coefficients(of_rounds[0], witness)
-    # Floats quickly reject hopeless cases; the others are decided in fractions.
+    # Floats quickly reject hopeless cases; the others are decided with exact fractions.
 
     def settled(as_number: Callable[[Fraction], Number]) -> bool:
         above, below = ([as_number(part) for part in form] for form in forms)
@@ -89,7 +89,7 @@ def _coefficients(condition: sp.Rel, witness: Witness) -> tuple[list[Fraction], 
 
 @lru_cache(maxsize=16)
 def _quotients(condition: sp.Rel) -> list[list[tuple[Callable[..., Any], Callable[..., Any]]]]:
-    """Return each coefficient as two functions with integer coefficients, without floats."""
+    """Return each coefficient as two functions that have integer coefficients and no floats."""
     forms = []
     for part in quotient(condition):
         form = sp.Poly(sp.expand(part.subs(sa_fl.sigma_G, sp.sqrt(_DISSIMILARITY))), *_GRADIENTS)
@@ -147,7 +147,7 @@ class _Axis:
         return _range_of_square(z, self.target, self.gradient_of_clients**2)
 
     def least(self, of_gradient: Number, of_losses: Number) -> Number:
-        """Return the minimum of a combination of G_3 and G_4 over the reachable interval."""
+        """Return the minimum of a combination of its shares of G_3 and G_4 over what is reached."""
         square = of_gradient * self.curvature**2 + of_losses * self.curvature / 2
         linear = -of_losses * self.curvature * self.target
         ends = self.reached
@@ -168,7 +168,7 @@ class _Moves:
 
     @classmethod
     def of(cls, witness: Witness) -> _Moves | None:
-        """Return the moves; None if they do not depend on coins alone, or overshoot."""
+        """Return the moves, or None if they overshoot or do not depend on the coins alone."""
         count = len(witness.optima)
         eligible = [o for i, o in enumerate(witness.optima) if i not in witness.excluded]
         drawn = len(set(eligible)) > 1 and witness.participants < len(eligible)
@@ -196,7 +196,7 @@ class _Moves:
         return cls(witness.q, tuple(axes))
 
     def in_numbers(self, as_number: Callable[[Fraction], Number]) -> _Moves:
-        """Return the same moves in another number type; floats are not rounded outwards."""
+        """Return the same moves in a different number type; floats are not rounded outwards."""
         axes = []
         for axis in self.axes:
             numbers: dict[str, Any] = {name: as_number(getattr(axis, name)) for name in _NUMBERS}
@@ -211,8 +211,8 @@ def _rational(number: Fraction) -> fmpq:
 def _with_maxima(N: Sequence[Number], D: Sequence[Number], moves: _Moves) -> bool:
     """Decide ``q <= 1/(1 + N/D)``, N = n_0 - n_2 G_2 and D = d_1 G_1, on every path.
 
-    Let round j be the first server round. Then G_1 is at least the squared gradient at x_j, to
-    which only client rounds have led, and G_2 is at least its value in those rounds.
+    Let round j be the first server round, so only client rounds have led to x_j. Then G_1 is at
+    least the squared gradient at x_j, and G_2 is at least its value in those client rounds.
     """
     n_0, n_2, d_1 = N[0], -N[2], D[1]
     if any((N[1], *N[3:], D[0], *D[2:])) or min(n_0, n_2, d_1) < 0:

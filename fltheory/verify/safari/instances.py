@@ -1,7 +1,7 @@
 """Low-dimensional extremal instances of SAFARI: random draws, changes and simplification.
 
-An instance is a handful of numbers ("genes"), all with few digits, so that each is a short fraction
-and the instance can be printed and certified.
+An instance is a handful of numbers ("genes"). All have few digits, so each is a short fraction and
+the instance can be printed and certified.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _power(rng: np.random.Generator, low: float, high: float) -> Number:
 
 
 def _draw_q(rng: np.random.Generator) -> Number:
-    """Draw from the open interval (0, 1), as at its ends one kind of round never happens."""
+    """Draw from the open interval (0, 1), because at its ends one kind of round never happens."""
     kind = rng.integers(3)
     if kind == 0:
         return rounded(rng.uniform(0.01, 0.99))
@@ -130,7 +130,7 @@ def drawn(rng: np.random.Generator) -> Genes:
 
 
 def changed(genes: Genes, rng: np.random.Generator) -> Genes:
-    """Change one or two genes: scale or redraw numbers, redraw choices."""
+    """Change one or two genes; numbers are scaled or redrawn, choices are redrawn."""
     names = rng.choice(list(_DRAWS), size=int(rng.integers(1, 3)), replace=False)
     return {**genes, **{str(name): _changed(str(name), genes, rng) for name in names}}
 
@@ -146,7 +146,7 @@ def _changed(name: str, genes: Genes, rng: np.random.Generator) -> Any:
 
 
 def niche_of(genes: Genes) -> tuple[int, ...]:
-    """Return an instance's niche: layout, and the decades of its main numbers."""
+    """Return an instance's niche, i.e. its layout and the decades of its main numbers."""
     decades = [float(genes["step"]), float(genes["smoothness"]), 10.0 * genes["rounds"]]
     likely = 1 if genes["q"] > Fraction(1, 10) else 0
     return (genes["layout"], likely, *(int(np.floor(np.log10(size))) for size in decades))
@@ -178,9 +178,9 @@ def simpler(name: str, value: Any) -> Sequence[Any]:
 
 @lru_cache(maxsize=1024)
 def _solved_for_client_step(coupling: sp.Eq) -> Callable[..., Number] | None:
-    """Return eta_c as a function of fractions; None if it is not a rational function.
+    """Return eta_c as a function of fractions, or None if it is not a rational function.
 
-    Numerator and denominator have integer coefficients, so no floats are involved.
+    The numerator and the denominator have integer coefficients, so no floats are involved.
     """
     solutions = sp.solve(coupling, sa_fl.eta_c)
     if len(solutions) != 1 or not solutions[0].is_rational_function(*_COUPLED):
@@ -200,11 +200,11 @@ def coupling_of(theorem: Theorem) -> sp.Eq | None:
 
 
 def decoded(coupling: sp.Eq | None, genes: Genes) -> Witness | None:
-    """Return the instance with eta_c from a coupling of step sizes; None if there is none.
+    """Return the instance, with eta_c from a coupling of step sizes, or None if there is none.
 
     Lengths are multiples of the spread, noise levels of ``smoothness * spread``, and ``step`` is
-    the server's step times the smoothness. The groups' optima lie on one axis, and the start on the
-    same or on another one, so that all norms are fractions.
+    the server's step times the smoothness. The groups' optima lie on one axis, and the start lies
+    on the same axis or on the other one, so that all norms are fractions.
     """
     layout, dim = genes.get("clients") or LAYOUTS[genes["layout"]], genes["dim"]
     L, spread = genes["smoothness"], genes["spread"]
@@ -236,7 +236,7 @@ def decoded(coupling: sp.Eq | None, genes: Genes) -> Witness | None:
 def _client_lr(
     coupling: sp.Eq | None, detuning: Number, L: Number, mu: Number, assist_lr: Number, K: Number
 ) -> Number | None:
-    """Solve the equation between step sizes; without one, detune eta_c = 2 eta_s / K."""
+    """Solve the equation between step sizes; if there is none, detune eta_c = 2 eta_s / K."""
     if coupling is None:
         return detuning * 2 * assist_lr / K
     solved = _solved_for_client_step(coupling)
@@ -250,10 +250,9 @@ def _on_axis(value: Number, axis: int, dim: int) -> tuple[Number, ...]:
     return tuple(value if index == axis % dim else Fraction(0) for index in range(dim))
 
 
-# ------------------------------------------------------------ many instances at once
-# The recursion is for one coordinate of a shared diagonal Hessian, for all instances and
-# coordinates together. It makes the search fast; the exact engine checks every claim of the search
-# again.
+# ------------------------------------------------------------ many instances at once The recursion
+# follows single coordinates of a shared diagonal Hessian, for all instances and coordinates
+# together. It makes the search fast. The exact engine checks every claim of the search again.
 
 _AXES = 2
 _EQUAL = 1e-12
@@ -305,7 +304,7 @@ class InstanceBatch(ReadOnlyArrays):
             return self._series()
 
     def reduced(self, field: str, rounds: RoundRange, reduction: Reduction) -> FloatArray:
-        """Reduce a series over each instance's own rounds: (n,), or NaN-padded for ``every``."""
+        """Reduce a series over each instance's rounds to (n,), or pad it with NaN for ``every``."""
         series = self.series[field]
         index = np.arange(series.shape[0])[:, None]
         last = self.rounds + rounds.beyond_last
@@ -369,7 +368,7 @@ class InstanceBatch(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """The numbers that distinguish coordinates, each (2, n); a missing one is zero throughout."""
+    """The numbers that distinguish coordinates, each (2, n), or zero for a missing coordinate."""
 
     present: NDArray[np.bool_]
     curvature: FloatArray
@@ -427,7 +426,7 @@ class Assessment(ReadOnlyArrays):
 
     @property
     def ratio(self) -> FloatArray:
-        """truth/bound, (n,); infinite where a bound of zero or less is broken."""
+        """truth/bound, (n,); infinite where the truth exceeds a bound of zero or less."""
         with np.errstate(all="ignore"):
             degenerate = np.where(self.truth > self.bound, np.inf, 0.0)
             ratio = np.where(self.bound > 0, self.truth / self.bound, degenerate)
@@ -463,7 +462,7 @@ def _inside(batch: InstanceBatch, rounds: RoundRange) -> NDArray[np.bool_]:
 
 
 def _relative_margin(hypothesis: Hypothesis, values: dict[sp.Symbol, FloatArray]) -> FloatArray:
-    """Return a condition's relative distance from its limit, in [-1, 1]; NaN if undefined."""
+    """Return how far inside its limit a condition is, relatively, in [-1, 1]; NaN if undefined."""
     condition = hypothesis.condition
     left, right = evaluate(condition.lhs, values), evaluate(condition.rhs, values)
     if isinstance(condition, sp.Ge | sp.Gt):
@@ -480,7 +479,7 @@ def _relative_margin(hypothesis: Hypothesis, values: dict[sp.Symbol, FloatArray]
 
 
 def _violation(margin: FloatArray, inside: NDArray[np.bool_] | None) -> FloatArray:
-    """Return zero where a condition holds (in all rounds ``inside``), else up to about one."""
+    """Return zero where a condition holds (in all rounds ``inside``), elsewhere up to about 1."""
     missed = np.where(np.isnan(margin), 1.0, np.clip(-margin, 0.0, 1.0))
     if inside is not None:
         missed = np.where(inside, missed, 0.0).max(axis=0)
@@ -499,7 +498,7 @@ _SOON_CERTIFIED = 300
 
 @dataclass(frozen=True)
 class _Generation:
-    """Settings that are evaluated together: valid instances, grouped by length."""
+    """Settings that are evaluated together. They are valid instances, grouped by length."""
 
     size: int
     groups: Sequence[tuple[Sequence[Genes], InstanceBatch]]
@@ -519,7 +518,7 @@ class _Generation:
 
 @lru_cache(maxsize=48)
 def _explored(coupling: sp.Eq | None, seed: int, index: int, size: int) -> _Generation:
-    """Return random settings, shared by theorems with the same coupling of step sizes."""
+    """Return random settings, which theorems with the same coupling of step sizes share."""
     rng = np.random.default_rng([seed, index])
     return _Generation.of(coupling, [drawn(rng) for _ in range(size)])
 
@@ -527,8 +526,8 @@ def _explored(coupling: sp.Eq | None, seed: int, index: int, size: int) -> _Gene
 class InstanceSearch(Search[Witness]):
     """A search among random settings, then among changes of the best in each niche.
 
-    A niche is a kind of instance. Many statements are tight somewhere without being false there,
-    and a single pool of leaders would converge to that place.
+    A niche is a kind of instance. Many statements are tight in some region without being false
+    there, and a single pool of leaders would converge to that region.
 
     Attributes
     ----------
@@ -564,7 +563,7 @@ class InstanceSearch(Search[Witness]):
         return None if self._best is None else decoded(self._coupling, self._best)
 
     def refutation(self, *, simple: bool) -> Witness | None:
-        """Return the preferred refutation; if ``simple``, made small with round numbers."""
+        """Return the preferred refutation; if ``simple``, simplify it and round its numbers."""
         if self.refuting is None:
             return None
         genes = simplified_genes(self._theorem, self.refuting) if simple else self.refuting
@@ -590,7 +589,7 @@ class InstanceSearch(Search[Witness]):
                 self._leaders[niche] = float(score), genes
 
     def _note_refutations(self, genes: Sequence[Genes], ratios: FloatArray) -> None:
-        """Keep the preferred refutation: quick to certify, clear, with few rounds, and large.
+        """Keep the best refutation, preferring those quick to certify, clear, short and large.
 
         The exact engine must confirm it first.
         """
@@ -613,7 +612,7 @@ def _effort(genes: Genes, ratio: float) -> tuple[float, ...]:
 
 
 def evaluated(theorem: Theorem, genes: Genes) -> Comparison | None:
-    """Return truth, bound and hypotheses on a setting; None if genes give no setting."""
+    """Return truth, bound and hypotheses on a setting, or None if the genes give no setting."""
     witness = decoded(coupling_of(theorem), genes)
     if witness is None:
         return None
@@ -621,10 +620,10 @@ def evaluated(theorem: Theorem, genes: Genes) -> Comparison | None:
 
 
 def simplified_genes(theorem: Theorem, genes: Genes) -> Genes:
-    """Make a refuting setting small and its numbers round, as long as it still refutes.
+    """Make a refuting setting smaller and its numbers rounder, as long as it still refutes.
 
-    Genes are replaced, one by one, by the simplest value that keeps the refutation, until none can
-    be. A refutation by more than 5% stays above 5%.
+    Genes are replaced, one by one, by the simplest value that keeps the refutation, until no gene
+    can be replaced. A refutation by more than 5% stays above 5%.
     """
     enough = min(_CLEARLY, refutation(theorem, genes))
     return simplified(
@@ -639,7 +638,7 @@ def simplified_genes(theorem: Theorem, genes: Genes) -> Genes:
 
 
 def refutation(theorem: Theorem, genes: Genes) -> float:
-    """Return truth/bound by the exact engine if the setting refutes, otherwise zero."""
+    """Return the exact engine's truth/bound if the setting refutes, otherwise zero."""
     comparison = evaluated(theorem, genes)
     if comparison is None or comparison.outcome is not Outcome.REFUTED:
         return 0.0

@@ -1,10 +1,10 @@
 """Search for natural witnesses: several clients, many rounds, moderate numbers.
 
 Logically, a refutation with one client and one round is as good as any other. The theorem's authors
-will prefer one with several clients, many rounds and numbers of moderate size, which shows a single
-fault of the statement and has step sizes within all other limits of the proof. So if a printed
-statement about SAFARI is refuted and its faults are known one by one, such settings are searched
-for each fault.
+will prefer a refutation with several clients, many rounds and numbers of moderate size. It should
+show a single fault of the statement, and its step sizes should be within all other limits of the
+proof. So if a printed statement about SAFARI is refuted and its faults are known one by one, we
+search for such a setting for each fault.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "grouped_axis": (0, 1),
     "start_axis": (0, 1),
     "smoothness": _numbers("1", "2", "5", "10", "20", "50", "100"),
-    # With these, eta_c K = 4 eta_s/(1 + 1/condition) in Theorem 5 is also a decimal.
+    # With these values, eta_c K = 4 eta_s/(1 + 1/condition) in Theorem 5 is also a short decimal.
     "condition": _numbers("1", "5/3", "4"),
     "spread": _numbers("0.1", "0.5", "1", "2", "10"),
     "start": _numbers(
@@ -96,12 +96,12 @@ class NaturalWitness:
         The fault, with the change that repairs it. All other faults are repaired during its search.
     witness : Witness or None
         A setting that refutes both the printed statement and the statement with all other faults
-        repaired; None if none was found.
+        repaired, or None if none was found.
     on_every_path : bool
         Whether its conditions hold for every outcome of the rounds' coins, not only in expectation.
     tried, applicable, refuting : int
-        Numbers of settings tried; of those that met every hypothesis of the statement with only
-        this fault; and of those that also refuted it and the printed statement.
+        The number of settings tried, the number that met every hypothesis of the statement with
+        only this fault, and the number that also refuted both that statement and the printed one.
     """
 
     fault: Mend
@@ -124,12 +124,12 @@ class NaturalWitness:
 
     @property
     def line(self) -> str:
-        """A line with the result and the kind of settings searched."""
+        """A line that gives the result and the kind of settings searched."""
         return f"{self.outcome}; {self.tried} settings tried, with {NATURAL}"
 
 
 def preferred(found: Sequence[NaturalWitness]) -> Witness | None:
-    """Return the preferred witness: on every path before in expectation, gravest fault first."""
+    """Return a witness, preferably one on every path, then one of a graver fault."""
     with_witness = [one for one in found if one.witness is not None]
     weights = list(Weight)
 
@@ -154,7 +154,7 @@ def natural_witnesses(
     Returns
     -------
     tuple of NaturalWitness
-        One per known fault; empty if the statement's faults are not known one by one.
+        One entry per known fault; empty if the statement's faults are not known one by one.
     """
     if theorem.reading != "printed" or theorem.id not in FAULTS:
         return ()
@@ -166,7 +166,7 @@ def natural_witnesses(
 
 
 class _Candidate(NamedTuple):
-    """A setting that seems to refute, and its weaknesses as a witness."""
+    """A setting that seems to refute the statement, and its weaknesses as a witness."""
 
     doubts: tuple[float | Fraction, ...]
     witness: Witness
@@ -201,7 +201,7 @@ class _WitnessSearch:
         )
 
     def _parents(self) -> Sequence[Genes]:
-        """Return the settings to change: none at first, then candidates, then sure ones."""
+        """Return settings to change: at first none, then candidates, then ones on every path."""
         if self.tried < _RANDOM_SHARE * self._budget:
             return ()
         simple = [one for one in self._candidates if is_function_of_coins(one.witness)]
@@ -250,7 +250,7 @@ class _WitnessSearch:
             self._candidates.append(_Candidate(_doubts(witness, ratio), witness, genes[index]))
 
     def _confirmed(self) -> Iterator[Witness]:
-        """Yield refutations confirmed by the exact engine, those on every path first."""
+        """Yield refutations confirmed by the exact engine, starting with those on every path."""
         ranked = [one.witness for one in sorted(self._candidates, key=lambda one: one.doubts)]
         sure = (witness for witness in ranked if self._on_every_path(witness))
         for witness in chain(sure, ranked):
@@ -268,6 +268,6 @@ def _drawn(rng: np.random.Generator) -> Genes:
 
 
 def _doubts(witness: Witness, ratio: float) -> tuple[float | Fraction, ...]:
-    """Return a witness's weaknesses, the gravest first: a small excess, large numbers, ..."""
+    """Return a witness's weaknesses (small excess, large numbers, ...), the gravest first."""
     uneven = abs(witness.q - Fraction(1, 2))
     return ratio < _CLEARLY, max(witness.curvatures), uneven, witness.rounds, -ratio

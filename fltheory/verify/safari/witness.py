@@ -1,8 +1,8 @@
 """A setting in rational numbers, which can be printed and certified.
 
-Clients share a diagonal Hessian and have equal weights; SAFARI runs on uniform subsets. All
-numbers are fractions, so that the same witness can be run in float64 by the engines and
-replayed without rounding.
+Clients share a diagonal Hessian and have equal weights; SAFARI runs on uniform subsets. All numbers
+are fractions, so the engines can run the witness in float64, and it can also be replayed without
+rounding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Witness:
         Clients that never take part.
     q, client_lr, assist_lr : Fraction
     local_steps, rounds : int
-        SAFARI's hyper-parameters, and R.
+        SAFARI's hyper-parameters and the number of rounds R.
     """
 
     curvatures: tuple[Fraction, ...]

@@ -97,7 +97,7 @@ class FamilySearch(Search[FamilyWitness]):
             self._take(self._judged(values))
 
     def _falls_behind(self, values: Mapping[str, float]) -> bool:
-        """Return whether a setting, in floats, is no leader or refutation; count it if so.
+        """Return whether a setting, in floats, is neither leader nor refutation; count it if so.
 
         Enclosing both sides can cost hundreds of times as much, and most settings do not need it.
         """

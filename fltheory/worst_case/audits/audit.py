@@ -1,4 +1,4 @@
-"""Printed theorems compared with the best bound provable for every client of their class."""
+"""Printed theorems compared with the best bounds provable for all clients of their class."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AuditFinding:
 
     @property
     def given(self) -> bool:
-        """Whether the proof is only for runs that meet the theorem's hypothesis about runs."""
+        """Whether the proof covers only runs that meet the theorem's hypothesis about runs."""
         return self.certificate is not None and bool(self.certificate.proof.given)
 
 
@@ -75,20 +75,20 @@ class Audit:
     ----------
     theorem : Theorem
     form : TheoremForm
-        The form of its bound: on the distance to x*, or on the gradients of F.
+        The form of its bound, which is on the distance to x* or on the gradients of F.
     round : OneRound
     client_class : ClientClass or SmoothClass
     claim : Claim
-        The one-round inequality whose iteration is the theorem's bound.
+        The one-round inequality that gives the theorem's bound when it is iterated.
     one_round, all_rounds : AuditFinding
         Findings on that inequality, and on the bound for all R and every start.
     hypotheses : mapping of str to bool or None
-        Whether each hypothesis of the theorem holds here, by name; None where that depends on the
-        trajectory.
+        Whether each hypothesis of the theorem holds here, by name. None means that this depends on
+        the trajectory.
     supposed : Given or None
         The theorem's assumption about a run, if proofs can use it.
     same_speed : Bound or None
-        The bound with the smallest residual at the theorem's rate or decrease; None if none is
+        The bound with the smallest residual at the theorem's rate or decrease, or None if none is
         found.
     given_residual : float or None
         The smallest residual at that speed for runs that meet the assumption.
@@ -97,7 +97,7 @@ class Audit:
         The smallest rate, or the largest decrease; NaN if the solver finds none.
     unconditional : AuditFinding or None
         The finding on the one-round inequality that the paper's proof gives without its condition
-        on q, where that is known; ``unconditional_claim`` is the inequality.
+        on q, if that inequality is known; ``unconditional_claim`` is the inequality.
     unconditional_claim : Claim or None
     """
 
@@ -149,13 +149,13 @@ class Audit:
     def rate_ratio(self) -> float:
         """Rounds needed at the paper's rate over rounds at the best: ``log(best)/log(rate)``.
 
-        For gradients, the largest decrease divided by the theorem's.
+        For gradients, it is the largest decrease divided by the theorem's decrease.
         """
         return self.form.slower(float(self.claim.speed), self.best_speed)
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The hypotheses that fail here whatever the trajectory."""
+        """The hypotheses that fail here on any trajectory."""
         return tuple(name for name, fate in self.hypotheses.items() if fate is False)
 
 
@@ -174,17 +174,18 @@ def audit(
     *,
     progress: Progress | None = None,
 ) -> Audit:
-    """Compare a theorem's bound on SAFARI with the best provable one, for every client of a class.
+    """Compare a theorem's bound on SAFARI with the best one that is provable for a whole class.
 
     Parameters
     ----------
     theorem : Theorem
-        A theorem whose bound is ``rate^R D_0^2 + floor``, such as SA-FL's Theorem 5 in any reading,
-        or ``Delta_0/(decrease R) + floor`` for the mean squared gradient, such as its Theorem 4.
-        The theorem's ``quantities`` say which number of a round or a class each of its symbols is.
+        A theorem with a bound ``rate^R D_0^2 + floor``, such as SA-FL's Theorem 5 in any reading,
+        or ``Delta_0/(decrease R) + floor`` for the mean squared gradient, such as SA-FL's Theorem
+        4. The theorem's ``quantities`` say which number of a round or a class each symbol stands
+        for.
     client_class : ClientClass or SmoothClass
-        A class with heterogeneity "everywhere" for a theorem about sigma_G; `SmoothClass` for
-        bounds on gradients only.
+        For a theorem about sigma_G, a class with heterogeneity "everywhere". `SmoothClass` is only
+        for bounds on gradients.
     played : SafariRound
     progress : callable, optional
         Called with (stages done, stages, name of the next).
@@ -192,13 +193,13 @@ def audit(
     Raises
     ------
     ValueError
-        If the theorem is of another kind, or the class or the round does not fit it.
+        If the theorem is of a different kind, or if the class or the round does not fit it.
 
     Notes
     -----
-    The solver takes most of the time, which grows with a high power of the number of local steps: 7
-    s for 15 of them, 2.5 minutes for 40. More than 60, the most that the checker accepts, are
-    refused at once.
+    The solver takes most of the time, which grows with a high power of the number of local
+    steps: 7 s for 15 steps, 2.5 minutes for 40. More than 60 steps, which is the most that the
+    checker accepts, are refused at once.
 
     Examples
     --------
@@ -227,7 +228,8 @@ def audit(
     stage("all rounds")
     hypotheses = {h.name: holds(theorem, h, client_class, a_round) for h in theorem.hypotheses}
     supposed = None
-    # Where another hypothesis fails, the theorem says nothing, even about runs that meet this one.
+    # Where another hypothesis fails, the theorem says nothing, even about runs that meet this
+    # hypothesis.
     if False not in hypotheses.values():
         supposed = given_in(theorem, client_class, a_round, form.reductions)
     all_rounds = _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed, supposed)
@@ -245,7 +247,8 @@ def audit(
         supposed,
         residual,
         _given_residual(form, a_round, client_class, claim, supposed),
-        # Near zero the solver's least floor is noise, above the one that the least residual has.
+        # Near zero the solver's least floor is noise, and lies above the floor of the least
+        # residual.
         min((one for one in (floor, residual) if one), key=lambda one: one.floor, default=None),
         best_speed,
         unconditional,
@@ -269,7 +272,7 @@ class _Stages:
 
 
 def _best_speed(form: TheoremForm, a_round: OneRound, clients: AnyClass) -> float:
-    """Return the best speed; NaN where the solver finds none, as for steps far too long."""
+    """Return the best speed, or NaN if the solver finds none, as it does for far too long steps."""
     try:
         return best_speed_of(a_round, clients, form.measure)
     except ArithmeticError:
@@ -288,13 +291,13 @@ def _found(
 def worst_exclusion(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> SafariRound:
     """Return the round with the largest least residual over all numbers of excluded clients.
 
-    A theorem on arbitrary participants cannot know how many are excluded: its bound is compared
-    with the best that holds for every share.
+    A theorem on arbitrary participants cannot know how many are excluded, so its bound is compared
+    with the best bound that holds for every share.
 
     Parameters
     ----------
     theorem, client_class, played
-        As in `audit`; the clients of ``played``, eligible and excluded, are N.
+        As in `audit`. The eligible and the excluded clients of ``played`` together are N.
     """
     form = _form_of(theorem, client_class, played)
     n_clients = played.eligible + played.excluded
@@ -353,8 +356,8 @@ def _all_rounds(
 ) -> AuditFinding:
     """Prove the bound for all R by an inequality on one round that implies it, or refute it.
 
-    Tries to prove it for any run first, then for runs that meet the theorem's assumption about
-    runs.
+    This first tries to prove the bound for any run, then for runs that meet the theorem's
+    assumption about runs.
     """
     form = form_of(theorem)
     for given in (None, supposed) if supposed is not None else (None,):
@@ -383,10 +386,11 @@ class Threshold:
     ----------
     parameter : str
     proved : Fraction or None
-        The largest value for which it was proved; None if it was not proved even at the first.
+        The largest value for which it was proved, or None if it was not proved even at the first
+        value.
     refuted : Fraction or None
-        The smallest value at which clients were found that break it; None if none were found at the
-        last.
+        The smallest value at which clients were found that break it, or None if none were found at
+        the last value.
     proof, refutation : AuditFinding or None
         The findings at those values.
     """
@@ -418,8 +422,8 @@ def threshold(
 ) -> Threshold:
     """Find the largest value for which a one-round inequality is proved, and where it is refuted.
 
-    The search halves an interval, as if whatever holds at a value also held at all smaller ones.
-    The verdicts at the two returned values do not depend on that.
+    The search halves an interval, assuming that whatever holds at a value also holds at all smaller
+    ones. The verdicts at the two returned values do not depend on that assumption.
 
     Parameters
     ----------
@@ -436,7 +440,7 @@ def threshold(
     Raises
     ------
     ValueError
-        For what `audit` refuses, or ``first`` not below ``last``.
+        If `audit` refuses the arguments, or if ``first`` is not below ``last``.
 
     Examples
     --------
@@ -490,11 +494,11 @@ def _halve(
         low, high = (middle, high) if holds(middle) else (low, middle)
 
 
-# ------------------------------------------------------------ every step size of an interval
-# As a function of the step size the slack is a cubic matrix polynomial, if multipliers are
-# proportional to the step and the claim has degree four at most. If its Bernstein coefficients are
-# positive semidefinite, so is the polynomial on the whole interval. Where an interval has no proof,
-# its halves are tried.
+# ------------------------------------------------------------ every step size of an interval If
+# multipliers are proportional to the step size and the claim has degree four at most, the slack is
+# a cubic matrix polynomial in the step size. If the Bernstein coefficients of this polynomial are
+# positive semidefinite, so is the polynomial on the whole interval. If no proof is found for an
+# interval, its halves are tried.
 
 _MOST_BOXES = 64
 Polynomials = dict[str, list[Fraction]]
@@ -510,18 +514,18 @@ def interval_certificate(
     theorem, client_class, played
         As in `audit`; the theorem must bound the distance.
     first, last : number
-        The smallest and largest ``client_lr``, in place of the one in ``played``; the server's step
-        follows the coupling.
+        The smallest and largest ``client_lr``, which replace the value in ``played``. The server's
+        step follows the coupling.
 
     Returns
     -------
     Certificate or None
-        None if 64 boxes are not enough for a proof.
+        The proof, or None if 64 boxes are not enough for one.
 
     Raises
     ------
     ValueError
-        For what `audit` refuses, or ``first`` not below ``last``.
+        If `audit` refuses the arguments, or if ``first`` is not below ``last``.
     """
     low, high = (exact(name, value, above=0) for name, value in (("first", first), ("last", last)))
     if low >= high:
@@ -573,7 +577,7 @@ def _value(polynomial: list[Fraction], at: Fraction) -> Fraction:
 def _box(
     a_round: OneRound, clients: ClientClass, bound: Polynomials, low: Fraction, high: Fraction
 ) -> Box | None:
-    """Return multipliers that are valid for all step sizes of a box; None if none are found."""
+    """Return multipliers that are valid for all step sizes of a box, or None if none are found."""
     nodes = [low + (high - low) * node for node in NODES]
     rounds = [
         replace(a_round, client_lr=at, assist_lr=a_round.assist_lr / a_round.client_lr * at)
@@ -614,7 +618,7 @@ def _over_e(
 
 
 def _bernstein(slacks: list[Slack], claims: list[tuple[float, float, float]]) -> Slack:
-    """Return the Bernstein coefficients, as blocks, of the slack with these values at the nodes."""
+    """Return the slack's Bernstein coefficients, as blocks, given its values at the nodes."""
     matrix = np.array(BERNSTEIN, dtype=np.float64)
 
     def joined(forms: list[Form], factors: list[float]) -> Form:

@@ -1,4 +1,4 @@
-"""The round of an audit: the parameters given, and those that the statement determines."""
+"""The round of an audit, from the given parameters and those that the statement determines."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _ON_STEPS = _ON_ROUNDS | {"client_lr", "server_lr", "L", "mu"}
 
 @dataclass(frozen=True)
 class SafariRound:
-    """The SAFARI round that an audit runs, in fractions; a FedAvg round for a statement without q.
+    """The SAFARI round of an audit, in fractions, or a FedAvg round for a statement without q.
 
     Parameters
     ----------
     eligible, excluded : int
         Numbers of clients that can and cannot be drawn.
     participants, local_steps : int
-        m and K. If left out, they are 4 (or all eligible clients) and 5, unless the statement's
-        hypotheses require one local step, or everybody.
+        m and K. By default, they are 4 (or all eligible clients) and 5, unless the statement's
+        hypotheses require one local step or full participation.
     q, client_lr, assist_lr : number
-        By default q is 1/2, or 1 for a statement without q (plain FedAvg). The clients' step is by
-        default the largest of 1/(8LK), 1/(9LK), .. that meets the theorem's hypotheses on the step;
-        the server's step follows from the theorem's coupling.
+        By default, q is 1/2, or 1 for a statement without q (plain FedAvg). By default, the
+        clients' step is the largest of 1/(8LK), 1/(9LK), .. that meets the theorem's hypotheses on
+        the step, and the server's step follows from the theorem's coupling.
 
     Raises
     ------
@@ -94,14 +94,14 @@ class SafariRound:
                 object.__setattr__(self, name, exact(name, step, above=0))
 
     def coupled(self, theorem: Theorem, clients: AnyClass) -> OneRound:
-        """Return the round; parameters that are not set get values that the theorem allows.
+        """Return the round, with values that the theorem allows for parameters that are not set.
 
         Raises
         ------
         ValueError
-            If the theorem has no server's step and q is below 1, none of the clients' steps tried
-            meets its hypotheses, it does not determine the server's step from them, or it says
-            nothing about such a round.
+            If q is below 1 although the theorem has no server step, if none of the clients' steps
+            tried meets its hypotheses, if it does not determine the server's step from the clients'
+            step, or if it says nothing about such a round.
         """
         a_round = self._usual(theorem, clients)
         if self.client_lr is None:
@@ -135,15 +135,15 @@ class SafariRound:
             for local_steps, participants in product(steps, drawn)
         ]
         asked = [h for h in theorem.hypotheses if names_in(theorem, h.condition) <= _ON_ROUNDS]
-        # The first choice among those that meet the most hypotheses.
+        # The first of those choices that meet the most hypotheses.
         return max(rounds, key=lambda one: -len(_failing(theorem, asked, clients, one)))
 
 
 def _check_speaks_of(theorem: Theorem, a_round: OneRound) -> None:
-    """Refuse a round that a theorem says nothing about, whatever its bound would be there.
+    """Refuse a round that a theorem says nothing about, even if its bound has a value there.
 
-    A theorem on independently available clients may have a value of its bound for uniformly drawn
-    ones, too. Only its ``domain`` says which settings it is about.
+    The bound of a theorem on independently available clients may also have a value for uniformly
+    drawn clients. Only the theorem's ``domain`` says which settings it covers.
     """
     eligible, excluded = int(a_round.n_eligible or 0), int(a_round.n_excluded or 0)
     n_clients = eligible + excluded
@@ -170,7 +170,7 @@ def _check_steps(local_steps: int) -> None:
 
 
 def _server_steps(theorem: Theorem) -> bool:
-    """Whether a statement is about rounds in which the server makes a step of its own."""
+    """Whether a statement is about rounds in which the server takes a step on its own data."""
     names = {str(s) for formula in formulas_of(theorem).values() for s in formula.free_symbols}
     return not names.isdisjoint(("q", "assist_lr"))
 
@@ -182,7 +182,7 @@ def _failing(
 
 
 def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fraction:
-    """Return the largest of 1/(8LK), 1/(9LK), .. that meets the hypotheses on this step alone."""
+    """Return the largest of 1/(8LK), 1/(9LK), .. that meets the hypotheses on only this step."""
     asked = [
         hypothesis
         for hypothesis in theorem.hypotheses
@@ -196,7 +196,8 @@ def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fra
         for hypothesis in asked
         if hypothesis.is_known
     ]
-    # Denominators one by one, for the largest possible step; further on, halving.
+    # At first, every denominator is tried, to find the largest possible step; then steps are
+    # halved.
     parts = chain(range(8, _MOST_PARTS), (_MOST_PARTS * 2**k for k in range(_MOST_HALVINGS)))
     for part in parts:
         step = 1 / (part * clients.L * a_round.local_steps)
@@ -210,7 +211,7 @@ def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fra
 
 
 def _coupled_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fraction:
-    """Return the server's step, which an equation among the hypotheses ties to the clients'."""
+    """Return the server's step, which some equation in the hypotheses ties to the clients' step."""
     own = next((s for s, name in theorem.quantities.items() if name == "assist_lr"), None)
     values = values_in_numbers(clients, a_round)
     del values[NUMBERS["assist_lr"]]

@@ -1,13 +1,13 @@
-"""Quadratic clients with one Hessian that break a bound: their dissimilarity is bounded everywhere.
+"""Quadratic clients with one Hessian that break a bound; their dissimilarity is bounded everywhere.
 
 Definitions
 -----------
-Coordinates do not mix. Along one of curvature h a client round takes x to ``A x - B t``, with t the
-participants' mean tilt, ``A = 1 - h B`` and ``B = server_lr (1 - (1 - client_lr h)^K) / h``, and a
-server round takes it to ``(1 - assist_lr h) x``. So ``E x_R^2`` is a quadratic form in the start,
-the eligible clients' mean tilt, and the variance of their tilts, whose coefficients follow a
-recursion. The largest amount by which a bound is exceeded is then found in closed form for each
-curvature.
+Coordinates do not mix. Along a coordinate of curvature h, a client round takes x to ``A x - B t``.
+Here t is the participants' mean tilt, ``A = 1 - h B`` and
+``B = server_lr (1 - (1 - client_lr h)^K) / h``. A server round takes x to ``(1 - assist_lr h) x``.
+So ``E x_R^2`` is a quadratic form in the start and the eligible clients' mean tilt, plus a multiple
+of the variance of their tilts, and its coefficients follow a recursion. For each curvature, the
+largest amount by which a bound is exceeded then has a closed form.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ class QuadraticWitness:
     curvatures : tuple of Fraction, (d,)
         Diagonal of the Hessian that all clients share.
     optima : tuple of tuples, (N, d)
-        Their minimisers; the last clients never take part. F is smallest at zero.
+        The clients' minimisers. The last clients never take part. F is smallest at zero.
     x0 : tuple of Fraction, (d,)
     rounds : int
         R.
     truth, bound : Fraction
-        ``E||x_R||^2`` or another bounded quantity, and the claimed bound, which is smaller.
+        The value of ``E||x_R||^2`` or another bounded quantity, and the claimed bound, which is
+        smaller.
     """
 
     round: OneRound
@@ -110,7 +111,7 @@ def curvatures_of(clients: AnyClass) -> FloatArray:
 
 
 def largest_mean_tilt(a_round: OneRound) -> Fraction:
-    """Return the largest mean tilt of eligible clients, which the excluded ones must balance."""
+    """Return the largest mean tilt of eligible clients that the excluded clients can balance."""
     share = a_round.excluded_share
     return min(Fraction(1), share / (1 - share))
 
@@ -151,19 +152,19 @@ def _moments_after(a_round: OneRound, h: Any, rounds: int, number: type[Any]) ->
 
 
 def in_decimals(start: float) -> Fraction:
-    """Return the number rounded to six decimals, or to a simple fraction if that gives zero."""
+    """Return the number rounded to six decimals, or to a simple fraction if rounding gives zero."""
     rounded = Fraction(round(start * _DECIMALS), _DECIMALS)
     return rounded if rounded or not start else Fraction(start).limit_denominator(10**12)
 
 
 @dataclass(frozen=True)
 class TiltedClients:
-    """Tilts of clients with one Hessian, in decimals: the gradients at zero, which add up to zero.
+    """Tilts of clients with one Hessian, i.e. gradients at zero, in decimals; they add up to zero.
 
     Attributes
     ----------
     tilts : list of tuples, (N, d)
-        Tilts of the eligible clients first; these are equal along the first axis.
+        The tilts of the eligible clients come first, and are equal along the first axis.
     mean : Fraction
         The eligible clients' mean tilt along the first axis.
     heterogeneity, variance : Fraction
@@ -203,7 +204,7 @@ class TiltedClients:
         """Return these clients as a witness, given curvatures for the first and the other axes."""
         others = len(self.tilts[0]) - 1
         scales = (curvatures[0], *[curvatures[1]] * others)
-        # A tilt t is the gradient at zero, so that the optimum is -t/h.
+        # A tilt t is the gradient at zero, so the optimum is -t/h.
         optima = tuple(
             tuple(-t / own for t, own in zip(row, scales, strict=True)) for row in self.tilts
         )
@@ -219,7 +220,7 @@ def within_class(value: float, clients: AnyClass) -> Fraction:
 
 
 def _units(count: int) -> list[tuple[Fraction, ...]]:
-    """Return vectors that add up to zero, as close to length one from below as decimals allow."""
+    """Return vectors that add up to zero and are at most, and in decimals nearly, of length one."""
     if count < 2:
         return [()] * count
     pairs: list[tuple[Fraction, ...]] = [(Fraction((-1) ** index),) for index in range(count)]
@@ -234,10 +235,10 @@ def _units(count: int) -> list[tuple[Fraction, ...]]:
     return three + [(own[0], Fraction(0)) for own in pairs[: count - 3]]
 
 
-# ------------------------------------------------------------ claims
-# The bounded quantity is a quadratic form in the start along one axis, the eligible clients' mean
-# tilt, and the variance of their tilts along the others. F is smallest at 0, where it is 0, and
-# curvatures are positive, which a class of smooth clients also allows.
+# ------------------------------------------------------------ claims The bounded quantity is a
+# quadratic form in the start and the eligible clients' mean tilt along one axis, plus a multiple of
+# the variance of their tilts along the other axes. F is smallest at 0, where it is 0. Curvatures
+# are positive, which a class of smooth clients also allows.
 
 _MOST_ROUNDS = 128
 
@@ -248,7 +249,7 @@ Sides = Callable[[Any, type[Any]], tuple[Form, Any]]
 def quadratic_witness(
     a_round: OneRound, clients: ClientClass, claims: Iterator[RoundsClaim]
 ) -> QuadraticWitness | None:
-    """Return quadratic clients that break one of the claims; None if none are found."""
+    """Return quadratic clients that break one of the claims, or None if none are found."""
     for claim in claims:
 
         def sides(h: Any, number: type[Any], claim: RoundsClaim = claim) -> tuple[Form, Any]:
@@ -263,7 +264,7 @@ def quadratic_witness(
 def quadratic_descent_witness(
     a_round: OneRound, clients: AnyClass, claim: Claim
 ) -> QuadraticWitness | None:
-    """Return quadratic clients that break a claim on F after one round; None if none are found."""
+    """Return quadratic clients that break a claim on F after one round, or None if not found."""
 
     def sides(h: Any, number: type[Any]) -> tuple[Form, Any]:
         start = h / 2 - number(claim.speed) * h * h
@@ -277,8 +278,9 @@ def quadratic_gradient_witness(
 ) -> QuadraticWitness | None:
     """Return quadratic clients that break a claim summed over some R rounds, or None.
 
-    The summed claim is ``1/R sum E||grad F(x_r)||^2 <= (F(x_0) - F*)/(decrease R) +
-    residual/decrease``, over the R rounds from ``first`` on, for R up to 128.
+    The summed claim is
+    ``1/R sum E||grad F(x_r)||^2 <= (F(x_0) - F*)/(decrease R) + residual/decrease``, over the R
+    rounds starting with ``first``, for R up to 128.
     """
     if claim.speed <= 0:
         return None
@@ -302,7 +304,7 @@ def quadratic_gradient_witness(
 def _broken(
     a_round: OneRound, clients: AnyClass, residual: Fraction, rounds: int, sides: Sides
 ) -> QuadraticWitness | None:
-    """Return the clients that exceed a bound by most, if they break it."""
+    """Return the clients that exceed a bound by the largest amount, if any exceed it."""
     if a_round.n_clients is None or a_round.n_clients > _MOST_CLIENTS:
         return None
     forms = {float(h): sides(float(h), float) for h in curvatures_of(clients)}
@@ -314,7 +316,7 @@ def _broken(
         for mean in {0.0, most}:
             fixed = tt * mean**2 + spread * (1 - mean**2) - floor
             if xx >= start:
-                # From far enough away the start alone breaks the claim.
+                # If the start is far enough away, the start alone breaks the claim.
                 far = 2 * math.sqrt((abs(fixed) + 1) / max(xx - start, 1e-12))
                 found = math.inf, h, 0.0, far
             else:
@@ -334,7 +336,7 @@ def _written(
     found: tuple[float, float, float],
     spread_at: float,
 ) -> QuadraticWitness | None:
-    """Return the witness in decimals, if it breaks the claim in fractions."""
+    """Return the witness in decimals, if exact fractions confirm that it breaks the claim."""
     curvature, mean, start = found
     h, g = (within_class(value, clients) for value in (curvature, spread_at))
     tilted, z = TiltedClients.of(a_round, mean), in_decimals(start)

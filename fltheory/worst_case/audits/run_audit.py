@@ -1,9 +1,9 @@
 """A printed bound on a run compared with the best proved for every client loss, and the truth.
 
 On one setting, three numbers are compared: the theorem's bound after T rounds, the bound that is
-proved for all losses of the setting's class (its smoothness and convexity, noise, start and
-dissimilarity), and the error of the setting's own clients. A theorem's row in `RUN_AUDITS` says how
-it is audited.
+proved for all losses of the setting's class, and the error of the setting's own clients. The class
+is given by the setting's smoothness and convexity, noise, start and dissimilarity. A theorem's row
+in `RUN_AUDITS` says how the theorem is audited.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ class ProvedBound:
     Attributes
     ----------
     value : float
-        The bound at the setting's start and dissimilarity; a solver's value if there is no proof.
+        The bound at the setting's start and dissimilarity. It is only a solver's value if there is
+        no proof.
     clients : ClientClass or SmoothClass
     proofs : tuple of ProofFile
-        Proofs for all rounds together; empty if none was found.
+        Proofs that together cover all rounds; empty if none was found.
     at : str
         The numbers of the setting at which the value is taken.
     """
@@ -74,7 +75,7 @@ class ProvedBound:
 
 @dataclass(frozen=True)
 class RunAudit:
-    """A run's error: the paper's bound, the proved bound and the truth.
+    """The paper's bound on a run's error, the proved bound and the true error.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class RunAudit:
     paper, truth : float
     proved : ProvedBound
     note : str
-        In which ways the paper's class is wider.
+        The ways in which the paper's class is wider.
     """
 
     theorem: Statement
@@ -103,7 +104,7 @@ Printed = tuple[Verdict, float, float]
 
 @dataclass(frozen=True)
 class _Row:
-    """How a theorem is audited: the reading, the default setting, and the proof."""
+    """How a theorem is audited: which reading, which default setting, and which proof."""
 
     reading: str
     regime: str
@@ -121,7 +122,7 @@ def audit_run(
     regime: str | None = None,
     rich: bool = False,
 ) -> RunAudit:
-    """Compare a theorem's bound on a run with the best that is proved, and with the truth.
+    """Compare a theorem's bound on a run with the best proved bound and with the truth.
 
     Parameters
     ----------
@@ -132,8 +133,8 @@ def audit_run(
     regime : str, optional
         The name of a regime, in place of a setting; by default, the regime of the theorem's row.
     rich : bool
-        Use a Lyapunov function that also depends on gradients and losses at the model, where the
-        row has one.
+        If the row allows it, use a Lyapunov function that also depends on gradients and losses at
+        the model.
 
     Raises
     ------
@@ -193,7 +194,7 @@ def _at_its_steps(order: Any, name: str) -> Setting:
 
 
 def _one_local_step(statement: Statement, name: str) -> Setting:
-    """Return a regime's setting with K = 1 and a step as long as a round's local steps together."""
+    """Return a regime's setting with K = 1 and a step as long as all local steps of a round."""
     setting = _regime(statement, name)
     method: Any = setting.algorithm
     longer = replace(method, local_steps=1, client_lr=method.client_lr * method.local_steps)
@@ -230,7 +231,7 @@ def _squared_start(setting: Setting) -> float:
 
 
 def _round(setting: Setting, targets: Any = None) -> Played:
-    """Return the round of a setting whose rounds are all alike."""
+    """Return the round of a setting in which all rounds are alike."""
     if process_of(setting.participation).client_chains is not None:
         return AveragingRound.of(setting.algorithm, setting.participation, targets)
     return OneRound.of(setting.algorithm, setting.participation)
@@ -266,7 +267,7 @@ def _descent(setting: Setting) -> ProvedBound:
 
 
 def _descent_of_everybody(setting: Setting) -> ProvedBound:
-    """Prove a bound for FedAWE with everybody present and one local step, where it is FedAvg."""
+    """Prove a bound for FedAWE with full participation and one local step, when it is FedAvg."""
     method: Any = setting.algorithm
     count = setting.problem.n_clients
     always = process_of(setting.participation).marginals.min() == 1
@@ -279,7 +280,7 @@ def _descent_of_everybody(setting: Setting) -> ProvedBound:
 
 
 def _limit_of_descent(setting: Setting) -> ProvedBound:
-    """Prove a bound on the limit for the loss that a run with constant weights minimises."""
+    """Prove a bound on the limit, for the loss that a run with constant weights minimises."""
     of = fedau_of(setting)
     share = of.constant_weights * of.p
     clients = _smooth(setting, of.weighted_problem.sigma_G)
@@ -310,7 +311,7 @@ def _distance(setting: Setting) -> ProvedBound:
 
 
 def _loss_of_falling_steps(setting: Setting) -> ProvedBound:
-    """Prove a bound on F at the last model, whose gap is at most L/2 times the squared distance."""
+    """Prove a bound on F at the last model: the gap is at most L/2 times the squared distance."""
     clients = _convex(setting, _at_optimum(setting.problem))
     method: Any = setting.algorithm
     rounds = [
@@ -379,7 +380,7 @@ def _mean_loss_with_memory(setting: Setting, *, weighted: bool) -> ProvedBound:
 
 
 def mean_model_round(setting: Setting, targets: Any = None) -> AveragingRound:
-    """Return the round of a run of the kind whose mean model CA-Fed's theorems bound."""
+    """Return the round of a run, if CA-Fed's theorems bound the mean model of such runs."""
     fedavg = ProjectedAveraging(setting).fedavg
     return AveragingRound.of(fedavg, setting.participation, targets)
 
@@ -417,7 +418,7 @@ def _mean_model(biased: bool, rich: bool, setting: Setting) -> ProvedBound:
 
 
 def _of_own(statement: Statement, setting: Setting) -> Printed:
-    """Return Theorem 1 with Theorem 2's bound on F_B put in."""
+    """Return Theorem 1 with Theorem 2's bound substituted for F_B."""
     verdict, paper, _ = _printed(get("ca-fed/2", "derived"), setting)
     constants: dict[Any, Any] = {**THEOREM_1.constants(setting), excess_B: paper}
     printed = THEOREM_1.bound.subs(list(THEOREM_1.definitions.items())).subs(constants)
@@ -426,7 +427,7 @@ def _of_own(statement: Statement, setting: Setting) -> Printed:
 
 
 def _four_clients(statement: Statement, name: str) -> Setting:
-    """Return CA-Fed's own clients in bursts: pi = 1/2, lambda = 0.9, steps of 0.1, T = 300."""
+    """Return CA-Fed's setting with bursts: pi = 1/2, lambda = 0.9, steps of 0.1, T = 300."""
     return four_clients([0.5] * 4, 0.9, steps=Constant(0.1), local_steps=1, rounds=300, sigma=0.0)
 
 
@@ -491,9 +492,9 @@ RUN_AUDITS: Mapping[str, _Row] = {
 
 @lru_cache(maxsize=len(RUN_AUDITS))
 def times_best_provable(theorem: str, reading: str) -> float | None:
-    """Return how many times the best provable bound a theorem's is, on the setting of its row.
+    """Return the ratio of a theorem's bound to the best provable one, on its row's setting.
 
-    None if the theorem is not audited in this reading, or nothing is proved.
+    Return None if the theorem is not audited in this reading, or if nothing is proved.
 
     Examples
     --------

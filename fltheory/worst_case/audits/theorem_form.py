@@ -1,7 +1,7 @@
-"""The forms of theorems that can be audited, each with the one-round inequality that implies it.
+"""The forms of theorems that can be audited, each with a one-round inequality that implies it.
 
-A form reads the one-round inequality off a theorem's bound, and knows which other inequalities
-imply the bound for all R and which problems may break them.
+A form derives the one-round inequality from a theorem's bound. It also knows which other
+inequalities imply the bound for all R, and which problems may break these inequalities.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _formula(text: str) -> sp.Expr:
 def names_in(theorem: Theorem, expression: sp.Basic) -> set[str]:
     """Return the names of the numbers of a setting that a statement's formula depends on.
 
-    A symbol that the statement does not define counts under its own name, in brackets.
+    A symbol that the statement does not define is returned under its own name, in brackets.
     """
     formulas = formulas_of(theorem)
     names: set[str] = set()
@@ -86,7 +86,7 @@ def names_in(theorem: Theorem, expression: sp.Basic) -> set[str]:
 
 
 def bound_in_numbers(theorem: Statement) -> Any:
-    """Return the bound on a run in terms of `NUMBERS`, with all definitions substituted.
+    """Return the bound on a run in terms of `NUMBERS`, after substituting all definitions.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def bound_in_numbers(theorem: Statement) -> Any:
                 f"the value of {symbol} must be a formula in numbers of a setting for {theorem.id} "
                 "to be proved, e.g. 'sqrt(squared_distance)'"
             )
-    # A float stands for its shortest decimal, as everywhere in proofs.
+    # As everywhere in proofs, a float stands for its shortest decimal.
     decimals = {number: sp.Rational(str(float(number))) for number in bound.atoms(sp.Float)}
     return bound.xreplace({**formulas, **decimals})
 
@@ -141,7 +141,7 @@ def values_in_numbers(clients: AnyClass, a_round: OneRound) -> Values:
 def holds(
     theorem: Theorem, hypothesis: Hypothesis, clients: AnyClass, a_round: OneRound
 ) -> bool | None:
-    """Return whether a hypothesis holds; None where that depends on the trajectory."""
+    """Return whether a hypothesis holds, or None if that depends on the trajectory."""
     if not hypothesis.is_known:
         return None
     decided = with_values(theorem, hypothesis.condition, values_in_numbers(clients, a_round))
@@ -153,8 +153,8 @@ def given_in(
 ) -> Given | None:
     """Return a theorem's assumption about a run, if it is linear in quantities of the program.
 
-    The assumption must be reduced over rounds in one of the given ways, so that the inequality of a
-    single round may use it.
+    The assumption must be reduced over rounds in one of the given ways, so that the inequality for
+    a single round may use it.
     """
     values = values_in_numbers(clients, a_round)
     level = NUMBERS["sigma_G"]
@@ -180,7 +180,7 @@ def given_in(
             value.is_Rational for value in found.values()
         ):
             exact = {name: as_fraction(value) for name, value in found.items()}
-            # Any positive multiple says the same; this one makes the largest coefficient one.
+            # Every positive multiple is equivalent; in this one, the largest coefficient is one.
             largest = max(map(abs, exact.values())) or Fraction(1)
             return Given(hypothesis.name, **{n: v / largest for n, v in exact.items()})
     return None
@@ -206,8 +206,8 @@ def with_values(
     own: dict[Any, Any] = {}
     for symbol, formula in formulas_of(theorem).items():
         value = formula.subs(values)
-        # A value that is still a formula could mix up a symbol of the statement with one of
-        # `NUMBERS` that has the same name.
+        # If a value is still a formula, a symbol of the statement in it could be mistaken for the
+        # number in `NUMBERS` that has the same name.
         if value.free_symbols <= unknown:
             own[symbol] = value
     return _without_definitions(theorem, expression).subs(own)
@@ -215,7 +215,7 @@ def with_values(
 
 def _without_definitions(theorem: Theorem, expression: Any) -> Any:
     definitions: dict[Any, Any] = dict(theorem.definitions)
-    # A definition may use earlier ones.
+    # A definition may use earlier definitions.
     for symbol in reversed(definitions):
         expression = expression.subs(symbol, definitions[symbol])
     return expression
@@ -230,7 +230,7 @@ _LEVELS = {
     "noise": NUMBERS["sigma"],
     "server_noise": NUMBERS["server_sigma"],
 }
-# One level for the noise of clients and of the server.
+# A single level for the noise of clients and of the server.
 _EITHER = sp.Dummy("sigma", positive=True)
 _BOTH = sp.Max(_LEVELS["noise"], _LEVELS["server_noise"])
 _ROUNDS = NUMBERS["rounds"]
@@ -246,8 +246,8 @@ class TheoremForm(ABC):
     ----------
     measure : Measure
     reductions : frozenset of str
-        Reductions over rounds of an assumption about the run that let each round's inequality use
-        it.
+        The reductions over rounds for which each round's inequality may use an assumption about the
+        run.
     one_round, all_rounds : str
         The inequalities, in plain text.
     """
@@ -259,22 +259,22 @@ class TheoremForm(ABC):
 
     @abstractmethod
     def bounds(self, quantity: BoundedQuantity) -> bool:
-        """Whether bounds of this form are on this quantity."""
+        """Whether bounds of this form bound this quantity."""
 
     @abstractmethod
     def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
         """Return the coefficient of the distance or loss at the start in a bound.
 
-        The bound is given in terms of `NUMBERS`; None if it is of another form.
+        The bound is given in terms of `NUMBERS`. The result is None if the bound has another form.
         """
 
     def start(self, theorem: Theorem) -> sp.Expr:
-        """Return that coefficient in the bound of a theorem of this form."""
+        """Return the coefficient from `start_in` for a theorem of this form."""
         found: Any = self.start_in(theorem.quantity, bound_in_numbers(theorem))
         return found
 
     def floor_is_noise(self, theorem: Statement) -> bool:
-        """Whether the clients' noise is the only term of a theorem's bound besides the start."""
+        """Whether the clients' noise is the only term of a theorem's bound apart from the start."""
         levels = bound_in_numbers(theorem).free_symbols & set(_LEVELS.values())
         return bool(levels == {_LEVELS["noise"]})
 
@@ -284,7 +284,7 @@ class TheoremForm(ABC):
         Raises
         ------
         ValueError
-            If it cannot, with the reason.
+            If it cannot; the message gives the reason.
         """
         self.measure.check(clients)
         if clients.mu == 0 and NUMBERS["mu"] in bound_in_numbers(theorem).free_symbols:
@@ -302,32 +302,32 @@ class TheoremForm(ABC):
     def parts(
         self, theorem: Theorem, clients: AnyClass, a_round: OneRound, steps: Values | None = None
     ) -> dict[str, sp.Expr]:
-        """Return a bound's speed and its floor's coefficients, at other step sizes if given."""
+        """Return a bound's speed and its floor's coefficients, at different step sizes if given."""
 
     @abstractmethod
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Any:
-        """Return the one-round inequality whose iteration gives the theorem's bound."""
+        """Return the one-round inequality that gives the theorem's bound when it is iterated."""
 
     @abstractmethod
     def enough(self, theorem: Theorem, claim: Any, best_speed: float) -> Iterator[Any]:
-        """Yield claims on one round each of which implies the theorem's bound for all R."""
+        """Yield claims on one round; each of them implies the theorem's bound for all R."""
 
     @abstractmethod
     def slower(self, speed: float, best_speed: float) -> float:
-        """Return the ratio of the rounds that a speed needs to those of the best speed."""
+        """Return the ratio of the rounds needed at a speed to those needed at the best speed."""
 
     @abstractmethod
     def witness(self, a_round: OneRound, clients: AnyClass, claim: Any) -> Witness | None:
-        """Return clients that break a claim on one round; None if none are found."""
+        """Return clients that break a claim on one round, or None if none are found."""
 
     @abstractmethod
     def rounds_witness(
         self, theorem: Theorem, a_round: OneRound, clients: AnyClass, claim: Any
     ) -> Witness | None:
-        """Return clients that break the bound for some R; None if none are found."""
+        """Return clients that break the bound for some R, or None if none are found."""
 
     def without_condition(self, theorem: Theorem, a_round: OneRound, claim: Any) -> Any | None:
-        """Return the claim that the proof gives without its condition on q; None if unknown."""
+        """Return the claim that the proof gives without its condition on q, or None if unknown."""
         return None
 
     def _floor(
@@ -362,10 +362,11 @@ def _claim_of(
     clients: AnyClass,
     a_round: OneRound,
 ) -> Claim:
-    """Return a claim whose residual is ``away`` times a floor.
+    """Return a claim with a residual of ``away`` times a floor.
 
-    Where one level stands for the noise of clients and server, the server's part is what its noise
-    adds, which is known, and the clients' part is the rest: a proof for both parts bounds the sum.
+    Where one level stands for the noise of clients and server, the server's part is the known
+    amount that its noise adds, and the clients' part is the rest. A proof for both parts bounds the
+    sum.
     """
     residual = {name: away * part for name, part in floor.items()}
     either = residual.pop("either", None)
@@ -382,7 +383,7 @@ def form_of(theorem: Statement) -> TheoremForm:
     Raises
     ------
     ValueError
-        For a theorem of neither form.
+        If the theorem has neither form.
     """
     claimed = theorem.bound_on_run
     for form in FORMS:
@@ -398,7 +399,7 @@ def form_of(theorem: Statement) -> TheoremForm:
 
 
 def _rate_of(start: sp.Expr) -> sp.Expr | None:
-    """Return the rate of a factor ``rate^R``, however it is written; None for another form."""
+    """Return the rate of a factor ``rate^R``, however it is written, or None for another form."""
     rate: Any = sp.Integer(1)
     for factor in sp.Mul.make_args(start):
         base, exponent = factor.as_base_exp()
@@ -430,7 +431,7 @@ def _fractions(theorem: Theorem, parts: dict[str, sp.Expr]) -> dict[str, Fractio
 
 
 def _distance_between(above: float, below: float) -> Fraction:
-    """Return how far one number is above another; zero if it is not, or if either is NaN."""
+    """Return how far one number is above another, or zero if it is not or if either is NaN."""
     return Fraction(above - below) if above > below else Fraction(0)
 
 
@@ -448,7 +449,7 @@ class _DistanceForm(TheoremForm):
         )
 
     def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
-        start = bound.coeff(_DISTANCE)  # where there is no such factor, it is zero and has no rate
+        start = bound.coeff(_DISTANCE)  # without such a factor, it is zero and has no rate
         return None if _rate_of(start) is None else start
 
     def parts(
@@ -507,7 +508,7 @@ class _DistanceForm(TheoremForm):
 
 class _DescentForm(TheoremForm):
     measure = DESCENT
-    # The inequalities of all rounds are summed, so an assumption need only hold in the mean.
+    # The inequalities of all rounds are summed, so an assumption need only hold on average.
     reductions = frozenset(["every", "mean"])
     one_round = "E F(x+) <= F(x) - decrease ||grad F(x)||^2 + decrease floor"
     all_rounds = "mean of E||grad F(x_r)||^2 <= Delta_0/(decrease R) + floor"
@@ -515,7 +516,8 @@ class _DescentForm(TheoremForm):
     def bounds(self, quantity: BoundedQuantity) -> bool:
         if (quantity.field, quantity.reduction) != ("squared_gradient", "mean"):
             return False
-        # The mean over R models, from the start or from the end of the first round on.
+        # The mean over R models, beginning with the initial model or with that after the first
+        # round.
         rounds = (quantity.rounds.first, quantity.rounds.beyond_last)
         return quantity.weights is None and rounds in ((0, -1), (1, 0))
 
@@ -541,11 +543,11 @@ class _DescentForm(TheoremForm):
         return _claim_of(decrease, decrease, parts, DESCENT, clients, a_round)
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
-        """Yield larger decreases with the same floor, beginning with the claim's own.
+        """Yield larger decreases with the same floor, beginning with that of the claim.
 
-        Rounds 0 .. R sum to ``(Delta_0 + (R + 1) residual)/decrease`` at most. Where the mean is
-        over 1 .. R, round 0 is left out, and (R + 1)/R is 2 at most: with half the floor the claim
-        implies the bound for every R.
+        The sum over rounds 0 .. R is at most ``(Delta_0 + (R + 1) residual)/decrease``. Where the
+        mean is over 1 .. R, round 0 is left out. As (R + 1)/R is at most 2, the claim with half the
+        floor implies the bound for every R.
         """
         half = 1 + theorem.quantity.rounds.first
         away = _distance_between(best_speed, float(claim.speed)) / (_SPEEDS_TRIED + 1)
@@ -567,7 +569,7 @@ class _DescentForm(TheoremForm):
         return quadratic_gradient_witness(a_round, clients, claim, first)
 
     def without_condition(self, theorem: Theorem, a_round: OneRound, claim: Claim) -> Claim | None:
-        """Return the claim that (52) gives before (54): its floor has ``4 q sigma_G^2`` more."""
+        """Return the claim of (52) before (54), which has a floor larger by ``4 q sigma_G^2``."""
         if "q" not in theorem.quantities.values():
             return None
         more = 4 * a_round.q * claim.speed

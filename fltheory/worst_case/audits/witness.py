@@ -1,9 +1,10 @@
 """The worst clients of a class, rebuilt from the program's solution as a problem that can be run.
 
-The program's dual solution holds the products of the worst clients' vectors. Factoring them gives
-vectors; clients of a group differ by unit vectors that add up to zero; and an envelope through the
-positions and gradients is a function of the class, however they were rounded. So the witness is a
-problem in decimals, and the effect of the round on it is computed in fractions.
+The program's dual solution contains the products of the worst clients' vectors, and factoring these
+products gives the vectors. Clients of a group differ by unit vectors that add up to zero. An
+envelope through the positions and gradients is a function of the class, however they were rounded.
+So the witness is a problem in decimals, and the effect of the round on it is computed with exact
+fractions.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 _MOST_CLIENTS = 50
 _MOST_SETS = 20_000
-# The solver is accurate to about 1e-8: eigenvalues below `_SMALL` times the largest are its noise,
-# and nine decimals of its results are kept.
+# The solver is accurate to about 1e-8. Eigenvalues below `_SMALL` times the largest are its
+# rounding errors, and nine decimals of its results are kept.
 _SMALL = 1e-7
 _DIGITS = 9
 
@@ -64,14 +65,14 @@ class WorstClients(ReadOnlyArrays):
 
     @property
     def participation(self) -> UniformSubset:
-        """The participation process: the last clients never take part."""
+        """The participation process, in which the last clients never take part."""
         eligible, size = self.round.n_eligible, self.problem.n_clients
         return UniformSubset(
             size, self.round.participants, excluded=range(int(eligible or 0), size)
         )
 
     def excess(self, rate: Fraction, heterogeneity: Fraction) -> Fraction:
-        """Return by how much a bound on the round is exceeded; negative if it holds strictly."""
+        """Return by how much a bound on the round is exceeded; if it holds, at most 0."""
         return self.after - rate * self.before - heterogeneity * self.dissimilarity
 
     def run(self) -> float:
@@ -127,18 +128,18 @@ def _numbers(point: FloatArray) -> str:
 
 @checks_kinds
 def worst_clients(bound: Bound) -> WorstClients:
-    """Return the clients for which a bound cannot be improved at its rate.
+    """Return clients that show that a bound cannot be improved at its rate.
 
     Parameters
     ----------
     bound : Bound
         A bound for at most 50 clients of a class with heterogeneity at the optimum and without
-        noise; the program's value is then attained.
+        noise, for which the program's value is attained.
 
     Raises
     ------
     ValueError
-        For another class, or too many clients.
+        If the class is different, or if there are too many clients.
     ArithmeticError
         If the solver finds none.
 
@@ -188,7 +189,7 @@ class _Rebuilt:
         self._round, self._clients = a_round, clients
         self._slack = slack_of(a_round, clients)
         size = max(float(solution.gram[0][0, 0]), 1e-12)
-        # Means, then each kind's differences.
+        # The means come first, followed by each kind's differences.
         self._vectors = [_factor(gram / size) for gram in solution.gram[: 1 + len(a_round.kinds)]]
 
     def witness(self) -> WorstClients:
@@ -200,7 +201,7 @@ class _Rebuilt:
             for index in range(len(self._slack.points))
             for member in range(counts[index])
         ]
-        # Groups have different numbers of points; the last point is repeated, which changes
+        # Groups have different numbers of points, so the last point is repeated, which changes
         # nothing.
         most = max(len(heights) for _, heights in data)
         points = np.array([_padded(own, most) for own, _ in data]).round(_DIGITS)
@@ -248,7 +249,7 @@ class _Rebuilt:
 
 
 def played(problem: PiecewiseQuadraticProblem, a_round: OneRound, x0: FloatArray) -> WorstClients:
-    """Play a round on clients without noise in fractions, averaging over participants exactly."""
+    """Run a round on clients without noise in fractions, averaging over participants exactly."""
     n_clients, eligible = problem.n_clients, int(a_round.n_eligible or 0)
     start = np.array([Fraction(repr(float(value))) for value in x0], dtype=object)
     server = gradients_at(problem, start).sum(axis=0) / Fraction(n_clients)
@@ -288,7 +289,7 @@ def _factor(gram: FloatArray) -> FloatArray:
 
 
 def _units_adding_to_zero(count: int) -> FloatArray:
-    """Return ``count`` unit vectors that add up to zero, in as few dimensions as there are."""
+    """Return ``count`` unit vectors that add up to zero, in as few dimensions as possible."""
     if count < 2:
         return np.zeros((count, 0))
     signs = np.array([(-1.0) ** index for index in range(count)])
@@ -300,7 +301,7 @@ def _units_adding_to_zero(count: int) -> FloatArray:
 
 
 def _function_values(positions: FloatArray, gradients: FloatArray, mu: float) -> FloatArray:
-    """Return the function values that come closest to the interpolation conditions, with L = 1."""
+    """Return the function values closest to meeting the interpolation conditions, with L = 1."""
     from scipy.optimize import linprog
 
     count = len(positions)

@@ -1,7 +1,7 @@
 """Check a proof of any kind: print its claim and exit with 0 if it is proved, otherwise with 1.
 
-``python -I -S fltheory/worst_case/checker FILE`` runs the folder as a program of its own, which
-needs only Python's standard library and these files.
+``python -I -S fltheory/worst_case/checker FILE`` runs the folder as a separate program, which needs
+only Python's standard library and these files.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """An independent checker for clients that come and go in bursts: fractions, standard library only.
 
-With `kernel.py` beside it, this file is a program of its own: ``python correlated_checker.py
-FILE``. Client i of group c takes part in a round with probability ``stays = correlation + comes``
-if it took part in the previous one, otherwise with probability ``comes = (1 - correlation)
-availability``, independently of the others. Alternatively, a chain says with which probability one
-set of clients follows another. A round is
+With `kernel.py` in the same folder, this file is a separate program:
+``python correlated_checker.py FILE``. Client i of group c takes part in a round with probability
+``stays = correlation + comes`` if it took part in the previous one, otherwise with probability
+``comes = (1 - correlation) availability``, independently of the others. Alternatively, a chain
+gives the probabilities with which one set of clients follows another. A round is
 
     x+ = x - server_lr client_lr sum_{i in S'} w_i D_i,     D_i the sum of i's K local gradients
 
-with w_i the client's weight, or one over the number of those present. With ``z = x - x*``, ``g_i =
-grad F_i(x*)``, ``delta_i = grad F_i - g_i``, ``sum alpha_i g_i = 0`` and ``h = sum alpha_i
-||g_i||^2``, a certificate holds a function of x and of S, the set of clients in the previous round,
-which enters by their number in each group,
+with w_i the client's weight, or one over the number of those present. With ``z = x - x*``,
+``g_i = grad F_i(x*)``, ``delta_i = grad F_i - g_i``, ``sum alpha_i g_i = 0`` and
+``h = sum alpha_i ||g_i||^2``, a certificate holds a function of x and of S, the set of clients in
+the previous round, which enters by their number in each group,
 
     W_S = V' form V + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c}) alpha_i ||g_i||^2
           + constant sigma^2,   V = (z, u_1..u_C, U_1..U_{C-1}),  u_c, U_c the sums of alpha_i g_i
@@ -22,14 +22,14 @@ state,
     rate W_S - E[W_{S'}(x+) | S] - measured + heterogeneity h + noise sigma^2 >= 0,
 
 ``W_S >= -below h - noise_below sigma^2`` (or ``>= ||z||^2`` where nothing is measured), and a bound
-on E W_S at the start, where S has the chain's stationary law. Summed over rounds, this gives the
-claim.
+on E W_S at the start, where S has the chain's stationary distribution. The sum over rounds gives
+the claim.
 
 Expectations are computed with tags: one or two clients are followed individually, and the others
-are counted. Forms are sums over clients and pairs of clients. A form that does not change when
-clients of a *cell* (present, or absent, members of a group) are exchanged has no negative value if
-its block of means and its blocks of differences have none. The modelling code instead works with
-draws of uniform subsets, means and variances.
+are counted. Forms are sums over clients and pairs of clients. A *cell* consists of the present, or
+of the absent, members of a group. If a form does not change when clients of a cell are exchanged,
+it has no negative value if its block of means and its blocks of differences have none. The
+modelling code instead works with draws of uniform subsets, means and variances.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class MarkovGroup:
-    """A group of clients: their number, availability, correlation, importance and weight."""
+    """A group of clients, with their number, availability, correlation, importance and weight."""
 
     n_clients: int
     availability: Fraction
@@ -98,7 +98,7 @@ class MarkovGroup:
 
 @dataclass(frozen=True)
 class Chain:
-    """A Markov chain of sets of participants: each state's set, transitions, stationary law."""
+    """A Markov chain of sets of participants: sets, transitions and stationary distribution."""
 
     masks: Sequence[Sequence[bool]]
     transition: FractionRows
@@ -107,7 +107,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Value:
-    """W in one state: its form, and the coefficients for present clients, all clients and noise."""
+    """W in one state: its form and the coefficients for present clients, all clients and noise."""
 
     form: FractionRows
     present: Fractions
@@ -117,16 +117,16 @@ class Value:
 
 @dataclass(frozen=True)
 class CorrelatedRounds:
-    """A claim as it was read, and the rounds and clients that it is about.
+    """A claim as it was read, with the rounds and clients that it is about.
 
     Attributes
     ----------
     measure : str
-        "distance" or "loss", the quantity summed over rounds, or "rate", where nothing is summed.
+        The quantity summed over rounds, "distance" or "loss", or "rate" if nothing is summed.
     groups : list of MarkovGroup
     chain : Chain or None
-        The chain that says who takes part, if clients are not independent; each client is then a
-        group.
+        The chain that determines who takes part, if clients are not independent. Each client is
+        then a group.
     averaging : str
         "weights" or "present".
     local_steps : int
@@ -187,7 +187,7 @@ class CorrelatedProof(CorrelatedRounds):
     ----------
     noise_below : Fraction
     function : list of Value
-        One per state, in the order of `states`.
+        One value per state, in the order of `states`.
     multipliers : list of lists of matrices
         One matrix per state and cell; entry (a, b) belongs to the condition of points a and b.
     noises, orthogonal : lists of lists of Fractions
@@ -383,7 +383,7 @@ def _check_ranges(proof: CorrelatedProof) -> None:
 
 
 def _counted(stay: int, come: int, stays: int, comes: int, whole: int) -> list[int]:
-    """Return the law of the number present of ``stay + come``, times whole^(stay + come)."""
+    """Return the distribution of the number present of ``stay + come``, times whole^(their sum)."""
     law = [1]
     for count, there in ((stay, stays), (come, comes)):
         for _ in range(count):
@@ -395,13 +395,13 @@ def _counted(stay: int, come: int, stays: int, comes: int, whole: int) -> list[i
 
 
 class Next:
-    """The joint law, given a state, of the next state and the presence of tagged clients.
+    """The joint distribution, given a state, of the next state and of tagged clients' presence.
 
     Parameters
     ----------
     proof : CorrelatedProof
     place : int or None
-        The index of a state; None for the chain's stationary law.
+        The index of a state, or None for the chain's stationary distribution.
     """
 
     def __init__(self, proof: CorrelatedRounds, place: int | None) -> None:
@@ -423,7 +423,7 @@ class Next:
         )
 
     def _of_group(self, c: int, present: int, absent: int) -> list[int]:
-        """Return the chance of each number present in a group, all its tagged clients included."""
+        """Return the probabilities of each number present in a group and all its tagged clients."""
         key = (c, present, absent)
         if key not in self._cache:
             own, whole = self._proof.groups[c], self._wholes[c]
@@ -439,7 +439,7 @@ class Next:
         return self._cache[key]
 
     def chances(self, tags: Sequence[tuple[int, bool]]) -> list[int]:
-        """Return each next state's chance with all tagged clients present, times `denominator`."""
+        """Return each next state's probability, all tagged clients present, times `denominator`."""
         if self._of_chain is not None:
             return [
                 chance * all(state[c] for c, _ in tags)
@@ -607,8 +607,8 @@ class Checker:
         for k, (c, _) in enumerate(tags):
             along = zip(columns["along", c, 1], columns["along", c, 0], strict=True)
             sums.add_along(k, [singles[k](a) + nobody(b) for a, b in along])
-            # 1_i 1_i = 1_i: for a client with itself, only the part that does not depend on its
-            # presence is without it.
+            # As 1_i 1_i = 1_i, the product of a client with itself has the indicator 1_i in all
+            # parts but the one that does not depend on its presence.
             sums.add_own(k, self._taken(columns, c, c, nobody, *[singles[k]] * 3))
             self._add_alone(sums, k, columns, singles[k], nobody)
             for m in range(k, len(tags)):
@@ -620,7 +620,7 @@ class Checker:
                 )
 
     def _add_alone(self, sums: Sums, k: int, columns: Columns, one: Mean, nobody: Mean) -> None:
-        """Add the terms ``||g_i||^2`` of a cell's clients, in the mean over the next state."""
+        """Add the terms ``||g_i||^2`` of a cell's clients, averaged over the next state."""
         c = sums.cells[k][0]
         sums.add_own_g(k, one(columns["present", c]) + nobody(columns["all", c]))
 
@@ -637,7 +637,7 @@ class Checker:
         ]
 
     def add_now(self, sums: Sums, factor: Fraction, place: int) -> None:
-        """Add a multiple of W in a state, whose members are known."""
+        """Add a multiple of W in a state, given its members."""
         parts = self._now(place)
         sums.add_square(factor * parts.square)
         for k, (c, present, _) in enumerate(sums.cells):
@@ -664,7 +664,7 @@ class Checker:
     # ------------------------------------------------------------ the inequality of a round
 
     def check_round(self, place: int) -> None:
-        """Check that the inequality of a round holds in a state, by its multipliers."""
+        """Check, using its multipliers, that the inequality of a round holds in a state."""
         self.round_slack(place).check(f"state {self.proof.states[place]}")
 
     def round_slack(self, place: int) -> Sums:
@@ -679,7 +679,8 @@ class Checker:
         K, L, eta = proof.local_steps, proof.L, proof.client_lr
         for k, (c, _, members) in enumerate(sums.cells):
             nothing = 0 * sums.z
-            # Losses over L, so that they are 1-smooth: points, and gradients less g; x* comes last.
+            # Losses are divided by L, so that they are 1-smooth. Given are points, and gradients
+            # minus g; x* comes last.
             points, gradients = [sums.z], [1 / L * sums.vector(k, j) for j in range(K)]
             for j in range(K - 1):
                 step = sums.vector(k, j) + sums.vector(k, K)
@@ -688,7 +689,7 @@ class Checker:
             sums.form.add_conditions(
                 k, weights, [*points, nothing], [*gradients, nothing], proof.mu / L
             )
-            # F_i(x*) is subtracted: its value is zero.
+            # F_i(x*) is subtracted, so the value there is zero.
             sums.form.values[k][K] = Fraction(0)
             if proof.measure == "loss":
                 sums.form.add_value(-members * L * self.alpha[c], k, 0)
@@ -712,7 +713,7 @@ class Checker:
         return sums
 
     def check_start(self) -> None:
-        """Check that the mean of W over the stationary law is at most the claimed initial bound."""
+        """Check that the stationary mean of W is at most the claimed initial bound."""
         proof = self.proof
         self.start_slack().check("start")
         noise = self._mean_constant(Next(proof, None), proof.function) + proof.noise_below
@@ -739,9 +740,9 @@ class Checker:
     def check_noise(self, place: int) -> None:
         """Check that noise adds no more in a round than ``noise sigma^2``.
 
-        Each client's noise moves its own later points and gradients, h_k; it is independent of
-        other clients', and xi_k of what came before: ``E<xi_k, xi_l> = E<xi_k, h_l'> = 0``, l < k,
-        l' <= k.
+        Each client's noise moves its own later points and gradients, h_k. It is independent of
+        other clients' noise, and xi_k is independent of what came before:
+        ``E<xi_k, xi_l> = E<xi_k, h_l'> = 0``, l < k, l' <= k.
         """
         proof, state = self.proof, self.proof.states[place]
         law, K, L = Next(proof, place), proof.local_steps, proof.L
@@ -751,7 +752,7 @@ class Checker:
             clients = kernel.Coordinates(2 * K, [kernel.Group("a client", 1, 0, K + 1)])
             form, nothing = kernel.SymmetricForm(clients), clients.nothing
             xi = [clients.shared(K + j) for j in range(K)]
-            # The first gradient is at x itself, which the round's noise has not moved.
+            # The first gradient is at x itself, which noise of this round has not moved.
             h = [nothing, *(clients.shared(j) for j in range(1, K))]
             points = [nothing]
             for j in range(K - 1):
@@ -776,7 +777,7 @@ class Checker:
             pairs += [(xi[j], h[i + 1]) for j in range(K) for i in range(j)]
             for (one, other), weight in zip(pairs, proof.orthogonal[place][k], strict=True):
                 form.add(2 * weight, one, other)
-            # Function values are already means, and cancelled in `check_round`.
+            # Function values are already means, and they cancelled in `check_round`.
             kernel.check_blocks(f"state {state}, noise", form.blocks())
         if total < 0:
             raise ProofError(f"state {state}: noise adds more than is claimed")
@@ -870,7 +871,7 @@ def whole_of(values: Fractions) -> Whole:
 
 
 class Columns:
-    """For each quantity, its numbers in all states over one common denominator."""
+    """For each quantity, its numbers in all states, with one common denominator."""
 
     def __init__(self, parts: Sequence[Parts]) -> None:
         self._parts = parts
@@ -904,7 +905,7 @@ class Columns:
 
 
 class Mean:
-    """The mean of a function of the next state, restricted to tagged clients being present."""
+    """The mean of a function of the next state, counting only states with all tagged clients."""
 
     def __init__(
         self, chances: list[int], denominator: int, factor: Fraction = Fraction(1)

@@ -1,18 +1,18 @@
 """The common core of all proof checkers: standard library only, no modelling code.
 
 A front end reads a certificate of its kind, derives its own quadratic forms in fractions, and lets
-this file decide. It has four parts.
+this file decide. This file has four parts.
 
-*Reading untrusted files.* `document_of` reads JSON with no floats in it and checks kind and
-version; `fields_of`, `list_of`, `rows_of`, `fraction`, `whole` and `in_range` check its contents.
-Each raises `ProofError`, whose message begins with the place: ``"class.mu: out of range"``.
+*Reading untrusted files.* `document_of` reads JSON without floats and checks the kind and the
+version. `fields_of`, `list_of`, `rows_of`, `fraction`, `whole` and `in_range` check the contents.
+Each raises `ProofError` with a message that begins with the place: ``"class.mu: out of range"``.
 
-*Vectors of identical clients.* `Coordinates` have vectors that all clients share (the model x), and
-groups of clients, each with vectors of its own (gradients). `shared`, `own` (one client's vector)
-and `mean` (a group's mean) return a `Vector`; vectors are added, subtracted and multiplied by
-fractions.
+*Vectors of interchangeable clients.* `Coordinates` consist of vectors that all clients share (the
+model x) and of groups of clients, in which each client has its own vectors (gradients). `shared`,
+`own` (one client's vector) and `mean` (a group's mean) return a `Vector`; vectors are added,
+subtracted and multiplied by fractions.
 
-*Forms.* A `SymmetricForm` is a quadratic form that does not change if clients of a group are
+*Forms.* A `SymmetricForm` is a quadratic form that does not change when clients of a group are
 exchanged, plus means of function values. It is built from terms of single clients and of pairs of
 clients:
 
@@ -25,16 +25,16 @@ clients:
                                  f_i
 
 *Deciding.* `check` raises `ProofError` unless function values cancel and the form is a sum of
-squares. This can be decided exactly: write a client's vector as its group's mean plus a difference.
+squares. This can be decided exactly. Write a client's vector as its group's mean plus a difference.
 Mixed products of the two cancel, so the form splits into one block of means and a block of
-differences for each group (Colla and Hendrickx, arXiv 2403.11724), and each must be positive
-semidefinite, which elimination in whole numbers decides.
+differences for each group (Colla and Hendrickx, arXiv 2403.11724). Each block must be positive
+semidefinite, which elimination in integers decides.
 
 Examples
 --------
-``|x|^2 - |x - g|^2 >= 0`` for gradients of 1-smooth convex functions with minimiser 0. Points are x
-and 0; the condition of the pair (0, x) is ``f(x) - f(0) - <g, x> + |g|^2/2 <= 0``, and the
-multiplier of the pair (x, 0) makes function values cancel.
+``|x|^2 - |x - g|^2 >= 0`` for gradients of 1-smooth convex functions with minimiser 0. The
+points are x and 0. The condition of the pair (0, x) is ``f(x) - f(0) - <g, x> + |g|^2/2 <= 0``, and
+the multiplier of the pair (x, 0) makes function values cancel.
 
 >>> one, two, zero = Fraction(1), Fraction(2), Fraction(0)
 >>> clients = Coordinates(1, [Group("clients", n_clients=1, vectors=1, points=2)])
@@ -65,14 +65,14 @@ FractionRows = list[Fractions]
 
 
 class ProofError(ValueError):
-    """The certificate is not a valid proof; the message names the first thing that fails."""
+    """The certificate is not a valid proof; the message names the first check that fails."""
 
 
 # ---------------------------------------------------------------- reading an untrusted file
 
 
 def kind_of(text: str) -> str:
-    """Return the kind that a certificate declares, to find its front end; empty if none."""
+    """Return the kind that a certificate declares, to find its front end, or an empty text."""
     try:
         document = json.loads(text)
     except (RecursionError, ValueError) as error:
@@ -89,7 +89,7 @@ def document_of(
     Raises
     ------
     ProofError
-        If the text is too long or not JSON, the certificate is of another version, or a field is
+        If the text is too long or not JSON, the certificate has a different version, or a field is
         missing or unknown.
     """
     if len(text) > most_characters:
@@ -167,7 +167,7 @@ def symmetric_of(place: str, found: Any, size: int) -> FractionRows:
 
 
 def weights_of(place: str, found: Any, size: int) -> FractionRows:
-    """Return the multipliers of pairs of points: a square matrix without negative entries."""
+    """Return the multipliers of pairs of points, a square matrix without negative entries."""
     rows = rows_of(place, found, size)
     if any(weight < 0 for one in rows for weight in one):
         raise ProofError(f"{place}: must not be negative")
@@ -201,14 +201,14 @@ def fraction(place: str, found: Any) -> Fraction:
 
 
 def whole(place: str, found: Any) -> int:
-    """Return a whole number."""
+    """Return an integer."""
     if type(found) is not int or abs(found) > 10**15:
         raise ProofError(f"{place}: must be a whole number, got {shown(found)}")
     return found
 
 
 def in_range(ranges: Mapping[str, bool]) -> None:
-    """Refuse the first place whose number is out of range."""
+    """Refuse the first number that is out of range, naming its place."""
     for place, holds in ranges.items():
         if not holds:
             raise ProofError(f"{place}: out of range")
@@ -220,17 +220,17 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# ---------------------------------------------------------------- vectors of identical clients
+# ----------------------------------------------------------- vectors of interchangeable clients
 
 
 @dataclass(frozen=True)
 class Vector:
-    """A client's vector, or a vector that all share, which has no difference part.
+    """A client's vector, or a vector that all clients share, which has no difference part.
 
     Attributes
     ----------
     means : tuple of Fraction
-        Coefficients of the vectors that all share and of the means of every group.
+        Coefficients of the vectors that all clients share and of the means of every group.
     apart : tuple of Fraction
         Coefficients of the differences of the client's own vectors from their means; empty if none.
     """
@@ -259,16 +259,16 @@ class Vector:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of identical clients.
+    """A group of interchangeable clients, whose losses may differ.
 
     Attributes
     ----------
     name : str
         The name that messages use.
     n_clients : int or None
-        None for an unbounded number.
+        None if the number is unbounded.
     vectors : int
-        Number of vectors of its own that each client has.
+        Number of each client's own vectors.
     points : int
         Number of points at which each client's loss is evaluated.
     """
@@ -359,9 +359,9 @@ class SymmetricForm:
     ) -> None:
         """Add ``weight`` times the mean of ``<left_i, right_j>`` over pairs of different clients.
 
-        Differences from a mean add up to zero. So over the pairs of one group ``sum_{i != j}
-        <a_i, b_j>`` is ``-sum_i <a_i, b_i>``, and the mean over n (n - 1) pairs is ``-1/(n - 1)``
-        times the mean over n clients; over pairs of two groups it is zero.
+        Differences from a mean add up to zero. So for the pairs of one group,
+        ``sum_{i != j} <a_i, b_j>`` is ``-sum_i <a_i, b_i>``, and the mean over n (n - 1) pairs is
+        ``-1/(n - 1)`` times the mean over n clients. For pairs of two groups, the mean is zero.
         """
         _add_product(self.means, weight, left.means, right.means)
         count = self.clients.groups[group].n_clients
@@ -385,15 +385,17 @@ class SymmetricForm:
     ) -> None:
         """Add interpolation conditions, which are at most zero for every function of the class.
 
-        The class is that of 1-smooth, mu-strongly convex functions. The condition of a pair of
-        points, with the points and gradients of each client, is ``weights[a][b] >= 0`` times
+        The class is that of 1-smooth functions of curvature at least mu, which may be negative.
+        The condition of a pair of points, with the points and gradients of each client, is
+        ``weights[a][b] >= 0`` times
 
             f_b - f_a + <g_b, x_a - x_b>
                 + (|g_a - g_b|^2 + mu |x_a - x_b|^2 - 2 mu <g_a - g_b, x_a - x_b>) / (2 (1 - mu))
 
         (Taylor, Hendrickx and Glineur 2017, Theorem 4). With the Laplacian D of the weights' graph,
-        ``sum w_ab |v_a - v_b|^2 = v'Dv``, and ``sum w_ab <g_b, x_a - x_b>`` is ``g'(W' -
-        diag(incoming weights)) x``: the number of products is that of points, not of pairs.
+        ``sum w_ab |v_a - v_b|^2 = v'Dv``, and ``sum w_ab <g_b, x_a - x_b>`` is
+        ``g'(W' - diag(incoming weights)) x``. So there are as many products as points, not as
+        pairs.
         """
         count = range(len(weights))
         entering = [sum((one[b] for one in weights), Fraction(0)) for b in count]
@@ -418,8 +420,8 @@ class SymmetricForm:
         Parameters
         ----------
         zero : sequence of Vector
-            Combinations of means that are zero, such as the mean gradient at x*. Each eliminates
-            the first coordinate with a nonzero coefficient.
+            Combinations of means that are zero, such as the mean gradient at x*. Each combination
+            eliminates the first coordinate with a nonzero coefficient.
         """
         named = {"means": _restricted(self.means, [list(one.means) for one in zero])}
         for group, block in zip(self.clients.groups, self.differences, strict=True):
@@ -434,7 +436,7 @@ class SymmetricForm:
         Raises
         ------
         ProofError
-            If they do not; the message names the first such point.
+            If they do not cancel; the message names the first such point.
         """
         for group, values in zip(self.clients.groups, self.values, strict=True):
             for point, value in enumerate(values):
@@ -450,7 +452,7 @@ class SymmetricForm:
         Raises
         ------
         ProofError
-            If something fails; the message names the first thing.
+            If a check fails; the message names the first one that does.
         """
         self.check_values(place)
         check_blocks(place, self.blocks(zero))
@@ -522,7 +524,7 @@ def check_blocks(place: str, blocks: Mapping[str, FractionRows]) -> None:
     Raises
     ------
     ProofError
-        If one is not; the message names the first.
+        If a block is not; the message names the first one.
     """
     for name, block in blocks.items():
         if not is_positive_semidefinite(block):
@@ -532,8 +534,8 @@ def check_blocks(place: str, blocks: Mapping[str, FractionRows]) -> None:
 def is_positive_semidefinite(matrix: FractionRows) -> bool:
     """Whether a symmetric matrix of fractions has no negative eigenvalue, by exact elimination.
 
-    This is Bareiss's elimination in integers, whose pivots are leading minors. In a semidefinite
-    matrix, the whole row of a zero pivot must be zero.
+    This is Bareiss's elimination in integers, in which the pivots are leading minors. In a
+    semidefinite matrix, the whole row of a zero pivot must be zero.
 
     Examples
     --------
@@ -569,7 +571,7 @@ def with_numbers(claim: str, bound: Mapping[str, Fraction]) -> str:
 
 
 def run(arguments: Sequence[str], program: str, check: Callable[[str], str]) -> int:
-    """Check a file, printing its claim: return 0 if it is proved, 1 if not, 2 for wrong usage."""
+    """Check a file: return 0 and print its claim if it is proved, 1 if not, 2 for wrong usage."""
     if len(arguments) != 1:
         print(f"usage: python {program} FILE", file=sys.stderr)
         return 2

@@ -12,9 +12,10 @@ phi_i is the model when client i was last in S. With ``x* = 0``, ``w_i = y_i - g
     V = (x, mean w, mean phi)' P (x, mean w, mean phi) + mean, over deviations from the means, of
         (w_i, phi_i)' Q (w_i, phi_i) + memory_value mean h_i(phi_i) + model_value (F(x) - F(x*))
 
-The checker shows ``V >= ||x||^2``, ``E V+ <= rate V``, and a bound on V at the start; or, for a sum
-of gaps, ``V >= 0`` and ``E V+ <= rate V - gap (F(x) - F(x*))``. It sums the effect of a round over
-single clients and over pairs of clients; the modelling code works with means and variances instead.
+The checker shows ``V >= ||x||^2``, ``E V+ <= rate V``, and a bound on V at the start. For a sum of
+gaps, it shows ``V >= 0`` and ``E V+ <= rate V - gap (F(x) - F(x*))`` instead. It sums the effect of
+a round over single clients and over pairs of clients, while the modelling code works with means and
+variances.
 """
 
 from __future__ import annotations
@@ -58,12 +59,13 @@ class LyapunovProof:
     ----------
     n_clients : int
     sampling : str
-        "drawn": ``participants`` clients, uniformly; "independent": each with ``probability``.
+        "drawn" means that ``participants`` clients are drawn uniformly, "independent" that each
+        client is present with ``probability``.
     participants : int
     probability : Fraction
     surprise, step : Fraction
     start : str
-        The initial memory: "zero", or the "gradients" at x_0.
+        The initial memory, which is "zero" or the "gradients" at x_0.
     L, mu : Fraction
     bound : mapping of str to Fraction
         The claim's coefficients.
@@ -181,7 +183,7 @@ def _check_ranges(proof: LyapunovProof) -> None:
             "bound.rate": 0 <= proof.bound["rate"] < 1
             or (proof.bound["rate"] == 1 and proof.bound["gap"] > 0),
             "bound.heterogeneity": proof.bound["heterogeneity"] >= 0,
-            # F(x+) has only an upper bound.
+            # Only an upper bound on F(x+) is known.
             "function.model_value": proof.model_value >= 0,
         }
     )
@@ -192,7 +194,7 @@ def _check_ranges(proof: LyapunovProof) -> None:
 
 @dataclass(frozen=True)
 class Fate:
-    """A client's fate in a round: its part of the model's step, and its new w and phi.
+    """What a round does with a client: its part of the model's step, and its new w and phi.
 
     ``point`` is the point whose gradient the memory holds afterwards.
     """
@@ -205,14 +207,14 @@ class Fate:
 
 @dataclass(frozen=True)
 class FateLaw:
-    """Probabilities of the fates of one client, and of two clients jointly."""
+    """The distribution of the fates of one client, and of two clients jointly."""
 
     of_one: Sequence[tuple[Fraction, Fate]]
     of_two: Sequence[tuple[Fraction, Fate, Fate]]
 
 
 class Method:
-    """The method's vectors, in units with L = 1: gradients and function values over L.
+    """The method's vectors, in units with L = 1; gradients and function values are divided by L.
 
     Parameters
     ----------
@@ -227,14 +229,14 @@ class Method:
         self.w, self.phi, self.u = (self.clients.own(0, index) for index in range(3))
 
     def certain(self, *, renewed: bool) -> FateLaw:
-        """Return the law under which every client's memory is kept, or every one's renewed."""
+        """Return the distribution in which all clients' memories are kept, or all are renewed."""
         fate = Fate(self.nothing, self.w, self.phi, MEMORY)
         if renewed:
             fate = Fate(self.nothing, self.u, self.x, MODEL)
         return FateLaw([(Fraction(1), fate)], [(Fraction(1), fate, fate)])
 
     def a_round(self) -> FateLaw:
-        """Return the law of a round."""
+        """Return the distribution of fates in a round."""
         proof = self.proof
         step = proof.step * proof.L
         memory = (-step / proof.n_clients) * self.w
@@ -253,7 +255,7 @@ class Method:
         )
 
     def add_function(self, form: kernel.SymmetricForm, factor: Fraction, law: FateLaw) -> None:
-        """Add ``factor E V`` after a round with this law, or an upper bound if V contains F(x).
+        """Add ``factor E V`` after a round with these fates, or an upper bound if V contains F(x).
 
         The upper bound is ``F(x+) <= F(x) + <grad F(x), x+ - x> + L/2 ||x+ - x||^2``.
         """
@@ -292,7 +294,7 @@ class Method:
                     form.add_two(weight * pair, 0, 0, ones[a], others[b])
 
     def _scaled(self, rows: FractionRows, w: int) -> FractionRows:
-        """Return a matrix of V rescaled for gradients over L, which is the coordinate ``w``."""
+        """Return a matrix of V, rescaled for gradients divided by L (the coordinate ``w``)."""
         L = self.proof.L
         size = range(len(rows))
         return [[L ** ((i == w) + (j == w)) * rows[i][j] for j in size] for i in size]
@@ -307,7 +309,7 @@ class Method:
 
 
 def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.SymmetricForm, list[Vector]]]:
-    """Return, per inequality, a form that must not be negative and the means that are zero."""
+    """Return, for each inequality, a form that must not be negative and the means that are zero."""
     played = Method(proof)
     one, x = Fraction(1), played.x
     kept, renewed = played.certain(renewed=False), played.certain(renewed=True)
@@ -321,7 +323,7 @@ def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.SymmetricForm, list[V
     played.add_value(forms["decrease"], -gap * proof.L, MODEL)
     first, zero = renewed, []
     if proof.start == "zero":
-        # A memory of zero is the gradient at the minimiser of the client's own loss. So w_i is
+        # A memory of zero is the gradient at the minimiser of the client's own loss, so w_i is
         # minus the gradient at x*, and the mean of all w_i is zero.
         first, zero = kept, [played.clients.mean(0, 0)]
         level = proof.bound["heterogeneity"] * proof.L**2
@@ -341,7 +343,7 @@ def check_proof(proof: LyapunovProof) -> None:
     Raises
     ------
     ProofError
-        If something fails; the message names the first thing.
+        If a check fails; the message names the first one that does.
     """
     for name, (form, zero) in slacks(proof).items():
         form.check(name, zero)

@@ -1,38 +1,40 @@
 """The checker of bounds on one round, in fractions.
 
 A certificate holds a round, a class of clients, the bound that is claimed for all of them, and
-multipliers. The slack is derived here a second time, from terms of single clients and of pairs; the
-modelling code works with means and variances. With ``x* = 0`` and ``F = sum_i alpha_i F_i``, it is
+multipliers. The slack is derived here a second time, from terms of single clients and of pairs of
+clients, while the modelling code works with means and variances. With ``x* = 0`` and
+``F = sum_i alpha_i F_i``, it is
 
 - for the distance, ``rate |x|^2 - gap (F(x) - F*) + residual - E|x+|^2``;
 - for the descent, ``F(x) - decrease |grad F(x)|^2 + residual - E F(x+)``, with F(x+) bounded by the
   descent lemma: F is as smooth as its clients are. There is no x*, and x is the origin.
 
 Two kinds of terms are added: multipliers times terms that are at most zero for every client of the
-class, and budgets for quantities that the class bounds. If function values cancel and the resulting
-form has no negative value, the claim holds for all clients of the class, in any dimension.
+class, and budgets for quantities that the class bounds. The claim holds for all clients of the
+class, in any dimension, if function values cancel and the resulting form has no negative value.
 
-*Participation.* Either m of the eligible clients are drawn, all sets equally likely, or clients are
-present independently of one another. Client i moves the model by its random weight W_i times its
-update from K local steps. For clients i and j of groups c and d, only these moments matter:
+*Participation.* Either m of the eligible clients are drawn, with all sets equally likely, or
+clients are present independently of one another. Client i moves the model by its random weight W_i
+times its update from K local steps. For clients i and j of groups c and d, only these moments
+matter:
 
     n E W_i,   n E W_i^2,   n_c n_d E W_i W_j   (n (n - 1) within one group)
 
-Where a bound is for every number n >= m of eligible clients, differences between clients count most
-as n goes to infinity: the mean over pairs of different clients has ``-1/(n - 1)`` times the squared
-differences.
+If a bound is for every number n >= m of eligible clients, differences between clients matter most
+as n goes to infinity, because the mean over pairs of different clients contains ``-1/(n - 1)``
+times the squared differences.
 
-*Noise* of a local step is independent between clients and has mean zero given the past. A client's
-randomness given x has a form of its own, in ``h_1 .. h_{K-1}``, the random parts of its gradients,
-and the noise ``xi_0 .. xi_{K-2}`` of all steps but the last.
+The *noise* of a local step is independent between clients and has mean zero given the past. A
+client's randomness given x has a form of its own, in ``h_1 .. h_{K-1}``, the random parts of its
+gradients, and the noise ``xi_0 .. xi_{K-2}`` of all steps but the last.
 
 *Assumptions about a run.* A claim may be restricted to models at which
 
     gradient ||grad F(x)||^2 + moved E||mean of the participants' sums of gradients||^2
     + values (mean of F_i(x) - F_i(x*) over eligible clients) + heterogeneity dissimilarity^2
 
-is at most zero. As this is linear, a proof that uses it with a multiplier also holds if it is at
-most zero in the mean over models.
+is at most zero. As this sum enters linearly, a proof that uses it with a multiplier is also valid
+if only its mean over models is at most zero.
 
 *Intervals.* Over an interval of step sizes the blocks, divided by e, are polynomials of degree
 three at most; if their Bernstein coefficients are positive semidefinite, so are the blocks on the
@@ -63,11 +65,11 @@ Vector = kernel.Vector
 KIND, VERSION = "proof for every client loss", 3
 FIELDS = "kind version claim round class bound given boxes"
 MOST_CHARACTERS = 10_000_000  # of a file
-MOST_STEPS = 60  # local steps of clients that are drawn
+MOST_STEPS = 60  # local steps of drawn clients
 MOST_ROWS = 100  # groups of independent clients, times (local steps + 1)
-MOST_NUMBERS = 20_000  # possible numbers of clients present, over all groups, for a mean
+MOST_NUMBERS = 20_000  # possible numbers of clients present over all groups, for a mean
 MOST_PRESENT = 200  # clients in a mean, as availability is raised to this power
-LARGEST_DENOMINATOR = 10**20  # of such an availability
+LARGEST_DENOMINATOR = 10**20  # bits of such an availability
 MOST_BOXES = 1_000
 MOST_COEFFICIENTS = 5  # of a claim, as a polynomial in client_lr
 NODES = (Fraction(0), Fraction(1, 3), Fraction(2, 3), Fraction(1))
@@ -91,13 +93,13 @@ Polynomial = list[Fraction]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Identical clients, and the moments of their random weights.
+    """Interchangeable clients, and the moments of their random weights.
 
     Attributes
     ----------
     name : str
     n_clients : int or None
-        None if the claim is for every number that is at least the number of participants.
+        None if the claim is for every number from the number of participants upwards.
     share : Fraction
         The total weight of these clients in F.
     mean, square : Fraction
@@ -117,13 +119,13 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A fixed number of eligible clients drawn uniformly; excluded ones never take part.
+    """A fixed number of eligible clients, drawn uniformly; excluded clients never take part.
 
     Attributes
     ----------
     participants : int
     n_clients : int or None
-        None for every number of clients.
+        None if the claim is for every number of clients.
     excluded_share : Fraction
     """
 
@@ -143,7 +145,7 @@ class Drawn:
 
     @property
     def crowds(self) -> list[Crowd]:
-        """Return the crowds: one client is drawn with chance m/n, two with m(m-1)/(n(n-1))."""
+        """Return the crowds; weights are 1/m, with probability m/n, or m(m-1)/(n(n-1)) for two."""
         zero, m, out = Fraction(0), self.participants, self.excluded_share
         two = Fraction(m - 1, m)
         eligible = Crowd(
@@ -153,7 +155,7 @@ class Drawn:
         return [eligible, excluded] if out else [eligible]
 
     def covers(self, n_clients: int) -> bool:
-        """Whether a proof holds for a number of clients, at the same share of excluded ones.
+        """Whether a proof holds for a number of clients, with the same share of excluded clients.
 
         With fewer clients the participants' mean is less random; everything else depends only on
         the share.
@@ -166,7 +168,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class ReadGroup:
-    """Clients of equal availability, target weight and aggregation weight, as they were read."""
+    """Clients with equal availability, target weight and aggregation weight, as they were read."""
 
     n_clients: int
     availability: Fraction
@@ -181,8 +183,8 @@ class Independent:
     Attributes
     ----------
     averaging : str
-        "weights", or "present": the mean over the clients present; if nobody is present, the model
-        does not change.
+        Either "weights" or "present". The latter is the mean over the clients present; if nobody is
+        present, the model does not change.
     groups : list of ReadGroup
     """
 
@@ -191,7 +193,7 @@ class Independent:
 
     @property
     def crowds(self) -> list[Crowd]:
-        """Return the crowds; for a mean, by sums over the numbers of clients present."""
+        """Return the crowds; for a mean, sum over the possible numbers of clients present."""
         mean, one, two = self._weights() if self.averaging == "weights" else self._means()
         counts = [own.n_clients for own in self.groups]
         return [
@@ -240,7 +242,7 @@ class Independent:
         return mean, one, two
 
     def covers(self, n_clients: int) -> bool:
-        """Whether a proof holds for a number of clients: only for its own number."""
+        """Whether a proof holds for a number of clients, which is so only for its own number."""
         return n_clients == sum(own.n_clients for own in self.groups)
 
 
@@ -255,9 +257,10 @@ class Box:
     ----------
     client_lr : pair of Fraction
     pairs : list of matrices
-        One matrix per crowd; entry (a, b) belongs to the condition of points a and b; x* is last.
+        One matrix per crowd. Entry (a, b) belongs to the condition of points a and b; x* is last.
     budgets, noises : list of Fraction
-        The shares of the claimed coefficients that each budget gets; their sum is at most one.
+        The share of the claimed coefficient that each budget gets; the sum of shares is at most
+        one.
     orthogonal : list of Fraction
         Multipliers of products that are zero.
     given : Fraction
@@ -284,10 +287,10 @@ class Proof:
     crowds : list of Crowd
     local_steps : int
     q, server_lr, assist_ratio : Fraction
-        ``q`` is the probability of a client round; otherwise the server makes a step of its own,
-        whose length over that of the clients' is ``assist_ratio``.
+        ``q`` is the probability of a client round. Otherwise the server takes a step itself, and
+        ``assist_ratio`` is the ratio of its length to that of the clients' steps.
     L, mu : Fraction
-        ``-L <= mu < L`` for a descent, where losses need not be convex.
+        ``-L <= mu < L`` for a descent, for which losses need not be convex.
     heterogeneity : str
         "optimum": ``sum_i alpha_i ||grad F_i(x*)||^2 <= dissimilarity^2``; "everywhere":
         ``||grad F_i(x) - grad F(x)|| <= dissimilarity`` for every client and x.
@@ -296,7 +299,7 @@ class Proof:
     bound : mapping of str to list of Fraction
         Coefficients of the claim, polynomials in client_lr.
     given : mapping of str to Fraction
-        The assumption about a run, a sum that is at most zero; empty for none.
+        The assumption about a run, which is a sum that is at most zero; empty if there is none.
     boxes : list of Box
     """
 
@@ -333,11 +336,11 @@ class Proof:
         }
 
     def steps_of(self, crowd: Crowd) -> int:
-        """Return how many gradients of a crowd's clients enter: one if they are absent."""
+        """Return how many gradients of a crowd's clients enter, which is one if they are absent."""
         return self.local_steps if crowd.mean else 1
 
     def points_of(self, crowd: Crowd) -> int:
-        """Return the number of points per client of a crowd, including x* unless for a descent."""
+        """Return the number of points per client of a crowd, including x* except for a descent."""
         return self.steps_of(crowd) + (not self.of_descent)
 
 
@@ -391,7 +394,7 @@ def parsed(text: str) -> Proof:
             "class.heterogeneity": proof.heterogeneity == "everywhere"
             or (proof.heterogeneity == "optimum" and not proof.of_descent),
             "class.noise": isinstance(proof.noisy, bool),
-            # A descent has no point x*, and its heterogeneity is not bounded at the optimum.
+            # A descent has no point x*, and heterogeneity is not bounded at the optimum.
             "given": not proof.given
             or (
                 isinstance(taking_part, Drawn)
@@ -460,7 +463,7 @@ def _group(place: str, found: Any) -> ReadGroup:
 
 
 def _check_work(place: str, groups: Sequence[ReadGroup]) -> None:
-    """Check that the law of who is present can be enumerated, for a mean over those present."""
+    """Check, for a mean over those present, that all numbers of clients can be enumerated."""
     if sum(own.n_clients for own in groups) > MOST_PRESENT:
         raise ProofError(f"{place}: must have at most {MOST_PRESENT} clients for a mean")
     if math.prod(own.n_clients + 1 for own in groups) > MOST_NUMBERS:
@@ -503,7 +506,7 @@ def _multiplier(place: str, found: Any, proof: Proof) -> Fraction:
 
 
 def _check_intervals(proof: Proof) -> None:
-    """Check that boxes are adjacent and, over an interval, that all is divisible by the step."""
+    """Check that boxes are adjacent and, for intervals, that claims are divisible by the step."""
     for index, box in enumerate(proof.boxes):
         first, last = box.client_lr
         if not 0 < first <= last:
@@ -527,7 +530,7 @@ def check_proof(proof: Proof) -> None:
     Raises
     ------
     ProofError
-        If something fails; the message names the first thing.
+        If a check fails; the message names the first one that does.
     """
     _check_intervals(proof)
     for index, box in enumerate(proof.boxes):
@@ -542,7 +545,7 @@ def check_proof(proof: Proof) -> None:
 
 
 def _bernstein(proof: Proof, box: Box, place: str) -> list[tuple[str, dict[str, FractionRows]]]:
-    """Return the slack's blocks at one step size, or their Bernstein coefficients over a box."""
+    """Return the slack's blocks at one step size, or Bernstein coefficients of these for a box."""
     first, last = box.client_lr
     if first == last:
         return [("", slack_blocks(proof, box, first, place))]
@@ -578,7 +581,7 @@ def slack_blocks(
 ) -> dict[str, FractionRows]:
     """Return the blocks of the slack over e, at one step size.
 
-    What remains of each coefficient of the residual is a block of its own, since it too must not be
+    What remains of each coefficient of the residual is a separate block, since it must not be
     negative at any step size of a box, not only at the nodes.
 
     Raises
@@ -588,14 +591,14 @@ def slack_blocks(
     """
     bound = proof.bound_at(client_lr)
     e = proof.L * client_lr
-    # With lengths and gradients in units of L = 1, losses are divided by L, and noise counts L/2
-    # times its square.
+    # With lengths and gradients in units where L = 1, losses are divided by L, and noise
+    # contributes L/2 times its square.
     unit, square = (proof.L, Fraction(1, 2)) if proof.of_descent else (proof.L**2, Fraction(1))
     scale = unit / e
     per_square = square * proof.L**2 / unit
     moved = proof.q * proof.server_lr**2 * sum((own.square for own in proof.crowds), Fraction(0))
-    # Without noise its coefficient has no effect, but readers would believe it, so it is checked
-    # too.
+    # Without noise, the coefficient of noise has no effect. Readers would still believe it, so it
+    # is checked too.
     last_noise = per_square * moved * client_lr**2 if proof.noisy else Fraction(0)
     server_noise = per_square * (1 - proof.q) * (proof.assist_ratio * client_lr) ** 2
     budget, noise = bound["heterogeneity"] * scale, (bound["noise"] - last_noise) * scale
@@ -627,7 +630,7 @@ class _Play:
     box : Box
     e : Fraction
     square : Fraction
-        Factor of the squared length of a step: 1, or 1/2 in the descent lemma.
+        The factor of the squared length of a step, which is 1, or 1/2 in the descent lemma.
     """
 
     def __init__(self, proof: Proof, box: Box, e: Fraction, square: Fraction) -> None:
@@ -682,7 +685,7 @@ class _Play:
         self._add_round(self.gradient)
 
     def suppose(self) -> None:
-        """Add the assumption about a run, without its dissimilarity term, times its multiplier."""
+        """Add the assumption about a run, except its dissimilarity term, times its multiplier."""
         proof, given = self.proof, self.proof.given
         if not given:
             return
@@ -713,7 +716,7 @@ class _Play:
         form.add(-server * step**2, self.gradient, self.gradient)
 
     def add_heterogeneity(self, budget: Fraction) -> None:
-        """Add budgets times squared gradients at x*, or of gradients at x minus that of F."""
+        """Add budgets times squared gradients at x* and, if bounded everywhere, at x minus F's."""
         parts = iter([budget * part for part in self.box.budgets])
         if self.proof.heterogeneity == "optimum":
             whole = next(parts)
@@ -729,7 +732,7 @@ class _Play:
                     self.form.add_each(next(parts), c, vector, vector)
 
     def fluctuations(self, noise: Fraction) -> dict[str, FractionRows]:
-        """Return the blocks of one client's randomness given x, in h_1, .. and xi_0, .."""
+        """Return the blocks of one client's randomness given x, in h_1, .. and xi_0, ..."""
         count = self.proof.local_steps - 1
         if not self.proof.noisy or not count:
             return {}

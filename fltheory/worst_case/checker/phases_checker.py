@@ -1,19 +1,20 @@
-"""An independent checker of runs in phases, where clients come and go in bursts.
+"""An independent checker of runs in phases in which clients come and go in bursts.
 
-With `kernel.py` and `correlated_checker.py` beside it, this file is a program of its own: ``python
-phases_checker.py FILE``. Steps may differ from phase to phase, and a phase may be a single round. A
-certificate holds, for each phase, its number of rounds, a rate, whether its rounds are measured,
-and a proof for its round as `correlated_checker.py` reads it, with a function W of the model and of
-the last round's participants. The checker shows in every state, with the phase's own numbers,
+With `kernel.py` and `correlated_checker.py` in the same folder, this file is a separate program:
+``python phases_checker.py FILE``. Steps may differ from phase to phase, and a phase may be a single
+round. For each phase, a certificate contains the number of rounds, a rate, whether the rounds are
+measured, and a proof for a round as `correlated_checker.py` reads it, with a function W of the
+model and of the last round's participants. The checker shows in every state, with the phase's own
+numbers,
 
     rate W_S - E[W_{S'}(x+) | S] - [measured] ||z||^2 + heterogeneity h + noise sigma^2 >= 0,
     W_S + below h + noise_below sigma^2 >= W_S of the next phase.
 
 The function after the last phase is ``||z||^2`` if no round is measured, and zero otherwise. A
-phase of one round needs no second inequality: its W_{S'}(x+) is already the next phase's function.
-From a bound on E W at the start, where S has the stationary law, this bounds the mean of
-``E||z_t||^2`` over all measured rounds, or ``E||z_T||^2`` itself. Measured rounds, and all rounds
-after them, must have rate 1, so that measured terms are not scaled down.
+phase of one round needs no second inequality, because its W_{S'}(x+) is already the next phase's
+function. Together with a bound on E W at the start, where S has the stationary distribution, this
+bounds the mean of ``E||z_t||^2`` over all measured rounds, or ``E||z_T||^2`` itself. Measured
+rounds, and all rounds after them, must have rate 1, so that measured terms are not scaled down.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _ALIKE = "groups chain averaging local_steps L mu noisy"
 
 @dataclass(frozen=True)
 class Phase:
-    """A run of equal rounds: their number, rate and proof, and whether they are measured."""
+    """A run of equal rounds, with their number, rate and proof, and whether they are measured."""
 
     rounds: int
     rate: Fraction
@@ -68,12 +69,12 @@ class PhasesProof:
 
     @property
     def n_measured(self) -> int:
-        """Number of rounds over which the mean is taken; 0 if the last model is bounded."""
+        """Number of rounds over which the mean is taken, or 0 if the last model is bounded."""
         return sum(phase.rounds for phase in self.phases if phase.measured)
 
     @property
     def totals(self) -> Mapping[str, Fraction]:
-        """The coefficients that the phases prove together, if each one's proof is valid."""
+        """The coefficients that the phases prove together, if the proof of each phase is valid."""
         first = self.phases[0].proof.bound
         distance, h, noise = (
             first[name] for name in ("start", "start_heterogeneity", "start_noise")
@@ -148,7 +149,7 @@ def _phase(place: str, found: Any) -> Phase:
         raise ProofError(f"{place}.proof.claim: must be that of a mean of distances")
     # A phase of one round has no such constants.
     kernel.in_range({f"{place}.proof.below": rounds > 1 or proof.below == proof.noise_below == 0})
-    # Nothing is measured in a round of the measure "rate".
+    # With the measure "rate", nothing is measured in a round.
     proof = replace(
         proof,
         measure="distance" if one["measured"] else "rate",
@@ -163,7 +164,7 @@ def check_phases(proof: PhasesProof) -> None:
     Raises
     ------
     ProofError
-        If something fails; the message names the first thing.
+        If a check fails; the message names the first one that does.
     """
     functions = [phase.proof.function for phase in proof.phases]
     functions.append(_end(proof.phases[-1].proof, Fraction(int(not proof.n_measured))))

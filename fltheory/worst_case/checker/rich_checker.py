@@ -1,9 +1,9 @@
-"""An independent checker for clients in bursts, with functions that also depend on gradients.
+"""An independent checker for clients in bursts, for functions that also depend on gradients.
 
-With `kernel.py` and `correlated_checker.py` beside it, this file is a program of its own: ``python
-rich_checker.py FILE``. Rounds, clients and claims are those of `correlated_checker`, with exact
-gradients, but the function is different. It depends on x and on S, the set of clients that take
-part in the coming round:
+With `kernel.py` and `correlated_checker.py` in the same folder, this file is a separate program:
+``python rich_checker.py FILE``. Rounds, clients and claims are those of `correlated_checker` with
+exact gradients, but the function is different. It depends on x and on S, the set of clients that
+take part in the coming round:
 
     W_S = V' form V
           + sum_{i in S} alpha_i (d_i' present d_i + sum_k present_losses_k phi_i(x_{i,k}))
@@ -12,17 +12,17 @@ part in the coming round:
 
 with ``d_i = (delta_{i,0}, .., delta_{i,K-1}, g_i)`` of the local gradients in the coming round,
 ``e_i = (delta_{i,0}, g_i)``, ``phi_i = F_i - F_i(x*) - <g_i, . - x*>``; ``a_{c,k}`` is the sum of
-``alpha_i delta_{i,k}`` over those of S in group c, ``b_c`` that of ``alpha_i delta_{i,0}`` over the
-others, ``u_c`` and ``U_c`` are sums of ``alpha_i g_i`` over the clients of c in S, and over all of
-c. The checker shows
+``alpha_i delta_{i,k}`` over the clients of group c in S, ``b_c`` is the sum of
+``alpha_i delta_{i,0}`` over the other clients of c, and ``u_c`` and ``U_c`` are the sums of
+``alpha_i g_i`` over the clients of c in S and over all of c. The checker shows
 
     rate W_S(x) - E[W_{S'}(x+) | S] - measured + heterogeneity h >= 0
 
 where S determines x+, and S' is the set after S, ``W_S(x) >= -below h`` (or ``>= ||z||^2``), and a
 bound on E W_S(x_0). A client's loss is evaluated at the points of its local steps from x, at those
-it would reach from x+, and at x*; each inequality has its own multipliers. Remaining function
-values are cancelled by conditions between a point and x*, which are not in the file: multiples of
-``phi >= ||delta||^2/(2 L) + ..``, or of its counterpart.
+that it would reach from x+, and at x*. Each inequality has its own multipliers. Remaining function
+values are cancelled by conditions between a point and x*, which are not in the file. They are
+multiples of ``phi >= ||delta||^2/(2 L) + ..``, or of its counterpart.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MOST_CHARACTERS = 8_000_000
 
 @dataclass(frozen=True)
 class RichValue:
-    """W in one state: its form, and each group's coefficients for clients in S and not in S."""
+    """W in one state: its form and each group's coefficients for clients in S and not in S."""
 
     form: FractionRows
     present: Sequence[FractionRows]
@@ -69,10 +69,10 @@ class RichProof(plain.CorrelatedRounds):
     Attributes
     ----------
     function : list of RichValue
-        One per state, in the order of `states`.
+        One value per state, in the order of `states`.
     multipliers, lower : lists of lists of matrices
-        One matrix per state and cell, for a round and for the lower bound; entry (a, b) belongs to
-        the condition of points a and b, the last being x*.
+        One matrix per state and cell, for a round and for the lower bound. Entry (a, b) belongs to
+        the condition of points a and b; x* is the last point.
     first : list of matrices
         One matrix per group, at the start.
     """
@@ -170,7 +170,7 @@ class RichSums(plain.Sums):
     points : sequence of int
         Number of points now, for the clients of each cell.
     later : int
-        Number of points after the round; if nobody is present, the first of them is x itself.
+        Number of points after the round. If nobody is present, the first of these is x itself.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class RichChecker(plain.Checker):
     # ------------------------------------------------------------ the inequalities
 
     def check_round(self, place: int) -> None:
-        """Check that the inequality of a round holds in a state, by its multipliers."""
+        """Check, using its multipliers, that the inequality of a round holds in a state."""
         proof, state = self.proof, self.proof.states[place]
         cells = proof.cells(state)
         sums = RichSums(proof, cells, [proof.points(cell) for cell in cells], proof.local_steps)
@@ -309,7 +309,7 @@ class RichChecker(plain.Checker):
         self._decide(f"state {state}, lower bound", sums, sums.z, proof.lower[place])
 
     def check_start(self) -> None:
-        """Check that the mean of W over the stationary law is at most the claimed initial bound."""
+        """Check that the stationary mean of W is at most the claimed initial bound."""
         proof = self.proof
         cells = [(c, False, own.n_clients) for c, own in enumerate(proof.groups)]
         sums = RichSums(proof, cells, [proof.local_steps] * len(cells), 0)
@@ -325,7 +325,8 @@ class RichChecker(plain.Checker):
         L, mu, eta = self.proof.L, self.proof.mu, self.proof.client_lr
         later = sums.after(after)
         for k, (_, _, members) in enumerate(sums.cells):
-            # Losses over L, so that they are 1-smooth: points, and gradients less g; x* comes last.
+            # Losses are divided by L, so that they are 1-smooth. Given are points, and gradients
+            # minus g; x* comes last.
             points: list[kernel.Vector] = []
             gradients: list[kernel.Vector] = []
             for seen, count in ((sums, sums.points[k] - sums.still), (later, sums.later)):
@@ -339,11 +340,11 @@ class RichChecker(plain.Checker):
             weights = [[members * w for w in row] for row in multipliers[k]]
             values, last = sums.form.values[k], len(points) - 1
             for p in range(last):
-                # Too much of phi_p is cancelled by the condition (p, x*), too little by (x*, p).
+                # The condition (p, x*) cancels an excess of phi_p, and (x*, p) a deficit.
                 net = values[p] + sum(row[p] for row in weights) - sum(weights[p])
                 weights[p][last] += max(net, Fraction(0))
                 weights[last][p] += max(-net, Fraction(0))
-            # All function values so far are of F, and conditions of F over L.
+            # All function values so far are of F, but conditions are of F over L.
             sums.form.add_conditions(
                 k, [[L * w for w in row] for row in weights], points, gradients, mu / L
             )
@@ -403,7 +404,7 @@ class _Parts(plain.Parts):
 
 
 class _Columns(plain.Columns):
-    """The numbers of `Columns`, and single clients' own coefficients."""
+    """The numbers of `Columns` and single clients' own coefficients."""
 
     def _fill(self, key: Any) -> None:
         parts: Any = self._parts

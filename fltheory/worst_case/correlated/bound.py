@@ -39,11 +39,11 @@ from fltheory.worst_case.rounds.one_round import AveragingRound, ParticipantChai
 
 Measured: TypeAlias = Literal["distance", "loss"]
 
-# Units of gradients at x*, tried in turn: the solver stalls when its numbers are far from 1.
+# Units of gradients at x*, tried in this order. The solver stalls when its numbers are far from 1.
 UNITS = (1, 8, Fraction(1, 8), 128)
 BITS = (44, 60)
-# The cost of the start relative to the floor, so that among equal floors the one with the smallest
-# start is found; and the relative margin of the start in a proof.
+# The cost of the start relative to the floor, which is small so that the smallest start is found
+# among equal floors; and the relative margin of the start in a proof.
 _TIE = 1e-7
 _ROOM = 1e-3
 _FIRST = ("start", "once", "noise_once")
@@ -64,7 +64,7 @@ class Request:
     rate : Fraction or None
         None for the mean over rounds.
     rounds : int or None
-        Number of rounds after which the bound is minimised; None to minimise the floor.
+        Number of rounds after which the bound is minimised, or None to minimise the floor.
     distance : float
         The distance ``||x_0 - x*||``, for ``rounds``.
     """
@@ -79,7 +79,7 @@ class Request:
 
 @dataclass(frozen=True)
 class CorrelatedBound:
-    """A bound for every round and every client loss, as the solver found it.
+    """A bound for all rounds and every client loss, as the solver found it.
 
     Over rounds ``t < T``, the mean of ``E||x_t - x*||^2`` ("distance"), or ``E F - F*`` at the mean
     model ("loss"), is at most ``(start ||x_0 - x*||^2 + start_heterogeneity h + start_noise
@@ -92,7 +92,7 @@ class CorrelatedBound:
     start, start_heterogeneity, start_noise : float
     heterogeneity, noise : float
     request : Request
-        The bound that was asked for.
+        The bound that was requested.
     solved : Solved
         The solver's result.
     """
@@ -132,12 +132,12 @@ class CorrelatedBound:
 
     @property
     def rate(self) -> Fraction | None:
-        """The rate as given; None for the mean over rounds."""
+        """The rate as given, or None for the mean over rounds."""
         return self.request.rate
 
     @property
     def residual(self) -> float:
-        """The term added in every round, at the class's dissimilarity and noise."""
+        """The term added in every round, for the class's dissimilarity and noise."""
         squares = float(self.client_class.dissimilarity**2), float(self.client_class.sigma**2)
         return self.heterogeneity * squares[0] + self.noise * squares[1]
 
@@ -163,7 +163,7 @@ B = TypeVar("B", bound=CorrelatedBound)
 
 @dataclass(frozen=True)
 class Solved:
-    """A program's solution with its units, from which a proof is made.
+    """A program's solution and its units, from which a proof is made.
 
     Attributes
     ----------
@@ -189,8 +189,8 @@ def best_correlated_bound(
 ) -> CorrelatedBound:
     """Return the best bound on weighted averaging with clients that come and go in bursts.
 
-    The semidefinite program has a function for every number of participants in the previous round;
-    the chain starts in its stationary law.
+    The semidefinite program has a function for every number of participants in the previous round.
+    The chain starts from its stationary distribution.
 
     Parameters
     ----------
@@ -198,12 +198,12 @@ def best_correlated_bound(
     client_class : ClientClass
         A class with heterogeneity at the optimum and mu above 0.
     measure : {"distance", "loss"}
-        The quantity averaged over rounds: ``||x - x*||^2``, or F of the mean model less F*.
+        The quantity averaged over rounds, ``||x - x*||^2``, or F at the mean model minus F*.
     rate : number, optional
-        The rate of a bound on every round's ``E||x_t - x*||^2``; by default means are bounded.
+        The rate of a bound on every round's ``E||x_t - x*||^2``. By default, means are bounded.
     rounds : int, optional
-        Minimise the bound after this number of rounds from ``distance = ||x_0 - x*||``; by default,
-        minimise the floor.
+        Minimise the bound after this number of rounds from ``distance = ||x_0 - x*||``. By default,
+        the floor is minimised.
     distance : number
 
     Raises
@@ -277,8 +277,8 @@ def best_step(
 ) -> CorrelatedBound:
     """Return the bound at the step and K that minimise the proved bound after ``rounds`` rounds.
 
-    The step is searched on a logarithmic scale, to three digits. The returned bound can be proved;
-    that no other step is better is only the result of a local search.
+    The step is searched on a logarithmic scale, to three digits. The returned bound can be proved,
+    but only a local search suggests that no other step is better.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def best_step(
             return value
 
         largest = math.log(2 / (K * client_class.L))
-        # The search starts from a grid, since steps without a finite floor give no slope.
+        # The search starts from a grid, because steps without a finite floor give no slope.
         grid = np.linspace(largest - math.log(2000), largest, 9)
         middle = int(np.argmin([after(float(point)) for point in grid]))
         ends = grid[max(middle - 1, 0)], grid[min(middle + 1, 8)]
@@ -365,7 +365,8 @@ def check_covered(
 def guess_of(a_round: AveragingRound, clients: ClientClass) -> float:
     """Estimate the floor, with L = 1, from the rule for small steps.
 
-    Where bursts outlast the model's memory, ``1/(step mu)`` rounds, the floor grows no further.
+    The floor stops growing where bursts last longer than the model's memory of ``1/(step mu)``
+    rounds.
     """
     step = float(clients.L * a_round.client_lr * a_round.server_lr) * a_round.local_steps
     ratio = float(clients.L / clients.mu)
@@ -413,8 +414,8 @@ def solutions(
 def units_of(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
     """Yield the factors from a program's numbers to the certificate's units.
 
-    They are for coefficients of ``||z||^2``, of products of z and gradients, of squared gradients,
-    and for multipliers.
+    There is one factor each for coefficients of ``||z||^2``, of products of z and gradients, of
+    squared gradients, and for multipliers.
     """
     a_round, clients = request.round, request.client_class
     scale = 2 * clients.L * a_round.client_lr * a_round.local_steps * a_round.server_lr
@@ -446,7 +447,7 @@ def texts_of(
     others: Iterator[Solved],
     text_of: Callable[[Request, Fraction, Any, int], str],
 ) -> Iterator[str]:
-    """Yield candidate certificates, from the bound's own solution and then from others."""
+    """Yield candidate certificates, first from the bound's own solution and then from others."""
     share = 1 + float(exact("margin", margin, above=0))
     for solved in chain([bound.solved], others):
         widest = _widest(bound, solved, share)
@@ -456,13 +457,13 @@ def texts_of(
 
 def _widest(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedSolution | None:
     """Return the solution with the largest slack, slightly above the best bound."""
-    # Units differ between programs, so in each one the claim is a multiple of the bound's own
-    # floor.
+    # Units differ between programs, so in each program the claim is a multiple of the bound's floor
+    # there.
     ratio = float(solved.unit / bound.solved.unit) ** 2
     ends = bound.solved.solution.ends
     fixed = {name: share * ratio * ends[name] for name in ("floor", "noise")}
     room = share if bound.request.rounds else 1 + _ROOM
-    # Coefficients that are nearly zero need room, too.
+    # Coefficients that are nearly zero also need a margin.
     fixed |= {name: room * solved.solution.ends[name] + 1e-9 for name in _FIRST}
     return solved.program.solve(None, fixed)
 
@@ -523,7 +524,7 @@ def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits
 def claim_text(
     request: Request, ends: Mapping[str, float], written: Callable[[float, str], str]
 ) -> Mapping[str, Any]:
-    """Return a certificate's claim and the rounds and clients that it is about."""
+    """Return a certificate's claim, with the rounds and clients that it is about."""
     a_round, clients = request.round, request.client_class
     noisy = clients.sigma > 0
     bound = {"rate": "1" if request.rate is None else str(request.rate)}
@@ -583,7 +584,7 @@ def value_text(row: FloatArray, constant: float, n_groups: int, written: Any) ->
 
 
 def _balanced(rows: FloatArray, dyadic: Any, factor: Fraction, wanted: Fraction) -> list[list[str]]:
-    """Return multipliers, with those for x* raised until function values cancel."""
+    """Return multipliers after raising those for x* until function values cancel."""
     weights = [[dyadic(max(float(value), 0.0)) for value in row] for row in rows]
     weights[-1] = [Fraction(0)] * len(weights)
     values = [-wanted, *[Fraction(0)] * (len(weights) - 2)]
@@ -594,11 +595,11 @@ R = TypeVar("R", bound=CorrelatedRounds)
 
 
 class RoundsCertificate(ProofFile[R]):
-    """A proof of a bound for clients that come and go in bursts, by any kind of function."""
+    """A proof of a bound for clients that come and go in bursts, using any kind of function."""
 
     @property
     def floor(self) -> Fraction:
-        """The limit of the bound after many rounds, over ``sum alpha_i ||grad F_i(x*)||^2``."""
+        """The bound's limit after many rounds, divided by ``sum alpha_i ||grad F_i(x*)||^2``."""
         proof = self.proof
         over = 1 - proof.bound["rate"] if proof.measure == "rate" else 1
         return proof.bound["heterogeneity"] / over
@@ -636,7 +637,7 @@ class RoundsCertificate(ProofFile[R]):
 
 
 class CorrelatedCertificate(RoundsCertificate[CorrelatedProof]):
-    """A proof, as JSON, by a function of the model and of who was present.
+    """A proof, as JSON, that uses a function of the model and of who was present.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Weights, K and step size with the smallest proved bound for a log's clients.
+"""Weights, K and step size with the smallest proved bound for the clients of a log.
 
 Clients are fitted as one or two groups of identical on-off chains. The search uses a few clients of
 each group; its result is then proved for all of them.
@@ -39,7 +39,7 @@ from fltheory.worst_case.proof.proof_file import of_least_margin
 from fltheory.worst_case.rounds.client_class import ClientClass, check_ratio
 from fltheory.worst_case.rounds.one_round import AvailabilityGroup, Averaging, AveragingRound
 
-# Limits for a proof in a few seconds: numbers of clients present, for two groups and for one.
+# Limits for a proof in a few seconds on the numbers of clients present, for two groups and for one.
 _MOST_STATES = {2: 30, 1: 61}
 # The search uses this many clients of each group, and tries these numbers of local steps.
 _SEARCHED = {2: 1, 1: 4}
@@ -55,18 +55,18 @@ _LARGEST = Fraction(999, 1000)
 
 @dataclass(frozen=True)
 class LogProof:
-    """A bound proved for every client loss, for clients that come and go as in a log on average.
+    """A bound for every client loss, if clients come and go as they do on average in a log.
 
     Attributes
     ----------
     certificate : CorrelatedCertificate or PhasesCertificate
-        A certificate for the mean of ``E||w_t - w*||^2`` over all rounds, or over those of a second
-        phase; L and the initial distance are 1.
+        A certificate for the mean of ``E||w_t - w*||^2`` over all rounds, or over the rounds of a
+        second phase. L and the initial distance are 1.
     rounds : int
         Number of rounds in the log.
     square : Fraction
-        The certificate's bound for this number of rounds, for clients with the dissimilarity and
-        noise assumed.
+        The certificate's bound for this number of rounds and clients with the assumed dissimilarity
+        and noise.
     condition : Fraction
         L/mu.
     shares : tuple of pairs of float
@@ -86,7 +86,7 @@ class LogProof:
 
     @property
     def steps(self) -> tuple[tuple[int, Fraction], ...]:
-        """Numbers of rounds and their steps; of two phases, only the second is measured."""
+        """Numbers of rounds and their steps. If there are two phases, the second is measured."""
         proof = self.certificate.proof
         if isinstance(proof, PhasesProof):
             return tuple((own.rounds, own.proof.client_lr) for own in proof.phases)
@@ -170,17 +170,17 @@ def log_proof(
     ----------
     log : AvailabilityLog
     importance : array, (N,)
-        alpha, positive with sum one; each client of a group gets the mean of its group.
+        alpha, which is positive and sums to one. Each client of a group gets the mean of its group.
     training : Training
-        The noise, and the dissimilarity Gamma. As clients are L-smooth, ``||grad F_k(w*)||^2 <= 2 L
-        (F_k(w*) - F_k*)`` is at most ``2 L Gamma``.
+        The noise and the dissimilarity Gamma. As clients are L-smooth, the mean of
+        ``||grad F_k(w*)||^2 <= 2 L (F_k(w*) - F_k*)`` is at most ``2 L Gamma``.
     condition : float
         L/mu, above 1.
 
     Raises
     ------
     ValueError
-        If some clients were never seen, there are too many, or L/mu is above 1e10.
+        If some clients were never seen, if there are too many clients, or if L/mu is above 1e10.
     ArithmeticError
         If nothing is proved.
     """
@@ -227,7 +227,7 @@ def _square(
 
 
 def _six_digits_above(value: float) -> Fraction:
-    """Return a short fraction that is at least a number; the proof covers the larger class."""
+    """Return a short fraction that is at least a number; proofs then cover a larger class."""
     whole = as_fraction(value)
     unit = Fraction(10) ** (math.floor(math.log10(value)) - 5) if value else Fraction(1)
     return math.ceil(whole / unit) * unit
@@ -239,7 +239,7 @@ def _root_above(square: Fraction) -> Fraction:
 
 
 def _parts(log: AvailabilityLog) -> list[ClientIndices]:
-    """Return the groups of clients treated as identical, with rare clients apart if possible."""
+    """Return groups of clients treated as identical, with rare clients separate if possible."""
     never = np.flatnonzero(log.rounds_present == 0)
     if never.size:
         more = f" and {never.size - 1} more" if never.size > 1 else ""
@@ -271,7 +271,7 @@ def _groups(
 
 
 def _group(log: AvailabilityLog, part: ClientIndices, target: Fraction) -> AvailabilityGroup:
-    """Return clients as one group: mean availability, correlation weighted by variance."""
+    """Return clients as one group, with mean availability and variance-weighted correlation."""
     fitted = fit_on_off(log)
     p, nu = fitted.availability[part], fitted.correlation[part]
     varies = p * (1 - p)
@@ -287,7 +287,7 @@ def _best_bounds(
     rounds: int,
     local_steps: Sequence[int],
 ) -> list[CorrelatedBound | PhasedBound]:
-    """Return the smallest bounds found with few clients of each group, the best first."""
+    """Return the smallest bounds found with a few clients of each group, the best first."""
     few = _few(groups)
     ratio = math.sqrt(_variance(groups) / _variance(few))
     searched = ClientClass(
@@ -311,8 +311,8 @@ def _best_bounds(
             continue
         if len(groups) > 1 and averaging == "weights":
             played = _reweighted(played, value)
-        # A few clients stand for all, but a mean over few is biased differently from a mean over
-        # many.
+        # A few clients represent all. This cannot be done for a mean, because a mean over a few
+        # clients has a different bias from a mean over many.
         try:
             found.append(
                 best_correlated_bound(_of_all(played, groups), clients, rounds=rounds, distance=1)
@@ -333,7 +333,7 @@ def _in_phases(
     searched: ClientClass,
     rounds: int,
 ) -> PhasedBound | None:
-    """Return the bound of the best two phases found with few clients of each group, if any."""
+    """Return the bound of the best two phases found with a few clients of each group, if any."""
     if rounds < _FEWEST_ROUNDS:
         return None
     try:
@@ -346,7 +346,7 @@ def _in_phases(
 
 
 def _of_all(played: AveragingRound, groups: Sequence[AvailabilityGroup]) -> AveragingRound:
-    """Return a round with other numbers of clients; each group keeps its sum of weights."""
+    """Return a round with different numbers of clients; each group keeps its sum of weights."""
     if played.averaging == "present":
         return replace(played, groups=tuple(replace(own, weight=Fraction(1)) for own in groups))
     pairs = zip(played.groups, groups, strict=True)
@@ -355,7 +355,7 @@ def _of_all(played: AveragingRound, groups: Sequence[AvailabilityGroup]) -> Aver
 
 
 def _few(groups: Sequence[AvailabilityGroup]) -> tuple[AvailabilityGroup, ...]:
-    """Return the groups with few clients each, whose target weights have the same sums."""
+    """Return the groups with a few clients each, but with the same sums of target weights."""
     most, found = _SEARCHED[len(groups)], []
     for own in groups:
         count = min(own.n_clients, most)
@@ -383,7 +383,7 @@ def _stepped(
     local_steps: Sequence[int],
     value: Callable[[AveragingRound], float],
 ) -> AveragingRound | None:
-    """Return the round with the best K and step; None if no bound is finite."""
+    """Return the round with the best K and step, or None if no bound is finite."""
     if averaging == "present":
         groups = tuple(replace(own, weight=Fraction(1)) for own in groups)
     plain = AveragingRound(groups, averaging, 1, Fraction(1), Fraction(1))
@@ -418,7 +418,7 @@ def _least(
     value: Callable[[AveragingRound], float],
     changed: Callable[[AveragingRound, Fraction], AveragingRound],
 ) -> AveragingRound:
-    """Return the round changed by the best factor with a logarithm between the ends."""
+    """Return the round changed by the best factor, searching logarithms between the ends."""
     from scipy.optimize import minimize_scalar
 
     def at(log_factor: float) -> AveragingRound:

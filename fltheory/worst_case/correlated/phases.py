@@ -1,9 +1,9 @@
-"""Bounds on runs whose steps change: in phases, or from round to round.
+"""Bounds on runs in which steps change, either in phases or from round to round.
 
-Each phase has its own function W, with coefficients for every state, which is at least the function
-of the next phase. A phase of many rounds has one function for all of them; if each phase is one
-round, the coefficients follow a backward recursion from the last round. One program finds all
-phases, and each phase is coupled only to its neighbours.
+Each phase has its own function W, with coefficients for every state, and W is at least the function
+of the next phase. A phase of many rounds has one function for all of them. If each phase is one
+round, the coefficients follow a backward recursion from the last round. A single program finds the
+functions of all phases, and each phase is coupled only to its neighbours.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, IntArray
 
 _BITS_OF_BOUND = 80
-# The largest number of rounds, times numbers of clients present, at which each round has its own
-# coefficients; and the largest number of phases, times the same, that is solved in a minute.
+# The first limit is on the number of rounds times the numbers of clients present, for programs in
+# which each round has its own coefficients. The second is on the number of phases times the same,
+# for programs that are solved in a minute.
 _SINGLE, _MOST = 400, 2000
 
 
 @dataclass(frozen=True)
 class StepPhase:
-    """Rounds with the same step.
+    """A run of rounds with the same step.
 
     Attributes
     ----------
     rounds : int
     client_lr : Fraction
     rate : Fraction
-        The factor by which W shrinks in a round; 1 from the first measured round on.
+        The factor by which W shrinks in a round; it is 1 from the first measured round on.
     measured : bool
         Whether these rounds are among those whose mean is bounded.
     """
@@ -68,7 +69,7 @@ class StepPhase:
 
     @property
     def times(self) -> float:
-        """The multiple of one round's additive term that remains at the end of the phase."""
+        """How many times one round's additive term remains at the end of the phase."""
         return (1 - self.power) / (1 - float(self.rate)) if self.rate < 1 else float(self.rounds)
 
 
@@ -87,7 +88,7 @@ class PhasedBound:
     client_class : ClientClass
     phases : tuple of StepPhase
     distance : float
-        The distance for which the bound is the smallest.
+        The distance for which the bound is minimised.
     solved : SolvedPhases
     """
 
@@ -102,7 +103,7 @@ class PhasedBound:
 
     @property
     def value(self) -> float:
-        """The bound at the distance, dissimilarity and noise that were given."""
+        """The bound for the given distance, dissimilarity and noise."""
         return self.after(sum(phase.rounds for phase in self.phases), self.distance)
 
     def after(self, rounds: int, distance: float) -> float:
@@ -111,7 +112,7 @@ class PhasedBound:
         Raises
         ------
         ValueError
-            For another number of rounds.
+            If the number of rounds is different.
         """
         own, clients = sum(phase.rounds for phase in self.phases), self.client_class
         if rounds != own:
@@ -140,10 +141,10 @@ class SolvedPhases(ReadOnlyArrays):
 
 
 class PhaseProgram(OnOffProgram):
-    """One phase's part: its unknowns, its round, and the inequality with the next phase.
+    """One phase's part of the program: its unknowns, its round and the link to the next phase.
 
-    In a phase of one round, W after the round is the next phase's. Blocks and rows of a round have
-    columns for this phase's unknowns, followed by those for the next phase's.
+    In a phase of one round, W after the round is the next phase's W. Blocks and rows of a round
+    have columns for this phase's unknowns, followed by columns for the next phase's unknowns.
     """
 
     single = False
@@ -177,7 +178,7 @@ class PhaseProgram(OnOffProgram):
         yield from (self._of_ends[name] for name in self.end_factors(first))
 
     def end_factors(self, first: bool) -> Mapping[str, tuple[str, bool, bool]]:
-        """Return for each end its factor, and whether it is at the start and in every round."""
+        """Return each end's factor, and whether the end is at the start and in every round."""
         ends = {"floor": ("h", False, True)}
         ends |= {} if self.single else {"below": ("h", False, False)}
         ends |= {"start": ("start", True, False), "once": ("h", True, False)} if first else {}
@@ -241,7 +242,7 @@ class PhaseProgram(OnOffProgram):
             yield columns, fixed
 
     def _turned(self, block: Block) -> Block:
-        """Return a noise block in which W after the round is the next phase's."""
+        """Return a noise block in which W after the round is the next phase's W."""
         columns, fixed = block
         first = [place.start for place in self._of_function]
         moved, columns = columns[first], columns.copy()
@@ -302,7 +303,7 @@ class PhaseProgram(OnOffProgram):
             yield np.concatenate([row, others])
 
     def first_blocks(self) -> Iterator[Block]:
-        """Yield the blocks of ``start ||z||^2 + once h - E W`` under the stationary law."""
+        """Yield the blocks of ``start ||z||^2 + once h - E W`` for the stationary distribution."""
         for columns, fixed in self._start():
             columns[self._of_ends["below"]] = 0
             yield columns, fixed
@@ -320,7 +321,7 @@ def _beside(one: Block, other: Block) -> Block:
 
 
 class PhasesProgram:
-    """All phases' programs in one.
+    """The programs of all phases, combined into one.
 
     Parameters
     ----------
@@ -353,7 +354,7 @@ class PhasesProgram:
         self._costs = np.sum(costs, axis=0)
 
     def _count_ends(self) -> None:
-        """Set each end's contribution to the bound: to its start, times h, or times sigma^2."""
+        """Set each end's contribution to the bound: to the start, or times h, or times sigma^2."""
         left = 1.0 / max(self.n_measured, 1)
         numbered = list(zip(self.programs, self.phases, self._places, strict=True))
         for own, phase, places in reversed(numbered):
@@ -363,7 +364,7 @@ class PhasesProgram:
             left *= phase.power
 
     def _both(self) -> Iterator[tuple[PhaseProgram, IntArray]]:
-        """Yield the phases with the indices of their own unknowns and of the next phase's."""
+        """Yield the phases with the indices of their own and of the next phase's unknowns."""
         nexts = [*self._places[1:], np.zeros(0, dtype=np.int64)]
         for own, places, others in zip(self.programs, self._places, nexts, strict=True):
             yield own, np.concatenate([places, others])
@@ -395,7 +396,7 @@ class PhasesProgram:
     def solve(
         self, share: float | None = None, known: FloatArray | None = None
     ) -> FloatArray | None:
-        """Return the unknowns of the smallest bound, or of most slack just above a known one."""
+        """Return the unknowns of the smallest bound, or of most slack just above a known bound."""
         used = np.zeros(self._margin + 1, dtype=bool)
         for own, at in zip(self.programs, self._places, strict=True):
             used[at[list(own.used(own is self.programs[0]))]] = True
@@ -434,14 +435,14 @@ def best_phased_bound(
     Raises
     ------
     ValueError
-        For a class, clients or phases that are not covered.
+        If the class, the clients or the phases are not covered.
     ArithmeticError
         If no bound is found, for example because steps are too large.
 
     Examples
     --------
-    Two hundred rounds with a long step, then two hundred with a shorter one, over which the mean is
-    taken.
+    Two hundred rounds with a long step are followed by two hundred with a shorter one. The
+    mean is over the latter.
 
     >>> from fltheory.algorithms import Unbiased
     >>> from fltheory.participation import MarkovOnOff
@@ -469,7 +470,7 @@ def best_phased_bound(
 def scheduled_bound(
     played: Sequence[AveragingRound], client_class: ClientClass, distance: Any, last: bool
 ) -> PhasedBound:
-    """Return the smallest bound on a run whose rounds differ only in their step size.
+    """Return the smallest bound on a run in which rounds differ only in their step size.
 
     Parameters
     ----------
@@ -484,7 +485,7 @@ def scheduled_bound(
     Raises
     ------
     ValueError
-        If rounds differ in anything else, or there are too many.
+        If rounds differ in anything else, or if there are too many rounds.
     ArithmeticError
         If no bound is found.
     """
@@ -513,11 +514,11 @@ def best_two_phases(
     distance: Any,
     evaluations: int = 60,
 ) -> PhasedBound:
-    """Return the best bound on the mean over a second phase, after an unmeasured first one.
+    """Return the best bound on the mean over a second phase that follows an unmeasured first phase.
 
     The search is over both steps and the first phase's length and rate, and starts with the round's
-    own step for the first phase. The returned bound can be proved; that no other phases are better
-    is only the result of a local search.
+    own step for the first phase. The returned bound can be proved, but only a local search suggests
+    that no other phases are better.
 
     Parameters
     ----------
@@ -546,9 +547,9 @@ def best_two_phases(
     def phases(point: FloatArray) -> list[StepPhase]:
         steps = [Fraction(f"{lr * math.exp(log):.3g}") for log in point[:2]]
         count = min(max(round(rounds / (1 + math.exp(-point[2]))), 2), rounds - 2)
-        # A rate between 1 and the rate of quadratics with curvature mu.
+        # The rate lies between 1 and the rate of quadratics with curvature mu.
         away = min(speed * float(steps[0]), 0.9) / (1 + math.exp(-point[3]))
-        # The checker reads rates of six digits.
+        # The checker reads rates with six digits.
         rate = 1 - max(round(Fraction(f"{away:.3g}"), 6), Fraction(1, 10**6))
         return [StepPhase(count, steps[0], rate, False), StepPhase(rounds - count, steps[1])]
 
@@ -591,7 +592,7 @@ def _check(phases: Sequence[StepPhase]) -> None:
 def _solved(
     a_round: AveragingRound, clients: ClientClass, phases: tuple[StepPhase, ...], distance: float
 ) -> Iterator[SolvedPhases]:
-    """Yield solutions in one unit after another."""
+    """Yield solutions, trying one unit after another."""
     h = float(clients.dissimilarity / clients.L) ** 2
     sigma = float(clients.sigma / clients.L) ** 2
     rounds = [replace(a_round, client_lr=phase.client_lr) for phase in phases]
@@ -618,7 +619,7 @@ def _solved(
 
 
 def phases_certificate(bound: PhasedBound, margin: float = 1e-6) -> PhasesCertificate:
-    """Return a proof in fractions of a bound that is larger by a factor of at most 1 + margin.
+    """Return a proof in fractions of a bound that is larger by at most a factor of 1 + margin.
 
     Raises
     ------
@@ -640,7 +641,7 @@ def phases_certificate(bound: PhasedBound, margin: float = 1e-6) -> PhasesCertif
 
 
 def _text(bound: PhasedBound, solved: SolvedPhases, widest: FloatArray, bits: int) -> str:
-    """Return a certificate's JSON, whose bound is the total of its phases."""
+    """Return a certificate's JSON; its bound is the total of its phases."""
     phases = []
     for phase, found in zip(bound.phases, solved.program.solutions(widest), strict=True):
         played = replace(bound.round, client_lr=phase.client_lr)

@@ -1,32 +1,33 @@
 """The semidefinite program for weighted averaging with clients that come and go in bursts.
 
 The state is S, the set of clients that took part in the previous round, described by its number of
-clients in each group. If sets follow another chain, each client is a group, and the states are
-those of the chain. Clients of a group are interchangeable, so the only quadratic forms of ``z = x -
-x*`` and ``g_i = grad F_i(x*)`` that can matter are
+clients in each group. If the sets follow a different chain, each client is a group, and the states
+are those of the chain. Clients of a group are interchangeable, so the only quadratic forms of
+``z = x - x*`` and ``g_i = grad F_i(x*)`` that can matter are
 
     W_S(x) = form(z, u_1..u_C, U_1..U_{C-1})
              + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c}) alpha_i ||g_i||^2
     u_c = sum_{i in S, c} alpha_i g_i,     U_c = sum_{i in c} alpha_i g_i
 
-with coefficients for every state. The term ``2 b <z, u>`` is a Poisson correction: given S, the
-next round's drift contains ``<z, u_S>``, and b cancels it. Without it, the floor does not shrink
-with the step. The program requires, for every state and x,
+with coefficients for every state. The term ``2 b <z, u>`` is a Poisson correction. Given S, the
+next round's drift contains ``<z, u_S>``, and b cancels this. Without the correction, the floor does
+not shrink with the step. The program requires, for every state and x,
 
     W_S(x) - E[W_{S'}(x+) | S] - measured + floor h + noise sigma^2 >= 0
 
 with ``h = sum alpha_i ||g_i||^2``, for all L-smooth, mu-strongly convex clients. Everything is
-written in ``delta = grad F_i - g_i`` and ``F_i - <g_i, .>``, which is again in the class;
-interpolation conditions enter with multipliers.
+written in terms of ``delta = grad F_i - g_i`` and ``F_i - <g_i, .>``, which is also in the class.
+Interpolation conditions enter with multipliers.
 
-A state splits each group into those present and those not: its *cells*. A form that does not change
-when clients of a cell are exchanged has a *mean* block, of z and the cells' means, and a block of
-*differences* for every cell. Given how many of a cell are in S', they are a uniform subset of it:
-the mean of a sum over S' follows from the cells' means, and its variance is that of draws without
-replacement. (The checker tags clients instead, and works with sums over pairs.)
+A state splits each group into two *cells*: the clients that are present and those that are not. A
+form that does not change when clients of a cell are exchanged has a *mean* block, of z and the
+cells' means, and a block of *differences* for every cell. Given how many clients of a cell are in
+S', these clients are a uniform subset of the cell. So the mean of a sum over S' follows from the
+cells' means, and its variance is that of draws without replacement. (The checker tags clients
+instead, and works with sums over pairs.)
 
-Units: L = 1; g in ``unit``; a cell's vectors times ``sqrt(alpha)``, its means times ``sqrt(alpha
-size)``, so that h is the sum of squares.
+Units: L is 1, and g is measured in ``unit``. A cell's vectors are multiplied by ``sqrt(alpha)``,
+and its means by ``sqrt(alpha size)``, so that h is the sum of squares.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from fltheory.worst_case.semidefinite import Block, IntArray, optimum
 Outcomes: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
 """How many of each cell come, (outcomes, cells), with which probability, and to which state."""
 
-# A form of length one counts as a combination of others if its remainder is below this.
+# A form of length one counts as a combination of others if its remainder is smaller than this.
 _DEPENDENT = 1e-9
 
 
@@ -98,8 +99,8 @@ class CorrelatedSolution(ReadOnlyArrays):
     constants : array, (states,)
         The constants that noise adds to W.
     multipliers : list of lists of arrays
-        One (K + 1, K + 1) matrix per state and cell; entry (a, b) belongs to the condition of
-        points a and b, the last being x*.
+        One (K + 1, K + 1) matrix per state and cell. Entry (a, b) belongs to the condition of
+        points a and b; x* is the last point.
     noises, orthogonal : lists of lists of arrays
         Multipliers for a client's fluctuations, for every state and cell.
     """
@@ -169,11 +170,11 @@ class OnOffProgram:
 
     @property
     def n_coefficients(self) -> int:
-        """Number of coefficients of W in a state: of its form, ``present_c`` and ``all_c``."""
+        """Number of coefficients of W in a state, including ``present_c`` and ``all_c``."""
         return len(self._pairs) + 2 * len(self.groups)
 
     def _means(self, cells: list[GroupCell]) -> FloatArray:
-        """Return the cells' means of g as combinations of coordinates: the weighted sum is zero."""
+        """Return the cells' means of g, with weighted sum zero, as combinations of coordinates."""
         root = np.sqrt([self.alpha[cell.group] * cell.size for cell in cells])
         basis = np.linalg.qr(root[:, None], mode="complete")[0][:, 1:]
         return np.asarray(basis / root[:, None])
@@ -244,7 +245,7 @@ class OnOffProgram:
 
     @cached_property
     def _first(self) -> Outcomes:
-        """The possible numbers of each group's clients under the stationary law."""
+        """The possible numbers of each group's clients in the stationary distribution."""
         if self.round.chain is not None:
             return self._by_chain(np.array(self.round.chain.law, dtype=float))
         return self._independent(self._everybody, [own.availability for own in self.groups])
@@ -275,7 +276,7 @@ class OnOffProgram:
         return DifferenceForm(found.mean[state], tuple(own[state] for own in found.differences))
 
     def _condition(self, pair: tuple[int, int]) -> FloatArray:
-        """Return a pair's interpolation condition, without values, in (z, delta_0.., g)."""
+        """Return a pair's interpolation condition, without function values, in (z, delta.., g)."""
         K, (a, b) = self.steps, pair
         points = np.zeros((K + 1, K + 2))
         points[:K, 0] = 1
@@ -299,7 +300,7 @@ class OnOffProgram:
 
     @cached_property
     def _cycles(self) -> list[list[tuple[int, int]]]:
-        """Pairs of points around which function values cancel: through x*, or between others."""
+        """Cycles of points along which function values cancel, either through x* or not."""
         K = self.steps
         found = [[(p, K), (K, p)] for p in range(K)]
         return found + [[(a, b), (b, K), (K, a)] for a, b in permutations(range(K), 2)]
@@ -338,7 +339,8 @@ class OnOffProgram:
                 place += extra
             self._of_cells.append(own)
             self._of_noises.append(noises)
-        # Without a rate, all can be shifted by the same amount, so the first is set to zero.
+        # Without a rate, all constants can be shifted by the same amount, so the first is set to
+        # zero.
         self._of_constants = place + np.arange(len(self.states))
         place += len(self.states)
         self._of_ends = {name: place + index for index, name in enumerate(ENDS)}
@@ -346,7 +348,7 @@ class OnOffProgram:
         self.n_unknowns = self._margin + 1
 
     def _order(self) -> list[int]:
-        """Return coefficients in order of preference, for choosing among dependent ones."""
+        """Return coefficients in order of preference, to choose among linearly dependent ones."""
         n = len(self.groups)
         quadratic = {pair: place for place, pair in enumerate(self._pairs)}
 
@@ -397,7 +399,7 @@ class OnOffProgram:
                 yield own, fixed_own
 
     def _decrease(self, state: int) -> tuple[FloatArray, list[FloatArray]]:
-        """Return ``rate W_S - E W_{S'}``: the mean block's columns and those of differences."""
+        """Return ``rate W_S - E W_{S'}``, i.e. columns of the mean block and of differences."""
         cells, K = self.cells[state], self.steps
         after = self._expected(cells, self._next(state), True)
         now, rate = self._now_forms[state], 1.0 if self.rate is None else self.rate
@@ -470,7 +472,7 @@ class OnOffProgram:
         yield from self._ends(self.cells[state], [own], h, 0.0 if self.rate is None else -1.0)
 
     def _start(self) -> Iterator[Block]:
-        """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` at the start."""
+        """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` for stationary S."""
         cells = self._everybody
         found = self._expected(cells, self._first, False)
         used = [
@@ -548,12 +550,12 @@ class OnOffProgram:
         costs: Mapping[str, float] | None,
         fixed: Mapping[str, float] | None = None,
     ) -> CorrelatedSolution | None:
-        """Minimise a sum of ends, the others given or free; without costs, maximise slack.
+        """Minimise a sum of ends, with the others given or free; without costs, maximise slack.
 
         Parameters
         ----------
         costs : mapping of str to float, or None
-            None maximises the least eigenvalue of all blocks.
+            If None, the least eigenvalue of all blocks is maximised.
         fixed : mapping of str to float
         """
         K = self.steps
@@ -652,7 +654,7 @@ def least_of(
     margin: int | None = None,
     inner: int = 0,
 ) -> tuple[float, FloatArray] | None:
-    """Return the least cost and all unknowns; None if there is no solution.
+    """Return the least cost and all unknowns, unused ones as in ``known``, or None.
 
     Parameters
     ----------
@@ -660,9 +662,10 @@ def least_of(
     nonnegative : tuple of arrays, (rows, unknowns) and (rows,)
     blocks : sequence of Block
     places : sequence of arrays, optional
-        The unknowns that each block's columns belong to; by default all of them, in order.
+        The unknowns that each block's columns belong to. By default, these are all unknowns, in
+        order.
     margin : int, optional
-        Index of an unknown to maximise, up to one, instead of minimising the cost: it is a lower
+        Index of an unknown to maximise, up to one, instead of minimising the cost. It is a lower
         bound on every block's least eigenvalue and on the last ``inner`` rows.
     inner : int
     """
@@ -713,7 +716,7 @@ def _binomial(count: int, chance: float) -> tuple[NDArray[np.intp], FloatArray]:
 
 
 def mixed(factor: FloatArray, rows: FloatArray, i: int, j: int) -> FloatArray:
-    """Return ``factor 2 <row_i, row_j>`` as matrices, ``factor <row_i, row_i>`` for i = j."""
+    """Return ``factor 2 <row_i, row_j>`` as matrices, or ``factor <row_i, row_i>`` if i = j."""
     both = np.asarray(np.einsum("o,oi,oj->oij", factor, rows[:, i], rows[:, j]))
     return both if i == j else both + both.transpose(0, 2, 1)
 

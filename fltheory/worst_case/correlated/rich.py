@@ -1,8 +1,9 @@
-"""The semidefinite program for a richer function, of gradients and losses at the model, too.
+"""The semidefinite program for a richer function that also depends on gradients and losses.
 
-The state is S, the set of clients that take part in the coming round, so that ``x+`` is known. With
-``delta_{i,k} = grad F_i(x_{i,k}) - g_i`` at the local points of those who take part,
-``delta_{i,0}`` at x itself for the others, and ``phi_i = F_i - F_i(x*) - <g_i, . - x*>``,
+The gradients and losses are those at the model. The state is S, the set of clients that take part
+in the coming round, so ``x+`` is known. With ``delta_{i,k} = grad F_i(x_{i,k}) - g_i`` at the local
+points of those who take part, ``delta_{i,0}`` at x itself for the others, and
+``phi_i = F_i - F_i(x*) - <g_i, . - x*>``,
 
     W_S(x) = form(z, a_{1,0}..a_{C,K-1}, b_1..b_C, u_1..u_C, U_1..U_{C-1})
              + sum_{i in S} alpha_i (d_i' present d_i + losses phi_i(x_{i,k}))
@@ -10,14 +11,14 @@ The state is S, the set of clients that take part in the coming round, so that `
     a_{c,k} = sum_{i in S, c} alpha_i delta_{i,k},  b_c = sum_{i in c, not in S} alpha_i delta_{i,0}
     d_i = (delta_{i,0}, .., delta_{i,K-1}, g_i),   e_i = (delta_{i,0}, g_i)
 
-with u and U as in `program`, whose function, taken at x+, is a special case. The program requires,
-for every S and x,
+with u and U as in `program`. The function there, taken at x+, is a special case. The program
+requires, for every S and x,
 
     W_S(x) - E[W_{S'}(x+) | S] - measured + floor h >= 0,     W_S(x) >= -below h
 
 where the losses of each client are evaluated at x_{i,k}, at the local points x+_{i,k} that it would
-reach from x+, and at x*. Gradients must be exact: noise would make x+, and everything evaluated
-there, random.
+reach from x+, and at x*. Gradients must be exact, because noise would make x+ and everything
+evaluated there random.
 """
 
 from __future__ import annotations
@@ -62,15 +63,15 @@ from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.rounds.slack import condition
 from fltheory.worst_case.semidefinite import Block
 
-# The unknown ends; those of noise are zero.
+# The ends that are unknown; those of noise are zero.
 _ENDS = ("floor", "start", "once", "below")
-# Unit of the differences between gradients after a round and now, which are nearly the same.
+# Unit of the differences between gradients after a round and now, which are nearly equal.
 _APART = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class RichSolution(CorrelatedSolution):
-    """The solver's result without noise, in the program's units.
+    """The solver's result for exact gradients, in the program's units.
 
     Attributes
     ----------
@@ -86,17 +87,17 @@ class RichSolution(CorrelatedSolution):
 
 @dataclass(frozen=True)
 class _Client:
-    """A client of a cell: its own coordinates, and the points where its loss is evaluated.
+    """A client of a cell, with its own coordinates and the points where its loss is evaluated.
 
     Attributes
     ----------
     size : int
-        Number of the client's own vectors, of which the last is g.
+        Number of the client's own vectors; the last one is g.
     seen : tuple of tuples of int
         Indices of the vectors that W contains, now and after the round.
     points : tuple of (int, tuple of int)
-        For each point, whether it is after the round, and the gradients of the local steps before
-        it; the gradient at a point is the vector with the same index.
+        For each point, whether it is after the round, and the gradients of the local steps that
+        lead to it. The gradient at a point is the vector with the same index.
     """
 
     size: int
@@ -107,8 +108,8 @@ class _Client:
     def of(cls, now: int, after: int, still: bool = False) -> _Client:
         """Return a client with ``now`` points before a round and ``after`` points after it.
 
-        If the model stays where it is, the first point after the round is the first one now:
-        conditions between two equal points would need infinite multipliers.
+        If the model does not move, the first point after the round is the same as the first point
+        now, because conditions between two equal points would need infinite multipliers.
         """
         first, later = tuple(range(now)), tuple(range(now - still, now - still + after))
         points = [(0, first[:k]) for k in range(now)]
@@ -125,7 +126,7 @@ class _Client:
         """Return combinations of conditions, as (a, b, sign), in which function values cancel.
 
         A combination goes from one point to another and back, with the factor ``near`` if they are
-        close; or it goes from a point via another to x*, minus the direct condition.
+        close. Otherwise it goes from a point via another point to x*, minus the direct condition.
         """
         n = len(self.points)
         pairs = list(combinations(range(n), 2))
@@ -134,20 +135,20 @@ class _Client:
         return found + [(1.0, [(a, b, 1), (b, n, 1), (a, n, -1)]) for a, b in pairs]
 
     def way(self, point: int) -> list[tuple[int, int]]:
-        """Return the conditions that lead from a point to x*, via its close point if it has one."""
+        """Return the conditions from a point to x*, via the point close to it if there is one."""
         n, twin = len(self.points), self.twin(point)
         return [(point, n)] if twin is None else [(point, twin), (twin, n)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """The terms multiplied by the coefficients of W: arrays (states, coefficients, ...).
+    """The terms multiplied by the coefficients of W, arrays of shape (states, coefficients, ...).
 
     Attributes
     ----------
     mean : array
     differences, losses : tuples of arrays
-        Forms of each cell; losses are at its points before or after the round.
+        Forms of each cell. The losses are at the cell's points before or after the round.
     """
 
     mean: FloatArray
@@ -164,7 +165,7 @@ class _Linear:
 
 
 class RichProgram(OnOffProgram):
-    """The program of a round with exact gradients, for a function that depends on gradients.
+    """The program of a round with exact gradients, for functions that depend on gradients.
 
     Parameters are those of `OnOffProgram` without ``noisy``.
     """
@@ -186,7 +187,7 @@ class RichProgram(OnOffProgram):
 
     @property
     def n_coefficients(self) -> int:
-        """Number of coefficients of W in a state: of its form, then of each group."""
+        """Number of coefficients of W in a state: those of its form, then those of each group."""
         own = sum(len(places) for places in self._squares.values()) + self.steps + 1
         return len(self._forms) + len(self.groups) * own
 
@@ -231,7 +232,7 @@ class RichProgram(OnOffProgram):
             own, there = self._by_itself(cell, client, rows[place], after), counts[:, place]
             single = np.zeros((self._n_vectors, client.size))
             for index, vector, (sign, certain) in self._sums(cell, client.seen[after]):
-                # Number of the cell's clients in the sum.
+                # The number of the cell's clients in the sum.
                 number = certain * cell.size + sign * there
                 vectors[:, index] += self.alpha[cell.group] * np.outer(number, rows[place][vector])
                 single[index, vector] = sign * self.alpha[cell.group]
@@ -265,7 +266,7 @@ class RichProgram(OnOffProgram):
     def _sums(
         self, cell: GroupCell, seen: Sequence[int]
     ) -> Iterator[tuple[int, int, tuple[int, int]]]:
-        """Yield (vector of W, own vector summed in it, which clients it sums).
+        """Yield (vector of W, the clients' own vector that it sums, which clients it sums over).
 
         The last entry is (1, 0) for clients in S, (-1, 1) for those not in S, and (0, 1) for all.
         """
@@ -299,7 +300,7 @@ class RichProgram(OnOffProgram):
             yield mean, own, loss
 
     def _seen_now(self, state: int, clients: Sequence[_Client]) -> _Linear:
-        """Return the terms of W in a state per coefficient, arrays (coefficients, ...)."""
+        """Return the terms of W in a state per coefficient, arrays of shape (coefficients, ...)."""
         cells = self.cells[state]
         counts = np.array([[float(cell.size * cell.present) for cell in cells]])
         z = self._unit_of_z(cells, clients)
@@ -362,7 +363,7 @@ class RichProgram(OnOffProgram):
         return found
 
     def _order(self) -> list[int]:
-        """Return coefficients in order of preference, for choosing among dependent ones."""
+        """Return coefficients in order of preference, to choose among linearly dependent ones."""
         sums = set(range(len(self._forms)))
         return [*sums, *(k for k in range(self.n_coefficients) if k not in sums)]
 
@@ -380,8 +381,8 @@ class RichProgram(OnOffProgram):
     ) -> tuple[list[Block], list[FloatArray]]:
         """Return blocks with conditions added, and each multiplier in terms of the unknowns.
 
-        ``ends`` are z and z+ as rows of the mean block; ``linear`` has arrays (unknowns, ...);
-        ``wanted`` is subtracted from each loss at x.
+        ``ends`` are z and z+ as rows of the mean block, ``linear`` holds arrays of shape (unknowns,
+        ...), and ``wanted`` is subtracted from each loss at x.
         """
         mean, fixed = linear.mean, fixed.copy()
         rows, blocks, edges = self._rows(cells, clients), [], []
@@ -403,7 +404,7 @@ class RichProgram(OnOffProgram):
         return _in_differences([(mean, fixed), *blocks], clients, cells), edges
 
     def _edges(self, client: _Client, losses: FloatArray, place: slice) -> FloatArray:
-        """Return each pair's multiplier in the unknowns, so that function values cancel."""
+        """Return each pair's multiplier in terms of the unknowns; function values cancel."""
         n = len(client.points)
         edge = np.zeros((n + 1, n + 1, self.n_unknowns))
         for k, (factor, flow) in enumerate(client.flows(1 / _APART**2), place.start):
@@ -429,7 +430,7 @@ class RichProgram(OnOffProgram):
         }
 
     def _sum(self, cells: Sequence[GroupCell], clients: Sequence[_Client]) -> _Linear:
-        """Return zeros to which functions W are added, arrays (unknowns, ...)."""
+        """Return zero arrays of shape (unknowns, ...), to which functions W are added."""
         size, n = len(self._unit_of_z(cells, clients)), self.n_unknowns
         return _Linear(
             np.zeros((n, size, size)),
@@ -440,7 +441,7 @@ class RichProgram(OnOffProgram):
     def _add_function(
         self, to: _Linear, state: int, factor: float, part: _Linear, after: bool = False
     ) -> None:
-        """Add a multiple of a state's terms, arrays (coefficients, ...)."""
+        """Add a multiple of a state's terms, which are arrays of shape (coefficients, ...)."""
         free, place = self._free[state], self._of_function[state]
         to.mean[place] += factor * part.mean[free]
         for own, found in zip(to.differences, part.differences, strict=True):
@@ -501,7 +502,7 @@ class RichProgram(OnOffProgram):
         )
 
     def _start(self) -> tuple[list[Block], list[FloatArray]]:  # type: ignore[override]
-        """Return the blocks of ``start ||z||^2 + once h >= E W + below h`` at the start."""
+        """Return the blocks of ``start ||z||^2 + once h >= E W + below h`` for stationary S."""
         cells, clients = self._everybody, self._first_clients
         total, z = self._sum(cells, clients), self._unit_of_z(cells, clients)
         found = self._expectation(cells, clients, self._first, z, 0)
@@ -516,7 +517,7 @@ class RichProgram(OnOffProgram):
 
     @cached_property
     def _all(self) -> tuple[list[Block], list[list[FloatArray]]]:
-        """All blocks; and the multipliers of rounds, then of lower bounds, then of the start."""
+        """All blocks, and the multipliers of rounds, then of lower bounds, then of the start."""
         found = [self._round(state) for state in range(len(self.states))]
         found += [self._lower(state) for state in range(len(self.states))]
         found.append(self._start())
@@ -525,7 +526,7 @@ class RichProgram(OnOffProgram):
     def solve(
         self, costs: Mapping[str, float] | None, fixed: Mapping[str, float] | None = None
     ) -> RichSolution | None:
-        """Minimise a sum of ends, the others given or free; without costs, maximise slack.
+        """Minimise a sum of ends, with the others given or free; without costs, maximise slack.
 
         Parameters are those of `OnOffProgram.solve`.
         """
@@ -607,10 +608,10 @@ def _in_differences(
     ]
 
 
-# ------------------------------------------------------------ bounds and certificates
-# Claims are those of `bound`. The better one of the two functions' bounds is returned.
+# ------------------------------------------------------------ bounds and certificates The claims
+# are those of `bound`. The better of the two functions' bounds is returned.
 
-# Units of gradients at x*: the solver is most precise if they are small compared with z.
+# Units of gradients at x*. The solver is most precise if these gradients are small compared with z.
 _UNITS = (8, 32, 1)
 _MOST_UNKNOWNS = 3_000
 
@@ -618,11 +619,11 @@ _Written: TypeAlias = Callable[[float, Fraction], str]
 
 
 class RichBound(CorrelatedBound):
-    """A bound, as the solver found it, by a function that depends on gradients."""
+    """A bound, as the solver found it, from a function that depends on gradients."""
 
 
 def richer_bound(plain: CorrelatedBound) -> CorrelatedBound:
-    """Return the bound by a function of gradients, too, or the given one if that is better.
+    """Return the bound from a function that also depends on gradients, or the given one if better.
 
     Parameters
     ----------
@@ -631,7 +632,7 @@ def richer_bound(plain: CorrelatedBound) -> CorrelatedBound:
     Raises
     ------
     ValueError
-        If clients have noise, or there are too many states.
+        If clients' gradients have noise, or if there are too many states.
 
     Examples
     --------
@@ -680,7 +681,8 @@ def rich_certificate(bound: RichBound, margin: float = 1e-6) -> RichCertificate:
 def _text(request: Request, unit: Fraction, found: RichSolution, bits: int) -> str:
     """Return a certificate's JSON, with numbers rounded to ``bits`` binary places."""
     clients, units = request.client_class, dict(units_of(request, unit))
-    # Factors on a form's coordinates: z, gradients minus those at x*, gradients at x*.
+    # Factors on a form's coordinates, which are z, gradients minus those at x*, and gradients at
+    # x*.
     sizes = {"z": Fraction(1), "delta": 1 / clients.L, "g": 1 / clients.L / unit}
 
     def written(value: float, factor: Fraction) -> str:
@@ -755,7 +757,7 @@ def _function(
 
 
 class RichCertificate(RoundsCertificate[RichProof]):
-    """A proof, as JSON, by a function that depends on gradients.
+    """A proof, as JSON, that uses a function that depends on gradients.
 
     Attributes
     ----------

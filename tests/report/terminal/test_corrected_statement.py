@@ -39,8 +39,9 @@ def test_text_and_latex_hold_every_part_and_every_change(identifier: str) -> Non
         # A number that marks no part would send the reader looking for it.
         marks_a_part = re.search(rf"\[(\d+,)*{number}(,\d+)*\]", text.split("What changes")[0])
         label = number if marks_a_part else "*"
-        assert f"  [{label}] {change.kind}: {change.about}" in text
-        assert rf"\item[{{[{label}]}}] {change.kind}" in latex
+        fault = f"{change.kind.capitalize()}, fixed by: "
+        assert f"  [{label}] {fault}{change.about}" in text
+        assert rf"\item[{{[{label}]}}] {fault}" in latex
 
 
 @pytest.mark.parametrize("identifier", CORRECTED)
@@ -108,7 +109,7 @@ def test_marks_stand_where_the_changes_are() -> None:
     assert "small client step: eta_c <= 1/(16*L*K)   [1]" in text
     assert "+ 4*q*eta_c*sigma**2/(mu*m)   [2]" in text
     assert "+ 4*q*sigma_G**2/mu**2   [3]" in text
-    assert "left out: few client rounds, q <= 1/(1 + " in text
+    assert "Hypothesis left out: few client rounds, q <= 1/(1 + " in text
     assert "coupled step sizes: eta_c*K*mu/2 = 2*eta_s*L*mu/(L + mu)\n" in text
     latex = corrected_latex(correction("sa-fl/5"))
     assert r"\changed{3}{\frac{4 q \sigma_{G}^{2}}{\mu^{2}}}" in latex

@@ -35,14 +35,14 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 
 @dataclass(frozen=True, eq=False)
 class LocalMaps:
-    """The map of K local steps: ``slope (x - c) + push v + noise``, one of each per client.
+    """The map of K local steps, ``slope (x - c) + push v + noise``, for each client.
 
     Attributes
     ----------
-    slope, noise : arrays, (N, d, d), or (1, d, d) where all are alike
+    slope, noise : arrays, (N, d, d), or (1, d, d) if all are alike
         ``noise`` is the covariance of the noise.
     make_push : callable
-        Computes ``push``, when a correction first needs it.
+        Computes ``push`` when a correction first needs it.
     """
 
     slope: Entries
@@ -76,13 +76,13 @@ class ClientNumbers:
 
     @cached_property
     def hessians(self) -> Entries:
-        """(N, d, d) Hessians, or (1, d, d) where all are alike."""
+        """(N, d, d) Hessians, or (1, d, d) if all are alike."""
         hessians = self.problem.hessians
         return entries(self.arithmetic, hessians[None] if self.problem.shared_hessian else hessians)
 
     @cached_property
     def alpha(self) -> Entries:
-        """(N,) target weights, normalised: they sum to one."""
+        """(N,) target weights, normalised to sum to one."""
         given = self.problem.target_weights
         whole = np.ones(self.problem.n_clients, dtype=np.int64) if given is None else given
         weights = entries(self.arithmetic, whole)
@@ -158,7 +158,7 @@ class ClientNumbers:
     def gradient_maps(self, steps: int, lr: Any) -> LocalMaps:
         """Return the maps to the sum of the exact gradients along the local steps.
 
-        Noise in a step moves the gradient seen j steps later, which gives noise of covariance
+        Noise in a step changes the gradient seen j steps later, which gives noise of covariance
         ``sigma^2/d sum_{j<K} (I - A^j)^2``.
         """
         maps = self.local_maps(steps, lr)
@@ -201,7 +201,8 @@ def _power_sum(step: Entries, identity: Entries, count: int) -> Entries:
     """Return ``sum_{k<count} step^k`` by doubling."""
     total, power = identity, step
     for digit in bin(count)[3:]:
-        # With S_k the sum of the first k powers: S_2k = S_k + A^k S_k and S_{k+1} = I + A S_k.
+        # If S_k is the sum of the first k powers, then S_2k = S_k + A^k S_k and S_{k+1} = I + A
+        # S_k.
         total, power = total + power @ total, power @ power
         if digit == "1":
             total, power = identity + step @ total, power @ step
@@ -209,13 +210,13 @@ def _power_sum(step: Entries, identity: Entries, count: int) -> Entries:
 
 
 class FormClients:
-    """The Clients contract on a `QuadraticProblem`, for affine forms.
+    """The Clients interface on a `QuadraticProblem`, for affine forms.
 
     Parameters
     ----------
     numbers : ClientNumbers
     space : Space
-        The space that fresh noise symbols are added to.
+        The space to which fresh noise symbols are added.
     """
 
     def __init__(self, numbers: ClientNumbers, space: Space) -> None:
@@ -276,8 +277,8 @@ class FormClients:
         if numbers.arithmetic.exact:
             gradient = x @ self._space.constants(numbers.mean_hessian) - numbers.pull
         else:
-            # Measured from x*, where the gradient is zero: subtracting the pull of far optima would
-            # cancel digits.
+            # This is measured from x*, where the gradient is zero, because subtracting the pull of
+            # far optima would cancel digits.
             gradient = (x - problem.x_star) @ problem.mean_hessian
         if problem.server_sigma == 0:
             return gradient
@@ -338,7 +339,7 @@ class FormClients:
         return self._applied(push, every)
 
     def _summed(self, slope: Entries, x: AffineArray, weighted: Entries) -> AffineArray:
-        """Return ``sum_i w_i slope_i (x - c_i)`` without an array for each client and replica."""
+        """Return ``sum_i w_i slope_i (x - c_i)`` without an array for every client and replica."""
         optima = self._numbers.optima
         if len(slope) == 1:
             total = weighted.sum(axis=1)
@@ -349,8 +350,8 @@ class FormClients:
             )
             return moved @ self._space.constants(slope[0].T)
         summed = np.tensordot(weighted, slope, axes=1)
-        # Differences x - c_i come first: subtracting two large sums would leave mostly rounding
-        # errors.
+        # Differences x - c_i are taken first, because subtracting two large sums would leave mostly
+        # rounding errors.
         apart = (x.constant[:, None] - optima)[..., None]
         constant = (weighted[:, :, None] * np.matmul(slope[None], apart)[..., 0]).sum(axis=1)
         linear = np.matmul(summed, x.values[..., 1:])
@@ -396,14 +397,15 @@ def joined(state: State, names: Iterable[str]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ReadRound:
-    """A round read off forms from given counts, with one row per participant set.
+    """A round read from forms for given counts, with one row per participant set.
 
     Attributes
     ----------
     slopes, offsets, noises : arrays, (rows, n, n), (rows, n) and (rows, n, n)
         The affine map of the random entries, and the covariance of its noise.
     known : mapping of str to array (rows, ...)
-        The other entries after the round, or their parts that do not depend on the random ones.
+        The other entries after the round, or the parts of these that do not depend on the random
+        ones.
     widened : tuple of str
         Names of those other entries that turn out to depend on the random ones.
     """
@@ -437,7 +439,7 @@ def read_round(
     random : mapping of str to tuple of int
         Shapes of the other entries.
     origin : array, (n,)
-        The point from which the random entries are measured, before the round and after.
+        The point from which the random entries are measured, both before and after the round.
     """
     n = origin.size
     space = Space(numbers.arithmetic, n)

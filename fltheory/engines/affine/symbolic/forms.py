@@ -1,11 +1,11 @@
 """Arrays of affine forms: a constant plus a linear part in symbols of the model and of the noise.
 
-An algorithm's own ``round`` runs on them as on any other backend's arrays, and what comes out is
-its affine map. Forms can be added, and multiplied by values that do not depend on the model. They
-raise an error that names the operation when they are compared, multiplied with each other, or
-passed to any other function, so a round that branches on the model is detected in every state.
-Values that stay constant are bookkeeping (counts, weights, ages) and may be compared and divided
-like numbers.
+An algorithm's own ``round`` runs on them as on any other backend's arrays, and the result is its
+affine map. Forms can be added to each other and multiplied by values that do not depend on the
+model. If they are compared, multiplied with each other, or passed to any other function, they raise
+an error that names the operation. So a round that branches on the model is detected in every state.
+Values that stay constant (such as counts, weights and ages) may be compared and divided like
+numbers.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _one_entry() -> NotAffineError:
 
 @dataclass(eq=False)
 class Space:
-    """The symbols that forms are linear in: those of the state, then those of the noise.
+    """The symbols in which forms are linear: those of the state, then those of the noise.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Space:
         self.size = self.symbols
 
     def fresh_noise(self, covariance: Entries) -> int:
-        """Add a block of noise with a covariance (replicas or 1, w, w); return its first index."""
+        """Add a block of noise of covariance (replicas or 1, w, w), and return its first index."""
         first = self.size
         self.noise.append((first, covariance))
         self.size += covariance.shape[-1]
@@ -142,7 +142,7 @@ class Space:
         Raises
         ------
         NotAffineError
-            For complex numbers, and for whole numbers too large for floats to represent exactly.
+            If a number is complex, or is an integer too large for floats to represent exactly.
         """
         if np.iscomplexobj(values):
             raise refused("a complex number")
@@ -165,7 +165,7 @@ class Space:
         return AffineArray(self, values)
 
     def full(self, shape: tuple[int, ...], value: int) -> AffineArray:
-        """Return constants that all equal one whole number."""
+        """Return constants that all equal one integer."""
         dtype = object if self.arithmetic.exact else np.float64
         return AffineArray(self, np.full((*shape, 1), self.arithmetic.entry(value), dtype=dtype))
 
@@ -177,12 +177,12 @@ class Space:
         return lifted
 
     def lift(self, other: Any) -> AffineArray | None:
-        """Return an operand as forms, None if it cannot be one.
+        """Return an operand as forms, or None if it cannot be converted.
 
         Raises
         ------
         InexactRoundError
-            For floats in an exact arithmetic.
+            If the operand has floats and the arithmetic is exact.
         """
         if isinstance(other, AffineArray):
             return other
@@ -215,8 +215,8 @@ class AffineArray(Compared):
     ----------
     space : Space
     values : array, (*shape, 1 + symbols)
-        Constant and coefficients of every form; trailing symbols may be left out, with coefficient
-        zero.
+        Constant and coefficients of every form. Trailing symbols may be omitted; their coefficients
+        are then zero.
     """
 
     __slots__ = ("space", "values")
@@ -287,14 +287,14 @@ class AffineArray(Compared):
         Raises
         ------
         NotAffineError
-            If the array does depend on it; the message names ``what``.
+            If the array depends on the model; the message names ``what``.
         """
         if not self.is_constant:
             raise self.space.refusal(what, self)
         return self.constant
 
     def cast(self, dtype: np.dtype) -> Entries:
-        """Return constants as a NumPy array; forms that depend on the model are refused."""
+        """Return constants as a NumPy array, refusing forms that depend on the model."""
         known = self.known(f"a cast to {dtype}")
         if not self.space.arithmetic.exact:
             return self.space.arithmetic.decided(known.astype(dtype))
@@ -308,7 +308,7 @@ class AffineArray(Compared):
         return AffineArray(self.space, self.values.swapaxes(0, 1))
 
     def reshape(self, *shape: Any) -> AffineArray:
-        """Return the array in another shape."""
+        """Return the array with a different shape."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
         return self.space.namespace.reshape(self, wanted)
 
@@ -448,7 +448,7 @@ class AffineArray(Compared):
         return made
 
     def __getattr__(self, name: str) -> Any:
-        # Attributes that NumPy arrays have and forms lack: refuse them by name.
+        # Attributes that NumPy arrays have but forms lack are refused by name.
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
         raise refused(f"the method {name}")
@@ -532,12 +532,13 @@ def noise_covariance(image: AffineArray) -> Entries:
         coefficients[..., first : first + covariance.shape[-1]] for first, covariance in space.noise
     ]
     spread = [np.matmul(one, cov) for one, (_, cov) in zip(columns, space.noise, strict=True)]
-    # One product for all blocks: a product per client would add up as many arrays (replicas, k, k).
+    # There is one product for all blocks, because a product per client would add up that many
+    # arrays (replicas, k, k).
     return np.matmul(np.concatenate(spread, -1), np.concatenate(columns, -1).swapaxes(-1, -2))
 
 
 class Namespace:
-    """The array functions that algorithms use, on forms (the names of the array API standard)."""
+    """The array functions that algorithms use, on forms (named as in the array API standard)."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -612,7 +613,7 @@ class Namespace:
         return self.zeros_like(array) + value
 
     def where(self, condition: Any, first: Any, second: Any) -> AffineArray:
-        """Return forms of ``first`` where a condition holds, of ``second`` elsewhere."""
+        """Return forms of ``first`` where a condition is true, and of ``second`` elsewhere."""
         left, right = self._alike(first, second)
         return self._made(np.where(np.asarray(condition)[..., None], left, right))
 
@@ -664,7 +665,7 @@ class Namespace:
         return self._made(np.tile(form.values, (*times, 1)))
 
     def reshape(self, array: Any, shape: tuple[int, ...]) -> AffineArray:
-        """Return an array in another shape."""
+        """Return an array with a different shape."""
         (form,) = self._forms(array)
         return self._made(form.values.reshape(*shape, form.values.shape[-1]))
 
@@ -704,7 +705,7 @@ class Namespace:
         return self._made(np.asarray(folded, dtype=object)[..., None])
 
     def min(self, array: Any, axis: Any = None, keepdims: bool = False) -> AffineArray:
-        """Return the least of constants."""
+        """Return the smallest of constants."""
         return self._folded(array, axis, keepdims, "a minimum", _lesser)
 
     def max(self, array: Any, axis: Any = None, keepdims: bool = False) -> AffineArray:
@@ -712,11 +713,11 @@ class Namespace:
         return self._folded(array, axis, keepdims, "a maximum", _greater)
 
     def minimum(self, left: Any, right: Any) -> AffineArray:
-        """Return the lesser of constants."""
+        """Return the smaller of constants."""
         return self.where(self._less(left, right, "a minimum"), left, right)
 
     def maximum(self, left: Any, right: Any) -> AffineArray:
-        """Return the greater of constants."""
+        """Return the larger of constants."""
         return self.where(self._less(left, right, "a maximum"), right, left)
 
     def _less(self, left: Any, right: Any, what: str) -> Any:

@@ -1,11 +1,11 @@
 """Symbolic participation masks: one run of a round covers all participant sets.
 
-An entry for client i is a pair of its values with that client absent and present, in numbers or in
-forms of the model. A function of one such entry is again such a pair. A sum over clients is a form
-that holds its value without participants and what each client adds to it. All of these may be
-multiplied by functions of the number of participants, which are plain numbers if that number is
-fixed and symbols otherwise. Operations that combine several clients (a product or a comparison of
-sums, a selection of clients) are refused by name.
+An entry for client i is a pair: its values with that client absent and present, as numbers or as
+forms in the model. A function of one such entry is again such a pair. A sum over clients is a form
+that consists of its value without participants and what each client adds to it. All of these may be
+multiplied by functions of the number of participants. Such functions are plain numbers if that
+number is fixed, and symbols otherwise. Operations that combine several clients (a product or a
+comparison of sums, a selection of clients) are refused by name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NoRoomError(ArithmeticError):
 
 
 def together(what: str) -> NotAffineError:
-    """Return the error for a round that combines several participants other than by a sum."""
+    """Return the error for a round that combines several participants in a way other than a sum."""
     return noted(
         NotAffineError(
             "the algorithm's round must be a sum of the participants' contributions, for exact "
@@ -51,8 +51,8 @@ def together(what: str) -> NotAffineError:
 class PresenceSpace(Space):
     """Symbols of the model and of noise, and their products with symbols for participation.
 
-    The values of a form are first its coefficients without participants, then what each client
-    adds, then the same for each further function of the number of participants.
+    The values of a form are its coefficients without participants, then what each client adds, and
+    then the same for each further function of the number of participants.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class PresenceSpace(Space):
         As in `Space`.
     n_clients : int
     numbers : array, (K,)
-        Possible numbers of participants; a single one if their number is fixed.
+        Possible numbers of participants, only one if the number is fixed.
     room : int
         Largest number of noise symbols.
     sums : bool, default True
-        Whether to allow sums over clients who differ, which need a form for each client.
+        Whether to allow sums over clients that differ, which need a form for each client.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class PresenceSpace(Space):
     def own_noise(self, covariances: Entries, *, away: bool = False) -> AffineArray:
         """Return each client's own noise (1, 1, w), given its covariance (N or 1, w, w).
 
-        The noise occurs when the client is present, or, if ``away``, when it is absent.
+        The noise occurs when the client is present or, if ``away``, when it is absent.
         """
         first = self.fresh_noise(covariances)
         count = covariances.shape[-1]
@@ -123,7 +123,7 @@ class PresenceSpace(Space):
         return self.symbols_from(first, count)[None]
 
     def refusal(self, what: str, form: AffineArray) -> NotAffineError:
-        """Return the error for an operation that is not affine in the model or in participation."""
+        """Return the error for an operation that is not affine in model or participation."""
         if self.is_plain(form):
             return super().refusal(what, form)
         return together(f"it takes {what} of several clients' contributions")
@@ -143,7 +143,7 @@ class PresenceSpace(Space):
         return padded.reshape(*form.shape, count, 1 + self.n_clients, self.width)
 
     def place(self, values: AffineArray) -> int:
-        """Return the index of a function of the number of participants, adding it if new."""
+        """Return the index of a function of the number of participants; a new one is added."""
         for place, known in enumerate(self.functions):
             if np.array_equal(known.constant, values.constant):
                 return place
@@ -151,7 +151,7 @@ class PresenceSpace(Space):
         return len(self.functions) - 1
 
     def turned(self, item: Any, turn: Callable[[AffineArray], Any]) -> Any:
-        """Apply ``turn`` to each function of the participants' number that multiplies an item."""
+        """Apply ``turn`` to each function of the number of participants that multiplies an item."""
         if isinstance(item, OfNumber):
             return OfNumber(self, turn(item.values), item.ndim)
         if isinstance(item, Presences):
@@ -178,7 +178,7 @@ class PresenceSpace(Space):
         return array.forms() if isinstance(array, _Symbol) else super().forms(array)
 
     def parts(self, item: Any) -> Mapping[int, tuple[Any, ...]] | None:
-        """Return an operand's values for one client, by function; None if it combines several."""
+        """Return an operand's values for one client, by function, or None if it has several."""
         if isinstance(item, Presences):
             return item.parts
         if isinstance(item, OfNumber):
@@ -233,7 +233,7 @@ def _answer(space: PresenceSpace, name: str, own: Any, *args: Any, **kwargs: Any
 
 
 def _matmul(left: Any, right: Any) -> Any:
-    """Return a matrix product that sums over clients or leaves their axis in place."""
+    """Return a matrix product that either sums over clients or leaves their axis in place."""
     if getattr(left, "axis", -1) != -1 or getattr(right, "axis", -2) != -2:
         raise together("it takes a matrix product of the participation mask")
     if right.ndim == 1:
@@ -286,7 +286,7 @@ def _by_number(space: PresenceSpace, name: str, inputs: tuple[Any, ...], at: int
 def _combined(
     space: PresenceSpace, name: str, own: Any, parts: list[Any], given: int
 ) -> dict[int, tuple[Any, ...]]:
-    """Apply a function to operands' values for one client; the first ``given`` are conditions."""
+    """Apply a function to operands' values for one client. The first ``given`` are conditions."""
     plain = [set(part) == {0} for part in parts]
     if all(plain):
         return {0: _each(own, *(part[0] for part in parts))}
@@ -370,7 +370,7 @@ class _Symbol(NDArrayOperatorsMixin):
         return self.mapped(lambda values: self.space.namespace.astype(values, dtype))
 
     def reshape(self, *shape: Any) -> AffineArray:
-        """Return the values as forms, in another shape."""
+        """Return the values as forms, with a different shape."""
         return self.forms().reshape(*shape)
 
     def taken(self, name: str, own: Any, *args: Any, **kwargs: Any) -> Any:
@@ -461,7 +461,7 @@ class Presences(_Symbol):
     space : PresenceSpace
     parts : mapping of int to pair of arrays, (1, ..., N, ...)
         For each index of a function of the number of participants, the values multiplied by that
-        function: with the client absent, and present.
+        function, first with the client absent and then with it present.
     axis : int
         The axis of the clients, counted from the last.
     """
@@ -524,7 +524,7 @@ class Presences(_Symbol):
         return self.mapped(lambda values: values[tuple(parts)], own - len(parts))
 
     def forms(self) -> AffineArray:
-        """Return the entries as forms, each in its own client's participation symbol."""
+        """Return the entries as forms, each in the participation symbol of its client."""
         every = np.arange(self.space.n_clients)
 
         def in_own(without: AffineArray, added: AffineArray) -> AffineArray:
@@ -562,7 +562,7 @@ class Presences(_Symbol):
         return total[(..., None, *[slice(None)] * (-axis - 1))] if keepdims else total
 
     def _gathered(self, gather: Callable[[AffineArray, AffineArray], Any]) -> Any:
-        """Combine entries of absent clients with what presence adds, summed over functions."""
+        """Combine the entries of absent clients with what presence adds, summed over functions."""
         total: Any = None
         for e, sides in self.parts.items():
             without, there = map(self.space.forms, sides)
@@ -574,7 +574,7 @@ class Presences(_Symbol):
         return total
 
     def _with_noise_away(self, without: AffineArray, added: AffineArray) -> AffineArray:
-        """Move the noise of absent clients to their own parts, as it differs between clients."""
+        """Move the noise of absent clients to their own parts, since it differs by client."""
         for columns, away in self.space.own.values():
             if _anything(without.values[..., columns]):
                 if not away:
@@ -601,7 +601,7 @@ class Presences(_Symbol):
         return base + space.turned(one, lambda h: h * numbers)
 
     def _extreme(self, name: str, own: Any) -> Any:
-        """Return a minimum or a similar reduction over clients who are all alike."""
+        """Return a minimum or a similar reduction over clients that are all alike."""
         space = self.space
         first = [np.moveaxis(np.asarray(side), self.axis, 0) for side in self.parts[0]]
         if not all((side == side[:1]).all() for side in first) or first[0][0].size != 1:
@@ -619,7 +619,7 @@ def _clients_first(array: AffineArray, axis: int) -> Entries:
 
 
 class PresentClients(FormClients):
-    """The Clients contract for a symbolic participation mask.
+    """The Clients interface for a symbolic participation mask.
 
     Parameters
     ----------
