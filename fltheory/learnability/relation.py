@@ -149,8 +149,8 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
     Raises
     ------
     ValueError
-        If beta is above the value that `relate` returns, sources have different targets, or Q has
-        mass on one side of the target but none next to it.
+        If beta is not positive or is above the value that `relate` returns, sources have different
+        targets, or Q has mass on one side of the target but none next to it.
     """
     exponent = rational("beta", beta)
     found = relate(target, training)
